@@ -1,0 +1,1 @@
+"""The commands of `phalanx`, one module each. No logic that a room above should hold."""

@@ -1,0 +1,175 @@
+"""A gang, whichever dialect asked for it, and what can be wrong with the asking."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kube.objects import NodeAffinity, Pod
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectRef:
+    """Names one Kubernetes object. `namespace` is empty for cluster-scoped kinds, `uid` where it is not known yet."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        """`Kind namespace/name`, as people write it."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GangKey:
+    """Identity of a gang. One dialect's names never clash with another's."""
+
+    dialect: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A request that contradicts itself or its topology: refused at admission, Invalid in a report."""
+
+    object: ObjectRef
+    field: str
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """One line that names object, field, what is wrong and what to do."""
+        return f"{self.object}: {self.field}: {self.problem}; {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something worth an admission warning that stops nothing: a missing object, an ignored key."""
+
+    object: ObjectRef
+    field: str
+    text: str
+
+    def __str__(self) -> str:
+        """One line for a warning."""
+        return f"{self.object}: {self.field}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRule:
+    """Every `size` consecutive members in one domain of `level` (a level's name or label)."""
+
+    level: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class MultipleRule:
+    """Members in each used domain of `level` are a multiple of `of`."""
+
+    level: str
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class CapRule:
+    """At most `count` members in each domain of `level`."""
+
+    level: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TogetherRule:
+    """These sets share one domain of `level`."""
+
+    pod_sets: tuple[str, ...]
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Members of one role. Levels are named as the user wrote them: a level's name or a node label."""
+
+    name: str
+    count: int
+    """Members expected."""
+    min_count: int
+    required: str | None = None
+    preferred: str | None = None
+    slices: tuple[SliceRule, ...] = ()
+    multiples: tuple[MultipleRule, ...] = ()
+    max_per_domain: tuple[CapRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A pod of the gang that exists (or, in a file, that its workload's controller would make)."""
+
+    pod: Pod
+    pod_set: str
+    index: int | None
+    """Its rank as its dialect or workload gives it; None: by its name, numbers read as numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """What one gang asks for.
+
+    `members` are the pods that exist now, in order of set and rank; terminating and finished pods are not among
+    them. `expected` is how many there should be: it comes from the owner or the group object, never from counting.
+    """
+
+    key: GangKey
+    source: ObjectRef
+    """The object that asked: the PodGroup, Gang, Job …; for gangs declared on pods alone, the first pod."""
+    members: tuple[Member, ...]
+    pod_sets: tuple[PodSet, ...]
+    expected: int
+    min_member: int
+    topology: str | None = None
+    """Name of the topology; None: the only one there is, else the levels found on the nodes."""
+    topology_kind: str | None = None
+    """Kind of the topology's object ("Topology", "ClusterNetworkTopology"); None: any."""
+    required: str | None = None
+    preferred: str | None = None
+    together: tuple[TogetherRule, ...] = ()
+    schedule_timeout_seconds: int | None = None
+    on_failure: str = "Wait"
+    queue: str | None = None
+    node_affinity: NodeAffinity | None = None
+    created: str = ""
+    """RFC 3339 creation time of `source`: the gang's age."""
+    waiting_for: tuple[str, ...] = ()
+    """Objects that are named but do not exist yet, as `Kind namespace/name`; the gang waits for them."""
+    groups: tuple[ObjectRef, ...] = ()
+    """All group objects that make up this gang (GangGroups), its source first."""
+    exact_nodes: bool = False
+    """Whether an index or rank was promised, so that release must pin each member to its exact node."""
+    messages: str = ""
+    """Name of the shape of messages written on members' PodScheduled conditions ("koordinator"; "" = our own)."""
+
+    @property
+    def priority(self) -> int:
+        """The gang's priority: its members' (they agree; the least where they do not). 0 without members."""
+        return min((m.pod.spec.priority or 0 for m in self.members), default=0)
+
+
+Manifest = Mapping[str, Any]
+"""A Kubernetes object as a plain dict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All that was read in one go."""
+
+    gangs: tuple[Gang, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    advice: tuple[Advice, ...] = ()

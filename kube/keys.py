@@ -1,0 +1,31 @@
+"""Every key string of our own: labels, annotations, the gate, object names. Dialects keep theirs in their modules."""
+
+GROUP = "phalanx.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+GATE = "phalanx.dev/gang"
+"""The scheduling gate that holds a member until its whole gang can start."""
+
+GANG = "phalanx.dev/gang"
+"""Pod label: the gang it belongs to, whatever dialect named it. Workload annotation "true": make me a gang."""
+POD_SET = "phalanx.dev/pod-set"
+INDEX = "phalanx.dev/index"
+REQUIRED = "phalanx.dev/required"
+PREFERRED = "phalanx.dev/preferred"
+MIN_MEMBER = "phalanx.dev/min-member"
+TOPOLOGY = "phalanx.dev/topology"
+AUTOMATIC = "phalanx.dev/automatic"
+"""Namespace label "true": every workload of more than one pod is a gang."""
+
+DIALECT = "phalanx.dev/dialect"
+"""Pod label, written at admission: the dialect that claimed the pod."""
+PLANNED_NODE = "phalanx.dev/planned-node"
+"""Pod annotation, written with the nomination: the node the plan gives this member."""
+PLAN = "phalanx.dev/plan"
+"""Pod annotation, written with the nomination: the identity of the plan, the same on all members."""
+
+SYSTEM_NAMESPACE = "phalanx-system"
+CONTROLLER_LEASE = "phalanx-controller"
+STOCK_SCHEDULER = "default-scheduler"
+FIELD_MANAGER = "phalanx"

@@ -1,0 +1,306 @@
+"""Pods and nodes with the fields that decide where a pod may run, decoded by msgspec.
+
+Every other field is skipped by the decoder without being allocated. Field names follow the Kubernetes API
+(core/v1) in snake case; an absent field has the API's own default. Quantities stay strings here:
+`cluster.quantities` reads them.
+"""
+
+from typing import Any
+
+import msgspec
+
+
+class Struct(msgspec.Struct, frozen=True, rename="camel", gc=False, omit_defaults=True, kw_only=True):
+    """Base of all decoded objects: immutable, camelCase on the wire, outside the cyclic collector."""
+
+
+class OwnerReference(Struct, frozen=True):
+    """metav1.OwnerReference."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class ObjectMeta(Struct, frozen=True):
+    """metav1.ObjectMeta, without managedFields. Times are RFC 3339 strings, as served."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+class Requirement(Struct, frozen=True):
+    """A NodeSelectorRequirement or a LabelSelectorRequirement: they have the same shape."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Struct, frozen=True):
+    """metav1.LabelSelector. An empty selector matches everything, an absent one (None) nothing."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[Requirement, ...] = ()
+
+
+class NodeSelectorTerm(Struct, frozen=True):
+    """Requirements that must all hold. A term without any matches no node."""
+
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
+
+
+class NodeSelector(Struct, frozen=True):
+    """Terms of which one must hold."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredSchedulingTerm(Struct, frozen=True):
+    """A wish for nodes that match a term, weight 1-100."""
+
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Struct, frozen=True):
+    """core/v1 NodeAffinity."""
+
+    required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[PreferredSchedulingTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(Struct, frozen=True):
+    """Pods that match, in the same domain of `topology_key`."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    topology_key: str = ""
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(Struct, frozen=True):
+    """A wish, weight 1-100."""
+
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Struct, frozen=True):
+    """core/v1 PodAffinity and PodAntiAffinity: they have the same shape."""
+
+    required: tuple[PodAffinityTerm, ...] = msgspec.field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Struct, frozen=True):
+    """core/v1 Affinity."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Toleration(Struct, frozen=True):
+    """core/v1 Toleration. `operator` is Equal where absent; an empty key with Exists tolerates everything."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class TopologySpreadConstraint(Struct, frozen=True):
+    """core/v1 TopologySpreadConstraint."""
+
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: tuple[str, ...] = ()
+
+
+class ContainerPort(Struct, frozen=True):
+    """core/v1 ContainerPort; only host ports matter here."""
+
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class ResourceRequirements(Struct, frozen=True):
+    """Quantities by resource name, as written."""
+
+    requests: dict[str, str | int | float] = {}
+    limits: dict[str, str | int | float] = {}
+
+
+class Container(Struct, frozen=True):
+    """A container or init container; `restart_policy` Always makes an init container a sidecar."""
+
+    name: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str = ""
+
+
+class SchedulingGate(Struct, frozen=True):
+    """core/v1 PodSchedulingGate."""
+
+    name: str = ""
+
+
+class PodSpec(Struct, frozen=True):
+    """core/v1 PodSpec, as far as it decides where the pod may run."""
+
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str = ""
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: dict[str, str | int | float] = {}
+    resources: ResourceRequirements | None = None
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    host_network: bool = False
+    volumes: tuple[dict[str, Any], ...] = ()
+    resource_claims: tuple[dict[str, Any], ...] = ()
+
+
+class Condition(Struct, frozen=True):
+    """A PodCondition or NodeCondition."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class PodStatus(Struct, frozen=True):
+    """core/v1 PodStatus."""
+
+    phase: str = "Pending"
+    nominated_node_name: str = ""
+    conditions: tuple[Condition, ...] = ()
+    start_time: str | None = None
+
+
+class Pod(Struct, frozen=True):
+    """core/v1 Pod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def bound(self) -> bool:
+        """Whether the pod has its node."""
+        return bool(self.spec.node_name)
+
+    @property
+    def terminating(self) -> bool:
+        """Whether the pod has been deleted and is still there."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the pod has ended and holds no room any more."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    def gated_by(self, gate: str) -> bool:
+        """Whether the scheduling gate of that name is still on the pod."""
+        return any(each.name == gate for each in self.spec.scheduling_gates)
+
+
+class Taint(Struct, frozen=True):
+    """core/v1 Taint."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Struct, frozen=True):
+    """core/v1 NodeSpec."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeStatus(Struct, frozen=True):
+    """core/v1 NodeStatus."""
+
+    allocatable: dict[str, str | int | float] = {}
+    conditions: tuple[Condition, ...] = ()
+
+
+class Node(Struct, frozen=True):
+    """core/v1 Node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class PriorityClass(Struct, frozen=True):
+    """scheduling.k8s.io/v1 PriorityClass."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = "PreemptLowerPriority"
+
+
+class DisruptionBudgetSpec(Struct, frozen=True):
+    """policy/v1 PodDisruptionBudgetSpec."""
+
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class DisruptionBudgetStatus(Struct, frozen=True):
+    """policy/v1 PodDisruptionBudgetStatus; None where no controller has counted yet (files)."""
+
+    disruptions_allowed: int | None = None
+
+
+class PodDisruptionBudget(Struct, frozen=True):
+    """policy/v1 PodDisruptionBudget."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
+    status: DisruptionBudgetStatus = DisruptionBudgetStatus()

@@ -1,0 +1,55 @@
+"""What a topology is, whichever object described it: named levels over node labels, widest first."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+
+
+class Unlabelled(Enum):
+    """What becomes of a node that lacks the label of a level."""
+
+    OUTSIDE = "outside"
+    """The node does not belong to the topology (the default of our own and of most dialects)."""
+    OWN_DOMAIN = "own-domain"
+    """The node is a domain of its own, named after itself (Koordinator, lowest level above the node)."""
+    DEFAULT_DOMAIN = "default-domain"
+    """All such nodes share one domain, `DEFAULT_DOMAIN_NAME` (ACK Lingjun)."""
+
+
+DEFAULT_DOMAIN_NAME = "DefaultTopologyName"
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of a topology: its name and the node labels that name a node's domain, the first set one wins."""
+
+    name: str
+    label_keys: tuple[str, ...]
+    unlabelled: Unlabelled = Unlabelled.OUTSIDE
+
+    def named_by(self, name: str) -> bool:
+        """Whether a user who writes `name` means this level: its name or one of its labels."""
+        return name == self.name or name in self.label_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Levels from the widest down to the one above the node, then the node level itself, always last.
+
+    `node_level.label_keys` is `(kubernetes.io/hostname,)`; its domain is the node's own name. `kind` is the kind
+    of the object that described it ("Topology", "ClusterNetworkTopology", …; "" for levels found on the nodes).
+    """
+
+    name: str
+    kind: str
+    levels: tuple[Level, ...]
+
+    @property
+    def node_level(self) -> Level:
+        """The last level: the node."""
+        return self.levels[-1]
+
+    def find(self, name: str) -> int | None:
+        """The position (0 = widest) of the level that `name` names, None where there is none."""
+        return next((i for i, level in enumerate(self.levels) if level.named_by(name)), None)

@@ -1,0 +1,89 @@
+"""What was decided for one gang: the value that the command line, the webhook and the controller share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from gangs.model import Fault, Gang, GangKey, Member
+from solver.plan import Goal, NearDomain
+
+
+class Outcome(Enum):
+    """The contract's four outcomes."""
+
+    PLACED = "Placed"
+    WAITING = "Waiting"
+    UNPLACEABLE = "Unplaceable"
+    INVALID = "Invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A member and its node. `held` says that the member was bound or released there before this plan."""
+
+    member: Member
+    node: str
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DomainUse:
+    """Members of the gang in one domain."""
+
+    path: tuple[str, ...]
+    pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelUse:
+    """How the plan uses one level; `mode` is "required", "preferred" or "none"."""
+
+    level: str
+    label: str
+    mode: str
+    domains: tuple[DomainUse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A running pod that has to go for the plan."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    priority: int
+    gang: GangKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """For a no: the nearest domains and the smallest changes that would help."""
+
+    nearest: tuple[NearDomain, ...] = ()
+    would_fit_if: tuple[str, ...] = ()
+    offered: tuple[tuple[str, tuple[str, ...], int], ...] = ()
+    """(level, path, members that fit without eviction) for each domain of the level that decides, in tree order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer for one gang, whatever the outcome. `message` is one line for a person.
+
+    `proof` is the contract's word ("" for Waiting and Invalid). `seconds` holds the time of the steps "snapshot"
+    (building the problem) and "solve". `notes` name what is not modelled and was therefore not considered.
+    """
+
+    gang: Gang | None
+    key: GangKey
+    outcome: Outcome
+    message: str
+    assignments: tuple[Assignment, ...] = ()
+    levels: tuple[LevelUse, ...] = ()
+    evictions: tuple[Eviction, ...] = ()
+    goals: tuple[Goal, ...] = ()
+    proof: str = ""
+    explanation: Explanation = field(default_factory=Explanation)
+    faults: tuple[Fault, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,74 @@
+"""What the solver answers: a verified plan, or a no with its reasons. Expected outcomes are values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Proof(Enum):
+    """What has been proven. The first two go with a plan, the others without one."""
+
+    OPTIMAL = "Optimal"
+    FEASIBLE = "Feasible"
+    INFEASIBLE = "Infeasible"
+    UNPROVEN = "Unproven"
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One goal of contract section 4: smaller is better, `bound` is the least that is still possible as far as proven.
+
+    `name` is the contract's: victims, gangsBroken, evicted, extras, compactness/<level>, preferences, waste, ranks,
+    ties. `value` is the goal's first part; `parts` names each part of a goal that has several, in their order
+    (victims by priority, compactness of the gang and of its sets, waste (a)-(d), ranks by level).
+    Extras and preferences count what is had, so there larger is better and `bound` is an upper bound.
+    """
+
+    name: str
+    value: int
+    bound: int
+    parts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where every member goes. `nodes[s][m]` is the node of member m of set s, None where it is not placed."""
+
+    nodes: tuple[tuple[int | None, ...], ...]
+    victims: tuple[int, ...]
+    goals: tuple[Goal, ...]
+    proof: Proof
+
+
+@dataclass(frozen=True, slots=True)
+class NearDomain:
+    """A domain that came close: how many members it can hold, what excluded its other nodes (each node counted once).
+
+    `fits` counts with everything evicted that may be. `path` runs from the widest level down to this domain; it is
+    empty for the whole cluster, whose `level` is "".
+    """
+
+    level: str
+    path: tuple[str, ...]
+    fits: int
+    needed: int
+    nodes: int
+    excluded: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NoPlan:
+    """No placement of the minimum exists (INFEASIBLE, confirmed), or none was found in time (UNPROVEN).
+
+    `fits_without_eviction`: how many members each domain of the level that decides (the required one, else the whole
+    cluster) can hold as it is, in the order of the tree: what Koordinator calls its offered slots.
+    `would_fit_if`: changes, each verified by solving again, as sentences' ends.
+    """
+
+    proof: Proof
+    nearest: tuple[NearDomain, ...] = ()
+    fits_without_eviction: tuple[tuple[tuple[str, ...], int], ...] = ()
+    would_fit_if: tuple[str, ...] = ()
+
+
+Answer = Plan | NoPlan

@@ -1,0 +1,179 @@
+"""The placement problem, as plain data. The order of goals is contract section 4.
+
+Levels are positions 0..n-1, 0 the widest, n-1 the node itself. Nodes, shapes, victims and victim gangs are
+referred to by their position in the problem's tuples. Amounts are integers in the caller's unit per resource.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node inside the topology.
+
+    `path` names its domain at every level above the node, widest first; a domain is identified by the path down
+    to it, never by its last name alone. `free` is what a member may take without evicting anybody: it includes
+    `terminating`, the part that pods on their way out still hold. `free` may be negative (an overcommitted node).
+    """
+
+    name: str
+    path: tuple[str, ...]
+    free: tuple[int, ...]
+    terminating: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What members that are alike ask for, and where they may run.
+
+    `nodes`: eligible nodes, room aside. `excluded`: why each other node is not (an opaque reason, for explanations).
+    `preferences`: the summed weight of the node preferences that a node fulfils; absent means 0.
+    """
+
+    requests: tuple[int, ...]
+    nodes: frozenset[int]
+    excluded: Mapping[int, str] = field(default_factory=dict)
+    preferences: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One pod. `node` is set where the pod is bound or released already: it stays there, counts, and its room is
+    not in that node's `free`.
+    """
+
+    key: str
+    shape: int
+    node: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Every `size` consecutive members (by rank) lie in one domain of `level`."""
+
+    level: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Multiple:
+    """In each domain of `level` that is used, the number of members is a multiple of `of`."""
+
+    level: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """At most `count` members in each domain of `level`."""
+
+    level: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Members in rank order, of which at least `minimum` must be placed.
+
+    `required`: the level of which one domain must hold all placed members; None: none. Constraints bind the
+    members that are placed. `multiples` and `caps` count the placed members of this set.
+    """
+
+    name: str
+    members: tuple[Member, ...]
+    minimum: int
+    required: int | None = None
+    slices: tuple[Slice, ...] = ()
+    multiples: tuple[Multiple, ...] = ()
+    caps: tuple[Cap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The placed members of these sets lie in one domain of `level`."""
+
+    pod_sets: tuple[int, ...]
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """At most `count` placed members of `pod_sets` on the nodes of each group (anti-affinity among the members).
+
+    `group[i]` names the group of node i; None: the node is in no group and not limited.
+    """
+
+    pod_sets: tuple[int, ...]
+    group: tuple[str | None, ...]
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A running pod of lower priority that may be evicted. `gang`: position in `victim_gangs`, or None.
+
+    `started`: when it started, in any unit that orders them (later is larger).
+    """
+
+    key: str
+    node: int
+    priority: int
+    requests: tuple[int, ...]
+    gang: int | None = None
+    started: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VictimGang:
+    """A running gang that has victims. With `running` members now, it is broken when fewer than `minimum` remain.
+
+    A broken gang is evicted as a whole; where some of its members may not be evicted (`running` exceeds its
+    victims) it must keep its minimum.
+    """
+
+    name: str
+    running: int
+    minimum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A disruption budget: at most `allowed` of these victims may be evicted."""
+
+    name: str
+    victims: frozenset[int]
+    allowed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One gang to be placed whole, and what there is.
+
+    `levels`: names, widest first, the node last. `resources`: names; every amount tuple runs parallel to it.
+    `minimum`: members of all sets together that must be placed. `required`: the level of which one domain must
+    hold every placed member.
+    """
+
+    levels: tuple[str, ...]
+    resources: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    shapes: tuple[Shape, ...]
+    sets: tuple[PodSet, ...]
+    minimum: int
+    required: int | None = None
+    together: tuple[Together, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+    victims: tuple[Victim, ...] = ()
+    victim_gangs: tuple[VictimGang, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a solve may take. `deterministic` is CP-SAT's own unit, the same on every machine; `seconds` of wall
+    time is the emergency stop.
+    """
+
+    deterministic: float = 4.0
+    seconds: float = 10.0
