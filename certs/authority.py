@@ -1,0 +1,139 @@
+"""A certificate authority and what it signs: plain values in PEM, nothing but cryptography.
+
+P-256 everywhere. An authority's name carries its generation, so that two of them in one bundle are never confused:
+equal names with different keys verify too, but fail with a misleading message as soon as one of the two is missing.
+"""
+
+import ipaddress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.verification import PolicyBuilder, Store
+
+AUTHORITY_LIFETIME = timedelta(days=365)
+LEAF_LIFETIME = timedelta(days=90)
+CLOCK_SKEW = timedelta(minutes=5)
+"""Certificates are valid this long before they are made: clocks differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate and its private key, both PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ServerNames:
+    """What a serving certificate is for. Addresses are IP addresses as text."""
+
+    dns: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+
+
+def service_names(service: str, namespace: str) -> ServerNames:
+    """The names of a Service: the first is the one that the API server verifies."""
+    host = f"{service}.{namespace}.svc"
+    return ServerNames(dns=(host, f"{service}.{namespace}", f"{host}.cluster.local"))
+
+
+def new_authority(name: str, now: datetime, lifetime: timedelta = AUTHORITY_LIFETIME) -> Pair:
+    """A self-signed authority that may sign leaves only. Its common name is `name` and a part of its key's digest."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{name} {identifier.digest.hex()[:8]}")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(now + lifetime)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(identifier, critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return Pair(pem(certificate), _key_pem(key))
+
+
+def issue(authority: Pair, names: ServerNames, now: datetime, lifetime: timedelta = LEAF_LIFETIME) -> Pair:
+    """A serving certificate for `names`, signed by `authority`, which it never outlives."""
+    signer = x509.load_pem_x509_certificate(authority.certificate)
+    signing_key = serialization.load_pem_private_key(authority.key, password=None)
+    if not isinstance(signing_key, ec.EllipticCurvePrivateKey):
+        raise TypeError("the authority's key is not an elliptic curve key")
+    key = ec.generate_private_key(ec.SECP256R1())
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    signer_identifier = signer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([]))
+        .issuer_name(signer.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(min(now + lifetime, signer.not_valid_after_utc))
+        .add_extension(_alternative_names(names), critical=True)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(identifier, critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(signer_identifier), critical=False
+        )
+        .sign(signing_key, hashes.SHA256())
+    )
+    return Pair(pem(certificate), _key_pem(key))
+
+
+def verify(leaf: bytes, bundle: bytes, names: ServerNames, now: datetime) -> None:
+    """Check a serving certificate as a client that trusts `bundle` would, for every one of `names`.
+
+    Raises cryptography.x509.verification.VerificationError where it would refuse it, ValueError for bad PEM.
+    """
+    builder = PolicyBuilder().store(Store(x509.load_pem_x509_certificates(bundle))).time(now)
+    certificate = x509.load_pem_x509_certificate(leaf)
+    for subject in _general_names(names):
+        builder.build_server_verifier(subject).verify(certificate, [])
+
+
+def pem(certificate: x509.Certificate) -> bytes:
+    """A certificate as PEM."""
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _general_names(names: ServerNames) -> list[x509.DNSName | x509.IPAddress]:
+    addresses = [x509.IPAddress(ipaddress.ip_address(each)) for each in names.addresses]
+    return [*(x509.DNSName(each) for each in names.dns), *addresses]
+
+
+def _alternative_names(names: ServerNames) -> x509.SubjectAlternativeName:
+    return x509.SubjectAlternativeName(_general_names(names))
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

@@ -1,0 +1,40 @@
+"""Certificates as files, the way a mounted Secret shows them: `tls.crt`, `tls.key` and, where known, `ca.crt`."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from certs.authority import ServerNames, issue, new_authority
+
+CERTIFICATE = "tls.crt"
+KEY = "tls.key"
+AUTHORITY = "ca.crt"
+
+
+def write_self_signed(directory: Path, dns_names: Sequence[str] = (), addresses: Sequence[str] = ()) -> bytes:
+    """Make a new authority and a serving certificate for these names; write them to `directory`.
+
+    Returns the authority's certificate (PEM): the caBundle of a webhook that serves with these files.
+    The authority's key is forgotten. Raises OSError where the directory cannot be written.
+    """
+    now = datetime.now(UTC)
+    authority = new_authority("phalanx self-signed", now)
+    leaf = issue(authority, ServerNames(tuple(dns_names), tuple(addresses)), now)
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, content in ((AUTHORITY, authority.certificate), (KEY, leaf.key), (CERTIFICATE, leaf.certificate)):
+        _replace(directory / name, content)
+    return authority.certificate
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file that its owner alone may read, at once or not at all."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
