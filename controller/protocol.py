@@ -1,0 +1,159 @@
+"""What is to be done next for one gang: a pure function of what the cluster holds (docs/decisions/0001).
+
+The way of a gang: plan → nominate → evict → await victims → verify → release → watch. Every step is derived anew from
+gates, nominations and the plan recorded in the Gang's status, so a controller that was killed goes on where it stood.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cluster.snapshot import Snapshot
+from controller.records import PlannedVictim, PlanRecord
+from controller.verifying import lost_room
+from gangs.model import Gang
+from kube.keys import GATE, PLAN
+from kube.objects import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A member that still has to be bound, with its node."""
+
+    pod: Pod
+    node: str
+
+    @property
+    def gated(self) -> bool:
+        """Whether it has not been let go yet."""
+        return self.pod.gated_by(GATE)
+
+    def nominated_by(self, plan_id: str) -> bool:
+        """Whether its nomination is this plan's and still stands."""
+        return self.pod.status.nominated_node_name == self.node and self.pod.metadata.annotations.get(PLAN) == plan_id
+
+
+@dataclass(frozen=True, slots=True)
+class NeedPlan:
+    """Gated members have no plan: `message` says why an earlier one fell, `stale` are nominations to be dropped."""
+
+    message: str = ""
+    stale: tuple[Pod, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Nominate:
+    """Hold the room: write nominations that are missing."""
+
+    members: tuple[Planned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Evict victims that are still running."""
+
+    victims: tuple[PlannedVictim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitVictims:
+    """Victims are on their way out; the gated members hold their room."""
+
+    victims: tuple[PlannedVictim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """All is in place: verify against what the scheduler has seen, then let these members go."""
+
+    members: tuple[Planned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Renominate:
+    """Released members lost their nomination but their room is free (again): hold it until the scheduler tries anew."""
+
+    members: tuple[Planned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitBinding:
+    """Every member was let go; the scheduler binds."""
+
+    members: tuple[Planned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Nothing to be done: every member that exists is bound."""
+
+
+Step = NeedPlan | Nominate | Evict | AwaitVictims | Release | Renominate | AwaitBinding | Settled
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A gang, the plan in progress if there is one, and the cluster around them."""
+
+    gang: Gang
+    record: PlanRecord | None
+    snapshot: Snapshot
+    live: Mapping[str, Pod]
+    """Every pod that exists, by uid."""
+
+    def lost(self, planned: Iterable[Planned], *, gone: Iterable[str] = (), count_terminating: bool = False) -> str:
+        """Why these members do not fit where they were planned any more; "" while they do."""
+        return lost_room(
+            ((member.pod, member.node) for member in planned),
+            self.snapshot,
+            priority=self.gang.priority,
+            gone=tuple(gone),
+            count_terminating=count_terminating,
+        )
+
+
+def next_step(situation: Situation) -> Step:
+    """Decide what the gang needs next."""
+    unbound = [member.pod for member in situation.gang.members if not member.pod.bound]
+    gated = [pod for pod in unbound if pod.gated_by(GATE)]
+    if not unbound:
+        return Settled()
+    record = situation.record
+    if record is None:
+        return NeedPlan(stale=_nominated(gated)) if gated else AwaitBinding(())
+    planned = tuple(Planned(pod, node) for pod in unbound if (node := record.node_of(pod.metadata.uid)) is not None)
+    if any(member.gated for member in planned):
+        return _before_release(situation, record, gated, planned)
+    return _after_release(situation, gated, planned)
+
+
+def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], planned: tuple[Planned, ...]) -> Step:
+    here = {member.pod.metadata.uid for member in situation.gang.members}
+    vanished = [member.name for member in record.members if member.uid not in here]
+    if vanished:
+        return NeedPlan(f"member {vanished[0]} is gone", _nominated(gated))
+    victims = tuple(v for v in record.victims if v.uid in situation.live)
+    lost = situation.lost(planned, gone=(v.uid for v in victims), count_terminating=True)
+    if lost:
+        return NeedPlan(lost, _nominated(gated))
+    missing = tuple(m for m in planned if m.gated and not m.nominated_by(record.plan_id))
+    if missing:
+        return Nominate(missing)
+    running = tuple(v for v in victims if not situation.live[v.uid].terminating)
+    if running:
+        return Evict(running)
+    if situation.lost(planned):
+        return AwaitVictims(victims)
+    return Release(tuple(m for m in planned if m.gated))
+
+
+def _after_release(situation: Situation, gated: list[Pod], planned: tuple[Planned, ...]) -> Step:
+    if gated:
+        return NeedPlan("", _nominated(gated))
+    dropped = tuple(m for m in planned if not m.pod.status.nominated_node_name)
+    if dropped and not situation.lost(planned):
+        return Renominate(dropped)
+    return AwaitBinding(planned)
+
+
+def _nominated(pods: list[Pod]) -> tuple[Pod, ...]:
+    return tuple(pod for pod in pods if pod.status.nominated_node_name)

@@ -1,0 +1,81 @@
+"""The plan in progress, as the Gang object's status keeps it: what a restarted controller goes on from."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kube.names import natural_key
+from planning.decision import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMember:
+    """A member that the plan moves: `uid` makes it this very pod, not a later one of the same name."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedVictim:
+    """A pod that has to go before the members can be let go."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """Members and victims of one plan. `plan_id` is a digest of both, so equal plans have equal identities."""
+
+    plan_id: str
+    members: tuple[PlannedMember, ...]
+    victims: tuple[PlannedVictim, ...]
+
+    def node_of(self, uid: str) -> str | None:
+        """The node planned for the member with that uid."""
+        return next((m.node for m in self.members if m.uid == uid), None)
+
+
+def record_of(decision: Decision) -> PlanRecord:
+    """The record of a decision that places the gang: its members that are not bound yet, and its victims."""
+    members = tuple(
+        PlannedMember(a.member.pod.metadata.uid, a.member.pod.metadata.namespace, a.member.pod.metadata.name, a.node)
+        for a in decision.assignments
+        if not a.member.pod.bound
+    )
+    victims = tuple(
+        sorted(
+            (PlannedVictim(e.uid, e.namespace, e.name, e.node) for e in decision.evictions),
+            key=lambda v: (natural_key(v.namespace), natural_key(v.name)),
+        )
+    )
+    return PlanRecord(_digest(members, victims), members, victims)
+
+
+def record_from(status: Mapping[str, Any]) -> PlanRecord | None:
+    """The record that a Gang's status holds, None where there is none. Entries without a uid were not planned by us."""
+    plan_id = status.get("planId")
+    if not plan_id:
+        return None
+    members = tuple(
+        PlannedMember(each["uid"], each["namespace"], each["pod"], each["node"])
+        for each in status.get("assignments", ())
+        if each.get("uid")
+    )
+    victims = tuple(
+        PlannedVictim(each["uid"], each["namespace"], each["name"], each["node"])
+        for each in status.get("victims", ())
+        if each.get("uid")
+    )
+    return PlanRecord(plan_id, members, victims)
+
+
+def _digest(members: Iterable[PlannedMember], victims: Iterable[PlannedVictim]) -> str:
+    text = ";".join([*(f"{m.uid}>{m.node}" for m in members), *(f"-{v.uid}" for v in victims)])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
