@@ -1,0 +1,287 @@
+"""Events on gangs, pods and victims, in events.k8s.io/v1, and the table of every reason there is.
+
+Recording never blocks and never fails its caller: a thread writes from a bounded queue, and what could not be
+written is counted. Identical events in a row become a series, as client-go's recorder does it: one object, its count
+and its last time renewed at most once a minute.
+"""
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+from kubernetes.client.exceptions import ApiException, NotFoundException
+from prometheus_client import Counter
+
+from cluster.transport import MERGE_PATCH, UNREACHABLE, Timeout, Transport, message_of
+from gangs.model import ObjectRef
+
+LOG = logging.getLogger(__name__)
+
+REPORTING_CONTROLLER = "phalanx.dev/controller"
+SERIES_SECONDS = 600.0
+"""An identical event within this time of the last one belongs to its series."""
+RENEW_SECONDS = 60.0
+"""A series is written at most this often."""
+
+_QUEUE_SIZE = 2000
+_NOTE_BYTES = 1024
+_INSTANCE_BYTES = 128
+_NAME_LENGTH = 253
+_TRIES = 3
+_TIMEOUT: Timeout = (2.0, 5.0)
+
+EVENTS = Counter("phalanx_events_total", "Events by what became of them.", ("reason", "outcome"))
+
+
+class Kind(Enum):
+    """The two types of events that Kubernetes knows."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why an event is recorded. `action` is what was done or tried, `doc` the line of the reference page."""
+
+    name: str
+    kind: Kind
+    action: str
+    doc: str
+
+
+GANG_WAITING = Reason(
+    "GangWaiting", Kind.NORMAL, "Waiting", "Fewer members exist than must start together, or a named object is missing."
+)
+GANG_UNPLACEABLE = Reason(
+    "GangUnplaceable", Kind.WARNING, "Planning", "The members that must start together fit nowhere now."
+)
+GANG_INVALID = Reason("GangInvalid", Kind.WARNING, "Reading", "The request contradicts itself or its topology.")
+GANG_PLANNED = Reason(
+    "GangPlanned", Kind.NORMAL, "Planning", "A plan was found; the note says where and what is proven."
+)
+GANG_NOMINATED = Reason("GangNominated", Kind.NORMAL, "Nominating", "Room is held for every member of the plan.")
+PREEMPTED = Reason("Preempted", Kind.NORMAL, "Evicting", "On a victim: it is evicted for the gang named in the note.")
+VICTIM_EVICTED = Reason("VictimEvicted", Kind.NORMAL, "Evicting", "On a gang: a victim is evicted for it.")
+EVICTION_REFUSED = Reason(
+    "EvictionRefused", Kind.WARNING, "Evicting", "A disruption budget does not allow the eviction of a victim now."
+)
+ROOM_LOST = Reason(
+    "RoomLost",
+    Kind.WARNING,
+    "Verifying",
+    "Held room was taken before release; nothing was let go, planning begins anew.",
+)
+GANG_RELEASED = Reason("GangReleased", Kind.NORMAL, "Releasing", "The members were let go for the scheduler to bind.")
+GANG_PLACED = Reason("GangPlaced", Kind.NORMAL, "Binding", "Every planned member is bound.")
+MEMBER_UNBOUND = Reason(
+    "MemberUnbound", Kind.WARNING, "Binding", "A released member cannot bind where the plan put it."
+)
+MEMBER_REPLACED = Reason(
+    "MemberReplaced", Kind.NORMAL, "Repairing", "A lost member's replacement has its place beside its siblings."
+)
+MEMBER_IRREPLACEABLE = Reason(
+    "MemberIrreplaceable", Kind.WARNING, "Repairing", "A lost member cannot be replaced where it must be."
+)
+GANG_TIMED_OUT = Reason(
+    "GangTimedOut", Kind.WARNING, "Waiting", "The gang's time to be scheduled is over; its held room was given back."
+)
+
+REASONS: tuple[Reason, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Reason))
+"""Every reason, in the order of the reference page."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sighting:
+    """Something to be recorded, with the time it happened."""
+
+    ref: ObjectRef
+    reason: Reason
+    note: str
+    related: ObjectRef | None
+    at: float
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        return (self.ref, self.ref.uid, self.reason.name, self.note, self.related)
+
+
+@dataclass(slots=True)
+class _Series:
+    """An event object and how often it has happened since."""
+
+    path: str
+    count: int
+    written: int
+    last: float
+    renewed: float
+
+
+class Recorder:
+    """Records events. Safe to share between threads; `close` when done."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        instance: str,
+        reporting_controller: str = REPORTING_CONTROLLER,
+        series_seconds: float = SERIES_SECONDS,
+        renew_seconds: float = RENEW_SECONDS,
+    ) -> None:
+        self._transport = transport
+        self._instance = _cut(instance, _INSTANCE_BYTES)
+        self._controller = reporting_controller
+        self._series_seconds = series_seconds
+        self._renew_seconds = renew_seconds
+        self._queue: queue.Queue[_Sighting | None] = queue.Queue(_QUEUE_SIZE)
+        self._closing = threading.Event()
+        self._series: dict[tuple[Any, ...], _Series] = {}
+        self._thread = threading.Thread(target=self._work, name="events", daemon=True)
+        self._thread.start()
+
+    def record(self, ref: ObjectRef, reason: Reason, note: str, *, related: ObjectRef | None = None) -> None:
+        """Record that something happened to `ref`. Returns at once and never raises.
+
+        :param note: a full sentence for a person; cut at 1,024 bytes.
+        :param related: a second object, as the gang for which a victim had to go.
+        """
+        sighting = _Sighting(ref, reason, _cut(note, _NOTE_BYTES), related, time.time())
+        try:
+            self._queue.put_nowait(sighting)
+        except queue.Full:
+            EVENTS.labels(reason.name, "dropped").inc()
+
+    def close(self, timeout: float = 2.0) -> None:
+        """Write what is queued, for at most `timeout` seconds, and stop."""
+        self._closing.set()
+        try:
+            self._queue.put_nowait(None)
+        except queue.Full:
+            LOG.warning("events: the queue is full; what does not get written in %g s is lost", timeout)
+        self._thread.join(timeout)
+
+    def _work(self) -> None:
+        swept = time.monotonic()
+        while True:
+            with contextlib.suppress(queue.Empty):
+                sighting = self._queue.get(timeout=self._renew_seconds)
+                if sighting is None:
+                    break
+                self._take(sighting)
+            if time.monotonic() - swept >= self._renew_seconds:
+                self._sweep()
+                swept = time.monotonic()
+        self._sweep(everything=True)
+
+    def _take(self, sighting: _Sighting) -> None:
+        series = self._series.get(sighting.identity)
+        if series is None or sighting.at - series.last > self._series_seconds:
+            self._begin(sighting)
+            return
+        series.count += 1
+        series.last = sighting.at
+        EVENTS.labels(sighting.reason.name, "repeated").inc()
+        if sighting.at - series.renewed >= self._renew_seconds:
+            self._renew(sighting.identity, series)
+
+    def _begin(self, sighting: _Sighting) -> None:
+        event = event_of(sighting.ref, sighting.reason, sighting.note, related=sighting.related, at=sighting.at)
+        event |= {"reportingController": self._controller, "reportingInstance": self._instance}
+        path = _events_path(event["metadata"]["namespace"])
+        written = self._send("POST", path, event)
+        EVENTS.labels(sighting.reason.name, "written" if written else "failed").inc()
+        if written:
+            path = f"{path}/{event['metadata']['name']}"
+            self._series[sighting.identity] = _Series(path, 1, 1, sighting.at, sighting.at)
+
+    def _renew(self, identity: tuple[Any, ...], series: _Series) -> None:
+        patch = {"series": {"count": series.count, "lastObservedTime": _micro_time(series.last)}}
+        series.renewed = time.time()
+        if self._send("PATCH", series.path, patch, MERGE_PATCH):
+            series.written = series.count
+        else:
+            self._series.pop(identity, None)  # it may have expired: the next one begins a new series
+
+    def _sweep(self, *, everything: bool = False) -> None:
+        """Write the counts that are behind, and forget series that are over."""
+        now = time.time()
+        for identity, series in list(self._series.items()):
+            if series.written < series.count and (everything or now - series.renewed >= self._renew_seconds):
+                self._renew(identity, series)
+            if now - series.last > self._series_seconds:
+                self._series.pop(identity, None)
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any], content_type: str = "application/json") -> bool:
+        for attempt in range(1, _TRIES + 1):
+            try:
+                self._transport.request(method, path, body=body, content_type=content_type, timeout=_TIMEOUT)
+            except NotFoundException:
+                return False  # the event has expired, or its namespace is gone
+            except ApiException as error:
+                LOG.warning("event not written: %s", message_of(error))
+                return False
+            except UNREACHABLE as error:
+                LOG.warning("event not written, try %d of %d: %s", attempt, _TRIES, message_of(error))
+                if self._closing.wait(attempt):
+                    return False
+            else:
+                return True
+        return False
+
+
+def event_of(
+    ref: ObjectRef, reason: Reason, note: str, *, related: ObjectRef | None = None, at: float
+) -> dict[str, Any]:
+    """The Event object, without who reports it. `at`: seconds since the epoch.
+
+    Events on cluster-scoped objects live in the namespace "default" (a rule of the API).
+    """
+    suffix = f".{time.time_ns():x}"
+    event: dict[str, Any] = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": ref.name[: _NAME_LENGTH - len(suffix)] + suffix, "namespace": ref.namespace or "default"},
+        "eventTime": _micro_time(at),
+        "type": reason.kind.value,
+        "reason": reason.name,
+        "action": reason.action,
+        "note": note,
+        "regarding": _reference(ref),
+    }
+    if related is not None:
+        event["related"] = _reference(related)
+    return event
+
+
+def _reference(ref: ObjectRef) -> dict[str, str]:
+    fields = {
+        "apiVersion": ref.api_version,
+        "kind": ref.kind,
+        "namespace": ref.namespace,
+        "name": ref.name,
+        "uid": ref.uid,
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def _events_path(namespace: str) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+
+
+def _cut(text: str, size: int) -> str:
+    raw = text.encode()
+    if len(raw) <= size:
+        return text
+    return raw[: size - 3].decode(errors="ignore") + "…"
+
+
+def _micro_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
