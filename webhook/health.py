@@ -1,0 +1,108 @@
+"""The plain port: `/healthz` (the process lives) and `/readyz` (it can do its work), and nothing else.
+
+Probes have their own port so that they never compete for the threads of the TLS side; to be honest all the same,
+readiness asks the TLS side for an answer.
+"""
+
+import http.client
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.wrappers import Request, Response
+
+Check = Callable[[], str]
+"""Answers "" when all is well, else what is missing."""
+
+SELF_CALL_SECONDS = 2.0
+
+
+class HealthServer:
+    """Serves the two paths from threads of its own until `stop`; `checks` by name decide on readiness.
+
+    Raises OSError where the port cannot be had.
+    """
+
+    def __init__(self, host: str, port: int, checks: Mapping[str, Check]) -> None:
+        @Request.application
+        def application(request: Request) -> Response:
+            return _answer(request.path, checks)
+
+        self._server: BaseWSGIServer = make_server(host, port, application, threaded=True, request_handler=_Quiet)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        return int(self._server.port)
+
+    def start(self) -> None:
+        """Begin to serve."""
+        threading.Thread(target=self._server.serve_forever, name="health", daemon=True).start()
+
+    def stop(self) -> None:
+        """End serving and give the port back."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class TLSSelfCall:
+    """Asks our own TLS port, at `address`, for an answer; a good answer is kept for `keep` seconds.
+
+    `expected` gives the certificate (DER) that must be shown, None while there is none.
+    """
+
+    def __init__(self, address: tuple[str, int], expected: Callable[[], bytes | None], keep: float = 5.0) -> None:
+        self._address = address
+        self._expected = expected
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._good_until = 0.0
+
+    def __call__(self) -> str:
+        """Whether the TLS side answers: "" or what went wrong."""
+        with self._lock:
+            if time.monotonic() < self._good_until:
+                return ""
+            problem = self._ask()
+            if not problem:
+                self._good_until = time.monotonic() + self._keep
+            return problem
+
+    def _ask(self) -> str:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False  # the certificate itself is compared instead
+        context.verify_mode = ssl.CERT_NONE
+        host, port = self._address
+        connection = http.client.HTTPSConnection(host, port, timeout=SELF_CALL_SECONDS, context=context)
+        try:
+            connection.connect()
+            if connection.sock.getpeercert(binary_form=True) != self._expected():
+                return "the TLS side shows another certificate"
+            connection.request("GET", "/mutate")
+            connection.getresponse().read()
+        except (OSError, http.client.HTTPException) as error:
+            return f"the TLS side does not answer: {error}"
+        finally:
+            connection.close()
+        return ""
+
+
+class _Quiet(WSGIRequestHandler):
+    """Probes are not worth a line each."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Log nothing."""
+
+
+def _answer(path: str, checks: Mapping[str, Check]) -> Response:
+    if path == "/healthz":
+        return Response("ok\n")
+    if path == "/readyz":
+        missing = {name: text for name, check in checks.items() if (text := check())}
+        text = "".join(f"{name}: {missing.get(name, 'ok')}\n" for name in checks)
+        return Response(text, status=503 if missing else 200)
+    return Response("not found\n", status=404)

@@ -1,0 +1,144 @@
+"""gunicorn as this webhook runs it: one worker process with threads, because one process holds one watch cache.
+
+Replicas scale it, not processes. Whatever has threads (caches, the health port, the certificate watch) is made in
+the worker, after the fork. Docs of the settings: https://gunicorn.org/reference/settings/
+"""
+
+import gc
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from flask import Flask
+from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # gunicorn has no types
+from gunicorn.config import Config  # type: ignore[import-untyped]  # as above
+
+from webhook.health import Check, HealthServer, TLSSelfCall
+from webhook.tls import CertificateFolder
+
+WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- this table is not a binding
+"""The loopback address through which a server that listens everywhere can be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where to listen and how. Times in seconds.
+
+    `keepalive` exceeds the 90 s for which the API server keeps idle connections: a POST on a connection that is
+    being closed cannot be repeated. `drain` is how long requests in flight may take after SIGTERM.
+    """
+
+    certificates: Path
+    host: str = "0.0.0.0"  # noqa: S104 -- a server in a pod is reached by the pod's address
+    port: int = 9443
+    health_port: int = 8081
+    threads: int = 32
+    keepalive: int = 120
+    drain: int = 25
+    certificate_poll: float = 5.0
+
+
+class Service(Protocol):
+    """What is served, made in the worker process."""
+
+    app: Flask
+
+    def checks(self) -> dict[str, Check]:
+        """What must hold before requests are sent here, besides TLS."""
+
+    def certificate_changed(self, not_after: datetime) -> None:
+        """Told the end of life of each certificate that is taken into use."""
+
+    def close(self) -> None:
+        """The worker ends."""
+
+
+class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
+    """gunicorn's application object. `run()` serves until SIGTERM or SIGINT, then exits the process."""
+
+    def __init__(self, settings: Settings, make_service: Callable[[], Service]) -> None:
+        self.settings = settings
+        self.make_service = make_service
+        self.service: Service | None = None
+        super().__init__()
+
+    def load_default_config(self) -> None:
+        """Start from a configuration that always means TLS."""
+        self.cfg = _TLSConfig(self.usage, prog=self.prog)
+
+    def load_config(self) -> None:
+        """Hand our settings to gunicorn."""
+        settings = self.settings
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        for name, value in {
+            "bind": f"{host}:{settings.port}",
+            "workers": 1,
+            "worker_class": "webhook.tls.TLSThreadWorker",
+            "threads": settings.threads,
+            "keepalive": settings.keepalive,
+            "timeout": 60,
+            "graceful_timeout": settings.drain,
+            "backlog": 512,
+            "worker_connections": 1000,
+            "max_requests": 0,
+            "preload_app": False,
+            "control_socket_disable": True,
+            "worker_tmp_dir": "/dev/shm",  # noqa: S108 -- gunicorn's own advice: its heartbeat must not touch a disk
+            "loglevel": "warning",
+            "ssl_context": self._ssl_context,
+            "post_worker_init": self._begin,
+            "worker_exit": self._end,
+            "proc_name": "phalanx-webhook",
+        }.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Flask:
+        """Make what is served; called in the worker."""
+        self.service = self.make_service()
+        return self.service.app
+
+    def _ssl_context(self, config: object, default: object) -> Any:
+        return self._certificates.context_of(config, default)
+
+    def _begin(self, _worker: object) -> None:
+        """In the worker, before it accepts: certificates, then the health port."""
+        service = self.service
+        if service is None:
+            raise RuntimeError("gunicorn started a worker without loading the application")
+        self._certificates = CertificateFolder(self.settings.certificates, service.certificate_changed)
+        self._certificates.watch(self.settings.certificate_poll)
+        address = WILDCARDS.get(self.settings.host, self.settings.host), self.settings.port
+        checks: dict[str, Check] = {
+            **service.checks(),
+            "certificate": self._certificate_check,
+            "tls": TLSSelfCall(address, self._shown),
+        }
+        self._health = HealthServer(self.settings.host, self.settings.health_port, checks)
+        self._health.start()
+        sys.setswitchinterval(0.001)  # a thread that computes gives way to one that answers five times sooner
+        gc.freeze()
+
+    def _certificate_check(self) -> str:
+        return "" if self._certificates.valid else "no valid certificate"
+
+    def _shown(self) -> bytes | None:
+        current = self._certificates.current
+        return current.certificate if current else None
+
+    def _end(self, _arbiter: object, _worker: object) -> None:
+        if self.service is not None:
+            self._certificates.stop()
+            self._health.stop()
+            self.service.close()
+
+
+class _TLSConfig(Config):  # type: ignore[misc]  # gunicorn has no types
+    """A configuration for TLS whose certificate may come later than the server."""
+
+    @property
+    def is_ssl(self) -> bool:
+        """Always: gunicorn would look for files at start instead."""
+        return True

@@ -1,0 +1,177 @@
+"""TLS under gunicorn's threads: certificates that change while serving, and connections that never block a thread.
+
+Two faults of the stock server are cured here (gunicorn 27.0; the private names this leans on are why it is pinned):
+
+* its thread worker does the handshake and the first read of a TLS connection without any limit. As many idle
+  connections as there are threads stop the server, and Go's HTTP client, the API server's, opens idle connections
+  by itself under bursts. Here a connection holds a thread only while it has something to read, and not for long.
+* loading a certificate into an SSL context that serves handshakes is not safe in OpenSSL and can end the process.
+  Here a new context is built beside the live one and takes its place by reference.
+"""
+
+import errno
+import logging
+import select
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from gunicorn.workers import gthread  # type: ignore[import-untyped]  # gunicorn has no types
+
+from certs.files import CERTIFICATE, KEY
+
+READ_SECONDS = 10.0
+"""A handshake, or a request with its body, must have arrived within this time once it has begun."""
+
+log = logging.getLogger(__name__)
+
+
+class BoundedSSLSocket(ssl.SSLSocket):
+    """A TLS socket whose "blocking" mode is a deadline for everything that is read until the next `setblocking`."""
+
+    _deadline: float | None = None
+
+    def setblocking(self, flag: bool) -> None:  # noqa: FBT001 -- the signature is socket's
+        """Start a period of reading (True), or become non-blocking (False)."""
+        if flag:
+            self._start_reading()
+        else:
+            self._deadline = None
+            self.settimeout(0.0)
+
+    def do_handshake(self, block: bool = False) -> None:  # noqa: FBT001, FBT002 -- the signature is SSLSocket's
+        """Handshake within the deadline."""
+        self._start_reading()
+        super().do_handshake(block)
+
+    def _start_reading(self) -> None:
+        self._deadline = time.monotonic() + READ_SECONDS
+        self.settimeout(READ_SECONDS)
+
+    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
+        """Receive within the deadline. A client that is too slow counts as one that went away."""
+        if self._deadline is not None:
+            self.settimeout(max(self._deadline - time.monotonic(), 0.001))
+        try:
+            return super().recv(buflen, flags)
+        except TimeoutError as error:
+            raise ConnectionResetError(errno.ECONNRESET, "the request did not arrive in time") from error
+
+
+class TLSThreadWorker(gthread.ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
+    """gunicorn's thread worker, handing connections without a readable byte back to its poller."""
+
+    def handle(self, conn: Any) -> Any:
+        """Handle one request, or defer: before the first byte, and between the handshake and the request."""
+        if not conn.initialized:
+            if not _readable(conn.sock):
+                return gthread._DEFER  # noqa: SLF001 -- gunicorn has no public way; the version is pinned
+            try:
+                conn.init()
+            except OSError as error:
+                self.log.debug("TLS handshake failed: %s", error)
+                return False
+            conn.data_ready = conn.sock.pending() > 0 or _readable(conn.sock)
+            if not conn.data_ready:
+                return gthread._DEFER  # noqa: SLF001 -- as above
+        return super().handle(conn)
+
+
+def _readable(sock: Any) -> bool:
+    poller = select.poll()
+    poller.register(sock, select.POLLIN)
+    return bool(poller.poll(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A context ready to serve, and the certificate in it (DER) with the end of its life."""
+
+    context: ssl.SSLContext
+    certificate: bytes
+    not_after: datetime
+
+
+class CertificateFolder:
+    """The certificate files of a folder as an SSL context, exchanged whenever the files have changed.
+
+    `current` is None until a valid pair has been there; after that it is always the last valid one.
+    """
+
+    def __init__(self, folder: Path, on_change: Callable[[datetime], None] = lambda _: None) -> None:
+        self._folder = folder
+        self._on_change = on_change
+        self._seen: tuple[bytes, bytes] | None = None
+        self._complaint = ""
+        self._stopped = threading.Event()
+        self.current: Serving | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Whether there is a certificate that has not expired."""
+        return self.current is not None and datetime.now(UTC) < self.current.not_after
+
+    def context_of(self, _config: object, _default: object) -> ssl.SSLContext:
+        """Answer gunicorn's `ssl_context` hook, once a connection. Raises SSLError before the first certificate."""
+        if self.current is None:
+            raise ssl.SSLError("no certificate yet")
+        return self.current.context
+
+    def refresh(self) -> bool:
+        """Read the files; exchange the context where they hold another valid pair. Returns whether they did."""
+        try:
+            pair = self._read()
+            if pair == self._seen:
+                return False
+            serving = self._load()
+            if self._read() != pair:
+                return False  # the files changed under our hands: the next look finds them whole
+        except (OSError, ValueError) as error:
+            self._complain(f"certificate in {self._folder} is not usable: {error}")
+            return False
+        self._seen, self.current, self._complaint = pair, serving, ""
+        self._on_change(serving.not_after)
+        log.info("serving the certificate that is valid until %s", serving.not_after)
+        return True
+
+    def watch(self, seconds: float) -> None:
+        """Look at the files now and then every `seconds`, in a thread of its own, until `stop`."""
+        self.refresh()
+        threading.Thread(target=self._watch, args=(seconds,), name="certificates", daemon=True).start()
+
+    def stop(self) -> None:
+        """End the watching."""
+        self._stopped.set()
+
+    def _watch(self, seconds: float) -> None:
+        while not self._stopped.wait(seconds):
+            self.refresh()
+
+    def _read(self) -> tuple[bytes, bytes]:
+        return (self._folder / CERTIFICATE).read_bytes(), (self._folder / KEY).read_bytes()
+
+    def _load(self) -> Serving:
+        # A mounted Secret is exchanged by one symbolic link: resolved paths stay within one version of it.
+        certificate_file, key_file = (self._folder / CERTIFICATE).resolve(), (self._folder / KEY).resolve()
+        certificate = x509.load_pem_x509_certificate(certificate_file.read_bytes())
+        if certificate.not_valid_after_utc <= datetime.now(UTC):
+            raise ValueError(f"it expired at {certificate.not_valid_after_utc}")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.sslsocket_class = BoundedSSLSocket
+        context.load_cert_chain(certificate_file, key_file)
+        der = certificate.public_bytes(serialization.Encoding.DER)
+        return Serving(context, der, certificate.not_valid_after_utc)
+
+    def _complain(self, complaint: str) -> None:
+        """Log each complaint once."""
+        if complaint != self._complaint:
+            self._complaint = complaint
+            log.warning(complaint)
