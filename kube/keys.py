@@ -18,10 +18,15 @@ TOPOLOGY = "phalanx.dev/topology"
 AUTOMATIC = "phalanx.dev/automatic"
 """Namespace label "true": every workload of more than one pod is a gang."""
 
+WORKLOAD = "phalanx.dev/workload"
+"""Pod label, put on a workload's template at its admission: the kind of the workload that is the gang. The pod's
+controller reference names it, so that workloads with a generated name work too."""
 DIALECT = "phalanx.dev/dialect"
 """Pod label, written at admission: the dialect that claimed the pod."""
 PLANNED_NODE = "phalanx.dev/planned-node"
 """Pod annotation, written with the nomination: the node the plan gives this member."""
+MIRRORS = "phalanx.dev/mirrors"
+"""Gang annotation, on Gang objects that the controller made: the gang they show, as `dialect/namespace/name`."""
 PLAN = "phalanx.dev/plan"
 """Pod annotation, written with the nomination: the identity of the plan, the same on all members."""
 

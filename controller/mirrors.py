@@ -1,0 +1,153 @@
+"""Gang objects for gangs that were asked for in another way: one object shows every gang, whatever its dialect.
+
+Pure: what exists and what should, as manifests. The annotation `phalanx.dev/mirrors` says whose mirror an object is;
+its owner is the object that asked, so that the garbage collector takes the mirror with it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
+from kube.keys import API_VERSION, DIALECT, MIRRORS
+
+GANG_KIND = "Gang"
+
+Existing = Mapping[tuple[str, str], Manifest]
+"""Gang objects by (namespace, name)."""
+
+_NAME_LENGTH = 253
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9.-]+")
+
+
+def is_mirrored(gang: Gang) -> bool:
+    """Whether the gang needs a mirror: it was not asked for by a Gang object of our own."""
+    return (gang.source.api_version, gang.source.kind) != (API_VERSION, GANG_KIND)
+
+
+def mirrored_key(manifest: Manifest) -> GangKey | None:
+    """The gang that a Gang object mirrors; None for one that a user wrote."""
+    text = ((manifest.get("metadata") or {}).get("annotations") or {}).get(MIRRORS, "")
+    dialect, _, rest = text.partition("/")
+    namespace, _, name = rest.partition("/")
+    return GangKey(dialect, namespace, name) if name else None
+
+
+def mirror_name(gang: Gang, existing: Existing) -> str:
+    """The name of the gang's mirror: the one it has, else the source's, else `<kind>-<name>` where that is taken.
+
+    A gang declared on its pods alone is named after itself, as far as its name can be an object's. Callers that make
+    several mirrors in one go add each to `existing` before they name the next.
+    """
+    own = sorted(name for (_, name), manifest in existing.items() if mirrored_key(manifest) == gang.key)
+    base = _object_name(gang.key.name) if gang.source.kind == "Pod" else gang.source.name
+    if own:
+        return base if base in own else own[0]
+    names = _candidates(base, gang.source.kind.lower())
+    return next(name for name in names if (gang.source.namespace, name) not in existing)
+
+
+def mirror_of(gang: Gang, existing: Existing) -> dict[str, Any]:
+    """The Gang object that mirrors `gang`, as it should be, without a status."""
+    metadata: dict[str, Any] = {
+        "name": mirror_name(gang, existing),
+        "namespace": gang.source.namespace,
+        "labels": {DIALECT: gang.key.dialect},
+        "annotations": {MIRRORS: _key_text(gang.key)},
+    }
+    if gang.source.kind != "Pod" and gang.source.uid:
+        metadata["ownerReferences"] = [_owner(gang.source)]
+    return {"apiVersion": API_VERSION, "kind": GANG_KIND, "metadata": metadata, "spec": _spec(gang)}
+
+
+def differs(existing: Manifest, wanted: Manifest) -> bool:
+    """Whether an existing mirror has to be written again. Labels and annotations of others on it are left alone."""
+    have, want = existing.get("metadata") or {}, wanted["metadata"]
+    maps_hold = all(
+        (have.get(part) or {}).get(key) == value
+        for part in ("labels", "annotations")
+        for key, value in want[part].items()
+    )
+    same_owner = (have.get("ownerReferences") or []) == want.get("ownerReferences", [])
+    return not (maps_hold and same_owner and existing.get("spec") == wanted["spec"])
+
+
+def stale_mirrors(existing: Existing, gangs: Iterable[Gang], kept: Iterable[GangKey] = ()) -> list[Manifest]:
+    """Mirrors to be deleted: their gang is gone, or has another mirror, or asks by a Gang of its own now.
+
+    :param kept: gangs that exist but could not be read (they contradict themselves): their mirrors stay and say so.
+    """
+    names = {gang.key: mirror_name(gang, existing) for gang in gangs if is_mirrored(gang)}
+    spared = set(kept)
+    stale = []
+    for (_, name), manifest in sorted(existing.items()):
+        key = mirrored_key(manifest)
+        if key is not None and key not in spared and names.get(key) != name:
+            stale.append(manifest)
+    return stale
+
+
+def _candidates(base: str, kind: str) -> Iterable[str]:
+    yield base[:_NAME_LENGTH]
+    prefixed = f"{kind}-{base}"[: _NAME_LENGTH - 8]
+    yield prefixed
+    yield from (f"{prefixed}-{number}" for number in count(2))
+
+
+def _object_name(text: str) -> str:
+    """A gang's name on pods may be any text; an object's is lower case letters, digits, dots and dashes."""
+    return _NOT_IN_NAMES.sub("-", text.lower()).strip("-.") or "gang"
+
+
+def _key_text(key: GangKey) -> str:
+    return f"{key.dialect}/{key.namespace}/{key.name}"
+
+
+def _owner(source: ObjectRef) -> dict[str, Any]:
+    return {
+        "apiVersion": source.api_version,
+        "kind": source.kind,
+        "name": source.name,
+        "uid": source.uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+
+
+def _spec(gang: Gang) -> dict[str, Any]:
+    spec = {
+        "topology": gang.topology,
+        "minMember": gang.min_member,
+        "required": gang.required,
+        "preferred": gang.preferred,
+        "scheduleTimeoutSeconds": gang.schedule_timeout_seconds,
+        "onFailure": gang.on_failure,
+        "queue": gang.queue,
+        "nodeAffinity": msgspec.to_builtins(gang.node_affinity) if gang.node_affinity else None,
+        "podSets": [_pod_set(each) for each in gang.pod_sets],
+        "together": [{"podSets": list(each.pod_sets), "level": each.level} for each in gang.together],
+    }
+    return _present(spec)
+
+
+def _pod_set(pod_set: PodSet) -> dict[str, Any]:
+    return _present(
+        {
+            "name": pod_set.name,
+            "count": pod_set.count,
+            "minCount": pod_set.min_count,
+            "required": pod_set.required,
+            "preferred": pod_set.preferred,
+            "slices": [{"level": each.level, "size": each.size} for each in pod_set.slices],
+            "multiples": [{"level": each.level, "of": each.of} for each in pod_set.multiples],
+            "maxPerDomain": [{"level": each.level, "count": each.count} for each in pod_set.max_per_domain],
+        }
+    )
+
+
+def _present(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that say something: the API server would store neither a null nor, for us, an empty list."""
+    return {key: value for key, value in fields.items() if value not in (None, [])}

@@ -1,0 +1,284 @@
+"""The status of a Gang, from what was decided and what is there. Pure and idempotent.
+
+The same state gives the same status, down to the times of its conditions, so a writer can skip equal ones. What a
+plan said stays in the status while the plan lives: a restarted controller goes on from it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from gangs.model import Fault, Gang, Member
+from kube.keys import PLANNED_NODE
+from planning.decision import Decision
+from planning.report import gang_report
+from planning.wording import compressed, listed, pods, waits_for_pods
+from solver.plan import Proof
+
+Status = Mapping[str, Any]
+
+_VICTIMS_SHOWN = 3
+_PLAN_FIELDS = ("planId", "assignments", "levels", "victims", "objective", "proof", "explanation")
+
+
+class Phase(Enum):
+    """Where a gang stands on its way."""
+
+    WAITING = "Waiting"
+    UNPLACEABLE = "Unplaceable"
+    INVALID = "Invalid"
+    NOMINATED = "Nominated"
+    EVICTING = "Evicting"
+    RELEASED = "Released"
+    PLACED = "Placed"
+
+    @property
+    def planned(self) -> bool:
+        """Whether a plan is in force."""
+        return self in (Phase.NOMINATED, Phase.EVICTING, Phase.RELEASED, Phase.PLACED)
+
+    @property
+    def released(self) -> bool:
+        """Whether the members have been let go."""
+        return self in (Phase.RELEASED, Phase.PLACED)
+
+
+def gang_status(
+    gang: Gang,
+    *,
+    phase: Phase,
+    now: str,
+    decision: Decision | None = None,
+    plan_id: str = "",
+    topology: str | None = None,
+    previous: Status | None = None,
+    generation: int | None = None,
+    reason: str = "",
+    message: str = "",
+    timed_out: bool | None = None,
+) -> dict[str, Any]:
+    """The status that the gang's object should have.
+
+    :param now: RFC 3339, for conditions that change with this status.
+    :param decision: a new answer; None keeps what the plan in force said, and drops it in a phase without a plan.
+    :param plan_id: identity of the decision's plan, "" where it has none.
+    :param topology: name of the topology that applies; None: the one that the gang names.
+    :param previous: the status as it is; its conditions keep their times where they do not change.
+    :param reason: one word, `message`: one line for a person; "" for those that the phase and the numbers give.
+    :param timed_out: whether the gang's time is over; None: as it was, and over no more once it is released.
+    """
+    before = previous or {}
+    plan = _plan(gang, phase, decision, plan_id, before)
+    counts = _counts(gang, phase, plan)
+    reason = reason or _reason(gang, phase, decision)
+    message = message or _message(gang, phase, decision, plan)
+    conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, timed_out))
+    status = {
+        "phase": phase.value,
+        "reason": reason,
+        "message": message,
+        "observedGeneration": generation,
+        "topology": topology or gang.topology,
+        "conditions": _kept(conditions, before.get("conditions") or (), now, generation),
+        "members": counts,
+        **plan,
+    }
+    return {key: value for key, value in status.items() if value not in (None, "")}
+
+
+def invalid_status(
+    faults: Sequence[Fault], *, now: str, previous: Status | None = None, generation: int | None = None
+) -> dict[str, Any]:
+    """The status of a Gang whose request contradicts itself, so that no `Gang` could be read from it."""
+    message = "; ".join(str(fault) for fault in faults)
+    conditions = [_condition("Planned", holds=False, reason="Contradiction", message=message)]
+    before = previous or {}
+    status = {
+        "phase": Phase.INVALID.value,
+        "reason": "Contradiction",
+        "message": message,
+        "observedGeneration": generation,
+        "conditions": _kept(conditions, before.get("conditions") or (), now, generation),
+        "members": before.get("members"),
+    }
+    return {key: value for key, value in status.items() if value is not None}
+
+
+def status_patch(previous: Status | None, wanted: Status) -> dict[str, Any]:
+    """A merge patch's `status` that turns one into the other; empty where they are equal.
+
+    Fields are replaced whole or removed; of nested objects, keys that are wanted no more are removed as well.
+    """
+    before = previous or {}
+    patch: dict[str, Any] = dict.fromkeys(before.keys() - wanted.keys())
+    for key, value in wanted.items():
+        if key not in before or before[key] != value:
+            old = before.get(key)
+            nested = isinstance(value, Mapping) and isinstance(old, Mapping)
+            patch[key] = status_patch(old, value) if nested else value
+    return patch
+
+
+def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, before: Status) -> dict[str, Any]:
+    """The fields that tell of the plan, or of the search for one."""
+    if decision is None and phase.planned:
+        kept = {key: before[key] for key in _PLAN_FIELDS if key in before}
+        return kept if "assignments" in kept else {**kept, "assignments": _assigned(gang.members)}
+    if decision is None:
+        return {"assignments": _assigned(m for m in gang.members if m.pod.bound)}
+    report = gang_report(decision)
+    assignments = [
+        entry if each.member.pod.bound else {**entry, "uid": each.member.pod.metadata.uid}
+        for entry, each in zip(report["assignments"], decision.assignments, strict=True)
+    ]
+    victims = [{**entry, "uid": each.uid} for entry, each in zip(report["victims"], decision.evictions, strict=True)]
+    return {
+        "planId": plan_id,
+        "assignments": assignments if phase.planned else _assigned(m for m in gang.members if m.pod.bound),
+        "levels": report["levels"],
+        "victims": victims,
+        "objective": report["objective"],
+        "proof": report["proof"],
+        "explanation": None if phase.planned else report["explanation"],
+    }
+
+
+def _assigned(members: Iterable[Member]) -> list[dict[str, Any]]:
+    """Where members are, or were nominated to be, as they say themselves."""
+    return [
+        {
+            "namespace": each.pod.metadata.namespace,
+            "pod": each.pod.metadata.name,
+            "podSet": each.pod_set,
+            "index": each.index,
+            "node": node,
+        }
+        for each in members
+        if (node := _node_of(each))
+    ]
+
+
+def _node_of(member: Member) -> str:
+    return member.pod.spec.node_name or member.pod.metadata.annotations.get(PLANNED_NODE, "")
+
+
+def _counts(gang: Gang, phase: Phase, plan: Mapping[str, Any]) -> dict[str, int]:
+    bound = sum(member.pod.bound for member in gang.members)
+    existing = len(gang.members)
+    return {
+        "expected": max(gang.expected, existing),
+        "existing": existing,
+        "placed": min(existing, max(bound, len(plan["assignments"]))) if phase.planned else bound,
+        "bound": bound,
+    }
+
+
+def _missing(gang: Gang) -> str:
+    """What keeps the gang from being complete; "" if nothing does."""
+    if gang.waiting_for:
+        return f"waits for {listed(gang.waiting_for)}"
+    existing = len(gang.members)
+    if existing < gang.min_member:
+        return waits_for_pods(gang.min_member - existing, existing, gang.min_member)
+    for pod_set in gang.pod_sets:
+        here = sum(member.pod_set == pod_set.name for member in gang.members)
+        if here < pod_set.min_count:
+            return waits_for_pods(pod_set.min_count - here, here, pod_set.min_count, pod_set.name)
+    return ""
+
+
+def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:
+    match phase:
+        case Phase.WAITING if gang.waiting_for:
+            return "ObjectsMissing"
+        case Phase.WAITING:
+            return "MembersMissing" if _missing(gang) else "Planning"
+        case Phase.UNPLACEABLE:
+            return "NotProven" if decision and decision.proof == Proof.UNPROVEN.value else "NoRoom"
+        case Phase.INVALID:
+            return "Contradiction"
+        case Phase.NOMINATED:
+            return "RoomHeld"
+        case Phase.EVICTING:
+            return "VictimsLeaving"
+        case Phase.RELEASED:
+            return "Binding"
+        case Phase.PLACED:
+            return "AllBound"
+
+
+def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[str, Any]) -> str:
+    nodes = compressed(entry["node"] for entry in plan["assignments"])
+    bound = sum(member.pod.bound for member in gang.members)
+    match phase:
+        case Phase.EVICTING:
+            return f"waits for {_victims(plan.get('victims') or ())} to go"
+        case Phase.RELEASED:
+            return f"{bound} of {pods(len(plan['assignments']))} are bound on {nodes}"
+        case Phase.PLACED:
+            return f"{pods(bound)} {'is' if bound == 1 else 'are'} bound on {nodes}"
+        case _ if decision is not None:
+            return decision.message
+        case Phase.NOMINATED:
+            return f"room is held for {pods(len(plan['assignments']))} on {nodes}"
+        case Phase.WAITING:
+            return _missing(gang) or "waits to be planned"
+        case _:
+            return f"is {phase.value}"
+
+
+def _victims(victims: Sequence[Mapping[str, Any]]) -> str:
+    names = [f"{each['namespace']}/{each['pod']}" for each in victims[:_VICTIMS_SHOWN]]
+    rest = len(victims) - len(names)
+    return f"{', '.join(names)} and {rest} more" if rest else listed(names or ["its victims"])
+
+
+def _timed_out(phase: Phase, before: Status, timed_out: bool | None) -> bool | None:
+    """None: the condition has never been set and is left out."""
+    if timed_out is not None:
+        return timed_out
+    known = [each["status"] == "True" for each in before.get("conditions") or () if each["type"] == "TimedOut"]
+    return (known[0] and not phase.released) if known else None
+
+
+def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_out: bool | None) -> list[dict[str, Any]]:
+    missing = _missing(gang)
+    complete = "ObjectsMissing" if gang.waiting_for else "MembersMissing" if missing else "MembersExist"
+    held = message if phase.planned and not phase.released else "a plan is in force" if phase.planned else message
+    exist = f"{pods(len(gang.members))} of {max(gang.expected, len(gang.members))} exist"
+    conditions = [
+        _condition("Complete", holds=not missing, reason=complete, message=missing or exist),
+        _condition("Planned", holds=phase.planned, reason="PlanFound" if phase.planned else reason, message=held),
+        _condition(
+            "Released",
+            holds=phase.released,
+            reason="AllIsReady" if phase.released else reason,
+            message="the members were let go" if phase.released else message,
+        ),
+        _condition("Placed", holds=phase is Phase.PLACED, reason=reason, message=message),
+    ]
+    if timed_out is not None:
+        why = "ScheduleTimeout" if timed_out else "InTime"
+        told = f"not placed within {gang.schedule_timeout_seconds} s" if timed_out else "the gang is within its time"
+        conditions.append(_condition("TimedOut", holds=timed_out, reason=why, message=told))
+    return conditions
+
+
+def _condition(type_: str, *, holds: bool, reason: str, message: str) -> dict[str, Any]:
+    return {"type": type_, "status": "True" if holds else "False", "reason": reason, "message": message}
+
+
+def _kept(
+    conditions: Iterable[dict[str, Any]], before: Iterable[Mapping[str, Any]], now: str, generation: int | None
+) -> list[dict[str, Any]]:
+    """The conditions with the time of their last transition, which is not `now` where their status is as it was."""
+    old = {each["type"]: each for each in before}
+    kept = []
+    for condition in conditions:
+        was = old.get(condition["type"], {})
+        same = was.get("status") == condition["status"]
+        time = was["lastTransitionTime"] if same and was.get("lastTransitionTime") else now
+        kept.append({**condition, "lastTransitionTime": time})
+        if generation is not None:
+            kept[-1]["observedGeneration"] = generation
+    return kept
