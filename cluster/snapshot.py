@@ -7,6 +7,7 @@ everything else in pieces; "pods" counts pods.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cluster.volumes import Claim
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass
 
 Amounts = Mapping[str, int]
@@ -14,7 +15,7 @@ Amounts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A pod that holds room on a node: bound to it, or gated and nominated to it (`reserved`).
+    """A pod that holds room on a node: bound or released to it, or only nominated to it (`reserved`).
 
     `requests` as the stock scheduler counts them (containers, init containers, sidecars, overhead, pod level) and
     one "pods". `protected`: why it may never be a victim ("" = it may): DaemonSet, mirror pod, a dialect's label.
@@ -49,15 +50,12 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One immutable picture of the cluster, ordered by the nodes' natural names.
-
-    `unmodelled`: things that exist in the cluster and bear on eligibility but are not modelled, as sentences.
-    """
+    """One immutable picture of the cluster, ordered by the nodes' natural names."""
 
     nodes: tuple[NodeState, ...] = ()
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
     budgets: tuple[PodDisruptionBudget, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    volumes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    volumes: Mapping[str, Claim] = field(default_factory=dict)
     """PersistentVolumeClaims by `namespace/name` with what ties them to nodes, where known."""
     version: str = ""

@@ -143,8 +143,9 @@ class TopologySpreadConstraint(Struct, frozen=True):
 
 
 class ContainerPort(Struct, frozen=True):
-    """core/v1 ContainerPort; only host ports matter here."""
+    """core/v1 ContainerPort; only host ports matter here (under hostNetwork they default to the container's)."""
 
+    container_port: int = 0
     host_port: int = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = "TCP"

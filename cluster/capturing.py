@@ -1,0 +1,222 @@
+"""From nodes and pods to a `Snapshot`, at once or kept up to date change by change."""
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from functools import lru_cache
+from typing import TypeVar
+
+from cluster.priorities import priority_of
+from cluster.quantities import amount
+from cluster.requests import PODS, pod_requests
+from cluster.snapshot import Amounts, NodeState, Snapshot, Tenant
+from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
+from kube import keys
+from kube.names import natural_key
+from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass
+
+DEFAULT_MAX_PODS = 110
+"""The kubelet's default, for nodes that do not say how many pods they take."""
+
+_MIRROR = "kubernetes.io/config.mirror"
+
+Thing = TypeVar("Thing")
+
+Protected = Callable[[Pod], str]
+"""Says why a pod may never be a victim, "" where it may."""
+
+
+def unprotected(_pod: Pod) -> str:
+    """Nobody is protected beyond DaemonSet and mirror pods."""
+    return ""
+
+
+class Capture:
+    """A picture that is kept up to date: feed it what changed, take a `Snapshot` whenever one is needed.
+
+    Only nodes whose tenants changed are put together anew. Not safe for use from several threads at once.
+    """
+
+    def __init__(self, *, gate: str = keys.GATE, protected: Protected = unprotected) -> None:
+        self._gate = gate
+        self._protected = protected
+        self._nodes: dict[str, Node] = {}
+        self._allocatable: dict[str, Amounts] = {}
+        self._pods: dict[str, Pod] = {}
+        self._tenants: dict[str, dict[str, Tenant]] = {}
+        self._node_of: dict[str, str] = {}
+        self._classes: dict[str, PriorityClass] = {}
+        self._states: dict[str, NodeState] = {}
+        self._order: list[str] = []
+        self._stale: set[str] = set()
+        self._reordered = False
+
+    def put_node(self, node: Node) -> None:
+        """A node is new or changed. Raises ValueError where its allocatable cannot be read."""
+        name = node.metadata.name
+        allocatable = {each: amount(each, value) for each, value in node.status.allocatable.items()}
+        allocatable.setdefault(PODS, DEFAULT_MAX_PODS)
+        self._reordered |= name not in self._nodes
+        self._nodes[name] = node
+        self._allocatable[name] = allocatable
+        self._stale.add(name)
+
+    def drop_node(self, name: str) -> None:
+        """A node is gone. Pods that are still bound to it come back with it."""
+        if self._nodes.pop(name, None) is not None:
+            self._allocatable.pop(name)
+            self._states.pop(name, None)
+            self._reordered = True
+
+    def put_pod(self, pod: Pod) -> None:
+        """A pod is new or changed. Raises ValueError where its requests cannot be read; it holds nothing then."""
+        self.drop_pod(pod.key)
+        self._pods[pod.key] = pod
+        tenant = tenant_of(pod, self._classes, gate=self._gate, protected=self._protected)
+        if tenant is not None:
+            self._tenants.setdefault(tenant.node, {})[pod.key] = tenant
+            self._node_of[pod.key] = tenant.node
+            self._stale.add(tenant.node)
+
+    def drop_pod(self, key: str) -> None:
+        """The pod `namespace/name` is gone."""
+        self._pods.pop(key, None)
+        if (node := self._node_of.pop(key, None)) is not None:
+            del self._tenants[node][key]
+            self._stale.add(node)
+
+    def set_priority_classes(self, classes: Iterable[PriorityClass]) -> None:
+        """All priority classes there are. Pods whose priority was resolved at admission are not affected."""
+        self._classes = {each.metadata.name: each for each in classes}
+        for pod in [each for each in self._pods.values() if each.spec.priority is None]:
+            self.put_pod(pod)
+
+    def snapshot(
+        self,
+        *,
+        budgets: Iterable[PodDisruptionBudget] = (),
+        namespaces: Mapping[str, Mapping[str, str]] | None = None,
+        claims: Iterable[PersistentVolumeClaim] = (),
+        volumes: Iterable[PersistentVolume] = (),
+        storage_classes: Iterable[StorageClass] = (),
+        version: str = "",
+    ) -> Snapshot:
+        """The picture as it is now."""
+        if self._reordered:
+            self._order = sorted(self._nodes, key=natural_key)
+            self._reordered = False
+        for name in self._stale & self._nodes.keys():
+            self._states[name] = self._state(name)
+        self._stale.clear()
+        return Snapshot(
+            nodes=tuple(self._states[name] for name in self._order),
+            priority_classes=dict(self._classes),
+            budgets=tuple(sorted(budgets, key=lambda each: (each.metadata.namespace, each.metadata.name))),
+            namespaces=namespaces or {},
+            volumes=claims_of(claims, volumes, storage_classes),
+            version=version,
+        )
+
+    def _state(self, name: str) -> NodeState:
+        tenants = self._tenants.get(name, {})
+        return NodeState(self._nodes[name], self._allocatable[name], tuple(tenants[key] for key in sorted(tenants)))
+
+
+def snapshot_of(
+    nodes: Iterable[Node],
+    pods: Iterable[Pod],
+    *,
+    priority_classes: Iterable[PriorityClass] = (),
+    budgets: Iterable[PodDisruptionBudget] = (),
+    namespaces: Mapping[str, Mapping[str, str]] | None = None,
+    claims: Iterable[PersistentVolumeClaim] = (),
+    volumes: Iterable[PersistentVolume] = (),
+    storage_classes: Iterable[StorageClass] = (),
+    protected: Protected = unprotected,
+    gate: str = keys.GATE,
+) -> Snapshot:
+    """One picture of these objects. Raises ValueError for a quantity that cannot be read, naming object and text."""
+    capture = Capture(gate=gate, protected=protected)
+    capture.set_priority_classes(priority_classes)
+    for node in nodes:
+        _named(f"Node {node.metadata.name}", capture.put_node, node)
+    for pod in pods:
+        _named(f"Pod {pod.key}", capture.put_pod, pod)
+    return capture.snapshot(
+        budgets=budgets, namespaces=namespaces, claims=claims, volumes=volumes, storage_classes=storage_classes
+    )
+
+
+def _named(what: str, put: Callable[[Thing], None], thing: Thing) -> None:
+    try:
+        put(thing)
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
+
+
+def tenant_of(
+    pod: Pod, classes: Mapping[str, PriorityClass], *, gate: str = keys.GATE, protected: Protected = unprotected
+) -> Tenant | None:
+    """What the pod holds on a node, None where it holds nothing.
+
+    A bound pod that has not finished holds its room, also while it terminates. So does a pod that has been released
+    to its planned node and is not bound yet. A nominated pod, gated or waiting for the stock scheduler, holds it as a
+    reservation. Raises ValueError where its requests cannot be read.
+    """
+    if pod.finished:
+        return None
+    released = keys.PLANNED_NODE in pod.metadata.annotations and not pod.gated_by(gate)
+    node = pod.spec.node_name or ("" if pod.terminating else pod.status.nominated_node_name)
+    if not node:
+        return None
+    return Tenant(
+        pod=pod,
+        node=node,
+        requests=_shared(tuple(pod_requests(pod).items())),
+        priority=priority_of(pod, classes),
+        reserved=not pod.bound and not released,
+        protected=_protection(pod) or protected(pod),
+    )
+
+
+def room(
+    state: NodeState, *, priority: int, ignoring: Container[str] = frozenset()
+) -> tuple[dict[str, int], dict[str, int]]:
+    """What a pod of that priority finds on a node without evicting anybody: (free, terminating), by resource.
+
+    `free` counts the room of terminating pods, which `terminating` names again, as free, and what is reserved for pods
+    of lower priority too. `ignoring` holds uids or `namespace/name`s of pods that do not count at all (the gang's own
+    that are being planned). Free may be negative.
+    """
+    free = dict(state.allocatable)
+    terminating: dict[str, int] = {}
+    for tenant in state.tenants:
+        if named_among(tenant.pod, ignoring) or (tenant.reserved and tenant.priority < priority):
+            continue
+        for resource, value in tenant.requests.items():
+            if tenant.terminating:
+                terminating[resource] = terminating.get(resource, 0) + value
+            else:
+                free[resource] = free.get(resource, 0) - value
+    return free, terminating
+
+
+def named_among(pod: Pod, names: Container[str]) -> bool:
+    """Whether the pod's uid, or else its `namespace/name`, is one of `names`."""
+    return (pod.metadata.uid != "" and pod.metadata.uid in names) or pod.key in names
+
+
+def _protection(pod: Pod) -> str:
+    """Why the cluster itself would bring the pod back to the same node, "" where it would not."""
+    if _MIRROR in pod.metadata.annotations:
+        return "mirror pod"
+    for owner in pod.metadata.owner_references:
+        if owner.kind == "Node":
+            return "mirror pod"
+        if owner.kind == "DaemonSet" and owner.controller:
+            return "DaemonSet pod"
+    return ""
+
+
+@lru_cache(maxsize=4096)
+def _shared(items: tuple[tuple[str, int], ...]) -> Amounts:
+    """One mapping for all pods that ask for the same."""
+    return dict(items)

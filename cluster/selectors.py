@@ -1,0 +1,95 @@
+"""Label selectors and node selectors, with the API's own meaning.
+
+Source of the rules: `k8s.io/apimachinery/pkg/labels` and `k8s.io/component-helpers/scheduling/corev1/nodeaffinity`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from kube.objects import LabelSelector, Node, NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Requirement
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+def requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """Whether one requirement (In, NotIn, Exists, DoesNotExist, Gt, Lt) holds; an unknown operator never does."""
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value is not None and value in requirement.values
+        case "NotIn":
+            return value is None or value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compares(requirement, value)
+        case _:
+            return False
+
+
+def _compares(requirement: Requirement, value: str | None) -> bool:
+    """Gt and Lt: both sides must be whole numbers."""
+    if value is None or len(requirement.values) != 1:
+        return False
+    wanted = requirement.values[0]
+    if not _INTEGER.fullmatch(value) or not _INTEGER.fullmatch(wanted):
+        return False
+    return int(value) > int(wanted) if requirement.operator == "Gt" else int(value) < int(wanted)
+
+
+def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Whether a label selector matches; None matches nothing, an empty one everything."""
+    if selector is None:
+        return False
+    return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
+        requirement_holds(each, labels) for each in selector.match_expressions
+    )
+
+
+def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
+    """Whether all requirements of a term hold for the node; a term without any matches no node."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    return all(requirement_holds(each, node.metadata.labels) for each in term.match_expressions) and all(
+        _field_holds(each, node) for each in term.match_fields
+    )
+
+
+def _field_holds(requirement: Requirement, node: Node) -> bool:
+    """`metadata.name` is the only field there is, with In and NotIn."""
+    if requirement.operator not in ("In", "NotIn"):
+        return False
+    fields = {"metadata.name": node.metadata.name}
+    return requirement_holds(requirement, fields)
+
+
+def node_selected(selector: NodeSelector, node: Node) -> bool:
+    """Whether one of the terms matches the node."""
+    return any(term_matches(each, node) for each in selector.node_selector_terms)
+
+
+def wants_node(pod: Pod, node: Node) -> bool:
+    """Whether the node has the pod's `nodeSelector` and required node affinity."""
+    labels = node.metadata.labels
+    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
+        return False
+    affinity = pod.spec.affinity
+    return affinity is None or affinity_allows(affinity.node_affinity, node)
+
+
+def affinity_allows(affinity: NodeAffinity | None, node: Node) -> bool:
+    """Whether the required part of a node affinity, if there is one, lets the node in."""
+    return affinity is None or affinity.required is None or node_selected(affinity.required, node)
+
+
+def weight(affinities: Iterable[NodeAffinity | None], node: Node) -> int:
+    """The summed weights of the preferred terms that the node fulfils."""
+    return sum(
+        term.weight
+        for affinity in affinities
+        if affinity is not None
+        for term in affinity.preferred
+        if term_matches(term.preference, node)
+    )

@@ -1,0 +1,38 @@
+"""Taints and tolerations (core/v1 `Toleration.ToleratesTaint`, kube-scheduler's TaintToleration)."""
+
+from collections.abc import Sequence
+
+from kube.objects import Taint, Toleration
+
+UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+"""What a cordoned node counts as having: a pod that tolerates it may go there."""
+
+_FORBIDDING = ("NoSchedule", "NoExecute")
+
+
+def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
+    """Whether one of the tolerations covers the taint.
+
+    Lt and Gt cover nothing: the stock scheduler reads them only behind a feature gate that is off by default, and a
+    pod that the gate would let in is then kept off the node, never sent to one that refuses it.
+    """
+    return any(_covers(each, taint) for each in tolerations)
+
+
+def _covers(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "Exists":
+            return True
+        case "" | "Equal":
+            return toleration.value == taint.value
+        case _:
+            return False
+
+
+def untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+    """The first taint that keeps the pod off the node, None where there is none."""
+    return next((t for t in taints if t.effect in _FORBIDDING and not tolerated(t, tolerations)), None)

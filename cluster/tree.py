@@ -1,0 +1,81 @@
+"""The domain tree of a topology: every node's path, and the nodes that lie outside."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kube.names import natural_key
+from kube.objects import Node
+from kube.topology import DEFAULT_DOMAIN_NAME, Level, Topology, Unlabelled
+
+Path = tuple[str, ...]
+"""Names of domains from the widest level down. A domain is the whole path to it, never its last name alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainTree:
+    """Where the nodes lie in a topology.
+
+    `path_of`: each node inside, with one name per level above the node, in the order of the tree (level by level by
+    natural name, then node). `outside`: each other node, with the label that it lacks. `counts`: nodes under each
+    domain of every level, in the order of the tree, parents first; the empty path is the whole topology.
+    """
+
+    topology: Topology
+    path_of: Mapping[str, Path] = field(default_factory=dict)
+    outside: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[Path, int] = field(default_factory=dict)
+
+    def paths(self, level: int) -> tuple[Path, ...]:
+        """The domains of the level at that position (0 = widest, the last the nodes), in the order of the tree."""
+        depth = level + 1
+        if depth == len(self.topology.levels):
+            return tuple((*path, name) for name, path in self.path_of.items())
+        return tuple(path for path in self.counts if len(path) == depth)
+
+    def nodes_under(self, path: Path) -> tuple[str, ...]:
+        """Names of the nodes in the domain `path`, in the order of the tree."""
+        return tuple(name for name, above in self.path_of.items() if (*above, name)[: len(path)] == path)
+
+
+def domains(topology: Topology, nodes: Iterable[Node]) -> DomainTree:
+    """Place `nodes` in `topology` by their labels; a node without a level's label follows that level's rule."""
+    levels = topology.levels[:-1]
+    inside: dict[str, Path] = {}
+    outside: dict[str, str] = {}
+    for node in nodes:
+        path: list[str] = []
+        for level in levels:
+            domain = _domain_at(level, node)
+            if domain is None:
+                outside[node.metadata.name] = level.label_keys[0]
+                break
+            path.append(domain)
+        else:
+            inside[node.metadata.name] = tuple(path)
+    order = sorted(inside, key=lambda name: ([natural_key(part) for part in inside[name]], natural_key(name)))
+    path_of = {name: inside[name] for name in order}
+    return DomainTree(topology, path_of, outside, _counts(path_of.values()))
+
+
+def _domain_at(level: Level, node: Node) -> str | None:
+    """The name of the node's domain at a level, None where it is outside."""
+    for key in level.label_keys:
+        if value := node.metadata.labels.get(key):
+            return value
+    match level.unlabelled:
+        case Unlabelled.OWN_DOMAIN:
+            return node.metadata.name
+        case Unlabelled.DEFAULT_DOMAIN:
+            return DEFAULT_DOMAIN_NAME
+        case Unlabelled.OUTSIDE:
+            return None
+
+
+def _counts(paths: Iterable[Path]) -> dict[Path, int]:
+    """Nodes under every prefix of `paths`; the order of first sight is the order of the tree, parents first."""
+    counts: Counter[Path] = Counter()
+    for path in paths:
+        for depth in range(len(path) + 1):
+            counts[path[:depth]] += 1
+    return dict(counts)

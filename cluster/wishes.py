@@ -1,0 +1,92 @@
+"""What members of one gang mean to each other on a node, and which wishes of a pod nobody here reads."""
+
+from collections.abc import Iterator, Sequence
+
+from cluster.neighbours import Term, affinity_terms, anti_affinity_terms
+from cluster.ports import host_ports
+from cluster.selectors import selects
+from cluster.snapshot import NodeState, Snapshot
+from cluster.volumes import claim_names
+from kube.objects import Node, Pod
+
+NODE_NAME = "metadata.name"
+"""The node itself, as the key of an exclusion that no label stands for."""
+
+Groups = tuple[str | None, ...]
+
+
+def self_exclusions(pod: Pod, nodes: Sequence[NodeState]) -> list[tuple[str, Groups]]:
+    """Where at most one pod like this one can be: (key, group of each of `nodes`, None for one that is in none).
+
+    A required anti-affinity term that the pod itself matches excludes by the domains of its topology key, a host port
+    by the node (key `NODE_NAME`).
+    """
+    terms = [each for each in anti_affinity_terms(pod) if each.matches(pod, {})]
+    keys = dict.fromkeys(each.topology_key for each in terms)
+    found = [(key, _groups(key, nodes)) for key in keys]
+    if host_ports(pod):
+        found.append((NODE_NAME, tuple(state.name for state in nodes)))
+    return found
+
+
+def _groups(key: str, nodes: Sequence[NodeState]) -> Groups:
+    return tuple(_label(state.node, key) for state in nodes)
+
+
+def _label(node: Node, key: str) -> str | None:
+    return node.metadata.labels.get(key)
+
+
+def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None = None) -> tuple[str, ...]:
+    """The wishes of the pod that are not considered, each as a phrase for a person.
+
+    `siblings`: the other members of its gang; `snapshot`: tells which volume claims are known.
+    """
+    return tuple(dict.fromkeys((*_of_the_pod(pod), *_among_members(pod, siblings), *_of_volumes(pod, snapshot))))
+
+
+def _of_the_pod(pod: Pod) -> Iterator[str]:
+    spec = pod.spec
+    if spec.resource_claims:
+        yield "dynamic resource claims (spec.resourceClaims)"
+    if any(each.when_unsatisfiable == "ScheduleAnyway" for each in spec.topology_spread_constraints):
+        yield "soft topology spread (whenUnsatisfiable: ScheduleAnyway)"
+    affinity = spec.affinity
+    if affinity is not None:
+        if affinity.pod_affinity is not None and affinity.pod_affinity.preferred:
+            yield "preferred pod affinity"
+        if affinity.pod_anti_affinity is not None and affinity.pod_anti_affinity.preferred:
+            yield "preferred pod anti-affinity"
+    if any(each.operator in ("Lt", "Gt") for each in spec.tolerations):
+        yield "tolerations that compare numbers (operators Lt and Gt)"
+
+
+def _among_members(pod: Pod, siblings: Sequence[Pod]) -> Iterator[str]:
+    for term in affinity_terms(pod):
+        if any(term.matches(each, {}) for each in (pod, *siblings)):
+            yield f"pod affinity to members of the same gang ({term.topology_key})"
+    for term in anti_affinity_terms(pod):
+        if _tells_apart(term, pod, siblings):
+            yield f"anti-affinity between unlike members of the same gang ({term.topology_key})"
+    for constraint in pod.spec.topology_spread_constraints:
+        counted = any(selects(constraint.label_selector, each.metadata.labels) for each in (pod, *siblings))
+        if constraint.when_unsatisfiable == "DoNotSchedule" and counted:
+            yield f"topology spread of the gang's own members ({constraint.topology_key})"
+
+
+def _tells_apart(term: Term, pod: Pod, siblings: Sequence[Pod]) -> bool:
+    """Whether the term speaks of some members and not of others: then no count over all of them says the same."""
+    meant = {term.matches(each, {}) for each in siblings}
+    return True in meant and (False in meant or not term.matches(pod, {}))
+
+
+def _of_volumes(pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:
+    names = claim_names(pod)
+    if names:
+        yield "how many volumes a node can attach"
+    for name in names if snapshot is not None else ():
+        claim = snapshot.volumes.get(name) if snapshot is not None else None
+        if claim is None:
+            yield f"PersistentVolumeClaim {name}, which is not known"
+        elif claim.unmodelled:
+            yield f"{claim.unmodelled} (PersistentVolumeClaim {name})"
