@@ -5,7 +5,7 @@ its owner is the object that asked, so that the garbage collector takes the mirr
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from itertools import count
 from typing import Any
 
@@ -50,10 +50,10 @@ def mirror_name(gang: Gang, existing: Existing) -> str:
     return next(name for name in names if (gang.source.namespace, name) not in existing)
 
 
-def mirror_of(gang: Gang, existing: Existing) -> dict[str, Any]:
-    """The Gang object that mirrors `gang`, as it should be, without a status."""
+def mirror_of(gang: Gang, name: str) -> dict[str, Any]:
+    """The Gang object that mirrors `gang` under the name that `mirror_name` gave it, as it should be; no status."""
     metadata: dict[str, Any] = {
-        "name": mirror_name(gang, existing),
+        "name": name,
         "namespace": gang.source.namespace,
         "labels": {DIALECT: gang.key.dialect},
         "annotations": {MIRRORS: _key_text(gang.key)},
@@ -75,17 +75,16 @@ def differs(existing: Manifest, wanted: Manifest) -> bool:
     return not (maps_hold and same_owner and existing.get("spec") == wanted["spec"])
 
 
-def stale_mirrors(existing: Existing, gangs: Iterable[Gang], kept: Iterable[GangKey] = ()) -> list[Manifest]:
+def stale_mirrors(existing: Existing, gangs: Iterable[Gang], kept: Container[GangKey] = ()) -> list[Manifest]:
     """Mirrors to be deleted: their gang is gone, or has another mirror, or asks by a Gang of its own now.
 
     :param kept: gangs that exist but could not be read (they contradict themselves): their mirrors stay and say so.
     """
     names = {gang.key: mirror_name(gang, existing) for gang in gangs if is_mirrored(gang)}
-    spared = set(kept)
     stale = []
     for (_, name), manifest in sorted(existing.items()):
         key = mirrored_key(manifest)
-        if key is not None and key not in spared and names.get(key) != name:
+        if key is not None and key not in kept and names.get(key) != name:
             stale.append(manifest)
     return stale
 

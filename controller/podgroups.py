@@ -16,7 +16,7 @@ def pod_group_status(
 ) -> dict[str, Any]:
     """The status of a PodGroup with these pods, finished ones included, the first pod first.
 
-    Counts of nothing are left out, as Koordinator does. `scheduleStartTime` is when scheduling was first seen under way.
+    Counts of nothing are left out, as Koordinator does. `scheduleStartTime`: when scheduling was first seen under way.
 
     :param minimum: `spec.minMember`.
     :param now: RFC 3339.

@@ -69,7 +69,7 @@ def record_from(status: Mapping[str, Any]) -> PlanRecord | None:
         if each.get("uid")
     )
     victims = tuple(
-        PlannedVictim(each["uid"], each["namespace"], each["name"], each["node"])
+        PlannedVictim(each["uid"], each["namespace"], each["pod"], each["node"])
         for each in status.get("victims", ())
         if each.get("uid")
     )

@@ -4,6 +4,7 @@ The same state gives the same status, down to the times of its conditions, so a 
 plan said stays in the status while the plan lives: a restarted controller goes on from it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
@@ -12,7 +13,7 @@ from gangs.model import Fault, Gang, Member
 from kube.keys import PLANNED_NODE
 from planning.decision import Decision
 from planning.report import gang_report
-from planning.wording import compressed, listed, pods, waits_for_pods
+from planning.wording import compressed, listed, more_pods, pods
 from solver.plan import Proof
 
 Status = Mapping[str, Any]
@@ -41,6 +42,18 @@ class Phase(Enum):
     def released(self) -> bool:
         """Whether the members have been let go."""
         return self in (Phase.RELEASED, Phase.PLACED)
+
+
+_REASONS = {
+    Phase.UNPLACEABLE: "NoRoom",
+    Phase.INVALID: "Contradiction",
+    Phase.NOMINATED: "RoomHeld",
+    Phase.EVICTING: "VictimsLeaving",
+    Phase.RELEASED: "Binding",
+    Phase.PLACED: "AllBound",
+}
+_DECIDED = (Phase.WAITING, Phase.UNPLACEABLE, Phase.INVALID, Phase.NOMINATED)
+"""Phases of which the decision itself speaks; in the others its plan is being carried out."""
 
 
 def gang_status(
@@ -72,7 +85,7 @@ def gang_status(
     counts = _counts(gang, phase, plan)
     reason = reason or _reason(gang, phase, decision)
     message = message or _message(gang, phase, decision, plan)
-    conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, timed_out))
+    conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, told=timed_out))
     status = {
         "phase": phase.value,
         "reason": reason,
@@ -177,54 +190,37 @@ def _missing(gang: Gang) -> str:
     """What keeps the gang from being complete; "" if nothing does."""
     if gang.waiting_for:
         return f"waits for {listed(gang.waiting_for)}"
-    existing = len(gang.members)
-    if existing < gang.min_member:
-        return waits_for_pods(gang.min_member - existing, existing, gang.min_member)
+    existing = Counter(member.pod_set for member in gang.members)
     for pod_set in gang.pod_sets:
-        here = sum(member.pod_set == pod_set.name for member in gang.members)
-        if here < pod_set.min_count:
-            return waits_for_pods(pod_set.min_count - here, here, pod_set.min_count, pod_set.name)
-    return ""
+        if len(gang.pod_sets) > 1 and existing[pod_set.name] < pod_set.min_count:
+            return f"waits for {more_pods(existing[pod_set.name], pod_set.min_count, pod_set.name)}"
+    least = max(gang.min_member, sum(each.min_count for each in gang.pod_sets))
+    return f"waits for {more_pods(existing.total(), least)}" if existing.total() < least else ""
 
 
 def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:
-    match phase:
-        case Phase.WAITING if gang.waiting_for:
-            return "ObjectsMissing"
-        case Phase.WAITING:
-            return "MembersMissing" if _missing(gang) else "Planning"
-        case Phase.UNPLACEABLE:
-            return "NotProven" if decision and decision.proof == Proof.UNPROVEN.value else "NoRoom"
-        case Phase.INVALID:
-            return "Contradiction"
-        case Phase.NOMINATED:
-            return "RoomHeld"
-        case Phase.EVICTING:
-            return "VictimsLeaving"
-        case Phase.RELEASED:
-            return "Binding"
-        case Phase.PLACED:
-            return "AllBound"
+    if phase is Phase.WAITING:
+        return "ObjectsMissing" if gang.waiting_for else "MembersMissing" if _missing(gang) else "NotPlannedYet"
+    if phase is Phase.UNPLACEABLE and decision is not None and decision.proof == Proof.UNPROVEN.value:
+        return "NotProven"
+    return _REASONS[phase]
 
 
 def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[str, Any]) -> str:
+    if decision is not None and phase in _DECIDED:
+        return decision.message
     nodes = compressed(entry["node"] for entry in plan["assignments"])
     bound = sum(member.pod.bound for member in gang.members)
-    match phase:
-        case Phase.EVICTING:
-            return f"waits for {_victims(plan.get('victims') or ())} to go"
-        case Phase.RELEASED:
-            return f"{bound} of {pods(len(plan['assignments']))} are bound on {nodes}"
-        case Phase.PLACED:
-            return f"{pods(bound)} {'is' if bound == 1 else 'are'} bound on {nodes}"
-        case _ if decision is not None:
-            return decision.message
-        case Phase.NOMINATED:
-            return f"room is held for {pods(len(plan['assignments']))} on {nodes}"
-        case Phase.WAITING:
-            return _missing(gang) or "waits to be planned"
-        case _:
-            return f"is {phase.value}"
+    texts = {
+        Phase.WAITING: _missing(gang) or "waits to be planned",
+        Phase.UNPLACEABLE: "fits nowhere now",
+        Phase.INVALID: "the request contradicts itself",
+        Phase.NOMINATED: f"room is held for {pods(len(plan['assignments']))} on {nodes}",
+        Phase.EVICTING: f"waits for {_victims(plan.get('victims') or ())} to go",
+        Phase.RELEASED: f"{bound} of {pods(len(plan['assignments']))} are bound on {nodes}",
+        Phase.PLACED: f"{pods(bound)} {'is' if bound == 1 else 'are'} bound on {nodes}",
+    }
+    return texts[phase]
 
 
 def _victims(victims: Sequence[Mapping[str, Any]]) -> str:
@@ -233,10 +229,10 @@ def _victims(victims: Sequence[Mapping[str, Any]]) -> str:
     return f"{', '.join(names)} and {rest} more" if rest else listed(names or ["its victims"])
 
 
-def _timed_out(phase: Phase, before: Status, timed_out: bool | None) -> bool | None:
+def _timed_out(phase: Phase, before: Status, *, told: bool | None) -> bool | None:
     """None: the condition has never been set and is left out."""
-    if timed_out is not None:
-        return timed_out
+    if told is not None:
+        return told
     known = [each["status"] == "True" for each in before.get("conditions") or () if each["type"] == "TimedOut"]
     return (known[0] and not phase.released) if known else None
 
