@@ -19,9 +19,12 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A member and its node. `held` says that the member was bound or released there before this plan."""
+    """A member and its node. `index` is its rank in its pod set: as given, else its place in the order of the names.
+    `held` says that the member was bound or released there before this plan.
+    """
 
     member: Member
+    index: int
     node: str
     held: bool = False
 

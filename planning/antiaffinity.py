@@ -1,0 +1,51 @@
+"""Members of one gang that must not share a node or a domain, as exclusions of the problem."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from cluster.neighbours import anti_affinity_terms
+from cluster.ports import any_clash, host_ports
+from cluster.snapshot import NodeState
+from cluster.wishes import NODE_NAME, self_exclusions
+from gangs.model import Member
+from kube.objects import Pod
+from solver.problem import Exclusion
+
+Groups = tuple[str | None, ...]
+
+
+def exclusions(sets: Sequence[Sequence[Member]], nodes: Sequence[NodeState]) -> tuple[Exclusion, ...]:
+    """At most one member in each domain, for the sets whose members keep each other off, alone or in pairs.
+
+    The first member speaks for its set. Two sets go into one exclusion where the members of each keep off their
+    own kind and the other; a set that keeps off another and not itself cannot be said so (`cluster.wishes` names it).
+    """
+    speakers = {position: members[0].pod for position, members in enumerate(sets) if members}
+    groups_of: dict[str, Groups] = {}
+    sets_of: dict[str, list[int]] = {}
+    for position, pod in speakers.items():
+        for key, groups in self_exclusions(pod, nodes):
+            groups_of[key] = groups
+            sets_of.setdefault(key, []).append(position)
+    return tuple(
+        Exclusion(together, groups_of[key])
+        for key, positions in sets_of.items()
+        for together in _joined(key, positions, speakers)
+    )
+
+
+def _joined(key: str, positions: Sequence[int], speakers: dict[int, Pod]) -> list[tuple[int, ...]]:
+    pairs = [pair for pair in combinations(positions, 2) if _apart(key, speakers[pair[0]], speakers[pair[1]])]
+    paired = {position for pair in pairs for position in pair}
+    return [*pairs, *((position,) for position in positions if position not in paired)]
+
+
+def _apart(key: str, one: Pod, other: Pod) -> bool:
+    """Whether two pods cannot share a domain of `key`; anti-affinity of either is enough."""
+    if key == NODE_NAME:
+        return any_clash(host_ports(one), host_ports(other))
+    return any(
+        term.topology_key == key and term.matches(b, {})
+        for a, b in ((one, other), (other, one))
+        for term in anti_affinity_terms(a)
+    )

@@ -1,0 +1,125 @@
+"""Text to Kubernetes objects: YAML or JSON, several documents, Lists taken apart. Wrong text becomes mistakes."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import yaml
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object, nulls removed as the API server takes them, and the file that it came from."""
+
+    origin: str
+    manifest: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """`Kind namespace/name`, as far as the object says."""
+        metadata = self.manifest.get("metadata")
+        metadata = metadata if isinstance(metadata, Mapping) else {}
+        name = metadata.get("name") or metadata.get("generateName") or "(no name)"
+        whole = f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
+        return f"{self.manifest.get('kind', 'object')} {whole}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing that is wrong with the input. `object` and `field` are empty where the text itself is."""
+
+    origin: str
+    problem: str
+    object: str = ""
+    field: str = ""
+
+    def __str__(self) -> str:
+        """One line: file, object, field path, what is wrong."""
+        return ": ".join(part for part in (self.origin, self.object, self.field, self.problem) if part)
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as Kubernetes reads it: what looks like a time is a string all the same."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def parse(text: str | bytes, origin: str) -> tuple[list[Document], list[Mistake]]:
+    """The objects in one text, in their order, with what is wrong; text that cannot be read gives no objects."""
+    documents: list[Document] = []
+    mistakes: list[Mistake] = []
+    try:
+        for value in _values(text):
+            for each in _flattened(value, origin):
+                if isinstance(each, Document):
+                    documents.append(each)
+                else:
+                    mistakes.append(each)
+    except yaml.MarkedYAMLError as error:
+        return [], [_yaml_mistake(error, origin)]
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        return [], [Mistake(origin, f"cannot be read as YAML or JSON: {' '.join(str(error).split())}")]
+    return documents, mistakes
+
+
+def _values(text: str | bytes) -> Iterator[Any]:
+    """The documents of a text. JSON, one document or several, goes first where it looks like it: it reads fast."""
+    if text.lstrip()[:1] in ("{", "[", b"{", b"[") and (values := _json_values(text)) is not None:
+        yield from values
+        return
+    yield from yaml.load_all(text, Loader=_Loader)
+
+
+def _json_values(text: str | bytes) -> list[Any] | None:
+    """The documents of a JSON stream; None where it is none: it may still be YAML, whose reader names the line."""
+    try:
+        return [msgspec.json.decode(text)]
+    except msgspec.DecodeError:
+        rest = text.decode() if isinstance(text, bytes) else text
+    values, decoder = [], json.JSONDecoder()
+    while rest := rest.lstrip():
+        try:
+            value, end = decoder.raw_decode(rest)
+        except json.JSONDecodeError:
+            return None
+        values.append(value)
+        rest = rest[end:]
+    return values
+
+
+def _flattened(value: Any, origin: str) -> Iterator[Document | Mistake]:
+    """The objects of one document: none for an empty one, the items of a List."""
+    if value is None:
+        return
+    if isinstance(value, list):
+        for each in value:
+            yield from _flattened(each, origin)
+        return
+    if not isinstance(value, Mapping):
+        yield Mistake(origin, f"expected an object, got {type(value).__name__} {str(value)[:40]!r}")
+        return
+    if str(value.get("kind", "")).endswith("List") and isinstance(value.get("items"), list):
+        for each in value["items"]:
+            yield from _flattened(each, origin)
+        return
+    yield Document(origin, _without_nulls(value))
+
+
+def _without_nulls(value: Any) -> Any:
+    """The API server drops null fields before it looks at an object."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_without_nulls(each) for each in value]
+    return value
+
+
+def _yaml_mistake(error: yaml.MarkedYAMLError, origin: str) -> Mistake:
+    mark = error.problem_mark or error.context_mark
+    where = f"{origin}:{mark.line + 1}" if mark else origin
+    return Mistake(where, f"cannot be read as YAML: {error.problem or error.context}")

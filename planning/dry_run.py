@@ -1,0 +1,187 @@
+"""What would happen to the gangs in some documents, on the cluster they describe or on a live one. Changes nothing."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cluster.capturing import snapshot_of
+from cluster.snapshot import Snapshot
+from gangs.dialects import DIALECTS, dialect_of, expanded, protected, read_all, topologies
+from gangs.manifests import group_of
+from gangs.model import Fault, Gang, GangKey, Manifest, ObjectRef
+from gangs.sources import ObjectKey, Sources
+from kube.objects import Pod
+from planning.decision import Decision, Outcome
+from planning.documents import Document, Mistake
+from planning.inputs import Objects, read_objects
+from planning.planner import DEFAULT_LIMITS, is_pending, plan_all
+from planning.priorities import admitted
+from planning.victims import running_gangs
+from solver.problem import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A running cluster: its picture, and the pods and group objects in it."""
+
+    snapshot: Snapshot
+    sources: Sources
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """The answer. `mistakes`: what is wrong with the input, wrong requests included. `notes`: what was left out."""
+
+    decisions: tuple[Decision, ...]
+    mistakes: tuple[Mistake, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def dry_run(
+    documents: Iterable[Document],
+    *,
+    live: Live | None = None,
+    preemption: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+) -> DryRun:
+    """Plan every pending gang of the documents, as far as it can be read.
+
+    With `live` the cluster is that one: the documents only ask, as if they had just been applied to it, and its
+    other gangs are not planned.
+    """
+    objects = read_objects(documents)
+    request = _request(objects) if live is None else _applied(objects, live)
+    reading = read_all(request.sources)
+    known, _ = topologies(request.sources)
+    faults = [fault for fault in (*request.faults, *reading.faults) if request.concerns(fault.object)]
+    decisions = plan_all(
+        [gang for gang in reading.gangs if is_pending(gang) and request.asks_for(gang)],
+        request.snapshot,
+        known,
+        running_gangs=running_gangs(reading.gangs),
+        preemption=preemption,
+        limits=limits,
+    )
+    return DryRun(
+        decisions=(*decisions, *_invalid(faults, request.sources)),
+        mistakes=(*objects.mistakes, *(_mistake(fault, objects) for fault in faults)),
+        notes=(*_ignored(objects), *request.notes),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """The cluster and everything asked of it. `own`: the objects that the documents gave; None: all that there are."""
+
+    snapshot: Snapshot
+    sources: Sources
+    faults: Sequence[Fault] = ()
+    own: frozenset[ObjectKey] | None = None
+    notes: tuple[str, ...] = ()
+
+    def asks_for(self, gang: Gang) -> bool:
+        """Whether the gang is asked for: by one of its objects or by one of its pods."""
+        refs = (gang.source, *gang.groups)
+        return any(map(self.concerns, refs)) or any(self._has(_pod_key(member.pod)) for member in gang.members)
+
+    def concerns(self, ref: ObjectRef) -> bool:
+        """Whether the object is one of the documents."""
+        return self._has((group_of(ref.api_version), ref.kind, ref.namespace, ref.name))
+
+    def _has(self, key: ObjectKey) -> bool:
+        return self.own is None or key in self.own
+
+
+def _request(objects: Objects) -> _Request:
+    """Documents that describe their own cluster."""
+    classes = {each.metadata.name: each for each in objects.priority_classes()}
+    pods = [admitted(pod, classes) for pod in objects.pods()]
+    namespaces = objects.namespaces()
+    snapshot = snapshot_of(
+        objects.nodes(),
+        pods,
+        priority_classes=classes.values(),
+        budgets=objects.budgets(),
+        namespaces=namespaces,
+        claims=objects.claims(),
+        volumes=objects.volumes(),
+        storage_classes=objects.storage_classes(),
+        protected=protected,
+    )
+    sources, faults = expanded(Sources(pods, objects.manifests, namespaces))
+    notes = () if snapshot.nodes else ("the input holds no Node, so nothing can be placed",)
+    return _Request(snapshot, sources, faults, notes=notes)
+
+
+def _applied(objects: Objects, live: Live) -> _Request:
+    """Documents as they would stand in the live cluster after they had been applied.
+
+    A pod that is there already stays as it is; a group object or workload takes over the identity and the status of
+    the one that it would change.
+    """
+    there = {pod.key for pod in live.sources.pods}
+    classes = live.snapshot.priority_classes
+    coming = [admitted(pod, classes) for pod in objects.pods() if not pod.bound and pod.key not in there]
+    topology_kinds = {kind.kind for dialect in DIALECTS for kind in dialect.topology_kinds}
+    changed = {
+        key: _over(live.sources.objects.get(key), manifest)
+        for key, manifest in objects.manifests.items()
+        if key[1] not in topology_kinds
+    }
+    asked, faults = expanded(replace(live.sources, pods=[*live.sources.pods, *coming], objects=changed))
+    sources = replace(asked, objects={**live.sources.objects, **asked.objects})
+    made = {_pod_key(pod) for pod in asked.pods if pod.key not in there}
+    named = {_pod_key(pod) for pod in objects.pods() if not pod.bound}
+    left_out = Counter(key[1] for key in objects.origins.keys() - changed.keys() - named)
+    notes = tuple(f"left out with the live cluster: {count} {kind}" for kind, count in sorted(left_out.items()))
+    return _Request(live.snapshot, sources, faults, frozenset({*changed, *made, *named}), notes)
+
+
+def _over(existing: Manifest | None, manifest: Manifest) -> Manifest:
+    if existing is None:
+        return manifest
+    metadata = {**manifest["metadata"], "uid": existing["metadata"].get("uid", "")}
+    if created := existing["metadata"].get("creationTimestamp"):
+        metadata["creationTimestamp"] = created
+    return {**manifest, "metadata": metadata, "status": existing.get("status") or {}}
+
+
+def _pod_key(pod: Pod) -> ObjectKey:
+    return "", "Pod", pod.metadata.namespace, pod.metadata.name
+
+
+def _ignored(objects: Objects) -> list[str]:
+    return [f"ignored: {count} {kind}" for kind, count in sorted(objects.ignored.items())]
+
+
+def _invalid(faults: Sequence[Fault], sources: Sources) -> list[Decision]:
+    """One entry for each gang that has faults; a wrong topology is nobody's request."""
+    by_gang: dict[GangKey, list[Fault]] = {}
+    for fault in faults:
+        if (key := _gang_of(fault.object, sources)) is not None:
+            by_gang.setdefault(key, []).append(fault)
+    return [
+        Decision(gang=None, key=key, outcome=Outcome.INVALID, message="; ".join(map(str, wrong)), faults=tuple(wrong))
+        for key, wrong in sorted(by_gang.items())
+    ]
+
+
+def _gang_of(ref: ObjectRef, sources: Sources) -> GangKey | None:
+    """The gang that an object speaks for: a pod for the one it names, a group or a workload for its own."""
+    if ref.kind == "Pod":
+        pod = next((pod for pod in sources.pods if _pod_key(pod)[2:] == (ref.namespace, ref.name)), None)
+        claim = None if pod is None else dialect_of(pod)
+        return None if claim is None else claim[1]
+    group = group_of(ref.api_version)
+    for dialect in DIALECTS:
+        if any((kind.group, kind.kind) == (group, ref.kind) for kind in dialect.topology_kinds):
+            return None
+        if any((kind.group, kind.kind) == (group, ref.kind) for kind in dialect.group_kinds):
+            return GangKey(dialect.name, ref.namespace, ref.name)
+    return GangKey(DIALECTS[0].name, ref.namespace, ref.name)
+
+
+def _mistake(fault: Fault, objects: Objects) -> Mistake:
+    ref = fault.object
+    origin = objects.origins.get((group_of(ref.api_version), ref.kind, ref.namespace, ref.name), "")
+    return Mistake(origin, f"{fault.problem}; {fault.remedy}", str(ref), fault.field)

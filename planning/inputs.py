@@ -1,0 +1,216 @@
+"""Documents to Kubernetes objects of known kinds, with the defaults of the API server and every mistake named.
+
+Defaults: namespace "default", and for a Pod that is to be created a name made of its generateName. What a kind that
+nobody reads says is left unread; `Objects.ignored` counts such kinds.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import msgspec
+
+from cluster.quantities import amount
+from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from gangs.dialects import all_kinds
+from gangs.manifests import group_of, key_of
+from gangs.model import Manifest
+from gangs.sources import ObjectKey
+from gangs.workloads import WORKLOAD_KINDS
+from kube.objects import Node, ObjectMeta, Pod, PodDisruptionBudget, PriorityClass, Struct
+from planning.documents import Document, Mistake
+
+DEFAULT_NAMESPACE = "default"
+
+_GroupKind = tuple[str, str]
+
+
+class Namespace(Struct, frozen=True):
+    """core/v1 Namespace: only its labels matter."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+TYPED: Mapping[_GroupKind, type[Struct]] = {
+    ("", "Node"): Node,
+    ("", "Pod"): Pod,
+    ("", "Namespace"): Namespace,
+    ("", "PersistentVolume"): PersistentVolume,
+    ("", "PersistentVolumeClaim"): PersistentVolumeClaim,
+    ("storage.k8s.io", "StorageClass"): StorageClass,
+    ("scheduling.k8s.io", "PriorityClass"): PriorityClass,
+    ("policy", "PodDisruptionBudget"): PodDisruptionBudget,
+}
+"""Kinds of the cluster itself, and the struct that each is read into."""
+
+_CLUSTER_SCOPED = {"Node", "Namespace", "PersistentVolume", "StorageClass", "PriorityClass"}
+
+
+@dataclass(slots=True)
+class Objects:
+    """All that was read. `manifests` holds the objects that dialects read; `origins` the file of every object."""
+
+    typed: dict[ObjectKey, Struct] = field(default_factory=dict)
+    manifests: dict[ObjectKey, Manifest] = field(default_factory=dict)
+    origins: dict[ObjectKey, str] = field(default_factory=dict)
+    ignored: Counter[str] = field(default_factory=Counter)
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def nodes(self) -> list[Node]:
+        """The nodes."""
+        return [each for each in self.typed.values() if isinstance(each, Node)]
+
+    def pods(self) -> list[Pod]:
+        """The pods, with a node or without."""
+        return [each for each in self.typed.values() if isinstance(each, Pod)]
+
+    def priority_classes(self) -> list[PriorityClass]:
+        """The priority classes."""
+        return [each for each in self.typed.values() if isinstance(each, PriorityClass)]
+
+    def budgets(self) -> list[PodDisruptionBudget]:
+        """The disruption budgets."""
+        return [each for each in self.typed.values() if isinstance(each, PodDisruptionBudget)]
+
+    def claims(self) -> list[PersistentVolumeClaim]:
+        """The volume claims."""
+        return [each for each in self.typed.values() if isinstance(each, PersistentVolumeClaim)]
+
+    def volumes(self) -> list[PersistentVolume]:
+        """The volumes."""
+        return [each for each in self.typed.values() if isinstance(each, PersistentVolume)]
+
+    def storage_classes(self) -> list[StorageClass]:
+        """The storage classes."""
+        return [each for each in self.typed.values() if isinstance(each, StorageClass)]
+
+    def namespaces(self) -> dict[str, Mapping[str, str]]:
+        """Labels by namespace."""
+        found = (each for each in self.typed.values() if isinstance(each, Namespace))
+        return {each.metadata.name: each.metadata.labels for each in found}
+
+
+def read_objects(documents: Iterable[Document]) -> Objects:
+    """Sort the documents by what they are."""
+    objects = Objects()
+    for document in documents:
+        problems = list(_problems(document.manifest))
+        if problems:
+            objects.mistakes += [_mistake(document, *problem) for problem in problems]
+        else:
+            _read(document, objects)
+    return objects
+
+
+def _read(document: Document, objects: Objects) -> None:
+    group_kind = group_of(document.manifest["apiVersion"]), document.manifest["kind"]
+    if group_kind not in TYPED and group_kind not in _dialect_kinds():
+        objects.ignored[document.manifest["kind"]] += 1
+        return
+    document = Document(document.origin, _defaulted(document.manifest, group_kind, objects))
+    key = key_of(document.manifest)
+    if key in objects.origins:
+        objects.mistakes.append(_mistake(document, "", f"is given twice, first in {objects.origins[key]}"))
+        return
+    objects.origins[key] = document.origin
+    if group_kind not in TYPED:
+        objects.manifests[key] = document.manifest
+        return
+    try:
+        value = msgspec.convert(document.manifest, TYPED[group_kind])
+    except msgspec.ValidationError as error:
+        objects.mistakes.append(_shape_mistake(document, str(error)))
+        return
+    wrong = [_mistake(document, path, problem) for path, problem in _wrong_quantities(value)]
+    objects.mistakes += wrong
+    if not wrong:
+        objects.typed[key] = value
+
+
+def _dialect_kinds() -> dict[_GroupKind, bool]:
+    """Kinds that dialects read, and workloads (so that one that is not built yet is refused and not unseen), with
+    whether each is namespaced.
+    """
+    workloads = {(group, kind): True for group, kinds in WORKLOAD_KINDS.items() for kind in kinds}
+    return workloads | {(kind.group, kind.kind): kind.namespaced for kind in all_kinds()}
+
+
+def _problems(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What every object must have before anything else can be said of it, as (field, problem)."""
+    for name in ("apiVersion", "kind"):
+        value = manifest.get(name)
+        if not isinstance(value, str) or not value:
+            yield name, "is missing" if value is None else f"expected a text, got {_kind_of(value)}"
+    metadata = manifest.get("metadata", {})
+    if not isinstance(metadata, Mapping):
+        yield "metadata", f"expected an object, got {_kind_of(metadata)}"
+        return
+    names = [metadata[name] for name in ("name", "generateName") if name in metadata]
+    if not any(names):
+        yield "metadata.name", "is missing"
+    for name in ("name", "generateName", "namespace"):
+        if not isinstance(metadata.get(name, ""), str):
+            yield f"metadata.{name}", f"expected a text, got {_kind_of(metadata[name])}"
+
+
+def _defaulted(manifest: Mapping[str, Any], group_kind: _GroupKind, objects: Objects) -> dict[str, Any]:
+    metadata = dict(manifest.get("metadata", {}))
+    namespaced = _dialect_kinds().get(group_kind, group_kind[1] not in _CLUSTER_SCOPED)
+    if namespaced:
+        metadata.setdefault("namespace", DEFAULT_NAMESPACE)
+    else:
+        metadata.pop("namespace", None)
+    if group_kind == ("", "Pod") and not metadata.get("name"):
+        metadata["name"] = _generated(metadata, objects)
+    return {**manifest, "metadata": metadata}
+
+
+def _generated(metadata: Mapping[str, Any], objects: Objects) -> str:
+    """A name as the API server would make one, but the same each time: the beginning and a number."""
+    prefix, number = metadata["generateName"], 0
+    while ("", "Pod", metadata["namespace"], f"{prefix}{number}") in objects.origins:
+        number += 1
+    return f"{prefix}{number}"
+
+
+def _wrong_quantities(value: Struct) -> Iterator[tuple[str, str]]:
+    """Quantities that cannot be read, as (field, problem)."""
+    for path, resource, quantity in _quantities(value):
+        try:
+            amount(resource, quantity)
+        except ValueError as error:
+            yield f"{path}.{resource}", str(error)
+
+
+def _quantities(value: Struct) -> Iterator[tuple[str, str, str | float]]:
+    """Every quantity of a node or pod, as (field path, resource, text)."""
+    maps: list[tuple[str, Mapping[str, str | int | float]]] = []
+    if isinstance(value, Node):
+        maps.append(("status.allocatable", value.status.allocatable))
+    if isinstance(value, Pod):
+        spec = value.spec
+        maps.append(("spec.overhead", spec.overhead))
+        held = [("spec.resources", spec.resources)] if spec.resources is not None else []
+        for name, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+            held += [(f"spec.{name}[{i}].resources", each.resources) for i, each in enumerate(containers)]
+        for path, resources in held:
+            maps += [(f"{path}.requests", resources.requests), (f"{path}.limits", resources.limits)]
+    return chain.from_iterable(((path, name, text) for name, text in each.items()) for path, each in maps)
+
+
+def _shape_mistake(document: Document, message: str) -> Mistake:
+    """Msgspec's sentence ends in "- at `$.where`"."""
+    problem, _, where = message.partition(" - at `$")
+    return _mistake(document, where.rstrip("`").lstrip("."), problem[:1].lower() + problem[1:].replace("`", ""))
+
+
+def _mistake(document: Document, path: str, problem: str) -> Mistake:
+    return Mistake(document.origin, problem, str(document), path)
+
+
+def _kind_of(value: Any) -> str:
+    return {"dict": "an object", "list": "a list", "str": "a text", "bool": "true or false"}.get(
+        type(value).__name__, "a number"
+    )

@@ -1,0 +1,132 @@
+"""Decides for one gang or for all that wait, on one snapshot. Pure: nothing is changed anywhere.
+
+Several gangs are planned one after the other, the higher priority first, then the older, then by name; each plan's
+room is taken for those that follow. Gangs of one priority are not yet weighed against each other: an earlier one
+takes its extra members before a later one gets its minimum.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from solver.solving import solve
+
+from cluster.snapshot import Snapshot
+from gangs.dialects import topology_of
+from gangs.model import Fault, Gang
+from kube.names import natural_key
+from kube.topology import Topology
+from planning import wording
+from planning.decision import Decision, Outcome
+from planning.outcomes import decided
+from planning.priorities import missing_class, with_priorities
+from planning.problems import UnknownLevelError, frame
+from planning.reserving import after
+from planning.victims import RunningGangs
+from solver.problem import Limits
+
+NO_RUNNING_GANGS: RunningGangs = {}
+DEFAULT_LIMITS = Limits()
+
+_YOUNGEST = "9999"
+"""Stands for the creation time of a gang that does not exist yet."""
+
+
+def plan_gang(
+    gang: Gang,
+    snapshot: Snapshot,
+    topologies: Sequence[Topology],
+    *,
+    running_gangs: RunningGangs = NO_RUNNING_GANGS,
+    limits: Limits = DEFAULT_LIMITS,
+    preemption: bool = True,
+) -> Decision:
+    """The decision for one gang: where its members go and who makes room, or why not and what would help.
+
+    `topologies`: all there are; the gang's own is chosen from them. `running_gangs`: the gangs of pods that run
+    already (`planning.victims.running_gangs`). Never raises for what a gang asks.
+    """
+    started = time.perf_counter()
+    gang = with_priorities(gang, snapshot.priority_classes)
+    topology = topology_of(gang, topologies)
+    if isinstance(topology, Fault):
+        return _invalid(gang, topology)
+    if reasons := _reasons_to_wait(gang, snapshot, topology):
+        return _waiting(gang, reasons)
+    try:
+        framing = frame(gang, snapshot, topology, running=running_gangs, preemption=preemption)
+    except UnknownLevelError as error:
+        return _waiting(gang, [f'a topology with the level "{error.name}"'])
+    framed = time.perf_counter()
+    answer = solve(framing.problem, limits)
+    seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
+    return decided(gang, framing, answer, running_gangs, seconds)
+
+
+def plan_all(
+    gangs: Iterable[Gang],
+    snapshot: Snapshot,
+    topologies: Sequence[Topology],
+    *,
+    running_gangs: RunningGangs = NO_RUNNING_GANGS,
+    limits: Limits = DEFAULT_LIMITS,
+    preemption: bool = True,
+) -> list[Decision]:
+    """Decisions for all `gangs`, in the order of their planning; each plan counts for those that follow."""
+    decisions = []
+    for gang in in_order(with_priorities(each, snapshot.priority_classes) for each in gangs):
+        decision = plan_gang(
+            gang, snapshot, topologies, running_gangs=running_gangs, limits=limits, preemption=preemption
+        )
+        snapshot = after(decision, snapshot)
+        decisions.append(decision)
+    return decisions
+
+
+def in_order(gangs: Iterable[Gang]) -> list[Gang]:
+    """Gangs that compete, first come the highest priority, then age, then the name. Expects known priorities."""
+
+    def place(gang: Gang) -> tuple[int, str, object]:
+        return -gang.priority, gang.created or _YOUNGEST, natural_key(str(gang.key))
+
+    return sorted(gangs, key=place)
+
+
+def is_pending(gang: Gang) -> bool:
+    """Whether there is something to plan or to wait for: a member without a node, or members that do not exist."""
+    return any(not member.pod.bound for member in gang.members) or bool(_missing_pods(gang))
+
+
+def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> list[str]:
+    """Objects that are named and not there, then pods that are not."""
+    named = (
+        [] if gang.topology is None or topology is not None else [f"{gang.topology_kind or 'Topology'} {gang.topology}"]
+    )
+    objects = dict.fromkeys((*gang.waiting_for, *named, *_missing_classes(gang, snapshot)))
+    return [*objects, *_missing_pods(gang)]
+
+
+def _missing_classes(gang: Gang, snapshot: Snapshot) -> list[str]:
+    names = {missing_class(member.pod, snapshot.priority_classes) for member in gang.members} - {""}
+    return [f"PriorityClass {name}" for name in sorted(names)]
+
+
+def _missing_pods(gang: Gang) -> list[str]:
+    """What must exist before the gang can start: its minimum, and the minimum of each set."""
+    existing = Counter(member.pod_set for member in gang.members)
+    total = len(gang.members)
+    if len(gang.pod_sets) > 1:
+        short = [each for each in gang.pod_sets if existing[each.name] < each.min_count]
+        if short:
+            return [wording.more_pods(existing[each.name], each.min_count, each.name) for each in short]
+    least = max([gang.min_member, *(each.min_count for each in gang.pod_sets[:1] if len(gang.pod_sets) == 1)])
+    return [wording.more_pods(total, least)] if total < least else []
+
+
+def _waiting(gang: Gang, reasons: Sequence[str]) -> Decision:
+    message = f"waits for {wording.listed(reasons)}"
+    return Decision(gang=gang, key=gang.key, outcome=Outcome.WAITING, message=message)
+
+
+def _invalid(gang: Gang, fault: Fault) -> Decision:
+    return Decision(gang=gang, key=gang.key, outcome=Outcome.INVALID, message=str(fault), faults=(fault,))

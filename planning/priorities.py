@@ -1,0 +1,53 @@
+"""Priorities of pods that nobody has admitted yet: files and pod templates name a class, the API server a number."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from cluster.priorities import SYSTEM_CLASSES, priority_of
+from gangs.model import Gang
+from kube.objects import Pod, PriorityClass
+
+NEVER = "Never"
+"""The preemption policy of a pod that must not evict others."""
+
+
+def admitted(pod: Pod, classes: Mapping[str, PriorityClass]) -> Pod:
+    """The pod with `spec.priority` and `spec.preemptionPolicy` as the Priority admission plugin would set them.
+
+    A number that is there stays. Without one it comes from the named class, without a name from the class that is
+    the global default, else it is 0. The number of a class that does not exist stays unset (`missing_class`).
+    """
+    if pod.spec.priority is not None or missing_class(pod, classes):
+        return pod
+    chosen = _class_of(pod, classes)
+    policy = pod.spec.preemption_policy or (chosen.preemption_policy if chosen else "")
+    spec = msgspec.structs.replace(pod.spec, priority=priority_of(pod, classes), preemption_policy=policy)
+    return msgspec.structs.replace(pod, spec=spec)
+
+
+def missing_class(pod: Pod, classes: Mapping[str, PriorityClass]) -> str:
+    """The name of the priority class that the pod needs and that does not exist; "" where nothing is missing."""
+    name = pod.spec.priority_class_name
+    known = pod.spec.priority is not None or not name or name in classes or name in SYSTEM_CLASSES
+    return "" if known else name
+
+
+def with_priorities(gang: Gang, classes: Mapping[str, PriorityClass]) -> Gang:
+    """The gang with every member's pod as `admitted` gives it."""
+    members = tuple(replace(member, pod=admitted(member.pod, classes)) for member in gang.members)
+    return replace(gang, members=members)
+
+
+def may_preempt(gang: Gang) -> bool:
+    """Whether every member allows that others are evicted for it. Expects a gang from `with_priorities`."""
+    return all(member.pod.spec.preemption_policy != NEVER for member in gang.members)
+
+
+def _class_of(pod: Pod, classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
+    """The class that the pod names, or the default one; of several defaults the least, as upstream chooses."""
+    if pod.spec.priority_class_name:
+        return classes.get(pod.spec.priority_class_name)
+    defaults = (each for each in classes.values() if each.global_default)
+    return min(defaults, key=lambda each: (each.value, each.metadata.name), default=None)

@@ -1,0 +1,279 @@
+"""A gang, a snapshot and a topology become the solver's problem, with the way back from its positions.
+
+Amounts: the greatest common divisor of all amounts of a resource is its unit, so that nothing is rounded and
+numbers stay small (`Framing.units`). Resources: cpu and memory first, then the others that the gang asks for by
+name, "pods" last. Nodes outside the topology are not in the problem, with one exception: where a member is bound,
+or a sibling of a victim runs, on such a node, the node is there as a guest, without room, in domains of its own.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cluster.capturing import room
+from cluster.requests import PODS, pod_requests
+from cluster.snapshot import Amounts, NodeState, Snapshot, Tenant
+from cluster.tree import domains
+from gangs.model import Gang, Member, PodSet
+from kube.keys import GATE, PLANNED_NODE
+from kube.names import natural_key
+from kube.objects import Node, ObjectMeta, Pod
+from kube.topology import HOSTNAME_LABEL, Level, Topology
+from planning.antiaffinity import exclusions
+from planning.priorities import may_preempt
+from planning.shapes import ShapeBook, watched_labels
+from planning.victims import RunningGangs, candidates, victims_of
+from solver import problem as solving
+
+NODE_ONLY = Topology(name="", kind="", levels=(Level(HOSTNAME_LABEL, (HOSTNAME_LABEL,)),))
+"""The topology of a cluster that has none: every node for itself."""
+
+_FIRST = ("cpu", "memory")
+
+_Amounts = tuple[int, ...]
+"""Amounts in base units, parallel to the resources of the problem."""
+
+
+class UnknownLevelError(Exception):
+    """A level that the topology does not have. `name` is what the user wrote."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """The problem and what its positions mean.
+
+    `members[s][m]` is the gang's member behind member m of set s, `nodes[i]` the node behind node i, `victims[i]`
+    the pod behind victim i. `units`: the size of one unit of each resource. `guests`: positions of nodes that are
+    not in the topology. `outside`: all nodes that are not, with the label that each lacks. `unmodelled`: wishes of
+    the members that were not considered.
+    """
+
+    problem: solving.Problem
+    topology: Topology
+    members: tuple[tuple[Member, ...], ...]
+    nodes: tuple[str, ...]
+    victims: tuple[Tenant, ...]
+    units: tuple[int, ...]
+    guests: frozenset[int]
+    outside: Mapping[str, str]
+    unmodelled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A node of the problem in base units."""
+
+    state: NodeState
+    path: tuple[str, ...]
+    free: _Amounts
+    terminating: _Amounts
+
+
+def frame(
+    gang: Gang, snapshot: Snapshot, topology: Topology | None, *, running: RunningGangs, preemption: bool = True
+) -> Framing:
+    """State the problem of placing `gang`. Expects a gang whose pods have their priorities (`with_priorities`).
+
+    `running`: the gangs of the pods that run already. `preemption` False: nobody is evicted.
+    Raises `UnknownLevelError` where the gang names a level that the topology lacks.
+    """
+    return _Framer(gang, snapshot, topology or NODE_ONLY, running).frame(preemption=preemption)
+
+
+def held_node(pod: Pod) -> str:
+    """The node of a member that has been bound or released there; "" for one that can still be planned.
+
+    A released pod has lost its gate for good. Its node is the one it is nominated to or, where the stock scheduler
+    has cleared that, the one that its plan names.
+    """
+    if pod.bound:
+        return pod.spec.node_name
+    if pod.gated_by(GATE):
+        return ""
+    return pod.status.nominated_node_name or pod.metadata.annotations.get(PLANNED_NODE, "")
+
+
+def level_at(topology: Topology, name: str) -> int:
+    """The position of the level that a user calls `name`. Raises `UnknownLevelError`."""
+    found = topology.find(name)
+    if found is None:
+        raise UnknownLevelError(name)
+    return found
+
+
+class _Framer:
+    """What the steps of one framing share."""
+
+    def __init__(self, gang: Gang, snapshot: Snapshot, topology: Topology, running: RunningGangs) -> None:
+        self.gang, self.snapshot, self.topology, self.running = gang, snapshot, topology, running
+        self.own = frozenset(member.pod.key for member in gang.members)
+        self.members = tuple(tuple(m for m in gang.members if m.pod_set == each.name) for each in gang.pod_sets)
+        requests = [pod_requests(member.pod) for member in gang.members]
+        self.resources = _resources(requests)
+        self.requests = dict(zip(map(id, gang.members), map(self._parallel, requests), strict=True))
+        self.tree = domains(topology, [state.node for state in snapshot.nodes])
+
+    def frame(self, *, preemption: bool) -> Framing:
+        states = {state.name: state for state in self.snapshot.nodes}
+        inside = [states[name] for name in self.tree.path_of]
+        book = ShapeBook(
+            nodes=inside,
+            snapshot=self.snapshot,
+            siblings=[member.pod for member in self.gang.members],
+            own=self.own,
+            affinity=self.gang.node_affinity,
+            label_keys=watched_labels(self.snapshot),
+        )
+        shapes = {id(member): self._shape(book, member) for member in self.gang.members if not held_node(member.pod)}
+        tenants = self._tenants(book) if preemption and may_preempt(self.gang) else []
+        places = self._held_room_taken([*map(self._place, inside), *self._guests(states, tenants)])
+        units = self._units(places, tenants)
+        positions = {place.state.name: position for position, place in enumerate(places)}
+        shapes |= self._held_shapes(book, positions)
+        victims = victims_of(
+            tenants,
+            self.snapshot,
+            self.running,
+            positions,
+            lambda tenant: _scaled(self._parallel(tenant.requests), units),
+        )
+        problem = solving.Problem(
+            levels=tuple(level.name for level in self.topology.levels),
+            resources=self.resources,
+            nodes=tuple(_node(place, units) for place in places),
+            shapes=tuple(replace(shape, requests=_scaled(shape.requests, units)) for shape in book.shapes),
+            sets=tuple(
+                self._set(pod_set, members, shapes, positions)
+                for pod_set, members in zip(self.gang.pod_sets, self.members, strict=True)
+            ),
+            minimum=self.gang.min_member,
+            required=self._level(self.gang.required),
+            together=self._together(),
+            exclusions=exclusions(self.members, [place.state for place in places]),
+            victims=victims.victims,
+            victim_gangs=victims.gangs,
+            budgets=victims.budgets,
+        )
+        return Framing(
+            problem=problem,
+            topology=self.topology,
+            members=self.members,
+            nodes=tuple(place.state.name for place in places),
+            victims=victims.tenants,
+            units=units,
+            guests=frozenset(range(len(inside), len(places))),
+            outside=self.tree.outside,
+            unmodelled=book.unmodelled,
+        )
+
+    def _parallel(self, amounts: Amounts) -> _Amounts:
+        return tuple(amounts.get(each, 0) for each in self.resources)
+
+    def _shape(self, book: ShapeBook, member: Member) -> int:
+        return book.add(member.pod, self.requests[id(member)])
+
+    def _held_shapes(self, book: ShapeBook, positions: Mapping[str, int]) -> dict[int, int]:
+        """Shapes of the members that have their nodes: their requests, and nowhere else to go."""
+        held = [member for member in self.gang.members if held_node(member.pod)]
+        nodes = frozenset(positions[held_node(member.pod)] for member in held)
+        return {id(member): book.add_held(self.requests[id(member)], nodes) for member in held}
+
+    def _tenants(self, book: ShapeBook) -> list[Tenant]:
+        useful = frozenset[int]().union(*(shape.nodes for shape in book.shapes))
+        return candidates(
+            self.snapshot, self.gang.priority, (book.nodes[position].name for position in useful), self.running
+        )
+
+    def _place(self, state: NodeState) -> _Place:
+        """The room of a node of the topology, as if the gang were not there at all."""
+        free, terminating = room(state, priority=self.gang.priority, ignoring=self.own)
+        return _Place(state, self.tree.path_of[state.name], self._parallel(free), self._parallel(terminating))
+
+    def _guests(self, states: Mapping[str, NodeState], tenants: Iterable[Tenant]) -> list[_Place]:
+        """Nodes outside the topology, or gone, that must be named all the same; nothing more can be put there."""
+        names = {tenant.node for tenant in tenants} | {held_node(member.pod) for member in self.gang.members}
+        nothing = self._parallel({})
+        depth = len(self.topology.levels) - 1
+        return [
+            _Place(states.get(name) or _gone(name), (f"outside ({name})",) * depth, nothing, nothing)
+            for name in sorted(names - {""} - self.tree.path_of.keys(), key=natural_key)
+        ]
+
+    def _held_room_taken(self, places: Sequence[_Place]) -> list[_Place]:
+        """The places without the room of the members that stay where they are."""
+        taken: dict[str, _Amounts] = {}
+        for member in self.gang.members:
+            if (node := held_node(member.pod)) in self.tree.path_of:
+                taken[node] = _sum(taken.get(node, self._parallel({})), self.requests[id(member)])
+        return [
+            replace(place, free=_difference(place.free, taken[place.state.name]))
+            if place.state.name in taken
+            else place
+            for place in places
+        ]
+
+    def _units(self, places: Sequence[_Place], tenants: Sequence[Tenant]) -> _Amounts:
+        """Per resource, the greatest unit that divides every amount."""
+        amounts = [*self.requests.values(), *(self._parallel(tenant.requests) for tenant in tenants)]
+        for place in places:
+            amounts += [place.free, place.terminating]
+        return tuple(math.gcd(*column) or 1 for column in zip(*amounts, strict=True))
+
+    def _level(self, name: str | None) -> int | None:
+        return None if name is None else level_at(self.topology, name)
+
+    def _set(
+        self, pod_set: PodSet, members: Sequence[Member], shapes: Mapping[int, int], positions: Mapping[str, int]
+    ) -> solving.PodSet:
+        at = self.topology
+        return solving.PodSet(
+            name=pod_set.name,
+            members=tuple(
+                solving.Member(member.pod.key, shapes[id(member)], positions.get(held_node(member.pod)))
+                for member in members
+            ),
+            minimum=pod_set.min_count,
+            required=self._level(pod_set.required),
+            slices=tuple(solving.Slice(level_at(at, each.level), each.size) for each in pod_set.slices),
+            multiples=tuple(solving.Multiple(level_at(at, each.level), each.of) for each in pod_set.multiples),
+            caps=tuple(solving.Cap(level_at(at, each.level), each.count) for each in pod_set.max_per_domain),
+        )
+
+    def _together(self) -> tuple[solving.Together, ...]:
+        order = {each.name: position for position, each in enumerate(self.gang.pod_sets)}
+        return tuple(
+            solving.Together(tuple(order[name] for name in rule.pod_sets), level_at(self.topology, rule.level))
+            for rule in self.gang.together
+        )
+
+
+def _resources(requests: Iterable[Amounts]) -> tuple[str, ...]:
+    """The resources that are asked for, in the order that decides between equals."""
+    asked = {name for each in requests for name, value in each.items() if value}
+    first = [name for name in _FIRST if name in asked]
+    return (*first, *sorted(asked - {*_FIRST, PODS}), PODS)
+
+
+def _node(place: _Place, units: _Amounts) -> solving.Node:
+    return solving.Node(place.state.name, place.path, _scaled(place.free, units), _scaled(place.terminating, units))
+
+
+def _gone(name: str) -> NodeState:
+    """A node that is no more, though a pod still names it."""
+    return NodeState(Node(metadata=ObjectMeta(name=name)), allocatable={})
+
+
+def _scaled(amounts: _Amounts, units: _Amounts) -> _Amounts:
+    return tuple(amount // unit for amount, unit in zip(amounts, units, strict=True))
+
+
+def _sum(one: _Amounts, other: _Amounts) -> _Amounts:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
+
+
+def _difference(one: _Amounts, other: _Amounts) -> _Amounts:
+    return tuple(a - b for a, b in zip(one, other, strict=True))

@@ -1,0 +1,103 @@
+"""Decisions as the SolveReport of `phalanx solve -o json` and `POST /v1/solve`."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from kube.keys import API_VERSION
+from planning.decision import Decision
+from solver.plan import Goal, NearDomain
+
+KIND = "SolveReport"
+
+Json = dict[str, Any]
+
+
+def solve_report(decisions: Iterable[Decision]) -> Json:
+    """The report as plain JSON data, gangs in the order of their planning."""
+    return {"apiVersion": API_VERSION, "kind": KIND, "gangs": [gang_report(each) for each in decisions]}
+
+
+def gang_report(decision: Decision) -> Json:
+    """One gang's entry."""
+    gang = decision.gang
+    return {
+        "namespace": decision.key.namespace,
+        "name": gang.source.name if gang else decision.key.name,
+        "dialect": decision.key.dialect,
+        "outcome": decision.outcome.value,
+        "members": members_of(decision),
+        "minMember": gang.min_member if gang else 0,
+        "placed": len(decision.assignments),
+        "assignments": _assignments(decision),
+        "levels": _levels(decision),
+        "victims": _victims(decision),
+        "objective": [_goal(each) for each in decision.goals],
+        "proof": decision.proof,
+        "message": decision.message,
+        "explanation": {
+            "nearest": [_near(each) for each in decision.explanation.nearest],
+            "wouldFitIf": list(decision.explanation.would_fit_if),
+        },
+        "milliseconds": {step: round(seconds * 1000, 3) for step, seconds in decision.seconds.items()},
+    }
+
+
+def members_of(decision: Decision) -> int:
+    """Members expected, or more where more exist."""
+    return max(decision.gang.expected, len(decision.gang.members)) if decision.gang else 0
+
+
+def _assignments(decision: Decision) -> list[Json]:
+    return [
+        {
+            "namespace": each.member.pod.metadata.namespace,
+            "pod": each.member.pod.metadata.name,
+            "podSet": each.member.pod_set,
+            "index": each.index,
+            "node": each.node,
+        }
+        for each in decision.assignments
+    ]
+
+
+def _levels(decision: Decision) -> list[Json]:
+    return [
+        {
+            "level": level.level,
+            "label": level.label,
+            "mode": level.mode,
+            "domains": [{"path": list(each.path), "pods": each.pods} for each in level.domains],
+        }
+        for level in decision.levels
+    ]
+
+
+def _victims(decision: Decision) -> list[Json]:
+    return [
+        {
+            "namespace": each.namespace,
+            "pod": each.name,
+            "node": each.node,
+            "priority": each.priority,
+            "gang": None if each.gang is None else str(each.gang),
+        }
+        for each in decision.evictions
+    ]
+
+
+def _goal(goal: Goal) -> Json:
+    entry: Json = {"goal": goal.name, "value": goal.value, "bound": goal.bound}
+    if goal.parts:
+        entry["parts"] = dict(goal.parts)
+    return entry
+
+
+def _near(near: NearDomain) -> Json:
+    return {
+        "level": near.level,
+        "path": list(near.path),
+        "fits": near.fits,
+        "needed": near.needed,
+        "nodes": near.nodes,
+        "excluded": dict(near.excluded),
+    }

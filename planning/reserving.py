@@ -1,0 +1,35 @@
+"""The cluster as it will be once a plan has been carried out, for the plans that follow."""
+
+from dataclasses import replace
+
+from cluster.requests import pod_requests
+from cluster.snapshot import NodeState, Snapshot, Tenant
+from planning.decision import Assignment, Decision
+
+
+def after(decision: Decision, snapshot: Snapshot) -> Snapshot:
+    """The snapshot with the plan's members in their places, as reservations, and without its victims."""
+    new = [each for each in decision.assignments if not each.held]
+    if not new and not decision.evictions:
+        return snapshot
+    arriving: dict[str, list[Tenant]] = {}
+    for each in new:
+        arriving.setdefault(each.node, []).append(_tenant(each))
+    leaving = {f"{each.namespace}/{each.name}" for each in decision.evictions} | {each.member.pod.key for each in new}
+    return replace(snapshot, nodes=tuple(_changed(state, arriving, leaving) for state in snapshot.nodes))
+
+
+def _tenant(assignment: Assignment) -> Tenant:
+    pod = assignment.member.pod
+    return Tenant(
+        pod=pod, node=assignment.node, requests=pod_requests(pod), priority=pod.spec.priority or 0, reserved=True
+    )
+
+
+def _changed(state: NodeState, arriving: dict[str, list[Tenant]], leaving: set[str]) -> NodeState:
+    """The node after the plan; a member's older reservation leaves wherever it was."""
+    stay = tuple(tenant for tenant in state.tenants if tenant.pod.key not in leaving)
+    come = tuple(arriving.get(state.name, ()))
+    if not come and len(stay) == len(state.tenants):
+        return state
+    return replace(state, tenants=stay + come)

@@ -1,0 +1,131 @@
+"""Members that are alike become one shape: the same requests on the same nodes with the same wishes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from cluster.eligibility import Eligibility
+from cluster.snapshot import NodeState, Snapshot
+from cluster.wishes import unmodelled
+from kube.objects import LabelSelector, NodeAffinity, Pod, PodAffinityTerm
+from solver.problem import Shape
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+ShapeKey = tuple[tuple[int, ...], bytes]
+
+
+@dataclass(slots=True)
+class ShapeBook:
+    """Collects shapes, each once. `shapes` is parallel to the positions that `add` returns."""
+
+    nodes: Sequence[NodeState]
+    """The problem's nodes that members may be put on, by position."""
+    snapshot: Snapshot
+    siblings: Sequence[Pod]
+    own: frozenset[str]
+    """The gang's own members, as `namespace/name`: they do not stand in each other's way here."""
+    affinity: NodeAffinity | None
+    """The gang's own node affinity, which holds beside each pod's."""
+    label_keys: frozenset[str]
+    """Label keys of pods that matter to pods already in the cluster (`watched_labels`)."""
+    shapes: list[Shape] = field(default_factory=list)
+    _known: dict[ShapeKey, int] = field(default_factory=dict)
+    _unmodelled: dict[str, None] = field(default_factory=dict)
+
+    def add(self, pod: Pod, requests: tuple[int, ...]) -> int:
+        """The position of the pod's shape, which is made where no pod like it has been added yet."""
+        key = requests, _scheduling_key(pod, self.label_keys)
+        if key not in self._known:
+            self._known[key] = self._merge(self._shape(pod, requests))
+            self._unmodelled |= dict.fromkeys(unmodelled(pod, self.siblings, self.snapshot))
+        return self._known[key]
+
+    def add_held(self, requests: tuple[int, ...], nodes: frozenset[int]) -> int:
+        """The position of the shape of members that have their nodes: where else they could go does not matter."""
+        return self._merge(Shape(requests, nodes))
+
+    @property
+    def unmodelled(self) -> tuple[str, ...]:
+        """The wishes of the pods that were not considered, each once."""
+        return tuple(self._unmodelled)
+
+    def _shape(self, pod: Pod, requests: tuple[int, ...]) -> Shape:
+        eligibility = Eligibility(pod, self.snapshot, ignoring=self.own, also=self.affinity)
+        eligible, excluded, wishes = set(), {}, {}
+        for position, state in enumerate(self.nodes):
+            if reason := eligibility.exclusion(state):
+                excluded[position] = reason
+                continue
+            eligible.add(position)
+            if weight := eligibility.preference(state):
+                wishes[position] = weight
+        return Shape(requests, frozenset(eligible), excluded, wishes)
+
+    def _merge(self, shape: Shape) -> int:
+        """Pods that differ in what they say but not in what follows from it share one shape."""
+        for position, known in enumerate(self.shapes):
+            same_room = known.requests == shape.requests and known.nodes == shape.nodes
+            if same_room and known.preferences == shape.preferences:
+                return position
+        self.shapes.append(shape)
+        return len(self.shapes) - 1
+
+
+def watched_labels(snapshot: Snapshot) -> frozenset[str]:
+    """Label keys that pods in the cluster look for in their anti-affinity: only these tell newcomers apart."""
+    keys: set[str] = set()
+    for state in snapshot.nodes:
+        for tenant in state.tenants:
+            affinity = tenant.pod.spec.affinity
+            if affinity is not None and affinity.pod_anti_affinity is not None:
+                keys.update(_keys_of_terms(affinity.pod_anti_affinity.required))
+    return frozenset(keys)
+
+
+def _scheduling_key(pod: Pod, watched: frozenset[str]) -> bytes:
+    """Everything of a pod that eligibility and preference read; labels only where somebody looks at them."""
+    spec = pod.spec
+    keys = watched | frozenset(_own_label_keys(pod))
+    labels = {key: value for key, value in pod.metadata.labels.items() if key in keys}
+    ports = [
+        port for container in (*spec.containers, *spec.init_containers) for port in container.ports if port.host_port
+    ]
+    parts = (
+        pod.metadata.namespace,
+        labels,
+        spec.node_selector,
+        spec.affinity,
+        spec.tolerations,
+        spec.topology_spread_constraints,
+        ports,
+        spec.volumes,
+        spec.resource_claims,
+    )
+    return _encode(parts)
+
+
+def _own_label_keys(pod: Pod) -> Iterator[str]:
+    """Label keys that the pod's own terms may look for on pods like itself."""
+    affinity = pod.spec.affinity
+    if affinity is not None:
+        for each in (affinity.pod_affinity, affinity.pod_anti_affinity):
+            if each is not None:
+                yield from _keys_of_terms(each.required)
+    for spread in pod.spec.topology_spread_constraints:
+        yield from _keys_of_selector(spread.label_selector)
+        yield from spread.match_label_keys
+
+
+def _keys_of_terms(terms: Iterable[PodAffinityTerm]) -> Iterator[str]:
+    for term in terms:
+        yield from _keys_of_selector(term.label_selector)
+        yield from term.match_label_keys
+        yield from term.mismatch_label_keys
+
+
+def _keys_of_selector(selector: LabelSelector | None) -> Iterator[str]:
+    if selector is not None:
+        yield from selector.match_labels
+        yield from (each.key for each in selector.match_expressions)

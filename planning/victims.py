@@ -1,0 +1,163 @@
+"""Who may be evicted for a gang, in which gangs they run, and what the disruption budgets still allow."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from cluster.selectors import selects
+from cluster.snapshot import Snapshot, Tenant
+from gangs.model import Gang, GangKey
+from kube.names import natural_key
+from kube.objects import PodDisruptionBudget
+from solver.problem import Budget, Victim, VictimGang
+
+
+@dataclass(frozen=True, slots=True)
+class RunningGang:
+    """The gang of a running pod, and how many of its members must run for it to be of use."""
+
+    key: GangKey
+    minimum: int
+
+
+RunningGangs = Mapping[str, RunningGang]
+"""By the pod's `namespace/name`, its identity within one snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """The candidates with what protects them; all positions refer to `victims`, which is parallel to `tenants`."""
+
+    tenants: tuple[Tenant, ...] = ()
+    victims: tuple[Victim, ...] = ()
+    gangs: tuple[VictimGang, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+
+
+def running_gangs(gangs: Iterable[Gang]) -> dict[str, RunningGang]:
+    """Who belongs to which gang, for every member that has a node."""
+    return {
+        member.pod.key: RunningGang(gang.key, gang.min_member)
+        for gang in gangs
+        for member in gang.members
+        if member.pod.bound
+    }
+
+
+def candidates(snapshot: Snapshot, priority: int, useful: Iterable[str], running: RunningGangs) -> list[Tenant]:
+    """The pods that may be evicted for a gang of that priority: of lower priority, running, not protected.
+
+    Only those on `useful` nodes (by name: the gang could be placed there) count, and wherever they run their
+    siblings, because a gang that is broken goes as a whole. A pod under two disruption budgets is none: the
+    Eviction API refuses those (Kubernetes documentation, "Specifying a Disruption Budget for your Application").
+    """
+    wanted = set(useful)
+    evictable = [tenant for tenant in _evictable(snapshot, priority) if len(_budgets_of(tenant, snapshot)) <= 1]
+    near = [tenant for tenant in evictable if tenant.node in wanted]
+    keys = {running[tenant.pod.key].key for tenant in near if tenant.pod.key in running}
+    siblings = [tenant for tenant in evictable if tenant.node not in wanted and _gang_of(tenant, running) in keys]
+    return sorted(near + siblings, key=lambda tenant: (natural_key(tenant.node), natural_key(tenant.pod.key)))
+
+
+def victims_of(
+    tenants: Sequence[Tenant],
+    snapshot: Snapshot,
+    running: RunningGangs,
+    positions: Mapping[str, int],
+    requests_of: Callable[[Tenant], tuple[int, ...]],
+) -> Victims:
+    """The candidates in the solver's words. `positions` of the nodes by name; `requests_of` in the problem's units."""
+    keys = sorted({key for tenant in tenants if (key := _gang_of(tenant, running)) is not None})
+    order = {key: position for position, key in enumerate(keys)}
+    victims = tuple(
+        Victim(
+            key=tenant.pod.key,
+            node=positions[tenant.node],
+            priority=tenant.priority,
+            requests=requests_of(tenant),
+            gang=None if (key := _gang_of(tenant, running)) is None else order[key],
+            started=_seconds(tenant.pod.status.start_time),
+        )
+        for tenant in tenants
+    )
+    return Victims(tuple(tenants), victims, _victim_gangs(keys, snapshot, running), _budgets(tenants, snapshot))
+
+
+def _evictable(snapshot: Snapshot, priority: int) -> Iterable[Tenant]:
+    for state in snapshot.nodes:
+        for tenant in state.tenants:
+            if tenant.priority < priority and not (tenant.protected or tenant.reserved or tenant.terminating):
+                yield tenant
+
+
+def _gang_of(tenant: Tenant, running: RunningGangs) -> GangKey | None:
+    found = running.get(tenant.pod.key)
+    return None if found is None else found.key
+
+
+def _victim_gangs(keys: Sequence[GangKey], snapshot: Snapshot, running: RunningGangs) -> tuple[VictimGang, ...]:
+    counts = Counter(
+        key
+        for state in snapshot.nodes
+        for tenant in state.tenants
+        if not (tenant.reserved or tenant.terminating) and (key := _gang_of(tenant, running)) is not None
+    )
+    minimums = {each.key: each.minimum for each in running.values()}
+    return tuple(VictimGang(str(key), counts[key], minimums[key]) for key in keys)
+
+
+def _budgets(tenants: Sequence[Tenant], snapshot: Snapshot) -> tuple[Budget, ...]:
+    budgets = []
+    for budget in snapshot.budgets:
+        under = frozenset(position for position, tenant in enumerate(tenants) if _covers(budget, tenant))
+        if under:
+            name = f"{budget.metadata.namespace}/{budget.metadata.name}"
+            budgets.append(Budget(name, under, _allowed(budget, snapshot)))
+    return tuple(budgets)
+
+
+def _budgets_of(tenant: Tenant, snapshot: Snapshot) -> list[PodDisruptionBudget]:
+    return [budget for budget in snapshot.budgets if _covers(budget, tenant)]
+
+
+def _covers(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
+    """An empty selector covers the whole namespace, an absent one nothing (policy/v1)."""
+    same = budget.metadata.namespace == tenant.pod.metadata.namespace
+    return same and selects(budget.spec.selector, tenant.pod.metadata.labels)
+
+
+def _allowed(budget: PodDisruptionBudget, snapshot: Snapshot) -> int:
+    """How many more pods may go: what the disruption controller has counted, else counted here as it would.
+
+    Shares are taken of the running pods that the budget covers and rounded up, as the controller does for both
+    fields. Pods that are on their way out are not healthy.
+    """
+    counted = budget.status.disruptions_allowed
+    if counted is not None:
+        return max(0, counted)
+    covered = [
+        tenant
+        for state in snapshot.nodes
+        for tenant in state.tenants
+        if not tenant.reserved and _covers(budget, tenant)
+    ]
+    healthy = sum(not tenant.terminating for tenant in covered)
+    if budget.spec.max_unavailable is not None:
+        wanted = len(covered) - _share(budget.spec.max_unavailable, len(covered))
+    else:
+        wanted = _share(budget.spec.min_available or 0, len(covered))
+    return max(0, healthy - wanted)
+
+
+def _share(value: int | str, total: int) -> int:
+    """An IntOrString: a number, or a percentage of `total` rounded up."""
+    if isinstance(value, str) and value.endswith("%"):
+        return math.ceil(int(value.removesuffix("%")) * total / 100)
+    return int(value)
+
+
+def _seconds(time: str | None) -> int:
+    """An RFC 3339 time as seconds since the epoch; 0 where it is unknown: such a pod counts as the oldest."""
+    return int(datetime.fromisoformat(time).timestamp()) if time else 0

@@ -1,0 +1,157 @@
+"""Decisions in words: one line for a person, short enough for an admission warning where the names allow it."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from gangs.model import Gang
+from kube.names import natural_key
+from planning.decision import Assignment, Eviction, LevelUse
+from solver.plan import NearDomain, NoPlan, Proof
+
+_NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")
+_RUNS_SHOWN = 4
+_VICTIMS_SHOWN = 3
+_DOMAINS_SHOWN = 3
+_NEAREST_SHOWN = 3
+
+
+def pods(count: int) -> str:
+    """`1 pod`, `4 pods`."""
+    return f"{count} pod" if count == 1 else f"{count} pods"
+
+
+def compressed(names: Iterable[str], shown: int = _RUNS_SHOWN) -> str:
+    """Names in natural order, consecutive numbers joined (`node-5..8`), the rest counted after `shown` runs."""
+    runs = _runs(sorted(set(names), key=natural_key))
+    texts = [_run_text(run) for run in runs[:shown]]
+    rest = sum(len(run) for run in runs[shown:])
+    return ", ".join(texts) + (f" and {rest} more" if rest else "")
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def placed(
+    gang: Gang,
+    assignments: Sequence[Assignment],
+    levels: Sequence[LevelUse],
+    evictions: Sequence[Eviction],
+    proof: Proof,
+) -> str:
+    """What a plan does: how many pods, where, at whose cost, how sure, and what became of the preferred level."""
+    new = [each for each in assignments if not each.held]
+    held = len(assignments) - len(new)
+    where = _where(levels)
+    nodes = compressed(each.node for each in (new or assignments))
+    parts = [_who_fits(gang, len(new), held) + (f" in {where}: {nodes}" if where else f" on {nodes}")]
+    if evictions:
+        parts.append(_after(evictions))
+    parts.append("proven optimal" if proof is Proof.OPTIMAL else "not proven optimal in the time given")
+    parts.extend(_preferred(levels))
+    return ", ".join(parts)
+
+
+def refused(gang: Gang, answer: NoPlan, required: str | None) -> str:
+    """Why there is no plan: what is needed, what the nearest domains hold, and what stands in the way there."""
+    need = f"needs {pods(gang.min_member)}" + (f" in one {required}" if required else "")
+    nearest = "; ".join(_near(each) for each in answer.nearest[:_NEAREST_SHOWN])
+    text = f"{need}: {nearest}" if nearest else need
+    if answer.proof is Proof.UNPROVEN:
+        return f"no placement found in the time given, and not proven that there is none; {text}"
+    return text
+
+
+def more_pods(existing: int, needed: int, pod_set: str = "") -> str:
+    """What an incomplete gang waits for: `1 more pod: 3 of 4 exist`."""
+    missing = needed - existing
+    of = f" of {pod_set}" if pod_set else ""
+    return f"{missing} more {'pod' if missing == 1 else 'pods'}{of}: {existing} of {needed} exist"
+
+
+def domain(path: Sequence[str]) -> str:
+    """A domain by its whole path; the whole cluster by a word."""
+    return "/".join(path) if path else "the cluster"
+
+
+def _runs(names: Sequence[str]) -> list[list[str]]:
+    """Consecutive names that differ by one in their last number."""
+    runs: list[list[str]] = []
+    for name in names:
+        if runs and _follows(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return runs
+
+
+def _follows(before: str, name: str) -> bool:
+    one, other = _NUMBERED.fullmatch(before), _NUMBERED.fullmatch(name)
+    if one is None or other is None or (one[1], one[3]) != (other[1], other[3]):
+        return False
+    return other[2] == str(int(one[2]) + 1).zfill(len(one[2]))
+
+
+def _run_text(run: Sequence[str]) -> str:
+    last = _NUMBERED.fullmatch(run[-1])
+    if len(run) == 1 or last is None:
+        return run[0]
+    return f"{run[0]}..{last[2]}" if not last[3] else f"{run[0]}..{last[2]}{last[3]}"
+
+
+def _who_fits(gang: Gang, new: int, held: int) -> str:
+    if not new:
+        return f"{pods(held)} stay"
+    verb = "fits" if new == 1 else "fit"
+    if held:
+        return f"{new} more {'pod' if new == 1 else 'pods'} {verb} beside {held}"
+    if new < len(gang.members):
+        return f"{new} of {pods(len(gang.members))} {verb}"
+    return f"{pods(new)} {verb}"
+
+
+def _where(levels: Sequence[LevelUse]) -> str:
+    """The narrowest domain above the node that holds all; "" for one node or no topology.
+
+    Where even the widest level needs several domains, those.
+    """
+    whole = [level for level in levels if len(level.domains) == 1]
+    if whole and whole[-1] is levels[-1]:
+        return ""
+    if whole:
+        below = levels[len(whole)]
+        where = domain(whole[-1].domains[0].path)
+        last = below is levels[-1]
+        return where if last else f"{where}, in {len(below.domains)} {below.level} domains"
+    if len(levels) == 1:
+        return ""
+    paths = [domain(each.path) for each in levels[0].domains]
+    return listed(paths) if len(paths) <= _DOMAINS_SHOWN else f"{len(paths)} {levels[0].level} domains"
+
+
+def _after(evictions: Sequence[Eviction]) -> str:
+    names = [f"{each.namespace}/{each.name}" for each in evictions[:_VICTIMS_SHOWN]]
+    rest = len(evictions) - len(names)
+    return "after evicting " + (f"{', '.join(names)} and {rest} more" if rest else listed(names))
+
+
+def _preferred(levels: Sequence[LevelUse]) -> Iterable[str]:
+    for position, level in enumerate(levels):
+        if level.mode == "preferred" and len(level.domains) > 1:
+            kept = next((each.level for each in reversed(levels[:position]) if len(each.domains) == 1), "the cluster")
+            yield f"preferred {level.level} widened to {kept}"
+
+
+def _near(near: NearDomain) -> str:
+    reasons = ", ".join(
+        f"{count} {'node' if count == 1 else 'nodes'}: {reason}" for reason, count in near.excluded.items()
+    )
+    verb = "fit" if not near.path else "fits"
+    text = f"{domain(near.path)} {'holds' if not near.path else verb} {near.fits} of {near.needed}"
+    return f"{text} ({reasons})" if reasons else text
+
+
+def unmodelled(wishes: Sequence[str]) -> str:
+    """What was not considered, to stand at the end of a message."""
+    return f"; not considered: {listed(wishes)}" if wishes else ""
