@@ -1,0 +1,111 @@
+"""What topology objects show of the cluster: the tree of domains with their nodes and the room that is free there."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cluster.capturing import room
+from cluster.snapshot import Amounts, NodeState, Snapshot
+from cluster.tree import DomainTree, Path, domains
+from kube.topology import Topology
+
+MAX_DOMAINS = 500
+"""Entries in one status: some 100 KB. Levels that would go beyond are left out whole, narrowest first."""
+
+_LEAST_PRIORITY = -(2**31)
+"""Every reservation counts against it."""
+
+_BINARY_UNITS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+_BINARY = ("memory", "ephemeral-storage")
+_SHOWN_DIGITS = 10_000
+
+
+def topology_status(topology: Topology, snapshot: Snapshot, *, max_domains: int = MAX_DOMAINS) -> dict[str, Any]:
+    """The status of a Topology object.
+
+    `domains` lists every domain from the widest level to the node, each domain before those inside it, with its path,
+    the nodes in it and the room that is free there, counted as a newcomer of the lowest priority would find it (what
+    is held for gangs is not free; the room of pods on their way out is). `omitted` says what did not fit in here.
+    """
+    tree = domains(topology, (state.node for state in snapshot.nodes))
+    free = _free(tree, {state.name: state for state in snapshot.nodes})
+    depth = _depth(tree, max_domains)
+    shown = sorted_paths(tree, depth)
+    status: dict[str, Any] = {
+        "nodes": len(tree.path_of),
+        "free": _quantities(free[()]),
+        "domains": [_domain(topology, tree, path, free[path]) for path in shown],
+    }
+    if tree.outside:
+        missing = Counter(tree.outside.values())
+        status["outside"] = [{"missingLabel": label, "nodes": count} for label, count in sorted(missing.items())]
+    if depth < len(topology.levels):
+        left = [f"{level.name} ({_width(tree, at)})" for at, level in enumerate(topology.levels) if at >= depth]
+        status["omitted"] = f"more than {max_domains} domains: left out are {', '.join(left)}"
+    return status
+
+
+def sorted_paths(tree: DomainTree, depth: int) -> list[Path]:
+    """The domains of the `depth` widest levels, each before those inside it, in the order of the tree."""
+    seen: dict[Path, None] = {}
+    for name, above in tree.path_of.items():
+        whole = (*above, name)
+        for end in range(1, depth + 1):
+            seen.setdefault(whole[:end])
+    return list(seen)
+
+
+def _depth(tree: DomainTree, max_domains: int) -> int:
+    """How many levels fit, counted from the widest."""
+    total = 0
+    for position in range(len(tree.topology.levels)):
+        total += _width(tree, position)
+        if total > max_domains:
+            return position
+    return len(tree.topology.levels)
+
+
+def _width(tree: DomainTree, position: int) -> int:
+    return len(tree.paths(position))
+
+
+def _free(tree: DomainTree, states: Mapping[str, NodeState]) -> Mapping[Path, Amounts]:
+    """Room that is free under every path, nodes included; an overcommitted node has none, and takes none away."""
+    totals: dict[Path, Counter[str]] = {(): Counter()}
+    for name, above in tree.path_of.items():
+        free, _ = room(states[name], priority=_LEAST_PRIORITY, ignoring=())
+        whole = (*above, name)
+        for end in range(len(whole) + 1):
+            total = totals.setdefault(whole[:end], Counter())
+            for resource, amount in free.items():
+                total[resource] += max(0, amount)
+    return totals
+
+
+def _domain(topology: Topology, tree: DomainTree, path: Path, free: Amounts) -> dict[str, Any]:
+    return {
+        "level": topology.levels[len(path) - 1].name,
+        "path": list(path),
+        "nodes": tree.counts.get(path, 1),
+        "free": _quantities(free),
+    }
+
+
+def _quantities(amounts: Amounts) -> dict[str, str]:
+    return {resource: _quantity(resource, amount) for resource, amount in sorted(amounts.items())}
+
+
+def _quantity(resource: str, amount: int) -> str:
+    """An amount as people write it, rounded down: cpu in cores or millicores, bytes in the unit that keeps 4 digits."""
+    if resource == "cpu":
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if resource in _BINARY or resource.startswith("hugepages-"):
+        for unit, size in _BINARY_UNITS:
+            if (amount % size == 0 and amount) or amount >= size * _SHOWN_DIGITS:
+                return f"{amount // size}{unit}"
+    return str(amount)
+
+
+def statuses(topologies: Iterable[Topology], snapshot: Snapshot) -> Mapping[str, dict[str, Any]]:
+    """The statuses of all Topology objects among `topologies`, by name."""
+    return {each.name: topology_status(each, snapshot) for each in topologies if each.kind == "Topology"}

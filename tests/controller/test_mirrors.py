@@ -1,0 +1,150 @@
+"""Gang objects for gangs of other dialects.
+
+PodGroup default/llm  ──►  Gang default/llm          (owner: the PodGroup)
+Gang default/llm      ──►  itself, no mirror
+PodGroup default/llm beside a user's Gang default/llm  ──►  Gang default/podgroup-llm
+"""
+
+from typing import Any
+
+import msgspec
+import pytest
+from gang_builders import POD_GROUP, gang, pod
+
+from controller.mirrors import differs, is_mirrored, mirror_name, mirror_of, mirrored_key, stale_mirrors
+from gangs.model import CapRule, Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
+from gangs.phalanx.spec import GangSpec
+from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, Requirement
+
+JOB = ObjectRef("batch/v1", "Job", "default", "llm", "uid-job")
+POD = ObjectRef("v1", "Pod", "default", "llm-0", "uid-llm-0")
+OWN = ObjectRef("phalanx.dev/v1alpha1", "Gang", "default", "llm", "uid-own")
+USERS = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": {"name": "llm", "namespace": "default"}}
+
+
+def existing(*manifests: Manifest) -> dict[tuple[str, str], Manifest]:
+    return {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in manifests}
+
+
+def mirror(of: Gang, *others: Manifest) -> dict[str, Any]:
+    return mirror_of(of, mirror_name(of, existing(*others)))
+
+
+@pytest.mark.parametrize(("source", "mirrored"), [(POD_GROUP, True), (JOB, True), (POD, True), (OWN, False)])
+def test_every_gang_but_our_own_objects_is_mirrored(*, source: ObjectRef, mirrored: bool) -> None:
+    assert is_mirrored(gang(source=source)) is mirrored
+
+
+def test_a_mirror_is_named_like_its_source_and_owned_by_it() -> None:
+    made = mirror(gang(pod("a"), pod("b"), required="SpineLayer", schedule_timeout_seconds=600))
+    assert made == {
+        "apiVersion": "phalanx.dev/v1alpha1",
+        "kind": "Gang",
+        "metadata": {
+            "name": "llm",
+            "namespace": "default",
+            "labels": {"phalanx.dev/dialect": "koordinator"},
+            "annotations": {"phalanx.dev/mirrors": "koordinator/default/llm"},
+            "ownerReferences": [
+                {
+                    "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
+                    "kind": "PodGroup",
+                    "name": "llm",
+                    "uid": "uid-group",
+                    "controller": True,
+                    "blockOwnerDeletion": False,
+                }
+            ],
+        },
+        "spec": {
+            "minMember": 2,
+            "required": "SpineLayer",
+            "scheduleTimeoutSeconds": 600,
+            "onFailure": "Wait",
+            "podSets": [{"name": "main", "count": 2, "minCount": 2}],
+        },
+    }
+
+
+def test_the_spec_of_a_mirror_says_everything_that_the_gang_asks_for() -> None:
+    term = NodeSelectorTerm(match_expressions=(Requirement(key="gpu", operator="In", values=("h100",)),))
+    affinity = NodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
+    sets = (
+        PodSet("prefill", 4, 4, "rack", "block", (SliceRule("rack", 2),), (MultipleRule("rack", 2),)),
+        PodSet("decode", 4, 2, max_per_domain=(CapRule("rack", 3),)),
+    )
+    together = (TogetherRule(("prefill", "decode"), "block"),)
+    of = gang(pod_sets=sets, topology="dc", queue="team-a", node_affinity=affinity, together=together, preferred="rack")
+    spec = msgspec.convert(mirror(of)["spec"], GangSpec)
+    assert (spec.topology, spec.queue, spec.preferred) == ("dc", "team-a", "rack")
+    assert spec.node_affinity.value() == affinity
+    assert [(each.name, each.count, each.min_count) for each in spec.pod_sets] == [("prefill", 4, 4), ("decode", 4, 2)]
+    assert (spec.pod_sets[0].slices[0].size, spec.pod_sets[0].multiples[0].of) == (2, 2)
+    assert (spec.pod_sets[0].required, spec.pod_sets[0].preferred) == ("rack", "block")
+    assert spec.pod_sets[1].max_per_domain[0].count == 3
+    assert spec.together[0].pod_sets == ("prefill", "decode")
+
+
+NAMES = [
+    # source, name of the gang, what exists, name of the mirror
+    (POD_GROUP, "llm", [], "llm"),
+    (POD_GROUP, "llm", [USERS], "podgroup-llm"),
+    (JOB, "llm", [USERS], "job-llm"),
+    (JOB, "llm", [mirror_of(gang(), "llm")], "job-llm"),
+    (POD_GROUP, "llm", [mirror_of(gang(), "llm")], "llm"),
+    (POD_GROUP, "llm", [mirror_of(gang(), "podgroup-llm")], "podgroup-llm"),
+    (POD_GROUP, "llm", [USERS, mirror_of(gang(source=JOB), "podgroup-llm")], "podgroup-llm-2"),
+    (POD, "llm", [], "llm"),
+    (POD, "My_Gang.v2", [], "my-gang.v2"),
+    (POD, "___", [], "gang"),
+    (POD, "llm", [USERS], "pod-llm"),
+]
+
+
+@pytest.mark.parametrize(("source", "name", "others", "expected"), NAMES)
+def test_a_mirror_keeps_its_name_and_takes_nobody_elses(
+    source: ObjectRef, name: str, others: list[Manifest], expected: str
+) -> None:
+    assert mirror_name(gang(source=source, name=name), existing(*others)) == expected
+
+
+def test_a_gang_declared_on_pods_alone_has_no_owner() -> None:
+    assert "ownerReferences" not in mirror(gang(source=POD))["metadata"]
+
+
+def test_a_mirror_tells_whose_it_is_and_a_users_gang_does_not() -> None:
+    assert mirrored_key(mirror(gang())) == GangKey("koordinator", "default", "llm")
+    assert mirrored_key(USERS) is None
+
+
+CHANGES = [
+    ("nothing", {}, {}, False),
+    ("a label of somebody else", {"labels": {"phalanx.dev/dialect": "koordinator", "team": "a"}}, {}, False),
+    ("our label", {"labels": {"phalanx.dev/dialect": "kai"}}, {}, True),
+    ("the owner was made anew", {"ownerReferences": []}, {}, True),
+    ("the wish", {}, {"required": "BlockLayer"}, True),
+]
+
+
+@pytest.mark.parametrize(("metadata", "spec", "expected"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES])
+def test_a_mirror_is_written_again_only_when_it_says_something_else(
+    *, metadata: Manifest, spec: Manifest, expected: bool
+) -> None:
+    wanted = mirror(gang(pod("a")))
+    now = {**wanted, "metadata": {**wanted["metadata"], **metadata}, "spec": {**wanted["spec"], **spec}}
+    assert differs(now, wanted) is expected
+
+
+def test_mirrors_whose_gang_is_gone_are_stale_and_users_gangs_never_are() -> None:
+    kept, gone = gang(), gang(source=ObjectRef("x/v1", "PodGroup", "default", "old", "uid-old"))
+    objects = existing(mirror(kept), mirror(gone), {**USERS, "metadata": {"name": "mine", "namespace": "default"}})
+    assert [each["metadata"]["name"] for each in stale_mirrors(objects, [kept])] == ["old"]
+
+
+def test_the_mirror_of_a_gang_that_cannot_be_read_now_stays() -> None:
+    assert stale_mirrors(existing(mirror(gang())), [], kept=[gang().key]) == []
+
+
+def test_of_two_mirrors_of_one_gang_only_one_stays() -> None:
+    objects = existing(mirror_of(gang(), "llm"), mirror_of(gang(), "podgroup-llm"))
+    assert [each["metadata"]["name"] for each in stale_mirrors(objects, [gang()])] == ["podgroup-llm"]
