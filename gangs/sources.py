@@ -1,12 +1,16 @@
 """What dialects read from: the pods that name a gang and the group objects, wherever they came from."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from gangs.model import Advice, Fault, Gang, GangKey, Manifest
+from gangs.findings import Findings
+from gangs.manifests import ObjectKey, key_of
+from gangs.model import GangKey, Manifest, Reading
 from kube.objects import Pod
 from kube.topology import Topology
+
+__all__ = ["Dialect", "Kind", "ObjectKey", "PodKeys", "Sources"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -18,10 +22,6 @@ class Kind:
     kind: str
     plural: str
     namespaced: bool = True
-
-
-ObjectKey = tuple[str, str, str, str]
-"""(group, kind, namespace, name)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,10 @@ class Sources:
             if key[:2] == (group, kind):
                 yield self.objects[key]
 
+    def having(self, manifest: Manifest) -> "Sources":
+        """The same sources with this object (not a pod) in place."""
+        return replace(self, objects={**self.objects, key_of(manifest): manifest})
+
     def get(self, group: str, kind: str, namespace: str, name: str) -> Manifest | None:
         """One object, or None."""
         return self.objects.get((group, kind, namespace, name))
@@ -58,7 +62,10 @@ class PodKeys:
 
 
 class Dialect(Protocol):
-    """One system's way of asking for gangs. One module and one line in `gangs.dialects.DIALECTS` each."""
+    """One system's way of asking for gangs. One package and one line in `gangs.dialects.DIALECTS` each.
+
+    Dialects do not know each other: `topologies`, where it is an argument, holds the topologies of all of them.
+    """
 
     name: str
     pod_keys: PodKeys
@@ -70,11 +77,21 @@ class Dialect(Protocol):
     def gang_of(self, pod: Pod) -> GangKey | None:
         """The gang that the pod names by its labels and annotations, None if it names none in this dialect."""
 
-    def read(self, sources: Sources) -> tuple[Iterable[Gang], Iterable[Fault], Iterable[Advice]]:
-        """Every gang of this dialect in `sources`, with what is wrong (an invalid gang appears only as faults)."""
+    def protected(self, pod: Pod) -> str:
+        """Why this dialect never lets the pod be a victim, "" where it may be one."""
 
-    def review(self, manifest: Manifest, sources: Sources) -> tuple[Iterable[Fault], Iterable[Advice]]:
-        """Check one object (group, topology, workload, or a pod as manifest) at admission, before it exists."""
+    def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
+        """Every gang of this dialect, with what is wrong (an invalid gang appears only as faults).
 
-    def topologies(self, sources: Sources) -> tuple[Iterable[Topology], Iterable[Fault]]:
-        """The topologies that this dialect's objects describe."""
+        `sources.pods` holds only pods that this dialect claims, or that none does. With `about`, only the gang that
+        goes by this name, or that a group object of this name takes part in.
+        """
+
+    def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
+        """The topologies that this dialect's objects describe; a wrong one is left out and noted in `findings`."""
+
+    def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
+        """Labels that a workload's pod template gets at its admission, so that its pods are known as a gang's.
+
+        `claimed`: the pods of the template name a gang already, in any dialect.
+        """

@@ -1,0 +1,210 @@
+"""The table of dialects, and the questions that every other room asks of all of them together."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gangs import levels
+from gangs.findings import Findings
+from gangs.koordinator.dialect import KoordinatorDialect
+from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
+from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
+from gangs.phalanx.dialect import PhalanxDialect
+from gangs.sources import Dialect, Kind, Sources
+from gangs.workloads import JOB_GROUP, JOB_KIND, example_pod, is_job, missing_pods
+from kube import keys
+from kube.objects import Pod
+from kube.topology import Topology
+
+DIALECTS: tuple[Dialect, ...] = (
+    PhalanxDialect(),
+    KoordinatorDialect(),
+)
+"""In order of precedence: the first that knows a pod has it."""
+
+
+def dialect_of(pod: Pod) -> tuple[Dialect, GangKey] | None:
+    """The dialect that claims the pod, and the gang it names; None for a pod of no gang.
+
+    The dialect that was written on the pod at its admission goes first, as long as it still claims it.
+    """
+    if not pod.metadata.labels and not pod.metadata.annotations:
+        return None
+    written = pod.metadata.labels.get(keys.DIALECT)
+    for dialect in sorted(DIALECTS, key=lambda each: each.name != written) if written else DIALECTS:
+        key = dialect.gang_of(pod)
+        if key is not None:
+            return dialect, key
+    return None
+
+
+def protected(pod: Pod) -> str:
+    """Why a dialect never lets this pod be a victim, "" where none minds. Holds for pods of no gang, too."""
+    return next((reason for dialect in DIALECTS if (reason := dialect.protected(pod))), "")
+
+
+def all_kinds() -> tuple[Kind, ...]:
+    """Every kind to watch, besides pods, nodes and namespaces: groups, workloads and topologies, each once."""
+    return tuple(dict.fromkeys(kind for each in DIALECTS for kind in (*each.group_kinds, *each.topology_kinds)))
+
+
+def topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
+    """All valid topologies, and what is wrong with the others."""
+    findings = Findings()
+    return _topologies(sources, findings), findings.faults
+
+
+def _topologies(sources: Sources, findings: Findings) -> list[Topology]:
+    return [topology for dialect in DIALECTS for topology in dialect.topologies(sources, findings)]
+
+
+def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | None:
+    """The topology that a gang is placed in: the one it names, else the only one of its kind.
+
+    None where there is none at all, and where the named one does not exist yet (then the gang waits for it). A fault
+    where several exist and none is named, or where the gang names a level that the topology lacks.
+    """
+    match levels.choose(gang.topology, gang.topology_kind, known):
+        case levels.Ambiguous(names):
+            problem = "names no topology, and there are several"
+            return Fault(gang.source, "spec.topology", problem, f"name one of {', '.join(names)}")
+        case Topology() as topology:
+            for name in levels.levels_named(gang):
+                if topology.find(name) is None:
+                    return levels.unknown_level(gang.source, levels.LevelWish("spec", name), topology)
+            return topology
+        case _:
+            return None
+
+
+def read_all(sources: Sources) -> Reading:
+    """Every gang of every dialect, in order of dialect and key, with all that is wrong."""
+    findings = Findings()
+    known = _topologies(sources, findings)
+    pods = _pods_by_dialect(sources.pods)
+    gangs: list[Gang] = []
+    for dialect in DIALECTS:
+        reading = dialect.read(replace(sources, pods=pods[dialect.name]), known)
+        gangs += sorted(reading.gangs, key=lambda gang: gang.key)
+        findings.take(reading.faults, reading.advice)
+    return Reading(tuple(gangs), tuple(findings.faults), tuple(findings.advice))
+
+
+def _pods_by_dialect(pods: Sequence[Pod]) -> dict[str, list[Pod]]:
+    """What each dialect may look at: the pods it claims and those that nobody does."""
+    seen: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        claim = dialect_of(pod)
+        for dialect in DIALECTS:
+            if claim is None or claim[0] is dialect:
+                seen[dialect.name].append(pod)
+    return seen
+
+
+def review(manifest: Manifest, sources: Sources) -> tuple[list[Fault], list[Advice]]:
+    """Check one object as it would stand among the others: a group object, a topology, a workload or a pod.
+
+    Faults are about this object alone. What its arrival makes wrong elsewhere, and what its gang waits for, is
+    advice. An object of no dialect has neither.
+    """
+    try:
+        findings = _review_pod(manifest, sources) if _is_pod(manifest) else _review_object(manifest, sources)
+    except MalformedError as error:
+        return [error.fault], []
+    return findings.faults, findings.advice
+
+
+def _is_pod(manifest: Manifest) -> bool:
+    return manifest.get("apiVersion") == "v1" and manifest.get("kind") == "Pod"
+
+
+def _review_pod(manifest: Manifest, sources: Sources) -> Findings:
+    pod = pod_of(manifest)
+    claim = dialect_of(pod)
+    if claim is None:
+        return Findings()
+    dialect, key = claim
+    others = [each for each in sources.pods if not each.metadata.name or each.key != pod.key]
+    reading = _read_about(dialect, key, replace(sources, pods=[*others, pod]))
+    return _about(pod_ref(pod), key, reading)
+
+
+def _review_object(manifest: Manifest, sources: Sources) -> Findings:
+    standing = sources.having(as_admitted(manifest, sources))
+    ref = ref_of(manifest)
+    findings = Findings()
+    group, kind, _, _ = key_of(manifest)
+    if any((each.group, each.kind) == (group, kind) for dialect in DIALECTS for each in dialect.topology_kinds):
+        _topologies(standing, findings)
+        return _about(ref, None, Reading((), tuple(findings.faults), tuple(findings.advice)))
+    for dialect in DIALECTS:
+        key = GangKey(dialect.name, ref.namespace, ref.name)
+        about = _about(ref, key, _read_about(dialect, key, standing))
+        findings.take(about.faults, about.advice)
+    return findings
+
+
+def _read_about(dialect: Dialect, key: GangKey, sources: Sources) -> Reading:
+    pods = _pods_by_dialect(sources.pods)[dialect.name]
+    known, _ = topologies(sources)
+    return dialect.read(replace(sources, pods=pods), known, key)
+
+
+def _about(ref: ObjectRef, key: GangKey | None, reading: Reading) -> Findings:
+    """What of a reading concerns one object: faults of others become advice, and so does what its gang waits for."""
+    findings = Findings()
+    findings.take((each for each in reading.faults if each.object == ref), _advice_on(ref, reading))
+    for fault in reading.faults:
+        if fault.object != ref and key is not None:
+            findings.advise(ref, "metadata.name", f"the gang {key} cannot be planned: {fault}")
+    for gang in reading.gangs:
+        for what in gang.waiting_for:
+            findings.advise(ref, "metadata.name", f"the gang {gang.key} waits for {what}")
+    return findings
+
+
+def _advice_on(ref: ObjectRef, reading: Reading) -> list[Advice]:
+    return [each for each in reading.advice if each.object == ref]
+
+
+def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
+    """Labels that a workload's pod template gets at its admission, so that its pods are known as a gang's.
+
+    Empty for everything that is no workload or asks for nothing. Raises `MalformedError`.
+    """
+    if not is_job(manifest):
+        return {}
+    claimed = dialect_of(example_pod(manifest)) is not None
+    labels: dict[str, str] = {}
+    for dialect in DIALECTS:
+        labels.update(dialect.template_labels(manifest, sources, claimed=claimed))
+    return labels
+
+
+def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
+    """The object as it is after admission: a workload that asks for a gang has its template labelled."""
+    labels = template_labels(manifest, sources)
+    if not labels:
+        return manifest
+    spec = manifest["spec"]
+    template = spec.get("template") or {}
+    metadata = template.get("metadata") or {}
+    labelled = {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}
+    return {**manifest, "spec": {**spec, "template": {**template, "metadata": labelled}}}
+
+
+def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
+    """The sources as a cluster would soon show them: workloads admitted, and the pods made that gangs still lack.
+
+    Only workloads whose pods name a gang are expanded. A malformed one is left as it is and noted.
+    """
+    objects, faults, pods = dict(sources.objects), list[Fault](), list(sources.pods)
+    for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
+        try:
+            job = as_admitted(manifest, sources)
+            objects[key_of(job)] = job
+            if dialect_of(example_pod(job)) is not None:
+                pods += missing_pods(job, sources.pods)
+        except MalformedError as error:
+            faults.append(error.fault)
+    return replace(sources, objects=objects, pods=pods), faults

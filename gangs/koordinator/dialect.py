@@ -1,0 +1,95 @@
+"""The Koordinator dialect as the table of dialects knows it."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from gangs.findings import Findings
+from gangs.koordinator import NAME, groups, keys, topologies, units
+from gangs.manifests import MalformedError, ref_of
+from gangs.model import Gang, GangKey, Manifest, Reading
+from gangs.sources import Kind, PodKeys, Sources
+from kube.objects import Pod
+from kube.topology import Topology
+
+
+class KoordinatorDialect:
+    """PodGroups, lightweight and annotation gangs, GangGroups, and the ClusterNetworkTopology."""
+
+    name = NAME
+    pod_keys = PodKeys(
+        labels=(keys.POD_GROUP, keys.LIGHT_NAME),
+        annotations=(keys.GANG_NAME,),
+        scheduler_names=(keys.SCHEDULER,),
+    )
+    group_kinds: tuple[Kind, ...] = (Kind(keys.POD_GROUP_GROUP, ("v1alpha1",), keys.POD_GROUP_KIND, "podgroups"),)
+    topology_kinds: tuple[Kind, ...] = (
+        Kind(keys.TOPOLOGY_GROUP, ("v1alpha1",), keys.TOPOLOGY_KIND, "clusternetworktopologies", namespaced=False),
+    )
+
+    def gang_of(self, pod: Pod) -> GangKey | None:
+        """The single gang that the pod names; a GangGroup of several is named like its first."""
+        return units.gang_of(pod)
+
+    def protected(self, pod: Pod) -> str:
+        """Pods may be kept from preemption by label."""
+        labels = pod.metadata.labels
+        if labels.get(keys.DISABLE_PREEMPTIBLE) == "true":
+            return f"label {keys.DISABLE_PREEMPTIBLE}=true"
+        if labels.get(keys.QUOTA_PREEMPTIBLE) == "false":
+            return f"label {keys.QUOTA_PREEMPTIBLE}=false"
+        return ""
+
+    def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
+        """One gang to each GangGroup whose units agree."""
+        known, faulty = _units(sources)
+        findings, gangs = Findings(), list[Gang]()
+        for group in groups.groups_of(known):
+            members = {unit.key for unit in group} | group[0].groups
+            if about is not None and about not in members:
+                continue
+            wrong = [faulty[unit.key] for unit in group]
+            for each in wrong:
+                findings.take(each.faults, each.advice)
+            gang = groups.read_group(group, topologies, findings)
+            if gang is not None and not any(each.faults for each in wrong):
+                gangs.append(gang)
+        for key in faulty.keys() - known.keys():
+            if about in (None, key):
+                findings.take(faulty[key].faults, faulty[key].advice)
+        return Reading(tuple(gangs), tuple(findings.faults), tuple(findings.advice))
+
+    def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
+        """The ClusterNetworkTopology called default."""
+        written = sources.of_kind(keys.TOPOLOGY_GROUP, keys.TOPOLOGY_KIND)
+        found = (topologies.topology_of(each, findings) for each in written)
+        return [each for each in found if each is not None]
+
+    def template_labels(  # noqa: D102 -- the protocol says it; Koordinator's workloads carry their keys themselves
+        self, manifest: Manifest, sources: Sources, *, claimed: bool
+    ) -> Mapping[str, str]:
+        del manifest, sources, claimed
+        return {}
+
+
+def _units(sources: Sources) -> tuple[dict[GangKey, units.Unit], dict[GangKey, Findings]]:
+    """Every unit, and what is wrong with each; one whose object is malformed is only in the second."""
+    pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
+    for pod in sources.pods:
+        if key := units.gang_of(pod):
+            pods[key].append(pod)
+    known: dict[GangKey, units.Unit] = {}
+    found: dict[GangKey, Findings] = {}
+    for manifest in sources.of_kind(keys.POD_GROUP_GROUP, keys.POD_GROUP_KIND):
+        ref = ref_of(manifest)
+        key = GangKey(NAME, ref.namespace, ref.name)
+        found[key] = Findings()
+        try:
+            known[key] = units.unit_of_group(manifest, pods.pop(key, []), found[key])
+        except MalformedError as error:
+            found[key].take([error.fault])
+    for key, mine in sorted(pods.items()):
+        found[key] = Findings()
+        unit = units.unit_of_pods(key, mine, found[key])
+        if unit is not None:
+            known[key] = unit
+    return known, found

@@ -1,0 +1,139 @@
+"""GangGroups: units that start together become one gang, with one pod set to each unit."""
+
+from collections.abc import Mapping, Sequence
+from math import lcm
+
+from gangs.findings import Findings
+from gangs.koordinator import NAME, keys
+from gangs.koordinator.strategy import FIELD, Wanted, request_of, wanted
+from gangs.koordinator.units import Unit, annotation
+from gangs.levels import settle
+from gangs.membership import Promise, Seat, check_priorities, promised, seated
+from gangs.model import Gang, GangKey, PodSet
+from kube.names import natural_key
+from kube.objects import Pod
+from kube.topology import Topology
+
+_MAIN = "main"
+
+
+def groups_of(units: Mapping[GangKey, Unit]) -> list[list[Unit]]:
+    """The units that are linked by their lists, directly or through others; sorted by key, inside and outside."""
+    links: dict[GangKey, set[GangKey]] = {}
+    for key, unit in units.items():
+        for other in unit.groups:
+            links.setdefault(key, set()).add(other)
+            links.setdefault(other, set()).add(key)
+    seen: set[GangKey] = set()
+    found = []
+    for key in sorted(units):
+        if key not in seen:
+            reached = _reached(key, links)
+            seen |= reached
+            found.append([units[each] for each in sorted(reached) if each in units])
+    return found
+
+
+def _reached(start: GangKey, links: Mapping[GangKey, set[GangKey]]) -> set[GangKey]:
+    reached, todo = {start}, [start]
+    while todo:
+        new = links.get(todo.pop(), set()) - reached
+        reached |= new
+        todo += new
+    return reached
+
+
+def check_agreement(units: Sequence[Unit], findings: Findings) -> None:
+    """Note units that contradict an older one of their GangGroup: in its list or in what they ask of the network."""
+    in_order = sorted(units, key=lambda unit: (unit.created or "~", natural_key(unit.key.name)))
+    eldest = in_order[0]
+    for unit in in_order[1:]:
+        if unit.groups != eldest.groups:
+            problem = f"lists {_listed(unit.groups)}, but {eldest.ref} lists {_listed(eldest.groups)}"
+            findings.fault(unit.ref, annotation(keys.GROUPS), problem, "write the same list on all of them")
+        elif unit.strategy.said() != eldest.strategy.said():
+            problem = f"differs from that of {eldest.ref}, which is in the same group"
+            findings.fault(unit.ref, FIELD, problem, "write the same on all of them")
+
+
+def _listed(groups: frozenset[GangKey]) -> str:
+    return "[" + ", ".join(map(str, sorted(groups))) + "]"
+
+
+def read_group(units: Sequence[Unit], topologies: Sequence[Topology], findings: Findings) -> Gang | None:
+    """The gang of a GangGroup, None where something is wrong. `units` are sorted by key; at least one."""
+    first = units[0]
+    known = {unit.key for unit in units}
+    absent = tuple(f"{keys.POD_GROUP_KIND} {key}" for key in sorted(first.groups - known))
+    own = Findings()
+    check_agreement(units, own)
+    settled = settle(request_of(first.strategy, first.ref), topologies, own)
+    levels = Wanted() if own.faults else wanted(first.strategy, settled.topology, first.ref, own)
+    check_priorities([pod for unit in units for pod in unit.pods], first.ref, own)
+    _check_multiples(units, own)
+    names = set_names(units)
+    seats = [Seat(pod, names[unit.key], _rank(pod, own)) for unit in units for pod in unit.pods]
+    members = seated(seats, [names[unit.key] for unit in units], own)
+    findings.take(own.faults, own.advice)
+    if own.faults:
+        return None
+    multiples = first.strategy.multiples
+    sets = tuple(
+        PodSet(names[unit.key], expected(unit), unit.minimum, multiples=multiples if len(units) == 1 else ())
+        for unit in units
+    )
+    waits = tuple(dict.fromkeys(what for unit in units for what in unit.waiting_for))
+    return Gang(
+        key=min(first.groups | known),
+        source=first.ref,
+        members=members,
+        pod_sets=sets,
+        expected=sum(each.count for each in sets),
+        min_member=sum(each.min_count for each in sets),
+        topology=keys.TOPOLOGY_NAME if settled.topology or settled.waiting_for else None,
+        topology_kind=keys.TOPOLOGY_KIND,
+        required=levels.required,
+        preferred=levels.preferred,
+        schedule_timeout_seconds=min((u.timeout for u in units if u.timeout is not None), default=None),
+        created=first.created,
+        waiting_for=waits + absent + settled.waiting_for,
+        groups=tuple(unit.ref for unit in units),
+        exact_nodes=any(member.index is not None for member in members),
+        messages=NAME,
+    )
+
+
+def expected(unit: Unit) -> int:
+    """Pods there should be: the declared number; where more exist, they are members beyond the minimum."""
+    return max(unit.declared or unit.minimum, len(unit.pods))
+
+
+def set_names(units: Sequence[Unit]) -> dict[GangKey, str]:
+    """The pod set of each unit: main where there is one, else the unit's name, with its namespace if need be."""
+    if len(units) == 1 and len(units[0].groups) == 1:
+        return {units[0].key: _MAIN}
+    names = [unit.key.name for unit in units]
+    return {unit.key: unit.key.name if names.count(unit.key.name) == 1 else str(unit.key) for unit in units}
+
+
+def _rank(pod: Pod, findings: Findings) -> Promise | None:
+    return promised(pod, (("metadata.annotations", pod.metadata.annotations, keys.INDEX),), findings)
+
+
+def _check_multiples(units: Sequence[Unit], findings: Findings) -> None:
+    unit = units[0]
+    rules = unit.strategy.multiples
+    if not rules:
+        return
+    at = f"{FIELD}.gatherStrategy"
+    if len(units) > 1 or len(unit.groups) > 1:
+        problem = "podCountMultiple of a group of several PodGroups is not built yet"
+        findings.fault(unit.ref, at, problem, "leave it out, or put the pods into one PodGroup")
+        return
+    step, most = lcm(*(rule.of for rule in rules)), expected(unit)
+    if most // step * step < unit.minimum:
+        problem = f"no number of pods from {unit.minimum} to {most} is a multiple of {step}"
+        if unit.declared is not None:
+            findings.fault(unit.ref, at, problem, "change minMember, total-number or podCountMultiple")
+        else:
+            findings.advise(unit.ref, at, f"{problem}: the gang needs more pods than its minimum")

@@ -1,0 +1,133 @@
+"""The network-topology-spec annotation: which layers a gang must or would like to be gathered in."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from gangs.findings import Findings
+from gangs.koordinator import keys
+from gangs.levels import LevelWish, Request
+from gangs.manifests import advise_unknown
+from gangs.model import MultipleRule, ObjectRef
+from kube.topology import Topology
+
+FIELD = f"metadata.annotations[{keys.TOPOLOGY_SPEC}]"
+MUST, PREFER = "MustGather", "PreferGather"
+_KEYS = ("layer", "strategy", "podCountMultiple")
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """One entry of gatherStrategy."""
+
+    layer: str
+    must: bool
+    multiple: int = 1
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """What a gang's network-topology-spec asks. Entries of the root layer ask for nothing and are left out."""
+
+    gathers: tuple[Gather, ...] = ()
+
+    @property
+    def multiples(self) -> tuple[MultipleRule, ...]:
+        """Numbers of pods by layer of which each used domain holds a multiple."""
+        return tuple(MultipleRule(each.layer, each.multiple) for each in self.gathers if each.multiple > 1)
+
+    def said(self) -> frozenset[tuple[str, bool, int]]:
+        """What it says, the order aside: what the groups of one gang must agree on."""
+        return frozenset((each.layer, each.must, each.multiple) for each in self.gathers)
+
+
+def parse(text: str, ref: ObjectRef, findings: Findings) -> Strategy:
+    """Read the annotation's text; what is wrong goes to `findings` and is left out."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        problem = f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+        findings.fault(ref, FIELD, problem, f'write {{"gatherStrategy": [{{"layer": "…", "strategy": "{MUST}"}}]}}')
+        return Strategy()
+    if not isinstance(value, dict) or not isinstance(value.get("gatherStrategy", []), list):
+        findings.fault(ref, FIELD, "is not an object with a list gatherStrategy", "correct it")
+        return Strategy()
+    advise_unknown(value, ("gatherStrategy",), ref, FIELD, findings)
+    if not value.get("gatherStrategy"):
+        findings.advise(ref, f"{FIELD}.gatherStrategy", "is empty: it asks for nothing")
+    entries = enumerate(value.get("gatherStrategy", []))
+    gathers = [_entry(entry, f"{FIELD}.gatherStrategy[{i}]", ref, findings) for i, entry in entries]
+    known = [each for each in gathers if each is not None]
+    _check_once(known, ref, findings)
+    return Strategy(tuple(each for each in known if each.layer != keys.ROOT_LAYER))
+
+
+def _entry(entry: Any, at: str, ref: ObjectRef, findings: Findings) -> Gather | None:
+    if not isinstance(entry, dict):
+        findings.fault(ref, at, "is not an object", "write layer and strategy")
+        return None
+    advise_unknown(entry, _KEYS, ref, at, findings)
+    layer, strategy, multiple = (entry.get(key) for key in _KEYS)
+    if not isinstance(layer, str) or not layer:
+        findings.fault(ref, f"{at}.layer", "is missing", "name a layer of the ClusterNetworkTopology")
+        return None
+    if strategy not in (MUST, PREFER):
+        shown = "is missing" if strategy is None else f'"{strategy}" is not known'
+        findings.fault(ref, f"{at}.strategy", shown, f"write {MUST} or {PREFER}")
+        return None
+    if multiple is not None and (not isinstance(multiple, int) or isinstance(multiple, bool) or multiple < 1):
+        problem = f"{json.dumps(multiple)} is not a whole number from 1 up"
+        findings.fault(ref, f"{at}.podCountMultiple", problem, "correct it or leave it out")
+        return None
+    return Gather(layer, strategy == MUST, multiple or 1, at)
+
+
+def _check_once(gathers: list[Gather], ref: ObjectRef, findings: Findings) -> None:
+    seen: dict[str, Gather] = {}
+    for each in gathers:
+        first = seen.setdefault(each.layer, each)
+        if first is not each:
+            problem = f'layer "{each.layer}" is listed twice'
+            findings.fault(ref, f"{each.field}.layer", problem, f"keep one of {MUST} and {PREFER} for it")
+
+
+def request_of(strategy: Strategy, ref: ObjectRef) -> Request:
+    """The layers that it names, to be looked up in the ClusterNetworkTopology called default."""
+    wishes = tuple(LevelWish(f"{each.field}.layer", each.layer) for each in strategy.gathers)
+    name = keys.TOPOLOGY_NAME if wishes else None
+    return Request(ref, FIELD, name, keys.TOPOLOGY_KIND, wishes)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The levels a strategy comes to: of several layers the narrowest one implies the others."""
+
+    required: str | None = None
+    preferred: str | None = None
+
+
+def wanted(strategy: Strategy, topology: Topology | None, ref: ObjectRef, findings: Findings) -> Wanted:
+    """The narrowest MustGather layer, and the narrowest PreferGather layer where it is narrower than that.
+
+    Without a topology the layers' order is not known: the last one written of each kind stands for it, since the gang
+    waits for the topology anyway.
+    """
+    must = _narrowest([each for each in strategy.gathers if each.must], topology)
+    prefer = _narrowest([each for each in strategy.gathers if not each.must], topology)
+    if must and prefer and topology and _depth(prefer, topology) < _depth(must, topology):
+        text = f'adds nothing: {MUST} of "{must.layer}" implies that "{prefer.layer}" is shared'
+        findings.advise(ref, prefer.field, text)
+        prefer = None
+    return Wanted(must.layer if must else None, prefer.layer if prefer else None)
+
+
+def _narrowest(gathers: list[Gather], topology: Topology | None) -> Gather | None:
+    if topology is None or not gathers:
+        return gathers[-1] if gathers else None
+    return max(gathers, key=lambda each: _depth(each, topology))
+
+
+def _depth(gather: Gather, topology: Topology) -> int:
+    found = topology.find(gather.layer)
+    return -1 if found is None else found

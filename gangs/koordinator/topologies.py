@@ -1,0 +1,122 @@
+"""ClusterNetworkTopology: one chain of layers from the widest down to the node."""
+
+import msgspec
+
+from gangs.findings import Findings
+from gangs.koordinator import keys
+from gangs.manifests import MalformedError, advise_unknown, decode, ref_of
+from gangs.model import Manifest, ObjectRef
+from kube.topology import HOSTNAME_LABEL, Level, Topology, Unlabelled
+
+_AT = "spec.networkTopologySpec"
+
+
+class Layer(msgspec.Struct, frozen=True, rename="camel"):
+    """One entry of networkTopologySpec."""
+
+    topology_layer: str = ""
+    parent_topology_layer: str | None = None
+    label_key: tuple[str, ...] | None = None
+
+    @property
+    def parent(self) -> str:
+        """The wider layer, "" at the top."""
+        return self.parent_topology_layer or ""
+
+
+class TopologySpec(msgspec.Struct, frozen=True, rename="camel"):
+    """`spec` of a ClusterNetworkTopology."""
+
+    network_topology_spec: tuple[Layer, ...]
+
+
+def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
+    """The topology that a manifest describes; None where it is wrong, or where Koordinator would not read it.
+
+    A node without the label of the lowest layer above it is a domain of its own there; one that lacks a higher
+    layer's label is outside.
+    """
+    ref = ref_of(manifest)
+    written = manifest.get("spec")
+    try:
+        spec = decode(written, TopologySpec, ref, "spec")
+    except MalformedError as error:
+        findings.take([error.fault])
+        return None
+    for position, entry in enumerate((written or {}).get("networkTopologySpec") or ()):
+        advise_unknown(entry, ("topologyLayer", "parentTopologyLayer", "labelKey"), ref, f"{_AT}[{position}]", findings)
+    before = len(findings.faults)
+    chain = _chain(spec.network_topology_spec, ref, findings)
+    if len(findings.faults) > before:
+        return None
+    if ref.name != keys.TOPOLOGY_NAME:
+        findings.advise(ref, "metadata.name", f'is not read: only the one called "{keys.TOPOLOGY_NAME}" is')
+        return None
+    return Topology(ref.name, keys.TOPOLOGY_KIND, _levels(chain))
+
+
+def _levels(chain: list[Layer]) -> tuple[Level, ...]:
+    """`chain` runs from the widest layer to the node."""
+    above = chain[:-1]
+    lowest = len(above) - 1
+    levels = [
+        Level(each.topology_layer, each.label_key or (), Unlabelled.OWN_DOMAIN if i == lowest else Unlabelled.OUTSIDE)
+        for i, each in enumerate(above)
+    ]
+    return (*levels, Level(keys.NODE_LAYER, (HOSTNAME_LABEL,)))
+
+
+def _chain(layers: tuple[Layer, ...], ref: ObjectRef, findings: Findings) -> list[Layer]:
+    """The layers from the widest to the node, with every break of the chain noted."""
+    _check_entries(layers, ref, findings)
+    by_name = {each.topology_layer: each for each in layers}
+    node = by_name.get(keys.NODE_LAYER)
+    if node is None:
+        findings.fault(ref, _AT, f"lacks {keys.NODE_LAYER}", f"add it below the lowest layer: {_example()}")
+        return []
+    chain, seen = [node], {keys.NODE_LAYER}
+    while (parent := by_name.get(chain[-1].parent)) is not None and parent.topology_layer not in seen:
+        chain.append(parent)
+        seen.add(parent.topology_layer)
+    for position, layer in enumerate(layers):
+        if layer.topology_layer and layer.topology_layer not in seen:
+            problem = f'"{layer.topology_layer}" is not above {keys.NODE_LAYER} on the one chain of layers'
+            remedy = "make it the parentTopologyLayer of the layer below it, or remove it"
+            findings.fault(ref, f"{_AT}[{position}].topologyLayer", problem, remedy)
+    return chain[::-1]
+
+
+def _example() -> str:
+    return f"{{topologyLayer: {keys.NODE_LAYER}, parentTopologyLayer: <the lowest layer>}}"
+
+
+def _check_entries(layers: tuple[Layer, ...], ref: ObjectRef, findings: Findings) -> None:
+    names = [each.topology_layer for each in layers]
+    for position, layer in enumerate(layers):
+        at = f"{_AT}[{position}]"
+        name = layer.topology_layer
+        if not name:
+            findings.fault(ref, f"{at}.topologyLayer", "is missing", "name the layer")
+        elif names.index(name) != position:
+            findings.fault(ref, f"{at}.topologyLayer", f'"{name}" is listed twice', "keep one entry a layer")
+        if name == keys.ROOT_LAYER:
+            findings.fault(ref, f"{at}.topologyLayer", f"{name} is the implicit root", "remove the entry")
+        if layer.parent and layer.parent not in names:
+            problem = f'"{layer.parent}" is not a layer of this spec'
+            findings.fault(ref, f"{at}.parentTopologyLayer", problem, "name a layer, or leave it out at the top")
+        elif layer.parent and _circular(name, {each.topology_layer: each.parent for each in layers}):
+            findings.fault(ref, f"{at}.parentTopologyLayer", "leads back to itself", "leave it out at the top layer")
+        if name == keys.NODE_LAYER:
+            if layer.label_key:
+                findings.advise(ref, f"{at}.labelKey", "is ignored: the node's own name tells the nodes apart")
+        elif not layer.label_key or not all(layer.label_key):
+            findings.fault(ref, f"{at}.labelKey", "is empty", "list the node labels that name the domains")
+
+
+def _circular(start: str, parents: dict[str, str]) -> bool:
+    at = parents[start]
+    for _ in parents:
+        if at in ("", start) or at not in parents:
+            break
+        at = parents[at]
+    return at == start

@@ -1,0 +1,245 @@
+"""The single gangs that GangGroups are made of: one to a PodGroup, or to a gang name on pods alone."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from gangs.findings import Findings
+from gangs.koordinator import NAME, keys
+from gangs.koordinator.strategy import Strategy, parse
+from gangs.manifests import advise_unknown, decode, integer, metadata_of, pod_ref, ref_of
+from gangs.membership import age, live
+from gangs.model import GangKey, Manifest, ObjectRef
+from kube.objects import Pod
+
+_DURATION = re.compile(r"([0-9]*\.?[0-9]+)(ns|us|µs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+MODES = ("Strict", "NonStrict")
+POLICIES = ("once-satisfied", "only-waiting", "waiting-and-running")
+
+
+class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """`spec` of a PodGroup, as far as it is read; Koordinator itself never reads minResources."""
+
+    min_member: int | None = None
+    schedule_timeout_seconds: int | None = None
+
+
+_SPEC_FIELDS = ("minMember", "minResources", "scheduleTimeoutSeconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One gang in Koordinator's sense. `ref` is its PodGroup, or its first pod where it has none.
+
+    `groups`: the units of its GangGroup, itself among them. `declared`: its total-number, where it says one.
+    `named`: whether the object or setting that describes it is there; else `waiting_for` names what is missing.
+    """
+
+    key: GangKey
+    ref: ObjectRef
+    created: str
+    pods: tuple[Pod, ...]
+    minimum: int = 0
+    declared: int | None = None
+    timeout: int | None = None
+    groups: frozenset[GangKey] = frozenset()
+    strategy: Strategy = Strategy()
+    waiting_for: tuple[str, ...] = ()
+
+
+def annotation(key: str) -> str:
+    """The field path of an annotation."""
+    return f"metadata.annotations[{key}]"
+
+
+def gang_of(pod: Pod) -> GangKey | None:
+    """The gang that a pod names: by PodGroup label, by name label, by name annotation, the first that is set."""
+    meta = pod.metadata
+    name = meta.labels.get(keys.POD_GROUP) or meta.labels.get(keys.LIGHT_NAME) or meta.annotations.get(keys.GANG_NAME)
+    return GangKey(NAME, meta.namespace, name) if name else None
+
+
+def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> Unit:
+    """The unit of a PodGroup. Raises `MalformedError`."""
+    ref, meta = ref_of(manifest), metadata_of(manifest)
+    key = GangKey(NAME, ref.namespace, ref.name)
+    written = manifest.get("spec") or {}
+    spec = decode(written, PodGroupSpec, ref, "spec")
+    advise_unknown(written, _SPEC_FIELDS, ref, "spec", findings)
+    _advise_annotations(meta.annotations, keys.ON_GROUPS, ref, findings)
+    for pod in pods:
+        _check_member_keys(pod, findings)
+    if spec.min_member is None or spec.min_member < 1:
+        shown = "is missing" if spec.min_member is None else f"{spec.min_member} is less than 1"
+        findings.fault(ref, "spec.minMember", shown, "write the number of pods that must start together")
+    minimum = spec.min_member or 0
+    timeout = spec.schedule_timeout_seconds
+    if timeout is not None and timeout < 1:
+        findings.advise(ref, "spec.scheduleTimeoutSeconds", f"{timeout} is ignored: the gang waits for ever")
+        timeout = None
+    return Unit(
+        key=key,
+        ref=ref,
+        created=meta.creation_timestamp or "",
+        pods=tuple(live(pods)),
+        minimum=minimum,
+        declared=_total(meta.annotations, minimum, "spec.minMember", ref, findings),
+        timeout=timeout,
+        groups=_groups(meta.annotations, key, ref, findings),
+        strategy=_strategy(meta.annotations, ref, findings),
+        waiting_for=(),
+    )
+
+
+def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit | None:
+    """The unit of a gang name without a PodGroup: the oldest live pod says what it is like, None without any."""
+    here = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
+    if not here:
+        return None
+    first, ref = here[0], pod_ref(here[0])
+    for pod in here:
+        _check_member_keys(pod, findings)
+    created = first.metadata.creation_timestamp or ""
+    if any(keys.POD_GROUP in pod.metadata.labels for pod in here) or not any(_min_place(pod) for pod in here):
+        missing = (f"{keys.POD_GROUP_KIND} {key}",)
+        return Unit(key, ref, created, here, len(here), groups=frozenset({key}), waiting_for=missing)
+    annotations = first.metadata.annotations
+    minimum, at = _minimum(here, findings)
+    return Unit(
+        key=key,
+        ref=ref,
+        created=created,
+        pods=here,
+        minimum=minimum,
+        declared=_total(annotations, minimum, at, ref, findings),
+        timeout=_waiting_time(annotations, ref, findings),
+        groups=_groups(annotations, key, ref, findings),
+        strategy=_strategy(annotations, ref, findings),
+    )
+
+
+def _min_place(pod: Pod) -> tuple[str, str] | None:
+    """The field and the text of a pod's min-available; the label goes first."""
+    meta = pod.metadata
+    if keys.LIGHT_MIN_AVAILABLE in meta.labels:
+        return f"metadata.labels[{keys.LIGHT_MIN_AVAILABLE}]", meta.labels[keys.LIGHT_MIN_AVAILABLE]
+    if keys.MIN_AVAILABLE in meta.annotations:
+        return annotation(keys.MIN_AVAILABLE), meta.annotations[keys.MIN_AVAILABLE]
+    return None
+
+
+def _minimum(pods: Sequence[Pod], findings: Findings) -> tuple[int, str]:
+    """The number that the pods say must start together, and the field of the first that says it."""
+    said: tuple[int, Pod, str] | None = None
+    for pod in pods:
+        place = _min_place(pod)
+        if place is None:
+            continue
+        at, text = place
+        number = integer(text)
+        if number is None or number < 1:
+            findings.fault(pod_ref(pod), at, f'"{text}" is not a whole number from 1 up', "correct it")
+        elif said is None:
+            said = number, pod, at
+        elif number != said[0]:
+            problem = f"{number} differs from {said[0]} of Pod {said[1].key}"
+            findings.fault(pod_ref(pod), at, problem, "write the same number on every member")
+    return (said[0], said[2]) if said else (0, "")
+
+
+def _total(
+    annotations: Mapping[str, str], minimum: int, minimum_field: str, ref: ObjectRef, findings: Findings
+) -> int | None:
+    text = annotations.get(keys.TOTAL_NUMBER)
+    if text is None:
+        return None
+    total, at = integer(text), annotation(keys.TOTAL_NUMBER)
+    if total is None or total < 1:
+        findings.fault(ref, at, f'"{text}" is not a whole number from 1 up', "correct it or leave it out")
+        return None
+    if total < minimum:
+        problem = f"{minimum} is more than the {total} of {keys.TOTAL_NUMBER}"
+        findings.fault(ref, minimum_field, problem, f"lower it to {total} or raise the total")
+    return total
+
+
+def _groups(annotations: Mapping[str, str], key: GangKey, ref: ObjectRef, findings: Findings) -> frozenset[GangKey]:
+    """The GangGroup that the annotation lists; itself alone where there is none."""
+    alone = frozenset({key})
+    text, at = annotations.get(keys.GROUPS), annotation(keys.GROUPS)
+    if text is None:
+        return alone
+    remedy = f'write a list such as ["{key}", "{key.namespace}/…"]'
+    try:
+        names = json.loads(text)
+    except json.JSONDecodeError as error:
+        problem = f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+        findings.fault(ref, at, problem, remedy)
+        return alone
+    if not isinstance(names, list) or not all(isinstance(each, str) and each.count("/") == 1 for each in names):
+        findings.fault(ref, at, 'is not a list of "namespace/name"', remedy)
+        return alone
+    listed = frozenset(GangKey(NAME, *each.split("/")) for each in names)
+    if listed and key not in listed:
+        findings.fault(ref, at, f"does not list {key} itself", remedy)
+    return listed or alone
+
+
+def _strategy(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings) -> Strategy:
+    _check_modes(annotations, ref, findings)
+    text = annotations.get(keys.TOPOLOGY_SPEC)
+    return Strategy() if text is None else parse(text, ref, findings)
+
+
+def _check_modes(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings) -> None:
+    """Mode and match policy: the first values are what is done; the others are said not to be."""
+    for key, values in ((keys.MODE, MODES), (keys.MATCH_POLICY, POLICIES), (keys.LIGHT_MATCH_POLICY, POLICIES)):
+        value = annotations.get(key, values[0])
+        if value not in values:
+            findings.fault(ref, annotation(key), f'"{value}" is not known', f"write one of {', '.join(values)}")
+        elif value != values[0]:
+            text = f'"{value}" is not honoured yet: the gang is treated as {values[0]}'
+            findings.advise(ref, annotation(key), text)
+
+
+def _waiting_time(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings) -> int | None:
+    text = annotations.get(keys.WAITING_TIME)
+    if text is None:
+        return None
+    seconds = seconds_of(text)
+    if seconds is None or seconds <= 0:
+        problem = f'"{text}" is not a duration above 0'
+        findings.fault(ref, annotation(keys.WAITING_TIME), problem, 'write one such as "600s" or "10m"')
+        return None
+    return max(1, round(seconds))
+
+
+def seconds_of(text: str) -> float | None:
+    """A duration as Go writes it ("1h30m", "100s") in seconds, None where the text is none."""
+    parts = list(_DURATION.finditer(text))
+    if not parts or "".join(part[0] for part in parts) != text:
+        return None
+    return sum(float(part[1]) * _SECONDS[part[2]] for part in parts)
+
+
+def _check_member_keys(pod: Pod, findings: Findings) -> None:
+    """Warn of a pod's gang annotations that nobody reads."""
+    ref, annotations = pod_ref(pod), pod.metadata.annotations
+    _advise_annotations(annotations, keys.ON_PODS, ref, findings)
+    if keys.POD_GROUP not in pod.metadata.labels:
+        return
+    for key in keys.ON_GROUPS:
+        if key in annotations:
+            findings.advise(ref, annotation(key), "is ignored on a pod of a PodGroup: write it on the PodGroup")
+
+
+def _advise_annotations(
+    annotations: Mapping[str, str], known: Sequence[str], ref: ObjectRef, findings: Findings
+) -> None:
+    for key in annotations:
+        if key.startswith(keys.GANG_PREFIX) and key not in known:
+            findings.advise(ref, annotation(key), f"is ignored: the known ones are {', '.join(known)}")

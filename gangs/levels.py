@@ -1,0 +1,135 @@
+"""Which topology a gang means, and whether the levels it names are there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gangs.findings import Findings
+from gangs.model import Fault, Gang, ObjectRef
+from kube.topology import HOSTNAME_LABEL, Topology
+
+OWN_KIND = "Topology"
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The topology that is meant does not exist (or is not valid) yet; `what` names it as people write it."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """Several topologies exist and none is named."""
+
+    names: tuple[str, ...]
+
+
+Choice = Topology | Missing | Ambiguous | None
+
+
+def choose(name: str | None, kind: str | None, topologies: Sequence[Topology]) -> Choice:
+    """The topology called `name` of `kind` (None: any); unnamed the only one there is; None where there is none.
+
+    Where topologies of two kinds share a name and no kind is given, our own kind is meant.
+    """
+    candidates = [each for each in topologies if kind in (None, each.kind)]
+    if name is not None:
+        named = sorted((each for each in candidates if each.name == name), key=lambda each: each.kind != OWN_KIND)
+        return named[0] if named else Missing(f"{kind or OWN_KIND} {name}")
+    if len(candidates) > 1:
+        return Ambiguous(tuple(sorted(each.name for each in candidates)))
+    return candidates[0] if candidates else None
+
+
+@dataclass(frozen=True, slots=True)
+class LevelWish:
+    """A level that a request names, and the field where it does."""
+
+    field: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A required and a preferred level that must agree: the preferred one is not the wider."""
+
+    required: LevelWish | None
+    preferred: LevelWish | None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an object says about its topology and levels, with the fields where it does."""
+
+    ref: ObjectRef
+    topology_field: str
+    topology: str | None = None
+    kind: str | None = None
+    levels: tuple[LevelWish, ...] = ()
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The topology that a request is about, None where there is none (yet), and what it waits for."""
+
+    topology: Topology | None = None
+    waiting_for: tuple[str, ...] = ()
+
+
+def settle(request: Request, topologies: Sequence[Topology], findings: Findings) -> Settled:
+    """Choose the topology and check the levels against it; faults go to `findings`."""
+    match choose(request.topology, request.kind, topologies):
+        case Missing(what):
+            return Settled(waiting_for=(what,))
+        case Ambiguous(names):
+            problem, remedy = "is not set, and there are several topologies", f"name one of {', '.join(names)}"
+            findings.fault(request.ref, request.topology_field, problem, remedy)
+            return Settled()
+        case None:
+            unknown = dict.fromkeys(wish.level for wish in request.levels if wish.level != HOSTNAME_LABEL)
+            kind = request.kind or OWN_KIND
+            return Settled(waiting_for=tuple(f'{kind} with a level "{level}"' for level in unknown))
+        case Topology() as topology:
+            check_levels(request.ref, request.levels, topology, findings)
+            for span in request.spans:
+                check_span(request.ref, span, topology, findings)
+            return Settled(topology)
+
+
+def describe(topology: Topology) -> str:
+    """The topology's levels, widest first, with their labels, as one phrase."""
+    return ", ".join(f"{each.name} ({' or '.join(each.label_keys)})" for each in topology.levels)
+
+
+def unknown_level(ref: ObjectRef, wish: LevelWish, topology: Topology) -> Fault:
+    """The fault of naming a level that the topology lacks."""
+    problem = f'"{wish.level}" is not a level of {topology.kind} {topology.name}'
+    return Fault(ref, wish.field, problem, f"its levels are {describe(topology)}")
+
+
+def check_levels(ref: ObjectRef, wishes: Sequence[LevelWish], topology: Topology, findings: Findings) -> None:
+    """Note every wish for a level that the topology lacks."""
+    findings.take(unknown_level(ref, wish, topology) for wish in wishes if topology.find(wish.level) is None)
+
+
+def check_span(ref: ObjectRef, span: Span, topology: Topology, findings: Findings) -> None:
+    """Note a preferred level that is wider than the required one."""
+    if span.required is None or span.preferred is None:
+        return
+    required, preferred = topology.find(span.required.level), topology.find(span.preferred.level)
+    if required is not None and preferred is not None and preferred < required:
+        problem = f'"{span.preferred.level}" is wider than the required level "{span.required.level}"'
+        remedy = f"prefer {span.required.level} or a narrower level, or leave it out"
+        findings.fault(ref, span.preferred.field, problem, remedy)
+
+
+def levels_named(gang: Gang) -> tuple[str, ...]:
+    """Every level that the gang names, wherever it does."""
+    named = [gang.required, gang.preferred, *(rule.level for rule in gang.together)]
+    for pod_set in gang.pod_sets:
+        named += [pod_set.required, pod_set.preferred]
+        named += [rule.level for rule in pod_set.slices]
+        named += [rule.level for rule in pod_set.multiples]
+        named += [rule.level for rule in pod_set.max_per_domain]
+    return tuple(dict.fromkeys(each for each in named if each is not None))

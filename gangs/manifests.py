@@ -1,0 +1,96 @@
+"""Reading Kubernetes objects that arrive as plain dicts: their identity, their metadata, parts of a given type."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from gangs.findings import Findings
+from gangs.model import Fault, Manifest, ObjectRef
+from kube.objects import ObjectMeta, Pod
+
+ObjectKey = tuple[str, str, str, str]
+"""(group, kind, namespace, name)."""
+
+_T = TypeVar("_T")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+
+
+class MalformedError(Exception):
+    """A part of an object does not have the shape that its kind demands. Carries the fault."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+
+
+def group_of(api_version: str) -> str:
+    """The API group of an apiVersion, "" for the core group."""
+    return api_version.rpartition("/")[0]
+
+
+def key_of(manifest: Manifest) -> ObjectKey:
+    """Where the object is kept in `gangs.sources.Sources.objects`."""
+    metadata = manifest.get("metadata") or {}
+    name = metadata.get("name") or metadata.get("generateName") or ""
+    group, kind = group_of(manifest.get("apiVersion", "")), manifest.get("kind", "")
+    return group, kind, metadata.get("namespace") or "", name
+
+
+def ref_of(manifest: Manifest) -> ObjectRef:
+    """Names the object; by its generateName where it has no name yet."""
+    _, kind, namespace, name = key_of(manifest)
+    uid = (manifest.get("metadata") or {}).get("uid") or ""
+    return ObjectRef(manifest.get("apiVersion", ""), kind, namespace, name, uid)
+
+
+def pod_ref(pod: Pod) -> ObjectRef:
+    """Names a pod; by its generateName where it has no name yet."""
+    meta = pod.metadata
+    return ObjectRef("v1", "Pod", meta.namespace, meta.name or meta.generate_name, meta.uid)
+
+
+def metadata_of(manifest: Manifest) -> ObjectMeta:
+    """The object's metadata. Raises `MalformedError`."""
+    part = {key: value for key, value in (manifest.get("metadata") or {}).items() if value is not None}
+    return decode(part, ObjectMeta, ref_of(manifest), "metadata")
+
+
+def pod_of(manifest: Manifest) -> Pod:
+    """A Pod manifest as the lean struct. Raises `MalformedError`."""
+    return decode(manifest, Pod, ref_of(manifest), "")
+
+
+def decode(part: Any, type_: type[_T], ref: ObjectRef, path: str) -> _T:
+    """Convert a part of the object `ref`, found at the field `path`. Raises `MalformedError` with the exact field."""
+    try:
+        return msgspec.convert(part, type_)
+    except msgspec.ValidationError as error:
+        raise MalformedError(_fault_of(str(error), ref, path)) from error
+
+
+def _fault_of(message: str, ref: ObjectRef, path: str) -> Fault:
+    """Turn msgspec's sentence, which ends in "- at `$.where`" below the root, into a fault."""
+    problem, _, where = message.partition(" - at `$")
+    at = (path + where.rstrip("`")).lstrip(".")
+    if found := _UNKNOWN.fullmatch(problem):
+        return Fault(ref, f"{at}.{found[1]}".lstrip("."), "is not a known field", "correct its name or remove it")
+    if found := _MISSING.fullmatch(problem):
+        return Fault(ref, f"{at}.{found[1]}".lstrip("."), "is missing", "set it")
+    return Fault(ref, at, problem[:1].lower() + problem[1:], "correct the value")
+
+
+def advise_unknown(part: Any, known: Iterable[str], ref: ObjectRef, path: str, findings: Findings) -> None:
+    """Warn of each key of a mapping that nobody reads, most often a slip of the pen."""
+    names = tuple(known)
+    for key in part if isinstance(part, Mapping) else ():
+        if key not in names:
+            findings.advise(ref, f"{path}.{key}", f"is ignored: the known fields are {', '.join(names)}")
+
+
+def integer(text: str) -> int | None:
+    """A whole number in decimal, None where the text is none (no blanks, no other digits than 0-9)."""
+    return int(text) if _INTEGER.fullmatch(text) else None

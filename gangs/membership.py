@@ -1,0 +1,122 @@
+"""Rules about members that every dialect shares: who counts, in which order they stand, what they must agree on."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gangs.findings import Findings
+from gangs.manifests import integer, pod_ref
+from gangs.model import Member, ObjectRef
+from kube.names import NaturalKey, natural_key
+from kube.objects import ObjectMeta, Pod
+
+WORKLOAD_INDEX_LABELS = (
+    "batch.kubernetes.io/job-completion-index",  # Job, completionMode Indexed
+    "apps.kubernetes.io/pod-index",  # StatefulSet
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A rank that the user gave a pod himself, and the field where he did."""
+
+    index: int
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A live pod, the pod set it belongs to, and the rank its user gave it."""
+
+    pod: Pod
+    pod_set: str
+    promise: Promise | None = None
+
+
+def live(pods: Iterable[Pod]) -> list[Pod]:
+    """The pods that count: neither on their way out nor at their end."""
+    return [pod for pod in pods if not pod.terminating and not pod.finished]
+
+
+def age(meta: ObjectMeta) -> tuple[str, NaturalKey]:
+    """Sort key, oldest first. What has not been created yet is the youngest; names decide between equals."""
+    return meta.creation_timestamp or "~", natural_key(meta.name or meta.generate_name)
+
+
+def promised(pod: Pod, places: Sequence[tuple[str, Mapping[str, str], str]], findings: Findings) -> Promise | None:
+    """The rank that a key gives the pod. `places`: (field prefix, the mapping, the key), the first one set wins.
+
+    Anything but a whole number from 0 up is a fault, and so are two places that disagree.
+    """
+    found: list[Promise] = []
+    for where, mapping, key in places:
+        if key not in mapping:
+            continue
+        at, index = f"{where}[{key}]", integer(mapping[key])
+        if index is None or index < 0:
+            problem = f'"{mapping[key]}" is not a whole number from 0 up'
+            findings.fault(pod_ref(pod), at, problem, "write the member's rank, or leave it out")
+        else:
+            found.append(Promise(index, at))
+    if len({each.index for each in found}) > 1:
+        findings.fault(pod_ref(pod), found[1].field, f"differs from {found[0].field}", "write the rank once")
+    return found[0] if found else None
+
+
+def seated(seats: Sequence[Seat], sets: Sequence[str], findings: Findings) -> tuple[Member, ...]:
+    """Members in order of set (as `sets` lists them) and rank; two promises of one rank in a set are a fault.
+
+    A set without promises is ranked by its workload's index label where each member has its own; several workloads
+    that share a set have equal indices, and there the names decide, which keep each workload's pods together.
+    Members without a rank come after those that have one, by natural name.
+    """
+    ranked: list[tuple[tuple[int, int, int, NaturalKey], Member]] = []
+    for position, name in enumerate(sets):
+        mine = [seat for seat in seats if seat.pod_set == name]
+        _check_duplicates(mine, findings)
+        for seat, index in zip(mine, _indices(mine), strict=True):
+            meta = seat.pod.metadata
+            rank = (0, index) if index is not None else (1, 0)
+            key = (position, *rank, natural_key(meta.name or meta.generate_name))
+            ranked.append((key, Member(seat.pod, name, index)))
+    return tuple(member for _, member in sorted(ranked, key=lambda pair: pair[0]))
+
+
+def _indices(seats: Sequence[Seat]) -> list[int | None]:
+    if any(seat.promise for seat in seats):
+        return [seat.promise.index if seat.promise else None for seat in seats]
+    indices = [workload_index(seat.pod) for seat in seats]
+    known = [each for each in indices if each is not None]
+    return indices if len(set(known)) == len(known) else [None] * len(seats)
+
+
+def workload_index(pod: Pod) -> int | None:
+    """The index that the pod's workload gave it."""
+    values = (pod.metadata.labels.get(key) for key in WORKLOAD_INDEX_LABELS)
+    return next((integer(value) for value in values if value is not None), None)
+
+
+def _check_duplicates(seats: Sequence[Seat], findings: Findings) -> None:
+    first: dict[int, Seat] = {}
+    for seat in sorted(seats, key=lambda each: age(each.pod.metadata)):
+        if seat.promise is None:
+            continue
+        holder = first.setdefault(seat.promise.index, seat)
+        if holder is not seat:
+            problem = f"rank {seat.promise.index} is already held by Pod {holder.pod.key}"
+            findings.fault(pod_ref(seat.pod), seat.promise.field, problem, "give each live member a rank of its own")
+
+
+def check_priorities(pods: Iterable[Pod], gang: ObjectRef, findings: Findings) -> None:
+    """Note members whose priority differs from the oldest one's: a gang is planned and preempts as a whole."""
+    in_order = sorted(pods, key=lambda pod: age(pod.metadata))
+    for pod in in_order[1:]:
+        if _priority(pod) != _priority(in_order[0]):
+            problem = f"{_priority(pod)} differs from {_priority(in_order[0])} of Pod {in_order[0].key} in {gang}"
+            findings.fault(pod_ref(pod), "spec.priority", problem, "give all members of a gang one priority")
+
+
+def _priority(pod: Pod) -> int | str:
+    spec = pod.spec
+    if spec.priority is None and spec.priority_class_name:
+        return f"class {spec.priority_class_name}"
+    return spec.priority or 0

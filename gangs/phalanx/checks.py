@@ -1,0 +1,146 @@
+"""What can be wrong with the spec of a Gang, by itself and against its topology."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from math import lcm
+
+from gangs.findings import Findings
+from gangs.levels import LevelWish, Request, Span
+from gangs.model import ObjectRef
+from gangs.phalanx.spec import GangSpec, PodSetSpec, SliceSpec
+from kube.topology import Topology
+
+
+def check_spec(ref: ObjectRef, spec: GangSpec, findings: Findings) -> None:
+    """Note what contradicts itself in a Gang, whatever its topology."""
+    if spec.on_failure == "Restart":
+        remedy = "write Wait, or leave it out: a member that cannot be replaced then waits"
+        findings.fault(ref, "spec.onFailure", '"Restart" is not built yet', remedy)
+    elif spec.on_failure not in (None, "Wait"):
+        findings.fault(ref, "spec.onFailure", f'"{spec.on_failure}" is not known', "write Wait")
+    if spec.schedule_timeout_seconds is not None and spec.schedule_timeout_seconds < 1:
+        problem = f"{spec.schedule_timeout_seconds} is less than 1"
+        findings.fault(ref, "spec.scheduleTimeoutSeconds", problem, "leave it out to wait for ever")
+    sets = spec.pod_sets or ()
+    _check_minimum(ref, spec, sets, findings)
+    for name, times in Counter(each.name for each in sets).items():
+        if times > 1:
+            findings.fault(ref, "spec.podSets", f'{times} sets are called "{name}"', "give each a name of its own")
+    for position, pod_set in enumerate(sets):
+        _check_set(ref, f"spec.podSets[{position}]", pod_set, findings)
+    _check_together(ref, spec, sets, findings)
+
+
+def _check_minimum(ref: ObjectRef, spec: GangSpec, sets: Sequence[PodSetSpec], findings: Findings) -> None:
+    total = sum(each.count for each in sets)
+    if spec.min_member is None:
+        for position, each in enumerate(sets):
+            if each.min_count is not None and each.min_count < each.count:
+                text = f"has no effect: spec.minMember is absent, so all {total} members must start together"
+                findings.advise(ref, f"spec.podSets[{position}].minCount", text)
+    elif spec.min_member < 1:
+        findings.fault(ref, "spec.minMember", f"{spec.min_member} is less than 1", "write 1 or more, or leave it out")
+    elif sets and spec.min_member > total:
+        remedy = f"lower it to {total} or raise the counts"
+        problem = f"{spec.min_member} is more than the {total} members of all pod sets"
+        findings.fault(ref, "spec.minMember", problem, remedy)
+
+
+def _check_set(ref: ObjectRef, at: str, pod_set: PodSetSpec, findings: Findings) -> None:
+    if not pod_set.name:
+        findings.fault(ref, f"{at}.name", "is empty", "name the set")
+    if pod_set.count < 1:
+        findings.fault(ref, f"{at}.count", f"{pod_set.count} is less than 1", "write the number of members")
+        return
+    if pod_set.min_count is not None and not 0 <= pod_set.min_count <= pod_set.count:
+        problem = f"{pod_set.min_count} is not between 0 and the count, {pod_set.count}"
+        findings.fault(ref, f"{at}.minCount", problem, "correct it or leave it out")
+    _check_slices(ref, at, pod_set, findings)
+    numbers = [(f"{at}.multiples[{i}].of", each.of) for i, each in enumerate(pod_set.multiples or ())]
+    numbers += [(f"{at}.maxPerDomain[{i}].count", each.count) for i, each in enumerate(pod_set.max_per_domain or ())]
+    small = [(field, number) for field, number in numbers if number < 1]
+    for field, number in small:
+        findings.fault(ref, field, f"{number} is less than 1", "write 1 or more, or remove the rule")
+    if not small:
+        _check_multiples(ref, at, pod_set, findings)
+    for key, rules in (("multiples", pod_set.multiples), ("maxPerDomain", pod_set.max_per_domain)):
+        for level, times in Counter(rule.level for rule in rules or ()).items():
+            if times > 1:
+                findings.fault(ref, f"{at}.{key}", f'names level "{level}" {times} times', "keep one rule a level")
+
+
+def _check_slices(ref: ObjectRef, at: str, pod_set: PodSetSpec, findings: Findings) -> None:
+    slices = pod_set.slices or ()
+    for position, each in enumerate(slices):
+        if each.size < 1:
+            findings.fault(ref, f"{at}.slices[{position}].size", f"{each.size} is less than 1", "write 1 or more")
+            return
+    if slices and pod_set.count % slices[0].size:
+        problem = f"{slices[0].size} does not divide the count, {pod_set.count}"
+        findings.fault(ref, f"{at}.slices[0].size", problem, "choose a size that divides it")
+    for position, (wider, narrower) in enumerate(pairwise(slices), start=1):
+        if wider.size % narrower.size:
+            problem = f"{narrower.size} does not divide {wider.size}, the size before it"
+            findings.fault(ref, f"{at}.slices[{position}].size", problem, "choose sizes that divide each other")
+
+
+def _check_multiples(ref: ObjectRef, at: str, pod_set: PodSetSpec, findings: Findings) -> None:
+    """In every used domain the members are a multiple, so the placed members together are one, too."""
+    step = lcm(*(each.of for each in pod_set.multiples or ()))
+    least = pod_set.count if pod_set.min_count is None else pod_set.min_count
+    if pod_set.count // step * step < least:
+        problem = f"no number of members from {least} to {pod_set.count} is a multiple of {step}"
+        findings.fault(ref, f"{at}.multiples", problem, "change the count, the minCount or the multiples")
+
+
+def _check_together(ref: ObjectRef, spec: GangSpec, sets: Sequence[PodSetSpec], findings: Findings) -> None:
+    names = {each.name for each in sets}
+    for position, rule in enumerate(spec.together or ()):
+        at = f"spec.together[{position}].podSets"
+        for unknown in (name for name in rule.pod_sets if name not in names):
+            findings.fault(ref, at, f'"{unknown}" is not a pod set of this gang', "name sets of spec.podSets")
+        if len(set(rule.pod_sets)) < 2:  # noqa: PLR2004 -- one set alone is together with nothing
+            findings.fault(ref, at, "names fewer than two sets", "name two or more, or use the set's own required")
+
+
+def request_of(ref: ObjectRef, spec: GangSpec) -> Request:
+    """Every level that the spec names, with its field, and the pairs of which one must not be the wider."""
+    required = _wish("spec.required", spec.required)
+    preferred = _wish("spec.preferred", spec.preferred)
+    levels = [required, preferred]
+    spans = [Span(required, preferred)]
+    for position, pod_set in enumerate(spec.pod_sets or ()):
+        at = f"spec.podSets[{position}]"
+        own, soft = _wish(f"{at}.required", pod_set.required), _wish(f"{at}.preferred", pod_set.preferred)
+        levels += [own, soft]
+        spans += [Span(own, soft), Span(required, soft)]
+        levels += _rules(f"{at}.slices", [rule.level for rule in pod_set.slices or ()])
+        levels += _rules(f"{at}.multiples", [rule.level for rule in pod_set.multiples or ()])
+        levels += _rules(f"{at}.maxPerDomain", [rule.level for rule in pod_set.max_per_domain or ()])
+    levels += _rules("spec.together", [rule.level for rule in spec.together or ()])
+    named = tuple(each for each in levels if each is not None)
+    return Request(ref, "spec.topology", spec.topology, levels=named, spans=tuple(spans))
+
+
+def _rules(field: str, levels: Sequence[str]) -> list[LevelWish]:
+    return [LevelWish(f"{field}[{position}].level", level) for position, level in enumerate(levels)]
+
+
+def _wish(field: str, level: str | None) -> LevelWish | None:
+    return None if level is None else LevelWish(field, level)
+
+
+def check_slice_order(ref: ObjectRef, spec: GangSpec, topology: Topology, findings: Findings) -> None:
+    """Slices are nested: each one's level is narrower than the one before."""
+    for position, pod_set in enumerate(spec.pod_sets or ()):
+        for index, (wider, narrower) in enumerate(pairwise(pod_set.slices or ()), start=1):
+            if _out_of_order(wider, narrower, topology):
+                at = f"spec.podSets[{position}].slices[{index}].level"
+                problem = f'"{narrower.level}" is not narrower than "{wider.level}" before it'
+                findings.fault(ref, at, problem, "list slices from the widest level to the narrowest")
+
+
+def _out_of_order(wider: SliceSpec, narrower: SliceSpec, topology: Topology) -> bool:
+    first, second = topology.find(wider.level), topology.find(narrower.level)
+    return first is not None and second is not None and second <= first

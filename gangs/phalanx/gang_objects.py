@@ -1,0 +1,162 @@
+"""Gang objects that users write, and the pods that name them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gangs.findings import Findings
+from gangs.levels import settle
+from gangs.manifests import MalformedError, decode, metadata_of, pod_ref, ref_of
+from gangs.membership import Seat, age, check_priorities, live, promised, seated
+from gangs.model import CapRule, Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
+from gangs.phalanx import NAME
+from gangs.phalanx.checks import check_slice_order, check_spec, request_of
+from gangs.phalanx.spec import GangSpec, PodSetSpec
+from gangs.sources import Sources
+from gangs.workloads import JOB_GROUP, JOB_KIND, job_of
+from kube import keys
+from kube.objects import Pod
+from kube.topology import Topology
+
+KIND = "Gang"
+_MAIN = "main"
+
+
+def is_mirror(manifest: Manifest) -> bool:
+    """Whether this Gang only shows a gang that another object asked for; only the controller writes such ones."""
+    return keys.DIALECT in ((manifest.get("metadata") or {}).get("labels") or {})
+
+
+def rank_places(pod: Pod) -> tuple[tuple[str, Mapping[str, str], str], ...]:
+    """Where our own dialect looks for a member's rank."""
+    meta = pod.metadata
+    return (
+        ("metadata.annotations", meta.annotations, keys.INDEX),
+        ("metadata.labels", meta.labels, keys.INDEX),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """The declared pod sets and minimum; `waiting_for` names what would tell them."""
+
+    sets: tuple[PodSetSpec, ...]
+    minimum: int
+    waiting_for: tuple[str, ...] = ()
+
+
+def read_gang(
+    manifest: Manifest, pods: Sequence[Pod], sources: Sources, topologies: Sequence[Topology], findings: Findings
+) -> Gang | None:
+    """The gang that a Gang object asks for, with those of `pods` that count; None where something is wrong."""
+    ref, own = ref_of(manifest), Findings()
+    try:
+        meta = metadata_of(manifest)
+        spec = decode(manifest.get("spec") or {}, GangSpec, ref, "spec")
+    except MalformedError as error:
+        findings.take([error.fault])
+        return None
+    check_spec(ref, spec, own)
+    settled = settle(request_of(ref, spec), topologies, own)
+    if settled.topology is not None:
+        check_slice_order(ref, spec, settled.topology, own)
+    sizes = _sizes(ref, spec, sources)
+    here = live(pods)
+    check_priorities(here, ref, own)
+    members = seated(_seats(here, ref, sizes.sets, own), [each.name for each in sizes.sets], own)
+    findings.take(own.faults, own.advice)
+    if own.faults:
+        return None
+    existing = Counter(member.pod_set for member in members)
+    pod_sets = tuple(_pod_set(each, existing[each.name]) for each in sizes.sets)
+    return Gang(
+        key=GangKey(NAME, ref.namespace, ref.name),
+        source=ref,
+        members=members,
+        pod_sets=pod_sets,
+        expected=sum(each.count for each in pod_sets),
+        min_member=sizes.minimum,
+        topology=spec.topology,
+        required=spec.required,
+        preferred=spec.preferred,
+        together=tuple(TogetherRule(each.pod_sets, each.level) for each in spec.together or ()),
+        schedule_timeout_seconds=spec.schedule_timeout_seconds,
+        queue=spec.queue,
+        node_affinity=spec.node_affinity.value() if spec.node_affinity else None,
+        created=meta.creation_timestamp or "",
+        waiting_for=settled.waiting_for + sizes.waiting_for,
+        groups=(ref,),
+        exact_nodes=any(member.index is not None for member in members),
+    )
+
+
+def _sizes(ref: ObjectRef, spec: GangSpec, sources: Sources) -> _Sizes:
+    """Where the Gang gives no number, the Jobs whose pods carry its name do; without those nobody knows one."""
+    if spec.pod_sets:
+        return _Sizes(spec.pod_sets, spec.min_member or sum(each.count for each in spec.pod_sets))
+    total = _made_by_jobs(ref, sources)
+    count = max(spec.min_member or 0, total)
+    minimum = spec.min_member or total
+    unknown = f"spec.minMember, or a Job whose pods are labelled {keys.GANG}: {ref.name}"
+    sets = (PodSetSpec(name=_MAIN, count=count, min_count=minimum),)
+    return _Sizes(sets, minimum, () if minimum else (unknown,))
+
+
+def _made_by_jobs(ref: ObjectRef, sources: Sources) -> int:
+    jobs = sources.of_kind(JOB_GROUP, JOB_KIND)
+    return sum(_made_by(manifest, ref) for manifest in jobs if ref_of(manifest).namespace == ref.namespace)
+
+
+def _made_by(manifest: Manifest, ref: ObjectRef) -> int:
+    """Members of the Gang that a Job makes; 0 for a malformed Job, whose own reading says what is wrong."""
+    try:
+        job = job_of(manifest)
+    except MalformedError:
+        return 0
+    labels = (job.spec.template.get("metadata") or {}).get("labels") or {}
+    return job.expected if labels.get(keys.GANG) == ref.name else 0
+
+
+def _seats(pods: Sequence[Pod], ref: ObjectRef, sets: Sequence[PodSetSpec], findings: Findings) -> list[Seat]:
+    names = [each.name for each in sets]
+    seats = []
+    for pod in pods:
+        name = pod.metadata.labels.get(keys.POD_SET, names[0] if len(names) == 1 else "")
+        if name not in names:
+            problem = f'"{name}" is not a pod set of {ref}' if name else f"is absent, and {ref} has several pod sets"
+            remedy = f"write one of {', '.join(names)}"
+            findings.fault(pod_ref(pod), f"metadata.labels[{keys.POD_SET}]", problem, remedy)
+            continue
+        seats.append(Seat(pod, name, promised(pod, rank_places(pod), findings)))
+    return seats
+
+
+def _pod_set(spec: PodSetSpec, existing: int) -> PodSet:
+    """More pods than declared are members, too: all of them beyond the minimum."""
+    return PodSet(
+        name=spec.name,
+        count=max(spec.count, existing),
+        min_count=spec.count if spec.min_count is None else spec.min_count,
+        required=spec.required,
+        preferred=spec.preferred,
+        slices=tuple(SliceRule(each.level, each.size) for each in spec.slices or ()),
+        multiples=tuple(MultipleRule(each.level, each.of) for each in spec.multiples or ()),
+        max_per_domain=tuple(CapRule(each.level, each.count) for each in spec.max_per_domain or ()),
+    )
+
+
+def orphans(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | None:
+    """The gang of pods whose Gang object is not there (yet): it waits for it."""
+    here = sorted(live(pods), key=lambda pod: age(pod.metadata))
+    if not here:
+        return None
+    ref = ObjectRef(keys.API_VERSION, KIND, key.namespace, key.name)
+    own = Findings()
+    seats = [Seat(pod, _MAIN, promised(pod, rank_places(pod), own)) for pod in here]
+    members = seated([Seat(each.pod, _MAIN) for each in seats], (_MAIN,), own)
+    findings.take(own.faults, own.advice)
+    if own.faults:
+        return None
+    sets = (PodSet(_MAIN, len(here), len(here)),)
+    created = here[0].metadata.creation_timestamp or ""
+    return Gang(key, ref, members, sets, len(here), len(here), created=created, waiting_for=(str(ref),), groups=(ref,))

@@ -1,0 +1,197 @@
+"""What workloads make: how many pods a Job runs at a time, and the pods it has not made yet.
+
+Rules of the Job controller (Kubernetes documentation, "Jobs"): `parallelism` pods at a time (1 where absent), never
+more than `completions` still lack; an Indexed Job gives each pod a completion index, the lowest missing one first.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from gangs.manifests import decode, metadata_of, ref_of
+from gangs.membership import WORKLOAD_INDEX_LABELS, live, workload_index
+from gangs.model import Manifest
+from kube.objects import ObjectMeta, OwnerReference, Pod, Struct
+
+JOB_KIND = "Job"
+JOB_GROUP = "batch"
+JOB_API_VERSION = "batch/v1"
+INDEX_KEY = WORKLOAD_INDEX_LABELS[0]
+
+WORKLOAD_KINDS = {
+    "": ("ReplicationController",),
+    "apps": ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"),
+    "batch": ("Job", "CronJob"),
+    "jobset.x-k8s.io": ("JobSet",),
+    "leaderworkerset.x-k8s.io": ("LeaderWorkerSet",),
+    "kubeflow.org": ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob"),
+    "trainer.kubeflow.org": ("TrainJob",),
+    "ray.io": ("RayCluster", "RayJob", "RayService"),
+    "sparkoperator.k8s.io": ("SparkApplication",),
+    "workload.codeflare.dev": ("AppWrapper",),
+}
+"""Kinds that make pods, by API group."""
+
+
+class Condition(Struct, frozen=True):
+    """A condition of a Job."""
+
+    type: str = ""
+    status: str = ""
+
+
+class JobStatus(Struct, frozen=True):
+    """batch/v1 JobStatus, as far as it decides how many pods there should be."""
+
+    succeeded: int = 0
+    completed_indexes: str = ""
+    conditions: tuple[Condition, ...] = ()
+
+
+class JobSpec(Struct, frozen=True):
+    """batch/v1 JobSpec, likewise."""
+
+    parallelism: int = 1
+    completions: int | None = None
+    completion_mode: str = "NonIndexed"
+    suspend: bool = False
+    template: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Job(Struct, frozen=True):
+    """batch/v1 Job."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+    @property
+    def name(self) -> str:
+        """Its name, or the beginning of it where the API server will make one."""
+        return self.metadata.name or self.metadata.generate_name
+
+    @property
+    def size(self) -> int:
+        """Pods that run at a time when the Job starts."""
+        spec = self.spec
+        return spec.parallelism if spec.completions is None else min(spec.parallelism, spec.completions)
+
+    @property
+    def expected(self) -> int:
+        """Pods that there should be now: near the end of a Job fewer are left to run than at its start."""
+        if self.finished:
+            return 0
+        left = self.size if self.spec.completions is None else self.spec.completions - self.status.succeeded
+        return max(0, min(self.size, left))
+
+    @property
+    def finished(self) -> bool:
+        """Whether the Job has ended, well or badly."""
+        return any(each.type in ("Complete", "Failed") and each.status == "True" for each in self.status.conditions)
+
+
+def job_of(manifest: Manifest) -> Job:
+    """A Job manifest as the lean struct, nulls as absent. Raises `MalformedError`."""
+    ref = ref_of(manifest)
+    spec, status = (
+        {key: value for key, value in (manifest.get(part) or {}).items() if value is not None}
+        for part in ("spec", "status")
+    )
+    return Job(
+        metadata=metadata_of(manifest),
+        spec=decode(spec, JobSpec, ref, "spec"),
+        status=decode(status, JobStatus, ref, "status"),
+    )
+
+
+def is_job(manifest: Manifest) -> bool:
+    """Whether the object is a batch/v1 Job."""
+    return manifest.get("apiVersion") == JOB_API_VERSION and manifest.get("kind") == JOB_KIND
+
+
+def controller_of(pod: Pod) -> OwnerReference | None:
+    """The owner that controls the pod."""
+    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+
+
+def owned_by(pod: Pod, job: Job) -> bool:
+    """Whether the Job controls the pod: by uid where both are known, else by name."""
+    owner = controller_of(pod)
+    if owner is None or owner.kind != JOB_KIND or pod.metadata.namespace != job.metadata.namespace:
+        return False
+    if owner.uid and job.metadata.uid:
+        return owner.uid == job.metadata.uid
+    return owner.name == job.metadata.name
+
+
+def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]:
+    """The pods that the Job's controller would still make, called `<job>-<index>`.
+
+    `existing` may hold pods of other owners. A suspended Job makes none. Raises `MalformedError`.
+    """
+    job = job_of(manifest)
+    mine = live(pod for pod in existing if owned_by(pod, job))
+    if job.spec.suspend:
+        return ()
+    template = example_pod(manifest)
+    numbers = _free_numbers(job, mine, max(0, job.expected - len(mine)))
+    return tuple(_numbered(job, template, number) for number in numbers)
+
+
+def example_pod(manifest: Manifest) -> Pod:
+    """A pod as the Job makes them, without a number: template, job labels, owner. Raises `MalformedError`."""
+    job = job_of(manifest)
+    ref = ref_of(manifest)
+    meta = decode(_without_nulls(job.spec.template.get("metadata") or {}), ObjectMeta, ref, "spec.template.metadata")
+    pod = decode({"spec": job.spec.template.get("spec") or {}}, Pod, ref, "spec.template")
+    own = {"batch.kubernetes.io/job-name": job.name, "job-name": job.name}
+    if job.metadata.uid:
+        own |= {"batch.kubernetes.io/controller-uid": job.metadata.uid, "controller-uid": job.metadata.uid}
+    owner = OwnerReference(
+        api_version=JOB_API_VERSION, kind=JOB_KIND, name=job.name, uid=job.metadata.uid, controller=True
+    )
+    metadata = ObjectMeta(
+        name=job.name,
+        namespace=job.metadata.namespace,
+        labels={**meta.labels, **own},
+        annotations=meta.annotations,
+        owner_references=(owner,),
+    )
+    return msgspec.structs.replace(pod, metadata=metadata)
+
+
+def _numbered(job: Job, template: Pod, number: int) -> Pod:
+    meta = template.metadata
+    index = {INDEX_KEY: str(number)} if job.spec.completion_mode == "Indexed" else {}
+    metadata = msgspec.structs.replace(
+        meta,
+        name=f"{job.name.rstrip('-')}-{number}",
+        labels={**meta.labels, **index},
+        annotations={**meta.annotations, **index},
+    )
+    return msgspec.structs.replace(template, metadata=metadata)
+
+
+def _free_numbers(job: Job, mine: Sequence[Pod], count: int) -> list[int]:
+    """The lowest numbers that are neither running nor done, by completion index or by name."""
+    if job.spec.completion_mode == "Indexed":
+        taken = {workload_index(pod) for pod in mine} | indexes(job.status.completed_indexes)
+        limit = job.spec.completions or job.size
+        return [number for number in range(limit) if number not in taken][:count]
+    names = {pod.metadata.name for pod in mine}
+    free = (number for number in range(count + len(names)) if f"{job.name.rstrip('-')}-{number}" not in names)
+    return [number for number, _ in zip(free, range(count), strict=False)]
+
+
+def indexes(text: str) -> set[int | None]:
+    """The numbers that a Job's `completedIndexes` lists, such as "1,3-5"."""
+    numbers: set[int | None] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        numbers.update(range(int(first), int(last or first) + 1))
+    return numbers
+
+
+def _without_nulls(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if value is not None}
