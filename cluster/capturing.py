@@ -8,7 +8,7 @@ from cluster.priorities import priority_of
 from cluster.quantities import amount
 from cluster.requests import PODS, pod_requests
 from cluster.snapshot import Amounts, NodeState, Snapshot, Tenant
-from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
+from cluster.volumes import Claim, PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
 from kube.names import natural_key
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass
@@ -68,12 +68,13 @@ class Capture:
 
     def put_pod(self, pod: Pod) -> None:
         """A pod is new or changed. Raises ValueError where its requests cannot be read; it holds nothing then."""
-        self.drop_pod(pod.key)
-        self._pods[pod.key] = pod
+        key = pod.key
+        self.drop_pod(key)
+        self._pods[key] = pod
         tenant = tenant_of(pod, self._classes, gate=self._gate, protected=self._protected)
         if tenant is not None:
-            self._tenants.setdefault(tenant.node, {})[pod.key] = tenant
-            self._node_of[pod.key] = tenant.node
+            self._tenants.setdefault(tenant.node, {})[key] = tenant
+            self._node_of[key] = tenant.node
             self._stale.add(tenant.node)
 
     def drop_pod(self, key: str) -> None:
@@ -85,7 +86,10 @@ class Capture:
 
     def set_priority_classes(self, classes: Iterable[PriorityClass]) -> None:
         """All priority classes there are. Pods whose priority was resolved at admission are not affected."""
-        self._classes = {each.metadata.name: each for each in classes}
+        known = {each.metadata.name: each for each in classes}
+        if known == self._classes:
+            return
+        self._classes = known
         for pod in [each for each in self._pods.values() if each.spec.priority is None]:
             self.put_pod(pod)
 
@@ -94,9 +98,7 @@ class Capture:
         *,
         budgets: Iterable[PodDisruptionBudget] = (),
         namespaces: Mapping[str, Mapping[str, str]] | None = None,
-        claims: Iterable[PersistentVolumeClaim] = (),
-        volumes: Iterable[PersistentVolume] = (),
-        storage_classes: Iterable[StorageClass] = (),
+        volumes: Mapping[str, Claim] | None = None,
         version: str = "",
     ) -> Snapshot:
         """The picture as it is now."""
@@ -111,7 +113,7 @@ class Capture:
             priority_classes=dict(self._classes),
             budgets=tuple(sorted(budgets, key=lambda each: (each.metadata.namespace, each.metadata.name))),
             namespaces=namespaces or {},
-            volumes=claims_of(claims, volumes, storage_classes),
+            volumes=volumes or {},
             version=version,
         )
 
@@ -140,9 +142,8 @@ def snapshot_of(
         _named(f"Node {node.metadata.name}", capture.put_node, node)
     for pod in pods:
         _named(f"Pod {pod.key}", capture.put_pod, pod)
-    return capture.snapshot(
-        budgets=budgets, namespaces=namespaces, claims=claims, volumes=volumes, storage_classes=storage_classes
-    )
+    known = claims_of(claims, volumes, storage_classes)
+    return capture.snapshot(budgets=budgets, namespaces=namespaces, volumes=known)
 
 
 def _named(what: str, put: Callable[[Thing], None], thing: Thing) -> None:

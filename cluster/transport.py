@@ -73,17 +73,20 @@ class Transport:
         response = self.open(method, path, query=query, body=body, content_type=content_type, timeout=timeout)
         return msgspec.json.decode(response.data or b"null")
 
-    def lines(self, path: str, *, query: Mapping[str, Any], timeout: Timeout) -> Iterator[bytes]:
-        """Yield the lines of a watch as they come, until the server ends it. Errors as in `open`."""
-        response = self.open("GET", path, query=query, timeout=timeout)
-        pending = b""
-        try:
-            for chunk in response.stream(amt=None, decode_content=False):
-                *complete, pending = (pending + chunk).split(b"\n")
-                yield from (line for line in complete if line)
-        finally:
-            response.close()
-            response.release_conn()
+
+def lines_of(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """Yield the lines of a watch as they come, until the server ends it; the connection is closed in the end.
+
+    :raises urllib3.exceptions.HTTPError, OSError: the connection broke, or was silent for too long.
+    """
+    pending = b""
+    try:
+        for chunk in response.stream(amt=None, decode_content=False):
+            *complete, pending = (pending + chunk).split(b"\n")
+            yield from (line for line in complete if line)
+    finally:
+        response.close()
+        response.release_conn()
 
 
 def message_of(error: Exception) -> str:

@@ -1,0 +1,211 @@
+"""The live picture in memory: every resource that matters, watched, and the `Snapshot` made from it.
+
+Pods that have finished (Succeeded, Failed) are left out by field selector: they hold no room and are no members.
+Who needs them asks the API server.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cluster.capturing import Capture, Protected, unprotected
+from cluster.reflector import DEFAULT_TIMING, Reflector, Timing
+from cluster.sinks import Manifests, Nodes, ObjectKey, Pods, Table
+from cluster.snapshot import Snapshot
+from cluster.transport import Transport
+from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
+from kube import keys
+from kube.objects import Node, ObjectMeta, Pod, PodDisruptionBudget, PriorityClass, Struct
+
+log = logging.getLogger(__name__)
+
+UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class Namespace(Struct, frozen=True):
+    """core/v1 Namespace."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class GroupKind(Protocol):
+    """A kind of object to be watched beside the cluster's own, `versions` best first ("" = core group)."""
+
+    @property
+    def group(self) -> str: ...  # noqa: D102 - the class says what it is
+    @property
+    def versions(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def kind(self) -> str: ...  # noqa: D102
+    @property
+    def plural(self) -> str: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedKind:
+    """A `GroupKind` for callers that have none of their own."""
+
+    group: str
+    versions: tuple[str, ...]
+    kind: str
+    plural: str
+
+
+class ClusterCache:
+    """Watches one cluster. Safe to use from several threads.
+
+    :param kinds: group objects, topologies, workloads: kept as plain dicts; they may not be installed.
+    :param gate: scheduling gate that tells pods which are not let go yet from those that are.
+    :param protected: says why a pod may never be a victim, beyond what the cluster itself protects.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        kinds: Iterable[GroupKind] = (),
+        *,
+        gate: str = keys.GATE,
+        protected: Protected = unprotected,
+        timing: Timing = DEFAULT_TIMING,
+    ) -> None:
+        self._changed = threading.Condition(threading.RLock())
+        self._version = 0
+        self._captured = 0
+        """Version at which something in the snapshot last changed."""
+        self._callbacks: list[Callable[[], None]] = []
+        self._snapshot: Snapshot | None = None
+        capture = Capture(gate=gate, protected=protected)
+        self._capture = capture
+        self._pods = Pods(self, capture)
+        self._nodes = Nodes(self, capture)
+        self._classes: Table[PriorityClass] = Table(self)
+        self._budgets: Table[PodDisruptionBudget] = Table(self)
+        self._namespaces: Table[Namespace] = Table(self)
+        self._claims: Table[PersistentVolumeClaim] = Table(self)
+        self._volumes: Table[PersistentVolume] = Table(self)
+        self._storage_classes: Table[StorageClass] = Table(self)
+        self._manifests = Manifests(self)
+        self._reflectors = [*self._own(transport, timing), *self._others(transport, kinds, timing)]
+
+    def _own(self, transport: Transport, timing: Timing) -> Iterator[Reflector[Any]]:
+        """The resources that a snapshot is made from."""
+        yield Reflector(transport, ["/api/v1/nodes"], Node, self._nodes, timing=timing)
+        yield Reflector(transport, ["/api/v1/pods"], Pod, self._pods, field_selector=UNFINISHED, timing=timing)
+        for path, kind, table in (
+            ("/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass, self._classes),
+            ("/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget, self._budgets),
+            ("/api/v1/namespaces", Namespace, self._namespaces),
+            ("/api/v1/persistentvolumeclaims", PersistentVolumeClaim, self._claims),
+            ("/api/v1/persistentvolumes", PersistentVolume, self._volumes),
+            ("/apis/storage.k8s.io/v1/storageclasses", StorageClass, self._storage_classes),
+        ):
+            yield Reflector(transport, [path], kind, table, timing=timing)
+
+    def _others(
+        self, transport: Transport, kinds: Iterable[GroupKind], timing: Timing
+    ) -> Iterator[Reflector[dict[str, Any]]]:
+        for kind in kinds:
+            root = f"/apis/{kind.group}" if kind.group else "/api"
+            paths = [f"{root}/{version}/{kind.plural}" for version in kind.versions]
+            sink = self._manifests.of(kind.group, kind.kind)
+            yield Reflector(transport, paths, dict[str, Any], sink, optional=True, timing=timing)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        for each in self._reflectors:
+            each.start()
+
+    def stop(self, timeout: float = 1.0) -> None:
+        """End all watches; waits up to `timeout` seconds in all for the threads."""
+        deadline = time.monotonic() + timeout
+        for each in self._reflectors:
+            each.stop()
+        late = [each.name for each in self._reflectors if not each.join(max(0.0, deadline - time.monotonic()))]
+        if late:
+            log.warning("still busy when told to stop: %s", ", ".join(late))
+
+    def synced(self) -> bool:
+        """Whether everything has been listed once."""
+        return not self.unsynced()
+
+    def unsynced(self) -> tuple[str, ...]:
+        """The resources that have not been listed yet."""
+        return tuple(each.name for each in self._reflectors if not each.synced)
+
+    def wait_synced(self, timeout: float) -> bool:
+        """Wait until `synced`; False where that takes longer than `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        return all(each.wait_synced(max(0.0, deadline - time.monotonic())) for each in self._reflectors)
+
+    def age(self) -> float:
+        """Seconds since the API server was last heard of, on the watch that has been silent longest."""
+        return max(each.last_event_age for each in self._reflectors)
+
+    def relists(self) -> int:
+        """How often a resource had to be listed again."""
+        return sum(each.relists for each in self._reflectors)
+
+    def version(self) -> int:
+        """Counts the changes seen."""
+        return self._version
+
+    def wait_for_change(self, since: int, timeout: float) -> int:
+        """Wait until there is a version after `since`; returns the present one, which is `since` after a timeout."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._version > since, timeout)
+            return self._version
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Call `callback` after each change, in the thread that saw it: it must be quick."""
+        self._callbacks.append(callback)
+
+    @contextlib.contextmanager
+    def still(self) -> Iterator[None]:
+        """Within it nothing changes, so that several questions get answers of one instant. Keep it short."""
+        with self._changed:
+            yield
+
+    def snapshot(self) -> Snapshot:
+        """What there is. The same object until something in it has changed."""
+        with self._changed:
+            version = str(self._captured)
+            if self._snapshot is None or self._snapshot.version != version:
+                self._capture.set_priority_classes(self._classes.all())
+                self._snapshot = self._capture.snapshot(
+                    budgets=self._budgets.all(),
+                    namespaces=self.namespaces(),
+                    volumes=claims_of(self._claims.all(), self._volumes.all(), self._storage_classes.all()),
+                    version=version,
+                )
+            return self._snapshot
+
+    def pods(self) -> Sequence[Pod]:
+        """All pods that have not finished."""
+        with self._changed:
+            return self._pods.all()
+
+    def objects(self) -> Mapping[ObjectKey, Mapping[str, Any]]:
+        """All objects of the kinds asked for, by (group, kind, namespace, name)."""
+        with self._changed:
+            return self._manifests.all()
+
+    def namespaces(self) -> Mapping[str, Mapping[str, str]]:
+        """Labels of the namespaces, by name."""
+        with self._changed:
+            return {each.metadata.name: each.metadata.labels for each in self._namespaces.all()}
+
+    @contextlib.contextmanager
+    def changing(self, *, captured: bool) -> Iterator[None]:
+        """For the sinks: a change is made within it. `captured`: whether a snapshot shows it."""
+        with self._changed:
+            yield
+            self._version += 1
+            if captured:
+                self._captured = self._version
+            self._changed.notify_all()
+        for callback in self._callbacks:
+            callback()

@@ -1,0 +1,205 @@
+"""What a cache does with the objects that its reflectors bring."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Generic, Protocol, TypeVar
+
+from cluster.capturing import Capture
+from cluster.trimming import trim_manifest, trim_node, trim_pod
+from kube.objects import Node, ObjectMeta, Pod
+
+log = logging.getLogger(__name__)
+
+ObjectKey = tuple[str, str, str, str]
+"""(group, kind, namespace, name)."""
+
+
+class Changing(Protocol):
+    """The cache, as far as its sinks know it."""
+
+    def changing(self, *, captured: bool) -> AbstractContextManager[None]:
+        """A change is made within it."""
+
+
+class HasMetadata(Protocol):
+    """Any decoded object."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...  # noqa: D102 - the class says what it is
+
+
+Kept = TypeVar("Kept", bound=HasMetadata)
+
+
+class Table(Generic[Kept]):
+    """Keeps the objects of one kind, by namespace and name. A `Sink`."""
+
+    def __init__(self, cache: Changing) -> None:
+        self._cache = cache
+        self._kept: dict[tuple[str, str], Kept] = {}
+        self._all: tuple[Kept, ...] | None = ()
+
+    def replace(self, objects: Sequence[Kept], api_version: str) -> None:  # noqa: ARG002 - structs know their version
+        """These are all there are."""
+        with self._changing():
+            fresh = {_key(each.metadata): each for each in objects}
+            for key in self._kept.keys() - fresh.keys():
+                self._remove(self._kept.pop(key))
+            for each in objects:
+                self._take(each)
+
+    def put(self, thing: Kept) -> None:
+        """This one is new or changed."""
+        with self._changing():
+            self._take(thing)
+
+    def drop(self, thing: Kept) -> None:
+        """This one is gone."""
+        with self._changing():
+            if (old := self._kept.pop(_key(thing.metadata), None)) is not None:
+                self._remove(old)
+
+    def all(self) -> tuple[Kept, ...]:
+        """Everything kept, by namespace and name."""
+        if self._all is None:
+            self._all = tuple(self._kept[key] for key in sorted(self._kept))
+        return self._all
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        with self._cache.changing(captured=True):
+            self._all = None
+            yield
+
+    def _take(self, thing: Kept) -> None:
+        key = _key(thing.metadata)
+        old = self._kept.get(key)
+        if old is None or old.metadata.resource_version != thing.metadata.resource_version:
+            self._kept[key] = self._added(thing)
+
+    def _added(self, thing: Kept) -> Kept:
+        """What to keep of it."""
+        return thing
+
+    def _remove(self, thing: Kept) -> None:
+        """It is not kept any more."""
+
+
+class Nodes(Table[Node]):
+    """Nodes, passed on to the capture."""
+
+    def __init__(self, cache: Changing, capture: Capture) -> None:
+        super().__init__(cache)
+        self._capture = capture
+
+    def _added(self, thing: Node) -> Node:
+        node = trim_node(thing)
+        _readable(f"Node {node.metadata.name}", self._capture.put_node, node)
+        return node
+
+    def _remove(self, thing: Node) -> None:
+        self._capture.drop_node(thing.metadata.name)
+
+
+class Pods(Table[Pod]):
+    """Pods, passed on to the capture."""
+
+    def __init__(self, cache: Changing, capture: Capture) -> None:
+        super().__init__(cache)
+        self._capture = capture
+
+    def _added(self, thing: Pod) -> Pod:
+        pod = trim_pod(thing)
+        _readable(f"Pod {pod.key}", self._capture.put_pod, pod)
+        return pod
+
+    def _remove(self, thing: Pod) -> None:
+        self._capture.drop_pod(thing.key)
+
+
+Readable = TypeVar("Readable")
+
+
+def _readable(what: str, put: Callable[[Readable], None], thing: Readable) -> None:
+    """One object that cannot be read must not hide all others; it has no room, or holds none."""
+    try:
+        put(thing)
+    except ValueError as error:
+        log.warning("%s is left out of account: %s", what, error)
+
+
+class Manifests:
+    """Plain objects of many kinds in one mapping."""
+
+    def __init__(self, cache: Changing) -> None:
+        self._cache = cache
+        self._kept: dict[ObjectKey, Mapping[str, Any]] = {}
+        self._all: dict[ObjectKey, Mapping[str, Any]] | None = {}
+
+    def of(self, group: str, kind: str) -> "ManifestsOfKind":
+        """The sink of one kind."""
+        return ManifestsOfKind(self, group, kind)
+
+    def all(self) -> Mapping[ObjectKey, Mapping[str, Any]]:
+        """Everything kept; the same object until something changes."""
+        if self._all is None:
+            self._all = dict(self._kept)
+        return self._all
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """A change is made within it."""
+        with self._cache.changing(captured=False):
+            self._all = None
+            yield
+
+    def keep(self, key: ObjectKey, manifest: Mapping[str, Any] | None) -> None:
+        """Keep a manifest, or (None) forget it."""
+        if manifest is None:
+            self._kept.pop(key, None)
+        else:
+            self._kept[key] = manifest
+
+    def keys_of(self, group: str, kind: str) -> list[ObjectKey]:
+        """What is kept of one kind."""
+        return [key for key in self._kept if key[:2] == (group, kind)]
+
+
+class ManifestsOfKind:
+    """The objects of one kind, as plain dicts with apiVersion and kind. A `Sink`."""
+
+    def __init__(self, manifests: Manifests, group: str, kind: str) -> None:
+        self._manifests = manifests
+        self._group = group
+        self._kind = kind
+
+    def replace(self, objects: Sequence[dict[str, Any]], api_version: str) -> None:
+        """These are all there are. The API server leaves version and kind out of a list's items."""
+        before = self._manifests.keys_of(self._group, self._kind)
+        if not objects and not before:
+            return
+        with self._manifests.changing():
+            for key in before:
+                self._manifests.keep(key, None)
+            for each in objects:
+                whole = {"apiVersion": api_version, "kind": self._kind, **each}
+                self._manifests.keep(self._key(each), trim_manifest(whole))
+
+    def put(self, thing: dict[str, Any]) -> None:
+        """This one is new or changed."""
+        with self._manifests.changing():
+            self._manifests.keep(self._key(thing), trim_manifest(thing))
+
+    def drop(self, thing: dict[str, Any]) -> None:
+        """This one is gone."""
+        with self._manifests.changing():
+            self._manifests.keep(self._key(thing), None)
+
+    def _key(self, manifest: Mapping[str, Any]) -> ObjectKey:
+        metadata = manifest["metadata"]
+        return self._group, self._kind, metadata.get("namespace", ""), metadata["name"]
+
+
+def _key(metadata: ObjectMeta) -> tuple[str, str]:
+    return metadata.namespace, metadata.name
