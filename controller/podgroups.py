@@ -8,7 +8,24 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gangs.koordinator.keys import POD_GROUP_KIND
+from gangs.model import Gang, ObjectRef
 from kube.objects import Pod
+
+
+def pod_group_statuses(
+    gang: Gang, previous: Mapping[ObjectRef, Mapping[str, Any]], *, now: str
+) -> dict[ObjectRef, dict[str, Any]]:
+    """The status of every PodGroup that the gang is made of.
+
+    :param previous: their statuses as they are. Finished pods are no members, so these are counts of what still runs.
+    """
+    statuses = {}
+    for ref, pod_set in zip(gang.groups, gang.pod_sets, strict=False):
+        if ref.kind == POD_GROUP_KIND:
+            pods = [member.pod for member in gang.members if member.pod_set == pod_set.name]
+            statuses[ref] = pod_group_status(pod_set.min_count, pods, now=now, previous=previous.get(ref))
+    return statuses
 
 
 def pod_group_status(

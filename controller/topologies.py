@@ -7,6 +7,11 @@ from typing import Any
 from cluster.capturing import room
 from cluster.snapshot import Amounts, NodeState, Snapshot
 from cluster.tree import DomainTree, Path, domains
+from gangs.koordinator import keys as koordinator
+from gangs.koordinator.status import detail_status
+from gangs.model import ObjectRef
+from gangs.phalanx.topologies import KIND
+from kube.keys import API_VERSION
 from kube.topology import Topology
 
 MAX_DOMAINS = 500
@@ -20,6 +25,26 @@ _BINARY = ("memory", "ephemeral-storage")
 _SHOWN_DIGITS = 10_000
 
 
+def topology_statuses(topologies: Iterable[Topology], snapshot: Snapshot) -> Mapping[ObjectRef, dict[str, Any]]:
+    """The status of the object behind every topology, where its kind shows one."""
+    found = {}
+    for topology in topologies:
+        if topology.kind == koordinator.TOPOLOGY_KIND:
+            group, status = f"{koordinator.TOPOLOGY_GROUP}/v1alpha1", network_status(topology, snapshot)
+        elif topology.kind == KIND:
+            group, status = API_VERSION, topology_status(topology, snapshot)
+        else:
+            continue
+        found[ObjectRef(group, topology.kind, "", topology.name)] = status
+    return found
+
+
+def network_status(topology: Topology, snapshot: Snapshot) -> dict[str, Any]:
+    """The status of a ClusterNetworkTopology, as Koordinator writes it."""
+    tree = domains(topology, (state.node for state in snapshot.nodes))
+    return {"detailStatus": detail_status(topology, ((path, name) for name, path in tree.path_of.items()))}
+
+
 def topology_status(topology: Topology, snapshot: Snapshot, *, max_domains: int = MAX_DOMAINS) -> dict[str, Any]:
     """The status of a Topology object.
 
@@ -30,7 +55,7 @@ def topology_status(topology: Topology, snapshot: Snapshot, *, max_domains: int 
     tree = domains(topology, (state.node for state in snapshot.nodes))
     free = _free(tree, {state.name: state for state in snapshot.nodes})
     depth = _depth(tree, max_domains)
-    shown = sorted_paths(tree, depth)
+    shown = _paths(tree, depth)
     status: dict[str, Any] = {
         "nodes": len(tree.path_of),
         "free": _quantities(free[()]),
@@ -45,7 +70,7 @@ def topology_status(topology: Topology, snapshot: Snapshot, *, max_domains: int 
     return status
 
 
-def sorted_paths(tree: DomainTree, depth: int) -> list[Path]:
+def _paths(tree: DomainTree, depth: int) -> list[Path]:
     """The domains of the `depth` widest levels, each before those inside it, in the order of the tree."""
     seen: dict[Path, None] = {}
     for name, above in tree.path_of.items():
@@ -104,8 +129,3 @@ def _quantity(resource: str, amount: int) -> str:
             if (amount % size == 0 and amount) or amount >= size * _SHOWN_DIGITS:
                 return f"{amount // size}{unit}"
     return str(amount)
-
-
-def statuses(topologies: Iterable[Topology], snapshot: Snapshot) -> Mapping[str, dict[str, Any]]:
-    """The statuses of all Topology objects among `topologies`, by name."""
-    return {each.name: topology_status(each, snapshot) for each in topologies if each.kind == "Topology"}

@@ -210,10 +210,10 @@ def test_a_contradiction_is_told_with_its_remedy() -> None:
 
 
 @given(
-    st.sampled_from([WAITING, GATED, HALF, BOUND]),
-    st.sampled_from(Phase),
-    st.sampled_from([None, PLAN, refused(GATED)]),
-    st.sampled_from([None, True, False]),
+    of=st.sampled_from([WAITING, GATED, HALF, BOUND]),
+    phase=st.sampled_from(Phase),
+    decision=st.sampled_from([None, PLAN, refused(GATED)]),
+    timed_out=st.sampled_from([None, True, False]),
 )
 def test_the_same_state_gives_the_same_status_at_any_later_time(
     *, of: Gang, phase: Phase, decision: Decision | None, timed_out: bool | None
