@@ -7,11 +7,10 @@ counted anew from what is bound, what is terminating and what other nominations 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
+from cluster.capturing import room
 from cluster.eligibility import exclusion
 from cluster.requests import pod_requests
-from cluster.rooms import room
-
-from cluster.snapshot import NodeState, Snapshot
+from cluster.snapshot import Snapshot
 from kube.objects import Pod
 
 
@@ -33,18 +32,22 @@ def lost_room(
     """
     members = list(planned)
     states = {state.name: state for state in snapshot.nodes}
-    own = {pod.metadata.uid for pod, _ in members}
+    ignoring = {pod.metadata.uid for pod, _ in members} | set(gone)
     needed = _requests_by_node(members)
     for name, requests in needed.items():
         state = states.get(name)
         if state is None:
             return f"node {name} is gone"
-        free, terminating = room(state, priority=priority, ignoring=own | set(gone))
+        free, terminating = room(state, priority=priority, ignoring=ignoring)
         for resource, amount in requests.items():
             available = free.get(resource, 0) - (0 if count_terminating else terminating.get(resource, 0))
             if amount > available:
                 return f"node {name} has no room left for {resource}"
-    return _lost_eligibility(members, states, snapshot)
+    for pod, node in members:
+        reason = exclusion(pod, states[node], snapshot, ignoring)
+        if reason:
+            return f"node {node}: {reason}"
+    return ""
 
 
 def _requests_by_node(members: Iterable[tuple[Pod, str]]) -> Mapping[str, Mapping[str, int]]:
@@ -53,11 +56,3 @@ def _requests_by_node(members: Iterable[tuple[Pod, str]]) -> Mapping[str, Mappin
         for resource, amount in pod_requests(pod).items():
             needed[node][resource] += amount
     return needed
-
-
-def _lost_eligibility(members: Iterable[tuple[Pod, str]], states: Mapping[str, NodeState], snapshot: Snapshot) -> str:
-    for pod, node in members:
-        reason = exclusion(pod, states[node], snapshot)
-        if reason:
-            return f"node {node}: {reason}"
-    return ""

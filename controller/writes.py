@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from kubernetes.client.exceptions import ApiException, ConflictException, NotFoundException
 
 from cluster.transport import MERGE_PATCH, STRATEGIC_MERGE_PATCH, UNREACHABLE, Transport, message_of
+from controller.echo import Echo
 from kube.keys import API_VERSION, FIELD_MANAGER, PLAN, PLANNED_NODE
 from kube.objects import Pod
 
@@ -56,6 +57,7 @@ class Writer:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._pool = ThreadPoolExecutor(WRITERS, thread_name_prefix="write")
+        self.echo = Echo()
 
     def all(self, writes: Iterable[Write]) -> list[Written]:
         """Make the writes in parallel and wait for all of them, in their order."""
@@ -139,6 +141,8 @@ class Writer:
         except UNREACHABLE as error:
             return Written(Result.FAILED, message=message_of(error))
         meta = answer.get("metadata") or {}
+        if not query.get("dryRun") and method != "DELETE":
+            self.echo.expect(meta.get("uid", ""), meta.get("resourceVersion", ""), created=method == "POST")
         return Written(Result.DONE, meta.get("uid", ""), meta.get("resourceVersion", ""))
 
 

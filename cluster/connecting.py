@@ -1,0 +1,32 @@
+"""How a program of ours reaches its cluster."""
+
+from kubernetes import config
+from kubernetes.client import ApiClient, Configuration
+
+from cluster.transport import Transport
+
+POOL_SIZE = 32
+"""Connections kept open: one for each watch, and one for each write in flight."""
+
+
+def connect(kubeconfig: str | None = None) -> Transport:
+    """Connect as the kubeconfig says; without one in-cluster, else as the user's own kubeconfig says.
+
+    :raises kubernetes.config.ConfigException: there is no cluster to be found that way.
+    """
+    settings = Configuration()
+    _load(settings, kubeconfig)
+    settings.connection_pool_maxsize = POOL_SIZE
+    settings.keep_alive = True
+    return Transport(ApiClient(settings))
+
+
+def _load(settings: Configuration, kubeconfig: str | None) -> None:
+    if kubeconfig is None:
+        try:
+            config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
+        except config.ConfigException:
+            pass
+        else:
+            return
+    config.load_kube_config(config_file=kubeconfig, client_configuration=settings)  # type: ignore[no-untyped-call]

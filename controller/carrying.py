@@ -1,0 +1,124 @@
+"""Carries out what a round decided: nominate, evict, release. Any write may fail; the next round goes on from there."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from controller import events
+from controller.conditions import Condition
+from controller.deciding import Planner
+from controller.events import Recorder
+from controller.picture import Picture
+from controller.pinning import solved_domain
+from controller.probe import Probes
+from controller.protocol import Evict, NeedPlan, Nominate, Planned, Release, Renominate
+from controller.records import PlannedVictim
+from controller.release import release_patch
+from controller.reporting import Reporter
+from controller.writes import Result, Writer, Written
+from kube.keys import GATE
+
+if TYPE_CHECKING:
+    from controller.rounds import Case
+
+
+class Carrier:
+    """Acts for all gangs of a round, one after another, each one's writes in parallel."""
+
+    def __init__(
+        self, writer: Writer, recorder: Recorder, reporter: Reporter, planner: Planner, probes: Probes
+    ) -> None:
+        self._writer = writer
+        self._recorder = recorder
+        self._reporter = reporter
+        self._planner = planner
+        self._probes = probes
+
+    def carry(self, cases: Sequence["Case"], picture: Picture) -> None:
+        """Do what is due for every gang."""
+        for case in cases:
+            match case.step:
+                case NeedPlan():
+                    self._begin(case, case.step, picture)
+                case Nominate(members) | Renominate(members):
+                    self._nominate(case, members)
+                case Evict(victims):
+                    self._evict(case, victims, picture)
+                case Release(members):
+                    self._release(case, members, picture)
+                case _:
+                    pass
+        self._probes.advance(picture.live.values())
+
+    def _begin(self, case: "Case", step: NeedPlan, picture: Picture) -> None:
+        """Record the plan, then hold its room; where there is none, give back what was held."""
+        if step.message and step.stale:
+            note = f"{step.message}: the room is given back and the gang is planned again"
+            self._recorder.record(self._reporter.ref(case), events.ROOM_LOST, note)
+        kept: set[str] = set()
+        if case.record is not None and self._reporter.write_status(case):
+            self._reporter.planned(case)
+            self._nominate(case, _members(case), self._reporter.told(case, picture))
+            kept = {member.uid for member in case.record.members}
+        self._writer.all(partial(self._writer.clear, pod) for pod in step.stale if pod.metadata.uid not in kept)
+
+    def _nominate(self, case: "Case", members: Iterable[Planned], told: Mapping[str, Condition] | None = None) -> None:
+        """Write nominations, each with what its pod says from now on (by uid; a released pod speaks for itself)."""
+        if case.record is None:
+            return
+        plan_id = case.record.plan_id
+        self._probes.forget(plan_id)
+        self._writer.all(
+            partial(self._writer.nominate, m.pod, m.node, plan_id, (told or {}).get(m.pod.metadata.uid))
+            for m in members
+        )
+
+    def _evict(self, case: "Case", victims: Sequence[PlannedVictim], picture: Picture) -> None:
+        """Evict all victims, or none when one would be refused."""
+        refusal = self._refusal(victims, self._send_evictions(victims, dry_run=True))
+        if not refusal:
+            sent = self._send_evictions(victims, dry_run=False)
+            for victim, written in zip(victims, sent, strict=True):
+                if written.done:
+                    self._reporter.evicted(case, victim)
+            refusal = self._refusal(victims, sent)
+        if refusal:
+            self._give_up(case, refusal, picture)
+
+    def _send_evictions(self, victims: Sequence[PlannedVictim], *, dry_run: bool) -> list[Written]:
+        return self._writer.all(
+            partial(self._writer.evict, v.namespace, v.name, v.uid, dry_run=dry_run) for v in victims
+        )
+
+    def _refusal(self, victims: Sequence[PlannedVictim], answers: Sequence[Written]) -> str:
+        """Why the first refused eviction was refused; "" where all were accepted (or the victim is gone already)."""
+        for victim, written in zip(victims, answers, strict=True):
+            if written.result in (Result.REFUSED, Result.FAILED):
+                return f"eviction of {victim.namespace}/{victim.name} was refused: {written.message}"
+        return ""
+
+    def _give_up(self, case: "Case", refusal: str, picture: Picture) -> None:
+        """Drop a plan whose victims may not go, and look again when the budgets may have changed."""
+        self._recorder.record(self._reporter.ref(case), events.EVICTION_REFUSED, refusal)
+        pods = [m.pod for m in case.gang.members if m.pod.status.nominated_node_name and m.pod.gated_by(GATE)]
+        self._writer.all(partial(self._writer.clear, pod) for pod in pods)
+        case.record = None
+        case.step = NeedPlan()
+        case.decision = self._planner.hold_off(case.gang, refusal, picture)
+
+    def _release(self, case: "Case", members: Sequence[Planned], picture: Picture) -> None:
+        if case.record is None or not self._probes.seen(case.record.plan_id):
+            return
+        domain = solved_domain(case.gang, members, picture.snapshot, picture.topologies)
+        nodes = {state.name: state.node for state in picture.snapshot.nodes}
+        written = self._writer.all(
+            partial(self._writer.release, m.pod, release_patch(m.pod, nodes[m.node], domain=domain)) for m in members
+        )
+        if all(each.done for each in written):
+            self._reporter.released(case, members)
+
+
+def _members(case: "Case") -> list[Planned]:
+    record = case.record
+    pods = [member.pod for member in case.gang.members]
+    return [Planned(pod, node) for pod in pods if record and (node := record.node_of(pod.metadata.uid)) is not None]

@@ -1,0 +1,110 @@
+"""Which gangs are planned in this round, in which order, and what is remembered of a no.
+
+Nothing here outlives a round but answers that would come out the same again: they are forgotten as soon as the room
+in the cluster or the request changes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+
+from cluster.snapshot import Snapshot
+from controller.picture import Picture
+from gangs.model import Gang, GangKey
+from planning.decision import Decision, Outcome
+from planning.planner import plan_all
+from planning.victims import running_gangs
+from solver.plan import Proof
+from solver.problem import Limits
+
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 2.0
+HOLD_SECONDS = 2.0
+"""Seconds between two plans for a gang that gets a no again and again in a cluster that keeps changing; the last one
+for a gang whose plan was refused by a disruption budget."""
+
+
+@dataclass(slots=True)
+class _Refusal:
+    """A no, the request and the room it was given for, and when it may be asked again."""
+
+    request: object
+    room: int
+    decision: Decision
+    again: float
+    pause: float
+
+
+class Planner:
+    """Plans gangs that need it, the most deserving first."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._refusals: dict[GangKey, _Refusal] = {}
+
+    def decide(self, gangs: Sequence[Gang], picture: Picture) -> Mapping[GangKey, Decision]:
+        """Answer for every gang given; those that compete see what the ones before them were given."""
+        room = _fingerprint(picture.snapshot)
+        answers = {gang.key: kept.decision for gang in gangs if (kept := self._kept(gang, room)) is not None}
+        for decision in self._plan([gang for gang in gangs if gang.key not in answers], picture):
+            answers[decision.key] = decision
+            self._remember(decision, room)
+        return answers
+
+    def forget_others(self, keys: Sequence[GangKey]) -> None:
+        """Forget gangs that are not among `keys` any more."""
+        for key in self._refusals.keys() - set(keys):
+            del self._refusals[key]
+
+    def hold_off(self, gang: Gang, message: str, picture: Picture) -> Decision:
+        """Do not plan this gang for a while: its last plan could not be carried out."""
+        decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.UNPROVEN.value)
+        again = monotonic() + HOLD_SECONDS
+        room = _fingerprint(picture.snapshot)
+        self._refusals[gang.key] = _Refusal(_request(gang), room, decision, again, HOLD_SECONDS)
+        return decision
+
+    def _plan(self, gangs: Sequence[Gang], picture: Picture) -> Sequence[Decision]:
+        if not gangs:
+            return ()
+        return plan_all(
+            gangs,
+            picture.snapshot,
+            picture.topologies,
+            running_gangs=running_gangs(picture.reading.gangs),
+            limits=self._limits,
+        )
+
+    def _kept(self, gang: Gang, room: int) -> _Refusal | None:
+        kept = self._refusals.get(gang.key)
+        if kept is None or kept.request != _request(gang):
+            return None
+        unchanged = kept.room == room and kept.decision.proof != Proof.UNPROVEN.value
+        return kept if unchanged or monotonic() < kept.again else None
+
+    def _remember(self, decision: Decision, room: int) -> None:
+        before = self._refusals.pop(decision.key, None)
+        if decision.outcome is Outcome.PLACED or decision.gang is None:
+            return
+        pause = min(before.pause * 2, LONGEST_PAUSE) if before else FIRST_PAUSE
+        self._refusals[decision.key] = _Refusal(_request(decision.gang), room, decision, monotonic() + pause, pause)
+
+
+def _request(gang: Gang) -> object:
+    """What the gang asks for, without what the controller itself writes on its members."""
+    members = tuple((m.pod.metadata.uid, m.pod.spec, m.pod_set, m.index) for m in gang.members)
+    return replace(gang, members=()), members
+
+
+def _fingerprint(snapshot: Snapshot) -> int:
+    """A number that changes whenever room or eligibility may have changed."""
+    return hash(
+        tuple(
+            (
+                state.name,
+                state.node.metadata.resource_version,
+                tuple((t.pod.metadata.uid, t.terminating, t.reserved) for t in state.tenants),
+            )
+            for state in snapshot.nodes
+        )
+    )

@@ -1,0 +1,170 @@
+"""Says how every gang stands: Gang status, the members' own conditions, events. Writes only what has changed."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from controller import events
+from controller.conditions import Condition, differs, member_conditions
+from controller.events import Reason, Recorder
+from controller.mirrors import GANG_KIND
+from controller.picture import Picture
+from controller.protocol import AwaitBinding, AwaitVictims, Evict, NeedPlan, Planned, Renominate, Settled
+from controller.records import PlannedVictim
+from controller.statuses import Phase, gang_status, status_patch
+from controller.writes import Writer
+from gangs.model import ObjectRef
+from kube.keys import API_VERSION
+from kube.objects import Pod
+from planning.decision import Outcome
+
+if TYPE_CHECKING:
+    from controller.rounds import Case
+
+_REASONS: Mapping[Phase, Reason] = {
+    Phase.WAITING: events.GANG_WAITING,
+    Phase.UNPLACEABLE: events.GANG_UNPLACEABLE,
+    Phase.INVALID: events.GANG_INVALID,
+    Phase.PLACED: events.GANG_PLACED,
+}
+"""Phases whose beginning, or change of message, is an event; the others are told by what is done."""
+
+_OUTCOMES: Mapping[Outcome, Phase] = {
+    Outcome.PLACED: Phase.NOMINATED,
+    Outcome.WAITING: Phase.WAITING,
+    Outcome.UNPLACEABLE: Phase.UNPLACEABLE,
+    Outcome.INVALID: Phase.INVALID,
+}
+
+
+def phase_of(case: "Case") -> Phase:
+    """Where the gang stands once this round's step is done."""
+    match case.step:
+        case NeedPlan():
+            return _phase_of_answer(case)
+        case Evict() | AwaitVictims():
+            return Phase.EVICTING
+        case AwaitBinding() | Renominate():
+            return Phase.RELEASED
+        case Settled():
+            whole = len(case.gang.members) >= max(case.gang.min_member, 1)
+            return Phase.PLACED if whole else Phase.WAITING
+        case _:
+            return Phase.NOMINATED
+
+
+def _phase_of_answer(case: "Case") -> Phase:
+    if case.decision is None:
+        return Phase.WAITING
+    if case.decision.outcome is Outcome.PLACED and case.record is None:
+        return Phase.PLACED  # what must run runs; members beyond the minimum wait for room
+    if case.record is not None and case.record.victims:
+        return Phase.EVICTING
+    return _OUTCOMES[case.decision.outcome]
+
+
+class Reporter:
+    """Tells people and programs."""
+
+    def __init__(self, writer: Writer, recorder: Recorder) -> None:
+        self._writer = writer
+        self._recorder = recorder
+
+    def ref(self, case: "Case") -> ObjectRef:
+        """The gang's own object, for events."""
+        uid = case.manifest["metadata"].get("uid", "")
+        return ObjectRef(API_VERSION, GANG_KIND, case.gang.key.namespace, case.name, uid)
+
+    def report(self, cases: Sequence["Case"], picture: Picture) -> None:
+        """Bring statuses and conditions up to date after the round's work."""
+        for case in cases:
+            self.write_status(case)
+            self._tell_members(case, picture)
+
+    def write_status(self, case: "Case") -> bool:
+        """Write the Gang's status where it has changed. Returns whether it stands as it should."""
+        before: Mapping[str, Any] = case.status
+        status = self._status(case)
+        patch = status_patch(before, status)
+        if not patch:
+            return True
+        written = self._writer.merge(f"{case.path}/status", {"status": patch})
+        if written.done:
+            case.manifest = {**case.manifest, "status": status}
+            self._tell_change(case, before, status)
+        return written.done
+
+    def planned(self, case: "Case") -> None:
+        """A plan was found and recorded."""
+        if case.decision:
+            self._tell(case, events.GANG_PLANNED, case.decision.message)
+
+    def evicted(self, case: "Case", victim: PlannedVictim) -> None:
+        """A victim was evicted: it and the gang name each other."""
+        pod = ObjectRef("v1", "Pod", victim.namespace, victim.name, victim.uid)
+        gang = self.ref(case)
+        note = f"evicted for gang {case.gang.key}, which needs its room on {victim.node}"
+        self._recorder.record(pod, events.PREEMPTED, note, related=gang)
+        note = f"evicted {victim.namespace}/{victim.name} from {victim.node}"
+        self._recorder.record(gang, events.VICTIM_EVICTED, note, related=pod)
+
+    def released(self, case: "Case", members: Sequence[Planned]) -> None:
+        """The members were let go."""
+        self._tell(case, events.GANG_RELEASED, f"released {len(members)} pods to their nodes")
+        for member in members:
+            note = f"released to {member.node} with gang {case.gang.key}"
+            self._recorder.record(_pod_ref(member.pod), events.GANG_RELEASED, note, related=self.ref(case))
+
+    def _status(self, case: "Case") -> dict[str, Any]:
+        phase = phase_of(case)
+        over = False if case.timed_out and phase.released else case.timed_out
+        return gang_status(
+            case.gang,
+            phase=phase,
+            now=now(),
+            decision=case.decision,
+            plan_id=case.record.plan_id if case.record else "",
+            previous=case.status,
+            generation=case.manifest["metadata"].get("generation"),
+            timed_out=over,
+        )
+
+    def _tell_change(self, case: "Case", before: Mapping[str, Any], status: Mapping[str, Any]) -> None:
+        reason = _REASONS.get(Phase(status["phase"]))
+        changed = (before.get("phase"), before.get("message")) != (status["phase"], status["message"])
+        if reason is not None and changed:
+            self._tell(case, reason, status["message"])
+
+    def _tell(self, case: "Case", reason: Reason, note: str) -> None:
+        """Record an event on the gang, and on the object that asked for it where that is another one."""
+        self._recorder.record(self.ref(case), reason, note)
+        if case.gang.source.kind not in (GANG_KIND, "Pod") and case.gang.source.uid:
+            self._recorder.record(case.gang.source, reason, note, related=self.ref(case))
+
+    def told(self, case: "Case", picture: Picture) -> Mapping[str, Condition]:
+        """What each member should say after this round's decision, by uid; empty where nothing was decided."""
+        if case.decision is None:
+            return {}
+        return {p.metadata.uid: each for p, each in member_conditions(case.gang, case.decision, picture)}
+
+    def _tell_members(self, case: "Case", picture: Picture) -> None:
+        """Write conditions that differ, but of members that were nominated in this round: they have theirs."""
+        planned = {member.uid for member in case.record.members} if case.record else set()
+        told = self.told(case, picture) if case.decision else {}
+        pods = [m.pod for m in case.gang.members if m.pod.metadata.uid in told.keys() - planned]
+        self._writer.all(
+            partial(self._writer.condition, pod, told[pod.metadata.uid])
+            for pod in pods
+            if differs(pod, told[pod.metadata.uid])
+        )
+
+
+def now() -> str:
+    """The present time as Kubernetes writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _pod_ref(pod: Pod) -> ObjectRef:
+    meta = pod.metadata
+    return ObjectRef("v1", "Pod", meta.namespace, meta.name, meta.uid)

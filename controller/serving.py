@@ -1,0 +1,87 @@
+"""Puts the controller together and runs it until it is told to stop."""
+
+import logging
+import threading
+from dataclasses import dataclass
+
+from cluster.cache import ClusterCache
+from cluster.connecting import connect
+from cluster.transport import Transport
+from controller.carrying import Carrier
+from controller.deciding import Planner
+from controller.election import Election, Timing
+from controller.events import Recorder
+from controller.probe import Probes
+from controller.reporting import Reporter
+from controller.rounds import Controller
+from controller.showing import Shower
+from controller.writes import Writer
+from gangs.dialects import all_kinds, protected
+from solver.problem import Limits
+
+LOG = logging.getLogger(__name__)
+
+SYNC_STEP_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a controller runs. `kubeconfig`: None for in-cluster, else the user's own."""
+
+    kubeconfig: str | None
+    identity: str
+    solve_seconds: float
+    lease_seconds: float
+
+
+class Server:
+    """One candidate: watches, waits for the lease, leads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._transport = connect(settings.kubeconfig)
+        self._cache = ClusterCache(self._transport, all_kinds(), protected=protected)
+
+    def unready(self) -> str:
+        """What is missing before it could lead; "" when it could."""
+        missing = self._cache.unsynced()
+        return f"not listed yet: {', '.join(missing)}" if missing else ""
+
+    def run(self, stop: threading.Event) -> None:
+        """Serve until `stop` is set."""
+        self._cache.start()
+        try:
+            while not self._cache.wait_synced(SYNC_STEP_SECONDS):
+                if stop.is_set():
+                    return
+            LOG.info("caches are synced")
+            _lead(self._settings, self._transport, self._cache, stop)
+        finally:
+            self._cache.stop()
+
+
+def _lead(settings: Settings, transport: Transport, cache: ClusterCache, stop: threading.Event) -> None:
+    writer = Writer(transport)
+    recorder = Recorder(transport, instance=settings.identity)
+    reporter = Reporter(writer, recorder)
+    planner = Planner(Limits(seconds=settings.solve_seconds))
+    lease = settings.lease_seconds
+    timing = Timing(lease=lease, renew_deadline=lease * 2 / 3, retry=lease * 2 / 15)
+    election = Election(transport, identity=settings.identity, timing=timing)
+
+    def lead(lost: threading.Event) -> None:
+        controller = Controller(
+            cache=cache,
+            writer=writer,
+            planner=planner,
+            carrier=Carrier(writer, recorder, reporter, planner, Probes(writer)),
+            reporter=reporter,
+            shower=Shower(writer),
+        )
+        controller.lead(lost)
+
+    try:
+        election.run(lead, stop)
+    finally:
+        recorder.close()
+        writer.close()

@@ -1,0 +1,34 @@
+"""How long a gang may wait: `scheduleTimeoutSeconds`, counted from when its members were complete."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from gangs.model import Gang
+
+Status = Mapping[str, Any]
+
+
+def expired(gang: Gang, status: Status) -> bool:
+    """Whether the gang has been complete, and not let go, for longer than it wants to wait.
+
+    :param status: its Gang object's.
+    """
+    if gang.schedule_timeout_seconds is None:
+        return False
+    complete = _condition(status, "Complete")
+    if _condition(status, "Released").get("status") == "True":
+        return False
+    if complete.get("status") != "True" or not complete.get("lastTransitionTime"):
+        return False
+    since = datetime.fromisoformat(complete["lastTransitionTime"])
+    return (datetime.now(UTC) - since).total_seconds() > gang.schedule_timeout_seconds
+
+
+def timed_out(status: Status) -> bool | None:
+    """Whether the status says that the gang's time is over; None where it never was."""
+    return {"True": True, "False": None}.get(_condition(status, "TimedOut").get("status", ""))
+
+
+def _condition(status: Status, name: str) -> Mapping[str, Any]:
+    return next((each for each in status.get("conditions") or () if each.get("type") == name), {})
