@@ -17,6 +17,7 @@ from cluster.reflector import DEFAULT_TIMING, Reflector, Timing
 from cluster.sinks import Manifests, Nodes, ObjectKey, Pods, Table
 from cluster.snapshot import Snapshot
 from cluster.transport import Transport
+from cluster.trimming import trim_manifest, trim_node, trim_pod
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
 from kube.objects import Node, ObjectMeta, Pod, PodDisruptionBudget, PriorityClass, Struct
@@ -93,8 +94,10 @@ class ClusterCache:
 
     def _own(self, transport: Transport, timing: Timing) -> Iterator[Reflector[Any]]:
         """The resources that a snapshot is made from."""
-        yield Reflector(transport, ["/api/v1/nodes"], Node, self._nodes, timing=timing)
-        yield Reflector(transport, ["/api/v1/pods"], Pod, self._pods, field_selector=UNFINISHED, timing=timing)
+        yield Reflector(transport, ["/api/v1/nodes"], Node, self._nodes, trim=trim_node, timing=timing)
+        yield Reflector(
+            transport, ["/api/v1/pods"], Pod, self._pods, trim=trim_pod, field_selector=UNFINISHED, timing=timing
+        )
         for path, kind, table in (
             ("/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass, self._classes),
             ("/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget, self._budgets),
@@ -112,7 +115,7 @@ class ClusterCache:
             root = f"/apis/{kind.group}" if kind.group else "/api"
             paths = [f"{root}/{version}/{kind.plural}" for version in kind.versions]
             sink = self._manifests.of(kind.group, kind.kind)
-            yield Reflector(transport, paths, dict[str, Any], sink, optional=True, timing=timing)
+            yield Reflector(transport, paths, dict[str, Any], sink, trim=trim_manifest, optional=True, timing=timing)
 
     def start(self) -> None:
         """Begin to watch."""

@@ -9,7 +9,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Generic, Protocol, TypeVar
@@ -61,6 +61,10 @@ class Timing:
 DEFAULT_TIMING = Timing()
 
 
+def _as_it_is(thing: T) -> T:
+    return thing
+
+
 class _ListMeta(Struct, frozen=True):
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
@@ -94,6 +98,7 @@ class Reflector(Generic[T]):
 
     :param paths: where the resource may be served, best first: the first that exists is used.
     :param kind: type of its objects (a Struct, or `dict[str, Any]`).
+    :param trim: applied to each object as it comes, so that no full list of untrimmed ones is ever held.
     :param optional: whether the resource may not be installed at all: then it counts as synced and empty until it is.
     """
 
@@ -104,6 +109,7 @@ class Reflector(Generic[T]):
         kind: type[T],
         sink: Sink[T],
         *,
+        trim: Callable[[T], T] | None = None,
         field_selector: str | None = None,
         optional: bool = False,
         timing: Timing = DEFAULT_TIMING,
@@ -116,6 +122,7 @@ class Reflector(Generic[T]):
         self._decode_page = msgspec.json.Decoder(_Page[kind], strict=False).decode  # type: ignore[valid-type]
         self._decode_object = msgspec.json.Decoder(kind, strict=False).decode
         self._sink = sink
+        self._trim = trim or _as_it_is
         self._field_selector = field_selector
         self._optional = optional
         self._timing = timing
@@ -185,7 +192,7 @@ class Reflector(Generic[T]):
         while True:
             query = {"limit": self._timing.page, "continue": token, "fieldSelector": self._field_selector}
             page = self._get_page(query)
-            objects.extend(page.items)
+            objects.extend(map(self._trim, page.items))
             token = page.metadata.continue_
             if not token:
                 break
@@ -238,7 +245,7 @@ class Reflector(Generic[T]):
             raise _StoppedError
         match event.type:
             case "ADDED" | "MODIFIED":
-                self._sink.put(self._decode_object(event.object))
+                self._sink.put(self._trim(self._decode_object(event.object)))
             case "DELETED":
                 self._sink.drop(self._decode_object(event.object))
             case "ERROR":

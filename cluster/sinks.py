@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
 from cluster.capturing import Capture
-from cluster.trimming import trim_manifest, trim_node, trim_pod
 from kube.objects import Node, ObjectMeta, Pod
 
 log = logging.getLogger(__name__)
@@ -76,11 +75,11 @@ class Table(Generic[Kept]):
         key = _key(thing.metadata)
         old = self._kept.get(key)
         if old is None or old.metadata.resource_version != thing.metadata.resource_version:
-            self._kept[key] = self._added(thing)
+            self._kept[key] = thing
+            self._added(thing)
 
-    def _added(self, thing: Kept) -> Kept:
-        """What to keep of it."""
-        return thing
+    def _added(self, thing: Kept) -> None:
+        """It is kept from now on."""
 
     def _remove(self, thing: Kept) -> None:
         """It is not kept any more."""
@@ -93,10 +92,8 @@ class Nodes(Table[Node]):
         super().__init__(cache)
         self._capture = capture
 
-    def _added(self, thing: Node) -> Node:
-        node = trim_node(thing)
-        _readable(f"Node {node.metadata.name}", self._capture.put_node, node)
-        return node
+    def _added(self, thing: Node) -> None:
+        _readable(f"Node {thing.metadata.name}", self._capture.put_node, thing)
 
     def _remove(self, thing: Node) -> None:
         self._capture.drop_node(thing.metadata.name)
@@ -109,10 +106,8 @@ class Pods(Table[Pod]):
         super().__init__(cache)
         self._capture = capture
 
-    def _added(self, thing: Pod) -> Pod:
-        pod = trim_pod(thing)
-        _readable(f"Pod {pod.key}", self._capture.put_pod, pod)
-        return pod
+    def _added(self, thing: Pod) -> None:
+        _readable(f"Pod {thing.key}", self._capture.put_pod, thing)
 
     def _remove(self, thing: Pod) -> None:
         self._capture.drop_pod(thing.key)
@@ -184,12 +179,12 @@ class ManifestsOfKind:
                 self._manifests.keep(key, None)
             for each in objects:
                 whole = {"apiVersion": api_version, "kind": self._kind, **each}
-                self._manifests.keep(self._key(each), trim_manifest(whole))
+                self._manifests.keep(self._key(each), whole)
 
     def put(self, thing: dict[str, Any]) -> None:
         """This one is new or changed."""
         with self._manifests.changing():
-            self._manifests.keep(self._key(thing), trim_manifest(thing))
+            self._manifests.keep(self._key(thing), thing)
 
     def drop(self, thing: dict[str, Any]) -> None:
         """This one is gone."""
