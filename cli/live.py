@@ -1,0 +1,30 @@
+"""The live cluster of the current kubeconfig, looked at once."""
+
+import click
+from kubernetes.config import ConfigException
+
+from cluster.cache import ClusterCache
+from cluster.connecting import connect
+from gangs.dialects import all_kinds, protected
+from gangs.sources import Sources
+from planning.dry_run import Live
+
+PATIENCE = 60.0
+"""Seconds to wait for the first list of every resource."""
+
+
+def live_cluster() -> Live:
+    """List everything that matters. Raises `click.ClickException` where the cluster does not answer."""
+    try:
+        transport = connect()
+    except ConfigException as error:
+        raise click.ClickException(f"no cluster: {error}") from error
+    cache = ClusterCache(transport, all_kinds(), protected=protected)
+    cache.start()
+    try:
+        if not cache.wait_synced(PATIENCE):
+            raise click.ClickException(f"the cluster did not answer for: {', '.join(cache.unsynced())}")
+        with cache.still():
+            return Live(cache.snapshot(), Sources(cache.pods(), cache.objects(), cache.namespaces()))
+    finally:
+        cache.stop()

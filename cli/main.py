@@ -1,0 +1,69 @@
+"""The command `phalanx`, also as the plugin `kubectl phalanx`. Each subcommand is a module, loaded when it runs."""
+
+import importlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+PLUGIN_PREFIX = "kubectl-"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a subcommand is (a module with a click command of the given name), and its line in the overview."""
+
+    module: str
+    command: str
+    summary: str
+
+
+COMMANDS = {
+    "solve": Entry("cli.solve", "solve", "Plan the gangs in some files and say where they fit; changes nothing."),
+    "why": Entry("cli.why", "why", "Explain a gang of the live cluster."),
+    "demo": Entry("cli.demo", "demo", "Run the whole thing on a control plane of its own."),
+    "webhook": Entry("cli.webhook", "webhook", "Serve admission, dry runs and the live picture."),
+    "controller": Entry("cli.controller", "controller", "Carry out the plans of the live cluster."),
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a subcommand's module only when that subcommand runs: each brings libraries the others do not need."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
+        """Names of the subcommands, in the order of the overview."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
+        """The subcommand, imported now; None for a name that is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        entry = COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(entry.module), entry.command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's
+        """The overview, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="phalanx", prog_name="phalanx", message="%(prog)s %(version)s")
+def group() -> None:
+    """Gangs of pods, placed together and proven optimal, on the scheduler the cluster already runs."""
+
+
+def main() -> None:
+    """Run the command line. The usage text calls the program as the user did."""
+    group(prog_name=program_name(sys.argv[0]))
+
+
+def program_name(path: str) -> str:
+    """`kubectl phalanx` where kubectl ran the plugin, else `phalanx`."""
+    return "kubectl phalanx" if Path(path).name.startswith(PLUGIN_PREFIX) else "phalanx"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""`phalanx solve`: the dry run, on files or on the live cluster."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+import msgspec
+import yaml
+
+from kube.names import natural_key
+from planning.decision import Outcome
+from planning.documents import Document, Mistake, parse
+from planning.dry_run import DryRun, dry_run
+from planning.report import solve_report
+
+SUFFIXES = (".yaml", ".yml", ".json")
+STDIN = "-"
+
+PLACED, BAD_INPUT, NOT_PLACED = 0, 2, 3
+"""Exit statuses."""
+
+
+@click.command()
+@click.option(
+    "-f",
+    "--filename",
+    "sources",
+    multiple=True,
+    required=True,
+    metavar="FILE|DIR|-",
+    help="Kubernetes objects in YAML or JSON: a file, every such file of a folder, or standard input.",
+)
+@click.option(
+    "--cluster",
+    type=click.Choice(["files", "live"]),
+    default="files",
+    show_default=True,
+    help="Where the nodes and running pods come from: the files, or the cluster of the current kubeconfig.",
+)
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+@click.option("--no-preemption", is_flag=True, help="Evict nobody.")
+@click.option("-v", "--verbose", is_flag=True, help="Say what in the input was left out.")
+def solve(sources: Sequence[str], cluster: str, output: str, *, no_preemption: bool, verbose: bool) -> None:
+    """Plan the gangs in some files and say where they fit. Nothing is changed anywhere.
+
+    The files describe the cluster (nodes, pods with a node, priority classes, disruption budgets, topologies) and
+    what is asked of it (pods without a node, workloads, groups). Exit status: 0 every gang has its minimum placed,
+    3 at least one has not, 2 bad input or an invalid request.
+    """
+    documents, mistakes = read(sources)
+    live = None
+    if cluster == "live":
+        from cli.live import live_cluster  # noqa: PLC0415 -- the client takes half a second to import
+
+        live = live_cluster()
+    result = dry_run(documents, live=live, preemption=not no_preemption)
+    print_result(result, output)
+    for note in result.notes if verbose else ():
+        click.echo(note, err=True)
+    for mistake in (*mistakes, *result.mistakes):
+        click.echo(f"error: {mistake}", err=True)
+    sys.exit(status([*mistakes, *result.mistakes], result))
+
+
+def read(sources: Sequence[str]) -> tuple[list[Document], list[Mistake]]:
+    """The objects of all files, and what cannot be read."""
+    documents: list[Document] = []
+    mistakes: list[Mistake] = []
+    for source in sources:
+        for origin, text in _texts(source, mistakes):
+            found, wrong = parse(text, origin)
+            documents += found
+            mistakes += wrong
+    return documents, mistakes
+
+
+def print_result(result: DryRun, output: str) -> None:
+    """Write the report to standard output."""
+    if output == "table":
+        from cli.tables import render  # noqa: PLC0415 -- a machine that asks for JSON need not wait for it
+
+        click.echo(render(result.decisions), nl=False)
+        return
+    report = solve_report(result.decisions)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
+    else:
+        click.echo(yaml.safe_dump(report, sort_keys=False), nl=False)
+
+
+def status(mistakes: Sequence[Mistake], result: DryRun) -> int:
+    """The exit status of the contract."""
+    if mistakes:
+        return BAD_INPUT
+    placed = all(each.outcome is Outcome.PLACED for each in result.decisions)
+    return PLACED if placed else NOT_PLACED
+
+
+def _texts(source: str, mistakes: list[Mistake]) -> Iterator[tuple[str, bytes]]:
+    if source == STDIN:
+        yield "stdin", click.get_binary_stream("stdin").read()
+        return
+    path = Path(source)
+    files = [path]
+    if path.is_dir():
+        files = sorted(
+            (each for each in path.iterdir() if each.suffix in SUFFIXES), key=lambda each: natural_key(each.name)
+        )
+        if not files:
+            mistakes.append(Mistake(source, f"holds no file that ends in {', '.join(SUFFIXES)}"))
+    for each in files:
+        try:
+            yield str(each), each.read_bytes()
+        except OSError as error:
+            mistakes.append(Mistake(str(each), f"cannot be read: {error.strerror}"))
