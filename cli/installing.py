@@ -1,0 +1,55 @@
+"""The manifests of the installation as data: for the demo, and for tests, which install from the same files.
+
+A server that runs outside the cluster is reached by URL instead of by Service; everything else stays as it is.
+"""
+
+import base64
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any
+
+import yaml
+
+Manifest = dict[str, Any]
+
+WEBHOOK_FILES = ("mutating.yaml", "validating.yaml")
+SYSTEM_FILES = ("namespace.yaml", "access.yaml", "priorityclass.yaml")
+
+
+def webhook_configurations(url: str, ca_bundle: bytes) -> list[Manifest]:
+    """The webhook configurations for a server at `url` (https://host:port), trusted by `ca_bundle` (PEM)."""
+    configurations = [each for name in WEBHOOK_FILES for each in _objects(_manifests() / "webhook" / name)]
+    for configuration in configurations:
+        for webhook in configuration["webhooks"]:
+            path = webhook["clientConfig"]["service"]["path"]
+            webhook["clientConfig"] = {
+                "url": url.rstrip("/") + path,
+                "caBundle": base64.b64encode(ca_bundle).decode(),
+            }
+    return configurations
+
+
+def custom_resource_definitions(*folders: str) -> list[Manifest]:
+    """The CRDs of `manifests/crds/<folder>`, of all folders where none is named."""
+    crds = _manifests() / "crds"
+    names = folders or tuple(sorted(each.name for each in crds.iterdir() if each.is_dir()))
+    found = [each for name in names for path in _yaml_files(crds / name) for each in _objects(path)]
+    return [each for each in found if each["kind"] == "CustomResourceDefinition"]
+
+
+def system_objects() -> list[Manifest]:
+    """The system namespace, the service accounts and what they may do, the priority class of probes."""
+    return [each for name in SYSTEM_FILES for each in _objects(_manifests() / "system" / name)]
+
+
+def _manifests() -> Traversable:
+    return files("manifests")
+
+
+def _yaml_files(folder: Traversable) -> list[Traversable]:
+    return sorted((each for each in folder.iterdir() if each.name.endswith(".yaml")), key=lambda each: each.name)
+
+
+def _objects(path: Traversable) -> Iterator[Manifest]:
+    return (each for each in yaml.safe_load_all(path.read_text()) if each)

@@ -1,0 +1,39 @@
+"""`phalanx webhook`: serve admission, dry runs and the live picture."""
+
+import logging
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104 -- in a pod
+@click.option("--port", default=9443, show_default=True, help="HTTPS port.")
+@click.option("--health-port", default=8081, show_default=True, help="Plain port of /healthz and /readyz.")
+@click.option(
+    "--cert-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder of tls.crt and tls.key; they may come later and may change at any time.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False),
+    help="How to reach the API server; absent: as the pod's service account, else as your own kubeconfig says.",
+)
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True)
+def webhook(*, host: str, port: int, health_port: int, cert_dir: Path, kubeconfig: str | None, log_level: str) -> None:
+    """Serve admission, dry runs and the live picture over HTTPS until stopped."""
+    from kubernetes.config import ConfigException  # noqa: PLC0415 -- the client takes long to import
+
+    from cluster.connecting import connect  # noqa: PLC0415 -- as above
+    from webhook.service import WebhookService  # noqa: PLC0415 -- as above
+    from webhook.serving import Settings, WebhookServer  # noqa: PLC0415 -- as above
+
+    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        transport = connect(kubeconfig)
+    except ConfigException as error:
+        raise click.ClickException(f"no cluster to serve: {error}") from error
+    settings = Settings(certificates=cert_dir, host=host, port=port, health_port=health_port)
+    WebhookServer(settings, lambda: WebhookService(transport)).run()

@@ -1,0 +1,53 @@
+"""Which object gets which answer. Pure: reads the picture, asks nobody, writes nothing, the same in dry runs."""
+
+from gangs.model import Manifest
+from gangs.sources import Sources
+from webhook import objects, pods
+from webhook.errors import BadReview, Unavailable
+from webhook.objects import Forecast
+from webhook.picture import Picture
+from webhook.reviews import Admitted, Decision, Request
+
+CREATE = "CREATE"
+UPDATE = "UPDATE"
+
+
+def mutate(request: Request, picture: Picture) -> Decision:
+    """The answer of `/mutate`: pods and Jobs. Anything else comes in as it is.
+
+    Raises BadReview for a request without its object, Unavailable where the answer cannot be given now.
+    """
+    match request.resource.group, request.resource.resource, request.operation:
+        case "", "pods", "CREATE":
+            return pods.created(_object(request), picture)
+        case "", "pods", "UPDATE":
+            return pods.updated(_object(request), _old(request))
+        case "batch", "jobs", "CREATE":
+            return objects.workload_created(_object(request), _sources(picture))
+    return Admitted()
+
+
+def validate(request: Request, picture: Picture, forecast: Forecast) -> Decision:
+    """The answer of `/validate`: every object that describes gangs or topologies. Raises as `mutate` does."""
+    if request.sub_resource or request.operation not in (CREATE, UPDATE):
+        return Admitted()
+    old = _old(request) if request.operation == UPDATE else None
+    return objects.checked(_object(request), old, _sources(picture), forecast)
+
+
+def _object(request: Request) -> Manifest:
+    if request.object is None:
+        raise BadReview(f"{request.operation} of {request.resource.resource} without an object")
+    return request.object
+
+
+def _old(request: Request) -> Manifest:
+    if request.old_object is None:
+        raise BadReview(f"{request.operation} of {request.resource.resource} without its old object")
+    return request.old_object
+
+
+def _sources(picture: Picture) -> Sources:
+    if not picture.synced():
+        raise Unavailable("still reading the cluster; try again in a few seconds")
+    return picture.sources()

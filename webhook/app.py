@@ -1,0 +1,208 @@
+"""The Flask application: admission, the dry run, the live picture as JSON, metrics."""
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Protocol
+
+import msgspec
+from flask import Flask, Response, abort, request
+from werkzeug.exceptions import HTTPException
+
+from cluster.access import Access, AccessError
+from gangs.model import Manifest
+from webhook import admission, live
+from webhook.dry_run import InputError, solve_stream
+from webhook.errors import BadReview, Unavailable
+from webhook.forecasting import forecast
+from webhook.metrics import CONTENT_TYPE, Metrics
+from webhook.picture import Picture
+from webhook.reviews import Admitted, Decision, Request, decode, encode
+from webhook.slots import BusyError, SolveSlot
+
+LARGEST_BODY = 8 * 1024 * 1024
+"""An object and its old self of 1.5 MB each fit, and so does a cluster's worth of files for a dry run."""
+DEFAULT_TIMEOUT = 5.0
+MARGIN = 0.3
+"""Seconds of the caller's timeout that are left for the way back."""
+LONGEST_FORECAST = 2.0
+"""An admission waits this long for a plan, never longer."""
+LONGEST_DRY_RUN = 30.0
+
+log = logging.getLogger(__name__)
+
+
+class AccessCheck(Protocol):
+    """Decides who may use a path (`cluster.access.AccessReviewer`)."""
+
+    def access(self, token: str, verb: str, path: str) -> Access:
+        """Whether the bearer of `token` may `verb` the path. Raises AccessError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Everything that the views need."""
+
+    picture: Picture
+    access: AccessCheck
+    metrics: Metrics
+    slot: SolveSlot
+
+    def mutate(self, review: Request) -> Decision:
+        """The answer of `/mutate`."""
+        return admission.mutate(review, self.picture)
+
+    def validate(self, review: Request) -> Decision:
+        """The answer of `/validate`; the plan is made within the caller's timeout."""
+        deadline = time.monotonic() + min(_timeout() - MARGIN, LONGEST_FORECAST)
+
+        def planned(manifest: Manifest) -> tuple[str, ...]:
+            return self.forecast(manifest, deadline - time.monotonic())
+
+        return admission.validate(review, self.picture, planned)
+
+    def forecast(self, manifest: Manifest, seconds: float) -> tuple[str, ...]:
+        """The plan as sentences, none where there is no time for it. Never the reason why an object is not admitted."""
+        try:
+            with self.slot.taken(seconds) as left:
+                told = forecast(manifest, self.picture, left)
+        except BusyError:
+            self.metrics.forecasts.labels("busy").inc()
+            return ()
+        except Exception:
+            log.exception("no forecast for %s", manifest.get("kind"))
+            self.metrics.forecasts.labels("failed").inc()
+            return ()
+        self.metrics.forecasts.labels("told").inc()
+        return told
+
+
+def create_app(picture: Picture, access: AccessCheck, metrics: Metrics) -> Flask:
+    """The application over one picture. `access` guards every path but the admission ones."""
+    webhook = Webhook(picture, access, metrics, SolveSlot())
+    app = Flask("phalanx")
+    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
+    routes: tuple[tuple[str, str, Callable[[], Response]], ...] = (
+        ("POST", "/mutate", _admission("/mutate", webhook.mutate, metrics)),
+        ("POST", "/validate", _admission("/validate", webhook.validate, metrics)),
+        ("POST", "/v1/solve", _guarded(access, lambda: _solve(webhook))),
+        ("GET", "/v1/gangs", _guarded(access, lambda: _json(live.gangs(picture)))),
+        ("GET", "/v1/topology", _guarded(access, lambda: _json(live.topology(picture)))),
+        ("GET", "/metrics", _guarded(access, lambda: Response(metrics.text(), content_type=CONTENT_TYPE))),
+    )
+    for method, path, view in routes:
+        app.add_url_rule(path, endpoint=path, view_func=view, methods=[method])
+    app.register_error_handler(HTTPException, _plain_error)
+    return app
+
+
+def _admission(path: str, decide: Callable[[Request], Decision], metrics: Metrics) -> Callable[[], Response]:
+    """A view that answers AdmissionReviews by `decide`."""
+
+    def view() -> Response:
+        started = time.perf_counter()
+        body = request.get_data()
+        resource, operation, outcome = "", "", "failed"
+        try:
+            review = decode(body)
+            resource, operation = review.resource.resource, review.operation
+            decision = decide(review)
+            outcome = _outcome(decision)
+            return Response(encode(review.uid, decision), mimetype="application/json")
+        except BadReview as error:
+            outcome = "bad-review"
+            return Response(f"{error}\n", status=400, mimetype="text/plain")
+        except Unavailable as error:
+            outcome = "unavailable"
+            return Response(f"{error}\n", status=500, mimetype="text/plain")
+        except Exception:
+            log.exception("%s of %s", operation, resource)
+            return Response("internal error; the webhook's log has it\n", status=500, mimetype="text/plain")
+        finally:
+            metrics.admissions.labels(path, resource, operation, outcome).inc()
+            metrics.admission_seconds.labels(path).observe(time.perf_counter() - started)
+
+    return view
+
+
+def _outcome(decision: Decision) -> str:
+    if isinstance(decision, Admitted):
+        return "patched" if decision.patch else "admitted"
+    return "refused"
+
+
+def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], Response]:
+    """A view for bearers who may use its path: TokenReview, then SubjectAccessReview."""
+
+    @wraps(view)
+    def guarded() -> Response:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            return _unauthenticated("a bearer token is needed")
+        try:
+            verdict = access.access(token.strip(), request.method.lower(), request.path)
+        except AccessError as error:
+            return _error(503, str(error))
+        match verdict:
+            case Access.ALLOWED:
+                return view()
+            case Access.UNKNOWN_USER:
+                return _unauthenticated("the token is not valid")
+            case Access.FORBIDDEN:
+                return _error(403, f"you may not {request.method.lower()} the path {request.path}")
+
+    return guarded
+
+
+def _solve(webhook: Webhook) -> Response:
+    body = request.get_data()
+    cluster = request.args.get("cluster")
+    if cluster not in (None, "live"):
+        abort(400, "cluster must be live, or absent")
+    if cluster == "live" and not webhook.picture.synced():
+        abort(503, "still reading the cluster; try again in a few seconds")
+    answer = _solved(webhook, body, webhook.picture if cluster == "live" else None)
+    webhook.metrics.dry_runs.labels(str(answer.status_code)).inc()
+    return answer
+
+
+def _solved(webhook: Webhook, body: bytes, picture: Picture | None) -> Response:
+    try:
+        with webhook.slot.taken(min(_timeout(LONGEST_DRY_RUN), LONGEST_DRY_RUN)) as seconds:
+            return _json(solve_stream(body, picture, seconds))
+    except BusyError as error:
+        answer = _error(429, str(error))
+        answer.headers["Retry-After"] = "1"
+        return answer
+    except InputError as error:
+        mistakes = [str(each) for each in error.mistakes]
+        return _json({"error": "bad input", "mistakes": mistakes}, status=400)
+
+
+def _timeout(default: float = DEFAULT_TIMEOUT) -> float:
+    """The caller's own limit in seconds: the API server sends it as `?timeout=5s`."""
+    found = re.fullmatch(r"(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", request.args.get("timeout", ""))
+    if found is None or not any(found.groups()):
+        return default
+    return int(found[1] or 0) * 60 + float(found[2] or 0)
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status=status, mimetype="application/json")
+
+
+def _error(status: int, message: str) -> Response:
+    return _json({"error": message}, status)
+
+
+def _unauthenticated(message: str) -> Response:
+    answer = _error(401, message)
+    answer.headers["WWW-Authenticate"] = "Bearer"
+    return answer
+
+
+def _plain_error(error: HTTPException) -> Response:
+    return _error(error.code or 500, error.description or error.name)

@@ -1,0 +1,36 @@
+"""`POST /v1/solve`: the dry run of `phalanx solve`, over HTTP."""
+
+from typing import Any
+
+from planning.documents import Mistake, parse
+from planning.dry_run import Live, dry_run
+from planning.inputs import read_objects
+from planning.report import solve_report
+from solver.problem import Limits
+from webhook.picture import Picture
+
+ORIGIN = "request"
+
+
+class InputError(Exception):
+    """The body cannot be read as Kubernetes objects. Carries every mistake."""
+
+    def __init__(self, mistakes: list[Mistake]) -> None:
+        super().__init__("; ".join(map(str, mistakes)))
+        self.mistakes = mistakes
+
+
+def solve_stream(body: bytes, picture: Picture | None, seconds: float) -> dict[str, Any]:
+    """The SolveReport for the objects in `body` (YAML or JSON, any number of documents).
+
+    :param picture: the live cluster that is asked, None where the objects describe their own.
+    :param seconds: how long the solver may take for each gang.
+    :raises InputError: the text or the shape of an object is wrong. A wrong request is a verdict: outcome Invalid.
+    """
+    documents, mistakes = parse(body, ORIGIN)
+    mistakes += read_objects(documents).mistakes
+    if mistakes:
+        raise InputError(mistakes)
+    live = None if picture is None else Live(picture.snapshot(), picture.sources())
+    run = dry_run(documents, live=live, limits=Limits(seconds=seconds))
+    return solve_report(run.decisions)

@@ -1,0 +1,50 @@
+"""The plan that a gang would get now, told at the admission of its workload or group object. Nothing is written.
+
+Planned alone on the live snapshot: a forecast, no promise. Other gangs may come first.
+"""
+
+from gangs import dialects
+from gangs.manifests import ref_of
+from gangs.model import Gang, Manifest
+from gangs.sources import Sources
+from gangs.workloads import is_job, missing_pods
+from planning.planner import plan_gang
+from planning.victims import running_gangs
+from solver.problem import Limits
+from webhook.picture import Picture
+
+
+def forecast(manifest: Manifest, picture: Picture, seconds: float) -> tuple[str, ...]:
+    """What would become of the gang that `manifest` describes, as sentences; none where it describes no gang.
+
+    :param manifest: a group object or a workload as it is about to be stored, free of faults.
+    :param seconds: how long the solver may take.
+    """
+    sources = _as_if_there(manifest, picture.sources())
+    reading = dialects.read_all(sources)
+    ref = ref_of(manifest)
+    gang = next((each for each in reading.gangs if ref == each.source or ref in each.groups), None)
+    if gang is None:
+        return ()
+    topologies, _ = dialects.topologies(sources)
+    decision = plan_gang(
+        gang,
+        picture.snapshot(),
+        topologies,
+        running_gangs=running_gangs(reading.gangs),
+        limits=Limits(seconds=seconds),
+    )
+    return (f"{_title(gang)}: {decision.message}", *decision.notes)
+
+
+def _title(gang: Gang) -> str:
+    return f"gang {gang.key}"
+
+
+def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:
+    """The sources with the object, and with the pods that its controller will make."""
+    sources = sources.having(manifest)
+    if not is_job(manifest):
+        return sources
+    pods = tuple(sources.pods)
+    return Sources((*pods, *missing_pods(manifest, pods)), sources.objects, sources.namespaces)

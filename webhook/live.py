@@ -1,0 +1,111 @@
+"""The live picture as plain JSON data: `/v1/gangs` and `/v1/topology`."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cluster.capturing import room
+from cluster.snapshot import NodeState
+from cluster.tree import DomainTree, domains
+from gangs import dialects
+from gangs.model import Gang
+from kube import keys
+from kube.topology import Topology
+from webhook.picture import Picture
+
+Json = dict[str, Any]
+LEAST_PRIORITY = -(2**31)
+"""Priority of nobody: everything that is reserved counts as taken."""
+
+
+def gangs(picture: Picture) -> Json:
+    """Every gang with its members, and every request that is wrong."""
+    reading = dialects.read_all(picture.sources())
+    return {
+        "synced": picture.synced(),
+        "age": round(picture.age(), 3),
+        "gangs": [_gang(each) for each in reading.gangs],
+        "faults": [str(each) for each in reading.faults],
+    }
+
+
+def topology(picture: Picture) -> Json:
+    """Every topology: its levels, its domains with their room, its nodes, and the nodes outside.
+
+    Amounts are integers in the base unit of each resource: cpu in millicores, memory in bytes, pieces otherwise.
+    """
+    snapshot = picture.snapshot()
+    known, faults = dialects.topologies(picture.sources())
+    states = {state.name: state for state in snapshot.nodes}
+    return {
+        "synced": picture.synced(),
+        "age": round(picture.age(), 3),
+        "topologies": [_topology(each, states) for each in known],
+        "nodes": {name: _node(state) for name, state in states.items()},
+        "faults": [str(each) for each in faults],
+    }
+
+
+def _gang(gang: Gang) -> Json:
+    return {
+        "namespace": gang.key.namespace,
+        "name": gang.key.name,
+        "dialect": gang.key.dialect,
+        "source": str(gang.source),
+        "priority": gang.priority,
+        "expected": gang.expected,
+        "minMember": gang.min_member,
+        "waitingFor": list(gang.waiting_for),
+        "members": [
+            {
+                "namespace": each.pod.metadata.namespace,
+                "pod": each.pod.metadata.name,
+                "podSet": each.pod_set,
+                "index": each.index,
+                "gated": each.pod.gated_by(keys.GATE),
+                "node": each.pod.spec.node_name,
+                "nominatedNode": each.pod.status.nominated_node_name,
+            }
+            for each in gang.members
+        ],
+    }
+
+
+def _topology(known: Topology, states: Mapping[str, NodeState]) -> Json:
+    tree = domains(known, (state.node for state in states.values()))
+    return {
+        "name": known.name,
+        "kind": known.kind,
+        "levels": [{"name": level.name, "labels": list(level.label_keys)} for level in known.levels],
+        "domains": _domains(tree, states),
+        "nodes": {name: list(path) for name, path in tree.path_of.items()},
+        "outside": dict(tree.outside),
+    }
+
+
+def _domains(tree: DomainTree, states: Mapping[str, NodeState]) -> list[Json]:
+    """Every domain above the nodes, parents first, with the sums over its nodes."""
+    free: dict[tuple[str, ...], Counter[str]] = {path: Counter() for path in tree.counts}
+    for name, path in tree.path_of.items():
+        amounts = _free(states[name])
+        for depth in range(len(path) + 1):
+            free[path[:depth]].update(amounts)
+    return [{"path": list(path), "nodes": count, "free": dict(free[path])} for path, count in tree.counts.items()]
+
+
+def _node(state: NodeState) -> Json:
+    return {
+        "allocatable": dict(state.allocatable),
+        "free": _free(state),
+        "unschedulable": state.node.spec.unschedulable,
+        "pods": _names(tenant.pod.key for tenant in state.tenants if not tenant.reserved),
+        "reserved": _names(tenant.pod.key for tenant in state.tenants if tenant.reserved),
+    }
+
+
+def _free(state: NodeState) -> dict[str, int]:
+    return room(state, priority=LEAST_PRIORITY)[0]
+
+
+def _names(names: Iterable[str]) -> list[str]:
+    return sorted(names)

@@ -1,0 +1,38 @@
+"""Group objects, topologies and workloads at admission: refused where they contradict themselves, else forecast."""
+
+from collections.abc import Callable
+
+from gangs import dialects
+from gangs.model import Manifest
+from gangs.sources import Sources
+from webhook.patches import PatchBuilder
+from webhook.reviews import Admitted, Decision, Refused
+from webhook.warnings import lines
+
+Forecast = Callable[[Manifest], tuple[str, ...]]
+"""Sentences about what would become of the gang that an object describes."""
+
+
+def workload_created(manifest: Manifest, sources: Sources) -> Decision:
+    """Label the pod template of a workload that asks to be a gang, so that its pods are known as members."""
+    patch = PatchBuilder(manifest)
+    for key, value in dialects.template_labels(manifest, sources).items():
+        patch.set(("spec", "template", "metadata", "labels", key), value)
+    return Admitted(patch.build())
+
+
+def checked(manifest: Manifest, old: Manifest | None, sources: Sources, forecast: Forecast) -> Decision:
+    """Refuse an object for what is wrong with it; admit it with advice and, at CREATE, with a forecast.
+
+    :param old: the object before an UPDATE. What was wrong with it already only warns, so that an object which
+        became wrong by others (a topology that lost a level, say) can still be labelled, finalised, and mended.
+    """
+    if (manifest.get("metadata") or {}).get("deletionTimestamp"):
+        return Admitted()
+    faults, advice = dialects.review(manifest, sources)
+    known = {str(each) for each in dialects.review(old, sources)[0]} if old is not None and faults else set()
+    new = [each for each in faults if str(each) not in known]
+    if new:
+        return Refused("; ".join(map(str, new)), lines(advice))
+    told = forecast(manifest) if old is None and not faults else ()
+    return Admitted(warnings=lines([*faults, *advice, *told]))
