@@ -42,6 +42,10 @@ class Strategy:
         return frozenset((each.layer, each.must, each.multiple) for each in self.gathers)
 
 
+NO_WISH = Strategy()
+"""What a gang without the annotation asks."""
+
+
 def parse(text: str, ref: ObjectRef, findings: Findings) -> Strategy:
     """Read the annotation's text; what is wrong goes to `findings` and is left out."""
     try:
@@ -49,10 +53,10 @@ def parse(text: str, ref: ObjectRef, findings: Findings) -> Strategy:
     except json.JSONDecodeError as error:
         problem = f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
         findings.fault(ref, FIELD, problem, f'write {{"gatherStrategy": [{{"layer": "…", "strategy": "{MUST}"}}]}}')
-        return Strategy()
+        return NO_WISH
     if not isinstance(value, dict) or not isinstance(value.get("gatherStrategy", []), list):
         findings.fault(ref, FIELD, "is not an object with a list gatherStrategy", "correct it")
-        return Strategy()
+        return NO_WISH
     advise_unknown(value, ("gatherStrategy",), ref, FIELD, findings)
     if not value.get("gatherStrategy"):
         findings.advise(ref, f"{FIELD}.gatherStrategy", "is empty: it asks for nothing")

@@ -9,7 +9,7 @@ import msgspec
 
 from gangs.findings import Findings
 from gangs.koordinator import NAME, keys
-from gangs.koordinator.strategy import Strategy, parse
+from gangs.koordinator.strategy import NO_WISH, Strategy, parse
 from gangs.manifests import advise_unknown, decode, integer, metadata_of, pod_ref, ref_of
 from gangs.membership import age, live
 from gangs.model import GangKey, Manifest, ObjectRef
@@ -47,7 +47,7 @@ class Unit:
     declared: int | None = None
     timeout: int | None = None
     groups: frozenset[GangKey] = frozenset()
-    strategy: Strategy = Strategy()
+    strategy: Strategy = NO_WISH
     waiting_for: tuple[str, ...] = ()
 
 
@@ -192,7 +192,7 @@ def _groups(annotations: Mapping[str, str], key: GangKey, ref: ObjectRef, findin
 def _strategy(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings) -> Strategy:
     _check_modes(annotations, ref, findings)
     text = annotations.get(keys.TOPOLOGY_SPEC)
-    return Strategy() if text is None else parse(text, ref, findings)
+    return NO_WISH if text is None else parse(text, ref, findings)
 
 
 def _check_modes(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings) -> None:
