@@ -1,0 +1,77 @@
+"""What members of one gang mean to each other, and what nobody reads."""
+
+from typing import Any
+
+import pytest
+from cluster_objects import apart, near, node, pod, spread
+
+from cluster.capturing import snapshot_of
+from cluster.wishes import NODE_NAME, self_exclusions, unmodelled
+
+STATES = snapshot_of([node("a", {"rack": "r1"}), node("b", {"rack": "r1"}), node("c")], []).nodes
+RACKS = ("rack", ("r1", "r1", None))
+HOSTS = ("kubernetes.io/hostname", ("a", "b", "c"))
+WEB = {"app": "web"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "spec", "expected"),
+    [
+        (WEB, {"affinity": apart("web", "rack")}, [RACKS]),
+        (WEB, {"affinity": apart("web", "kubernetes.io/hostname")}, [HOSTS]),
+        (WEB, {"affinity": apart("db", "rack")}, []),
+        (WEB, {"affinity": apart("web", "rack", namespaces=["other"])}, []),
+        (WEB, {}, []),
+        (WEB, {"containers": [{"ports": [{"hostPort": 80}]}]}, [(NODE_NAME, ("a", "b", "c"))]),
+    ],
+)
+def test_where_at_most_one_of_its_like_can_be(
+    labels: dict[str, str], spec: dict[str, Any], expected: list[Any]
+) -> None:
+    assert self_exclusions(pod(labels=labels, **spec), STATES) == expected
+
+
+SOFT = [{"weight": 1, "podAffinityTerm": {"topologyKey": "rack"}}]
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, ()),
+        ({"resourceClaims": [{"name": "gpu"}]}, ("dynamic resource claims (spec.resourceClaims)",)),
+        ({"affinity": {"podAffinity": {PREFERRED: SOFT}}}, ("preferred pod affinity",)),
+        ({"affinity": {"podAntiAffinity": {PREFERRED: SOFT}}}, ("preferred pod anti-affinity",)),
+        (
+            {"topologySpreadConstraints": spread("web", "rack", whenUnsatisfiable="ScheduleAnyway")},
+            ("soft topology spread (whenUnsatisfiable: ScheduleAnyway)",),
+        ),
+        (
+            {"topologySpreadConstraints": spread("web", "rack")},
+            ("topology spread of the gang's own members (rack)",),
+        ),
+        ({"topologySpreadConstraints": spread("db", "rack")}, ()),
+        ({"affinity": near("web", "rack")}, ("pod affinity to members of the same gang (rack)",)),
+        ({"affinity": near("db", "rack")}, ()),
+        ({"affinity": apart("web", "rack")}, ()),
+        (
+            {"tolerations": [{"key": "x", "operator": "Gt", "value": "1"}]},
+            ("tolerations that compare numbers (operators Lt and Gt)",),
+        ),
+        (
+            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+            ("how many volumes a node can attach",),
+        ),
+    ],
+)
+def test_wishes_that_nobody_reads_are_named(spec: dict[str, Any], expected: tuple[str, ...]) -> None:
+    assert unmodelled(pod(labels=WEB, **spec)) == expected
+
+
+def test_anti_affinity_between_unlike_members_is_named() -> None:
+    worker = pod("w", WEB, affinity=apart("web", "rack"))
+    launcher = pod("l", {"app": "launcher"}, affinity=apart("web", "rack"))
+    phrase = ("anti-affinity between unlike members of the same gang (rack)",)
+    assert unmodelled(worker, [worker]) == ()
+    assert unmodelled(worker, [worker, launcher]) == phrase
+    assert unmodelled(launcher, [worker]) == phrase
