@@ -37,7 +37,7 @@ def next_step(held: Held | None, names: ServerNames, now: datetime) -> Held:
 
     Whatever cannot be read or does not fit together (a foreign key, other names) is made anew.
     """
-    if held is None or not _usable(held, now):
+    if held is None or not usable(held, now):
         return _fresh(names, now)
     authorities = x509.load_pem_x509_certificates(held.bundle)
     newest = authorities[0]
@@ -69,7 +69,7 @@ def _switch(held: Held, names: ServerNames, now: datetime) -> Held:
     return Held(held.bundle, held.authority_key, issue(Pair(newest, held.authority_key), names, now))
 
 
-def _usable(held: Held, now: datetime) -> bool:
+def usable(held: Held, now: datetime) -> bool:
     """Whether every part can be read and is alive, each key fits, and an authority of the bundle signed the leaf."""
     try:
         authorities = x509.load_pem_x509_certificates(held.bundle)

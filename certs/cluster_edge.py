@@ -1,0 +1,134 @@
+"""The webhook's certificate in the cluster: a Secret that holds it, and the caBundle by which API servers trust it.
+
+Called now and then by the one process that may write (the leader). The webhook's pods mount the Secret.
+"""
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+
+from cryptography import x509
+from kubernetes.client.exceptions import ApiException
+
+from certs.authority import Pair, service_names
+from certs.files import AUTHORITY, CERTIFICATE, KEY
+from certs.rotation import Held, next_step, usable
+from cluster.transport import APPLY_PATCH, MERGE_PATCH, Transport
+
+AUTHORITY_KEY = "ca.key"
+FIELD_MANAGER = "phalanx-certificates"
+ADMISSION = "admissionregistration.k8s.io/v1"
+CONFIGURATIONS = (
+    ("MutatingWebhookConfiguration", "zz-phalanx"),
+    ("ValidatingWebhookConfiguration", "phalanx"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the webhook is served, and where its certificate is kept."""
+
+    namespace: str = "phalanx-system"
+    service: str = "phalanx-webhook"
+    secret: str = "phalanx-webhook-certs"  # noqa: S105 -- a name, not a password
+
+    @property
+    def secrets_path(self) -> str:
+        """Path of the Secrets of the namespace."""
+        return f"/api/v1/namespaces/{self.namespace}/secrets"
+
+
+DEFAULT_PLACE = Place()
+
+
+def ensure_serving_certificate(
+    transport: Transport, place: Place = DEFAULT_PLACE, now: datetime | None = None
+) -> datetime:
+    """Take the step of the rotation that is due, if one is; see that every webhook entry trusts what is held.
+
+    Trust comes first: nothing changes in the Secret before each configuration holds the present bundle, so a new
+    authority is known wherever it will be needed. Entries that do not call this Service (by URL) are left alone.
+
+    :returns: when the serving certificate ends. Call again within days, better every minute.
+    :raises ApiException: the API server refused; a 409 means that somebody else wrote at the same time.
+    :raises urllib3.exceptions.HTTPError, OSError: it could not be reached.
+    """
+    now = now or datetime.now(UTC)
+    secret = _get(transport, f"{place.secrets_path}/{place.secret}")
+    held = _held(secret)
+    if held is not None and usable(held, now):
+        _trust(transport, held.bundle, place)
+    after = next_step(held, service_names(place.service, place.namespace), now)
+    if after is not held:
+        _write(transport, secret, after, place)
+        _trust(transport, after.bundle, place)
+    return x509.load_pem_x509_certificate(after.leaf.certificate).not_valid_after_utc
+
+
+def _held(secret: dict[str, Any] | None) -> Held | None:
+    """What a Secret holds, however broken; None where it is not there or lacks a part."""
+    data = (secret or {}).get("data") or {}
+    if not {AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY} <= data.keys():
+        return None
+    try:
+        bundle, authority_key, leaf, key = (
+            base64.b64decode(data[name]) for name in (AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY)
+        )
+    except ValueError:
+        return None
+    return Held(bundle, authority_key, Pair(leaf, key))
+
+
+def _write(transport: Transport, secret: dict[str, Any] | None, held: Held, place: Place) -> None:
+    """Store what is held, unless somebody changed the Secret since it was read."""
+    parts = {
+        AUTHORITY: held.bundle,
+        AUTHORITY_KEY: held.authority_key,
+        CERTIFICATE: held.leaf.certificate,
+        KEY: held.leaf.key,
+    }
+    data = {name: base64.b64encode(value).decode() for name, value in parts.items()}
+    if secret is None:
+        metadata = {"name": place.secret, "namespace": place.namespace}
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}
+        transport.request("POST", place.secrets_path, body=body)
+        return
+    body = {"metadata": {"resourceVersion": secret["metadata"]["resourceVersion"]}, "data": data}
+    transport.request("PATCH", f"{place.secrets_path}/{place.secret}", body=body, content_type=MERGE_PATCH)
+
+
+def _trust(transport: Transport, bundle: bytes, place: Place) -> None:
+    """Put the bundle into every entry that calls our Service and does not hold it yet."""
+    wanted = base64.b64encode(bundle).decode()
+    for kind, name in CONFIGURATIONS:
+        path = f"/apis/{ADMISSION}/{kind.lower()}s/{name}"
+        configuration = _get(transport, path)
+        stale = [each for each in _entries(configuration, place) if each["clientConfig"].get("caBundle") != wanted]
+        if stale:
+            # Applied as a whole: an entry that is left out would lose its bundle again.
+            entries = [
+                {"name": each["name"], "clientConfig": {"caBundle": wanted}} for each in _entries(configuration, place)
+            ]
+            body = {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": name}, "webhooks": entries}
+            query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+            transport.request("PATCH", path, query=query, body=body, content_type=APPLY_PATCH)
+
+
+def _entries(configuration: dict[str, Any] | None, place: Place) -> Iterator[dict[str, Any]]:
+    for entry in (configuration or {}).get("webhooks") or ():
+        service = entry["clientConfig"].get("service") or {}
+        if (service.get("name"), service.get("namespace")) == (place.service, place.namespace):
+            yield entry
+
+
+def _get(transport: Transport, path: str) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = transport.request("GET", path)
+    except ApiException as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return None
+        raise
+    return found

@@ -1,0 +1,118 @@
+"""A picture held still, made of plain objects."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from cluster.capturing import snapshot_of
+from cluster.snapshot import Snapshot
+from gangs.dialects import dialect_of
+from gangs.manifests import key_of
+from gangs.model import GangKey
+from gangs.sources import Sources
+from kube.objects import Node, Pod
+
+Manifest = dict[str, Any]
+
+
+class StillPicture:
+    """A `webhook.picture.Picture` of the given objects."""
+
+    def __init__(
+        self,
+        objects: Iterable[Manifest] = (),
+        *,
+        nodes: Sequence[Manifest] = (),
+        pods: Sequence[Manifest] = (),
+        namespaces: Mapping[str, Mapping[str, str]] | None = None,
+        synced: bool = True,
+    ) -> None:
+        self._synced = synced
+        decoded = [msgspec.convert(each, Pod) for each in pods]
+        self._sources = Sources(decoded, {key_of(each): each for each in objects}, namespaces or {})
+        self._snapshot = snapshot_of([msgspec.convert(each, Node) for each in nodes], decoded)
+
+    def synced(self) -> bool:
+        """As it was made."""
+        return self._synced
+
+    def sources(self) -> Sources:
+        """All that was given."""
+        return self._sources
+
+    def sources_of(self, key: GangKey) -> Sources:
+        """With the gang's pods only."""
+        mine = [pod for pod in self._sources.pods if (claim := dialect_of(pod)) is not None and claim[1] == key]
+        return Sources(mine, self._sources.objects, self._sources.namespaces)
+
+    def snapshot(self) -> Snapshot:
+        """The nodes and what runs there."""
+        return self._snapshot
+
+    def age(self) -> float:
+        """Just now."""
+        return 0.0
+
+
+def pod(
+    name: str = "p0",
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    namespace: str = "default",
+    **spec: Any,
+) -> Manifest:
+    """A Pod as the API server sends it; `labels` None: the field is absent."""
+    metadata: Manifest = {"name": name, "namespace": namespace}
+    if labels is not None:
+        metadata["labels"] = dict(labels)
+    if annotations is not None:
+        metadata["annotations"] = dict(annotations)
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "4"}}}
+    whole = {"containers": [container], "schedulerName": "default-scheduler", **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole}
+
+
+def node(name: str, **labels: str) -> Manifest:
+    """A node of 8 cpu; keyword names become labels `example.com/<name>`."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {f"example.com/{key}": value for key, value in labels.items()}},
+        "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}},
+    }
+
+
+def job(name: str = "train", *, pods: int = 4, annotations: Mapping[str, str] | None = None) -> Manifest:
+    """A Job that runs `pods` pods of 4 cpu at a time."""
+    template = {"spec": {**pod()["spec"], "restartPolicy": "Never"}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default", "annotations": dict(annotations or {})},
+        "spec": {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "template": template},
+    }
+
+
+def pod_group(name: str = "llm", minimum: int = 4, **annotations: str) -> Manifest:
+    """A Koordinator PodGroup; keyword names are annotations without their prefix, `_` standing for `-`."""
+    prefix = "gang.scheduling.koordinator.sh/"
+    written = {prefix + key.replace("_", "-"): value for key, value in annotations.items()}
+    return {
+        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default", "annotations": written},
+        "spec": {"minMember": minimum},
+    }
+
+
+def topology(*levels: str) -> Manifest:
+    """A Topology of these levels over the labels `example.com/<level>`."""
+    written = [{"name": each, "nodeLabel": f"example.com/{each}"} for each in levels]
+    return {
+        "apiVersion": "phalanx.dev/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": "datacenter"},
+        "spec": {"levels": written},
+    }

@@ -1,0 +1,296 @@
+"""The HTTP surface over a picture held still: every path, every family of errors."""
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from pictures import Manifest, StillPicture, job, node, pod, pod_group, topology
+
+from cluster.access import Access, AccessError
+from webhook.app import LARGEST_BODY, Webhook, create_app
+from webhook.metrics import Metrics
+from webhook.slots import BusyError, SolveSlot
+
+NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
+RACKS = topology("rack")
+GANG_JOB = {"phalanx.dev/gang": "true", "phalanx.dev/required": "rack"}
+HEADERS = {"Authorization": "Bearer good"}
+
+
+class Tokens:
+    """Knows three tokens; any other cannot be checked."""
+
+    def access(self, token: str, verb: str, path: str) -> Access:
+        """By the token alone."""
+        del verb, path
+        known = {"good": Access.ALLOWED, "poor": Access.FORBIDDEN, "bad": Access.UNKNOWN_USER}
+        if token not in known:
+            raise AccessError("TokenReview failed: connection refused")
+        return known[token]
+
+
+def client_of(picture: StillPicture) -> FlaskClient:
+    """A client of the application over `picture`."""
+    return create_app(picture, Tokens(), Metrics(picture.synced, picture.age)).test_client()
+
+
+@pytest.fixture
+def client() -> Iterator[FlaskClient]:
+    """Four nodes in two racks, one topology."""
+    with client_of(StillPicture([RACKS], nodes=NODES)) as client:
+        yield client
+
+
+def review(manifest: Manifest, plural: str, operation: str = "CREATE", old: Manifest | None = None) -> dict[str, Any]:
+    """An AdmissionReview as the API server sends it."""
+    group, _, version = manifest["apiVersion"].rpartition("/")
+    request = {
+        "uid": "705ab4f5",
+        "kind": {"group": group, "version": version, "kind": manifest["kind"]},
+        "resource": {"group": group, "version": version, "resource": plural},
+        "name": manifest["metadata"]["name"],
+        "namespace": manifest["metadata"].get("namespace", ""),
+        "operation": operation,
+        "userInfo": {"username": "admin"},
+        "object": manifest,
+        "oldObject": old,
+        "dryRun": True,
+        "options": {"kind": "CreateOptions"},
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+def answer(client: FlaskClient, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """The response part of the answer."""
+    response = client.post(path, query_string={"timeout": "5s"}, json=body)
+    assert response.status_code == 200, response.text
+    value = response.get_json()
+    assert (value["apiVersion"], value["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    assert value["response"]["uid"] == body["request"]["uid"]
+    part: dict[str, Any] = value["response"]
+    return part
+
+
+def test_a_gangs_pod_is_answered_with_a_patch(client: FlaskClient) -> None:
+    response = answer(client, "/mutate", review(pod(labels={"phalanx.dev/gang": "llm"}), "pods"))
+    assert (response["allowed"], response["patchType"]) == (True, "JSONPatch")
+    operations = json.loads(base64.b64decode(response["patch"]))
+    assert {"op": "add", "path": "/spec/schedulingGates", "value": [{"name": "phalanx.dev/gang"}]} in operations
+
+
+def test_any_other_pod_is_answered_without_one(client: FlaskClient) -> None:
+    response = answer(client, "/mutate", review(pod(), "pods"))
+    assert response == {"uid": "705ab4f5", "allowed": True}
+
+
+def test_a_job_that_asks_to_be_a_gang_has_its_template_labelled(client: FlaskClient) -> None:
+    response = answer(client, "/mutate", review(job(annotations=GANG_JOB), "jobs"))
+    operations = json.loads(base64.b64decode(response["patch"]))
+    assert operations[-1]["path"] == "/spec/template/metadata/labels/phalanx.dev~1workload"
+
+
+def test_a_jobs_creation_is_answered_with_its_plan(client: FlaskClient) -> None:
+    response = answer(client, "/validate", review(job(annotations=GANG_JOB), "jobs"))
+    assert response["allowed"]
+    text = " ".join(response["warnings"])
+    assert "default/train" in text
+    assert "4 pods fit in" in text
+    assert "r0" in text
+    assert all(len(each) <= 120 for each in response["warnings"])
+
+
+def test_a_job_that_fits_nowhere_is_admitted_with_the_reason(client: FlaskClient) -> None:
+    response = answer(client, "/validate", review(job(pods=5, annotations=GANG_JOB), "jobs"))
+    assert response["allowed"]
+    assert "rack" in " ".join(response["warnings"])
+
+
+def test_a_pod_group_is_told_what_it_waits_for(client: FlaskClient) -> None:
+    response = answer(client, "/validate", review(pod_group(), "podgroups"))
+    assert response["allowed"]
+    assert "waits for" in " ".join(response["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("manifest", "plural", "says"),
+    [
+        (pod_group(network_topology_spec="{"), "podgroups", "network-topology-spec"),
+        (job(annotations={**GANG_JOB, "phalanx.dev/required": "aisle"}), "jobs", '"aisle"'),
+        (topology("rack", "rack"), "topologies", "spec.levels[1]"),
+    ],
+    ids=["bad JSON", "unknown level", "a level twice"],
+)
+def test_what_contradicts_itself_is_refused_by_object_and_field(
+    client: FlaskClient, manifest: Manifest, plural: str, says: str
+) -> None:
+    response = answer(client, "/validate", review(manifest, plural))
+    assert not response["allowed"]
+    assert (response["status"]["code"], response["status"]["reason"]) == (422, "Invalid")
+    name = manifest["metadata"]["name"]
+    assert manifest["kind"] in response["status"]["message"]
+    assert name in response["status"]["message"]
+    assert says in response["status"]["message"]
+
+
+def test_what_was_wrong_before_an_update_only_warns(client: FlaskClient) -> None:
+    wrong = pod_group(network_topology_spec="{")
+    labelled = json.loads(json.dumps(wrong))
+    labelled["metadata"]["labels"] = {"team": "a"}
+    response = answer(client, "/validate", review(labelled, "podgroups", "UPDATE", wrong))
+    assert response["allowed"]
+    assert "network-topology-spec" in " ".join(response["warnings"])
+
+
+def test_an_update_that_makes_a_group_wrong_is_refused(client: FlaskClient) -> None:
+    body = review(pod_group(network_topology_spec="{"), "podgroups", "UPDATE", pod_group())
+    assert not answer(client, "/validate", body)["allowed"]
+
+
+def test_before_the_caches_are_complete_pods_are_gated_and_groups_cannot_be_judged() -> None:
+    client = client_of(StillPicture(synced=False))
+    assert "patch" in answer(client, "/mutate", review(pod(labels={"phalanx.dev/gang": "llm"}), "pods"))
+    response = client.post("/validate", json=review(pod_group(), "podgroups"))
+    assert (response.status_code, "still reading the cluster" in response.text) == (500, True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b'{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview", "request": null}'],
+    ids=["empty", "not JSON", "a list", "no request"],
+)
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+def test_a_call_that_is_no_admission_review_is_a_bad_request(client: FlaskClient, path: str, body: bytes) -> None:
+    assert client.post(path, data=body).status_code == 400
+
+
+def test_a_review_of_another_version_is_a_bad_request(client: FlaskClient) -> None:
+    body = {**review(pod(), "pods"), "apiVersion": "admission.k8s.io/v1beta1"}
+    response = client.post("/mutate", json=body)
+    assert (response.status_code, "v1beta1" in response.text) == (400, True)
+
+
+def test_a_body_that_is_too_large_is_refused(client: FlaskClient) -> None:
+    assert client.post("/mutate", data=b" " * (LARGEST_BODY + 1)).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"Authorization": "Basic Z29vZA=="}, 401),
+        ({"Authorization": "Bearer bad"}, 401),
+        ({"Authorization": "Bearer poor"}, 403),
+        ({"Authorization": "Bearer elsewhere"}, 503),
+        (HEADERS, 200),
+    ],
+    ids=["nobody", "not a bearer", "unknown user", "may not", "cannot be checked", "may"],
+)
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/v1/gangs"), ("GET", "/v1/topology"), ("GET", "/metrics"), ("POST", "/v1/solve")]
+)
+def test_every_other_path_asks_who_it_is(
+    client: FlaskClient, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    response = client.open(
+        path, method=method, headers=headers, data=json.dumps(NODES[0]) if method == "POST" else None
+    )
+    assert response.status_code == status, response.text
+    assert ("WWW-Authenticate" in response.headers) == (status == 401)
+
+
+def stream(*manifests: Manifest) -> str:
+    """A JSON List, as kubectl would print it."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
+
+
+def test_the_dry_run_answers_a_solve_report(client: FlaskClient) -> None:
+    body = stream(*NODES, RACKS, job(annotations=GANG_JOB))
+    report = client.post("/v1/solve", headers=HEADERS, data=body).get_json()
+    assert (report["kind"], [each["outcome"] for each in report["gangs"]]) == ("SolveReport", ["Placed"])
+    assert sorted(each["node"] for each in report["gangs"][0]["assignments"]) == [
+        "node-0",
+        "node-0",
+        "node-1",
+        "node-1",
+    ]
+
+
+def test_the_dry_run_asks_the_live_cluster_when_told_to(client: FlaskClient) -> None:
+    url = "/v1/solve?cluster=live"
+    report = client.post(url, headers=HEADERS, data=stream(job(annotations=GANG_JOB))).get_json()
+    assert [each["outcome"] for each in report["gangs"]] == ["Placed"]
+
+
+def test_a_request_that_contradicts_itself_is_a_verdict_and_not_an_error(client: FlaskClient) -> None:
+    body = stream(*NODES, RACKS, job(annotations={**GANG_JOB, "phalanx.dev/required": "aisle"}))
+    response = client.post("/v1/solve", headers=HEADERS, data=body)
+    assert response.status_code == 200
+    assert [each["outcome"] for each in response.get_json()["gangs"]] == ["Invalid"]
+
+
+@pytest.mark.parametrize("body", ["{", "a: b: c", json.dumps({"kind": "Pod"})], ids=["JSON", "YAML", "no apiVersion"])
+def test_the_dry_run_names_every_mistake_in_bad_input(client: FlaskClient, body: str) -> None:
+    response = client.post("/v1/solve", headers=HEADERS, data=body)
+    assert response.status_code == 400
+    assert response.get_json()["mistakes"]
+
+
+def test_a_busy_solver_answers_429_and_admission_goes_on_without_a_forecast() -> None:
+    picture = StillPicture([RACKS], nodes=NODES)
+    metrics = Metrics(picture.synced, picture.age)
+    webhook = Webhook(picture, Tokens(), metrics, SolveSlot(waiting=0))
+    with webhook.slot.taken(1):
+        assert webhook.forecast(job(annotations=GANG_JOB), 1) == ()
+    assert webhook.forecast(job(annotations=GANG_JOB), 5) != ()
+    assert metrics.registry.get_sample_value("phalanx_forecasts_total", {"result": "busy"}) == 1
+
+
+def test_the_slot_lets_one_in_and_few_wait() -> None:
+    slot, entered, leave = SolveSlot(waiting=1), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with slot.taken(1):
+            entered.set()
+            leave.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    entered.wait(10)
+    with pytest.raises(BusyError, match="not free in time"), slot.taken(0.05):
+        pass
+    leave.set()
+    holder.join(10)
+    with slot.taken(1) as left:
+        assert 0 < left <= 1
+
+
+def test_the_live_gangs_show_their_members() -> None:
+    members = [pod(f"p{number}", labels={"pod-group.scheduling.sigs.k8s.io": "llm"}) for number in range(2)]
+    client = client_of(StillPicture([pod_group()], pods=members))
+    found = client.get("/v1/gangs", headers=HEADERS).get_json()
+    assert [(each["namespace"], each["name"], each["dialect"]) for each in found["gangs"]] == [
+        ("default", "llm", "koordinator")
+    ]
+    assert [each["pod"] for each in found["gangs"][0]["members"]] == ["p0", "p1"]
+
+
+def test_the_live_topology_shows_the_room_of_every_domain(client: FlaskClient) -> None:
+    """racks r0 (node-0, node-1) and r1 (node-2, node-3), 8 cpu a node."""
+    found = client.get("/v1/topology", headers=HEADERS).get_json()
+    domains = {tuple(each["path"]): (each["nodes"], each["free"]["cpu"]) for each in found["topologies"][0]["domains"]}
+    assert domains == {(): (4, 32000), ("r0",): (2, 16000), ("r1",): (2, 16000)}
+    assert found["nodes"]["node-0"]["free"]["pods"] == 110
+
+
+def test_metrics_count_every_answer(client: FlaskClient) -> None:
+    answer(client, "/mutate", review(pod(labels={"phalanx.dev/gang": "llm"}), "pods"))
+    client.post("/mutate", data=b"{")
+    text = client.get("/metrics", headers=HEADERS).text
+    labels = 'operation="CREATE",outcome="patched",path="/mutate",resource="pods"'
+    assert f"phalanx_admission_requests_total{{{labels}}} 1.0" in text
+    assert 'outcome="bad-review"' in text
+    assert "phalanx_cache_synced 1.0" in text

@@ -1,0 +1,90 @@
+"""The match conditions select exactly what the dialects know, and cannot fall behind them."""
+
+import re
+from typing import Any
+
+import pytest
+
+from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
+from cli.installing import system_objects, webhook_configurations
+from gangs.dialects import DIALECTS, all_kinds
+from gangs.phalanx.jobs import WISHES
+from kube import keys
+
+URL = "https://127.0.0.1:9443"
+WEBHOOKS = {each["name"]: each for part in webhook_configurations(URL, b"CA") for each in part["webhooks"]}
+
+
+def condition(webhook: str, name: str) -> str:
+    """A match condition's expression."""
+    found: str = next(each["expression"] for each in WEBHOOKS[webhook]["matchConditions"] if each["name"] == name)
+    return found
+
+
+def keys_in(expression: str, field: str) -> set[str]:
+    """The keys that an expression looks for in a map, such as `object.metadata.labels`."""
+    return set(re.findall(rf"'([^']+)' in {re.escape(field)}", expression))
+
+
+@pytest.mark.parametrize(
+    ("webhook", "subject"), [("pods.phalanx.dev", "object"), ("applied-again.phalanx.dev", "oldObject")]
+)
+def test_pods_are_sent_by_exactly_the_keys_of_the_dialects(webhook: str, subject: str) -> None:
+    expression = condition(webhook, "names-a-gang")
+    labels = {key for dialect in DIALECTS for key in dialect.pod_keys.labels}
+    annotations = {key for dialect in DIALECTS for key in dialect.pod_keys.annotations}
+    assert keys_in(expression, f"{subject}.metadata.labels") == labels
+    assert keys_in(expression, f"{subject}.metadata.annotations") == annotations
+
+
+@pytest.mark.parametrize("webhook", ["jobs.phalanx.dev", "workloads.phalanx.dev"])
+def test_workloads_are_sent_by_exactly_the_annotations_that_opt_in(webhook: str) -> None:
+    assert keys_in(condition(webhook, "asks-to-be-a-gang"), "object.metadata.annotations") == set(WISHES)
+
+
+def test_every_kind_that_describes_gangs_or_topologies_is_reviewed() -> None:
+    rules = [
+        rule for name, each in WEBHOOKS.items() if "/validate" in each["clientConfig"]["url"] for rule in each["rules"]
+    ]
+    for kind in all_kinds():
+        assert any(kind.group in rule["apiGroups"] and kind.plural in rule["resources"] for rule in rules), kind
+
+
+def test_mirrored_gangs_are_not_reviewed() -> None:
+    assert keys_in(condition("groups.phalanx.dev", "asks-for-a-gang"), "object.metadata.annotations") == {keys.MIRRORS}
+
+
+@pytest.mark.parametrize("webhook", WEBHOOKS.values(), ids=WEBHOOKS)
+def test_every_webhook_keeps_the_rules_of_the_house(webhook: dict[str, Any]) -> None:
+    assert (webhook["sideEffects"], webhook["timeoutSeconds"]) == ("None", 5)
+    assert webhook["clientConfig"] == {"url": webhook["clientConfig"]["url"], "caBundle": "Q0E="}
+    assert webhook["clientConfig"]["url"].startswith(URL)
+    if any(rule["scope"] == "Namespaced" for rule in webhook["rules"]):
+        excluded = webhook["namespaceSelector"]["matchExpressions"][0]
+        assert excluded["values"] == ["kube-system", keys.SYSTEM_NAMESPACE]
+    if any("pods" in rule["resources"] for rule in webhook["rules"]):
+        assert webhook["failurePolicy"] == "Fail"
+
+
+def test_the_controller_may_write_the_very_objects_that_hold_the_certificate() -> None:
+    rules = [rule for each in system_objects() for rule in each.get("rules", ())]
+    named = {name for rule in rules for name in rule.get("resourceNames", ())}
+    assert {DEFAULT_PLACE.secret, *(name for _, name in CONFIGURATIONS)} <= named
+
+
+def test_the_webhook_may_write_nothing() -> None:
+    roles = {each["metadata"]["name"]: each["rules"] for each in system_objects() if each["kind"] == "ClusterRole"}
+    bound = {
+        each["roleRef"]["name"]
+        for each in system_objects()
+        if each["kind"].endswith("RoleBinding")
+        and any(subject["name"] == "phalanx-webhook" for subject in each["subjects"])
+    }
+    written = {
+        resource
+        for name in bound
+        for rule in roles[name]
+        if set(rule["verbs"]) - {"get", "list", "watch"}
+        for resource in rule["resources"]
+    }
+    assert written == {"tokenreviews", "subjectaccessreviews"}

@@ -1,0 +1,60 @@
+"""Patches that always apply."""
+
+from typing import Any
+
+import jsonpatch
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.errors import Unavailable
+from webhook.patches import PatchBuilder
+
+KEYS = st.sampled_from(["a", "b", "x/y", "t~e", ""])
+LEAVES = st.one_of(st.none(), st.integers(), st.text(max_size=3))
+TREES = st.dictionaries(
+    KEYS, st.recursive(LEAVES, lambda inner: st.dictionaries(KEYS, inner, max_size=3), max_leaves=6)
+)
+EDITS = st.lists(st.tuples(st.booleans(), st.lists(KEYS, min_size=1, max_size=3), st.text(max_size=3)), max_size=5)
+
+
+def edited(tree: dict[str, Any], edits: list[tuple[bool, list[str], str]]) -> PatchBuilder | None:
+    """The builder after the edits, None where one of them leads through something that is no map or list."""
+    builder = PatchBuilder(tree)
+    try:
+        for appends, path, value in edits:
+            (builder.append if appends else builder.set)(path, value)
+    except (Unavailable, AttributeError, TypeError):
+        return None
+    return builder
+
+
+@given(tree=TREES, edits=EDITS)
+def test_a_patch_applies_to_the_object_and_is_empty_the_second_time(
+    tree: dict[str, Any], edits: list[tuple[bool, list[str], str]]
+) -> None:
+    last = {tuple(path): None for _, path, _ in edits}
+    if len(last) < len(edits) or any(a[: len(b)] == b for a in last for b in last if a != b):
+        return  # an edit that another one overwrites is made again, rightly
+    builder = edited(tree, edits)
+    if builder is None:
+        return
+    after = jsonpatch.JsonPatch(builder.build()).apply(tree)
+    again = edited(after, edits)
+    assert again is not None
+    assert again.build() == ()
+
+
+@pytest.mark.parametrize("parent", [None, {}, {"labels": None}], ids=["no metadata", "no labels", "null labels"])
+def test_missing_parents_are_made(parent: Any) -> None:
+    manifest = {} if parent is None else {"metadata": parent}
+    builder = PatchBuilder(manifest)
+    builder.set(("metadata", "labels", "phalanx.dev/gang"), "llm")
+    after = jsonpatch.JsonPatch(builder.build()).apply(manifest)
+    assert after["metadata"]["labels"] == {"phalanx.dev/gang": "llm"}
+
+
+def test_a_path_through_something_that_is_no_map_is_not_patched() -> None:
+    builder = PatchBuilder({"metadata": "text"})
+    with pytest.raises(Unavailable, match="/metadata is not a map"):
+        builder.set(("metadata", "labels", "a"), "b")

@@ -1,0 +1,155 @@
+"""Pods at admission: who is gated, and what else becomes of them."""
+
+from typing import Any
+
+import jsonpatch
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pictures import Manifest, StillPicture, pod, pod_group
+
+from gangs import dialects
+from webhook import pods
+from webhook.reviews import Admitted, Refused
+
+GROUP = "pod-group.scheduling.sigs.k8s.io"
+GATE = {"name": "phalanx.dev/gang"}
+EMPTY = StillPicture(synced=False)
+JOB_OWNER = [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "1", "controller": True}]
+
+
+def admitted(manifest: Manifest, picture: StillPicture = EMPTY) -> Manifest:
+    """The pod as it comes in."""
+    decision = pods.created(manifest, picture)
+    assert isinstance(decision, Admitted), decision
+    result: Manifest = jsonpatch.JsonPatch(decision.patch).apply(manifest)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("manifest", "labels"),
+    [
+        (pod(labels={GROUP: "llm"}), {GROUP: "llm", "phalanx.dev/gang": "llm", "phalanx.dev/dialect": "koordinator"}),
+        (pod(labels={"phalanx.dev/gang": "llm"}), {"phalanx.dev/gang": "llm", "phalanx.dev/dialect": "phalanx"}),
+        (
+            pod(
+                annotations={
+                    "gang.scheduling.koordinator.sh/name": "llm",
+                    "gang.scheduling.koordinator.sh/min-available": "2",
+                }
+            ),
+            {"phalanx.dev/gang": "llm", "phalanx.dev/dialect": "koordinator"},
+        ),
+    ],
+    ids=["PodGroup", "our own label", "annotations alone"],
+)
+def test_a_pod_that_names_a_gang_is_gated_and_labelled(manifest: Manifest, labels: dict[str, str]) -> None:
+    after = admitted(manifest)
+    assert after["spec"]["schedulingGates"] == [GATE]
+    assert after["metadata"]["labels"] == labels
+
+
+def test_a_pod_of_a_job_that_is_a_gang_is_gated_under_the_jobs_name() -> None:
+    manifest = pod(labels={"phalanx.dev/workload": "Job"})
+    manifest["metadata"]["ownerReferences"] = JOB_OWNER
+    assert admitted(manifest)["metadata"]["labels"]["phalanx.dev/gang"] == "train"
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pod(),
+        pod(labels={"app": "web"}, schedulerName="koord-scheduler"),
+        pod(labels={GROUP: "llm"}, nodeName="node-1"),
+        pod(labels={GROUP: "llm"}, nodeName="node-1", schedulerName="koord-scheduler"),
+    ],
+    ids=["no gang", "no gang, foreign scheduler", "has a node", "has a node, foreign scheduler"],
+)
+def test_any_other_pod_comes_in_as_it_is(manifest: Manifest) -> None:
+    assert pods.created(manifest, EMPTY) == Admitted()
+
+
+@pytest.mark.parametrize(
+    ("written", "becomes"),
+    [("koord-scheduler", "default-scheduler"), ("default-scheduler", "default-scheduler"), ("mine", "mine")],
+)
+def test_only_a_scheduler_that_stands_for_the_stock_one_is_replaced(written: str, becomes: str) -> None:
+    assert admitted(pod(labels={GROUP: "llm"}, schedulerName=written))["spec"]["schedulerName"] == becomes
+
+
+def test_other_gates_and_labels_stay() -> None:
+    manifest = pod(labels={GROUP: "llm", "phalanx.dev/gang": "mine"}, schedulingGates=[{"name": "other/gate"}])
+    after = admitted(manifest)
+    assert after["spec"]["schedulingGates"] == [{"name": "other/gate"}, GATE]
+    assert after["metadata"]["labels"]["phalanx.dev/gang"] == "mine"
+
+
+def test_a_gang_name_that_cannot_be_a_label_is_still_gated() -> None:
+    annotations = {"gang.scheduling.koordinator.sh/name": "a b", "gang.scheduling.koordinator.sh/min-available": "2"}
+    decision = pods.created(pod(annotations=annotations), EMPTY)
+    if isinstance(decision, Admitted):
+        paths = [each["path"] for each in decision.patch]
+        assert "/spec/schedulingGates" in paths
+        assert "/metadata/labels/phalanx.dev~1gang" not in paths
+
+
+def test_a_pod_with_a_wrong_rank_is_refused_with_field_and_remedy() -> None:
+    manifest = pod(
+        labels={GROUP: "llm"}, annotations={"gang.scheduling.koordinator.sh/network-topology-index": "first"}
+    )
+    decision = pods.created(manifest, StillPicture([pod_group()]))
+    assert isinstance(decision, Refused)
+    assert "Pod default/p0: metadata.annotations[gang.scheduling.koordinator.sh/network-topology-index]" in (
+        decision.message
+    )
+
+
+def test_a_pod_whose_group_is_missing_comes_in_with_a_warning() -> None:
+    decision = pods.created(pod(labels={GROUP: "llm"}), StillPicture())
+    assert isinstance(decision, Admitted)
+    assert any("PodGroup default/llm" in each for each in decision.warnings)
+
+
+LABELS = st.dictionaries(
+    st.sampled_from([GROUP, "phalanx.dev/gang", "phalanx.dev/dialect", f"{GROUP}/name", "app"]),
+    st.sampled_from(["a", "b", "koordinator", "phalanx"]),
+)
+SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "schedulingGates": st.lists(st.sampled_from([GATE, {"name": "other/gate"}]), max_size=2, unique_by=str),
+        "schedulerName": st.sampled_from(["koord-scheduler", "default-scheduler", "mine"]),
+        "nodeName": st.sampled_from(["", "node-1"]),
+    },
+)
+
+
+@settings(max_examples=300)
+@given(labels=st.none() | LABELS, spec=SPECS)
+def test_admitting_the_admitted_pod_again_changes_nothing(labels: Any, spec: Any) -> None:
+    decision = pods.created(pod(labels=labels, **spec), EMPTY)
+    if isinstance(decision, Refused):
+        return
+    before = pod(labels=labels, **spec)
+    after = jsonpatch.JsonPatch(decision.patch).apply(before)
+    assert pods.created(after, EMPTY) == Admitted()
+    gang = dialects.dialect_of(pods.pod_of(before))
+    gated = after["spec"].get("schedulingGates", []).count(GATE)
+    if gang is not None and not spec.get("nodeName"):
+        assert gated == 1
+        named = dialects.dialect_of(pods.pod_of(after))
+        assert named is not None
+        assert named[1] == gang[1]
+    else:
+        assert after == before
+
+
+def test_an_update_gets_the_old_scheduler_back() -> None:
+    old = pod(labels={GROUP: "llm"})
+    decision = pods.updated(pod(labels={GROUP: "llm"}, schedulerName="koord-scheduler"), old)
+    assert decision == Admitted(({"op": "add", "path": "/spec/schedulerName", "value": "default-scheduler"},))
+
+
+@pytest.mark.parametrize("labels", [{}, {"app": "web"}])
+def test_an_update_of_a_pod_of_no_gang_is_left_alone(labels: dict[str, str]) -> None:
+    assert pods.updated(pod(labels=labels, schedulerName="mine"), pod(labels=labels)) == Admitted()
