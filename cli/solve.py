@@ -99,7 +99,7 @@ def status(mistakes: Sequence[Mistake], result: DryRun) -> int:
 
 def _texts(source: str, mistakes: list[Mistake]) -> Iterator[tuple[str, bytes]]:
     if source == STDIN:
-        yield "stdin", click.get_binary_stream("stdin").read()
+        yield "stdin", sys.stdin.buffer.read()
         return
     path = Path(source)
     files = [path]

@@ -25,7 +25,7 @@ from planning.shapes import ShapeBook, watched_labels
 from planning.victims import RunningGangs, candidates, victims_of
 from solver import problem as solving
 
-NODE_ONLY = Topology(name="", kind="", levels=(Level(HOSTNAME_LABEL, (HOSTNAME_LABEL,)),))
+NODE_ONLY = Topology(name="", kind="", levels=(Level("node", (HOSTNAME_LABEL,)),))
 """The topology of a cluster that has none: every node for itself."""
 
 _FIRST = ("cpu", "memory")

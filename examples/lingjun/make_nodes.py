@@ -1,3 +1,4 @@
+# ruff: noqa: INP001 -- a script that is run by its path
 """Writes nodes.json: the hosts of topo.csv as Kubernetes Nodes. `python make_nodes.py > nodes.json`.
 
 The data set names the switches above each host and nothing else. Assumed here, the same for every host: 8 GPUs, 128

@@ -1,0 +1,104 @@
+"""Objects of known kinds, their defaults, and one clear line for each mistake."""
+
+from typing import Any
+
+import pytest
+
+import scenes
+from planning.inputs import read_objects
+
+
+def mistakes(*manifests: scenes.Manifest) -> list[str]:
+    """The lines that a user would see."""
+    return [str(each) for each in read_objects(scenes.documents(manifests)).mistakes]
+
+
+def pod_with(**spec: Any) -> scenes.Manifest:
+    """A pod with a name and this spec."""
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "lines"),
+    [
+        ({"kind": "Pod", "metadata": {"name": "a"}}, ["test.yaml: Pod a: apiVersion: is missing"]),
+        ({"apiVersion": "v1", "metadata": {"name": "a"}}, ["test.yaml: object a: kind: is missing"]),
+        (
+            {"apiVersion": 1, "kind": "Pod"},
+            [
+                "test.yaml: Pod (no name): apiVersion: expected a text, got a number",
+                "test.yaml: Pod (no name): metadata.name: is missing",
+            ],
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Pod", "metadata": []},
+            ["test.yaml: Pod (no name): metadata: expected an object, got a list"],
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 5}},
+            ["test.yaml: Pod 5: metadata.name: expected a text, got a number"],
+        ),
+        (
+            pod_with(priority="high"),
+            ["test.yaml: Pod default/a: spec.priority: expected int | null, got str"],
+        ),
+        (
+            pod_with(containers=[{"name": "main"}, {"resources": {"requests": []}}]),
+            ["test.yaml: Pod default/a: spec.containers[1].resources.requests: expected object, got array"],
+        ),
+        (
+            pod_with(containers=[{"resources": {"requests": {"cpu": "8 cores"}, "limits": {"memory": "-1"}}}]),
+            [
+                "test.yaml: Pod default/a: spec.containers[0].resources.requests.cpu: '8 cores' is not a quantity",
+                "test.yaml: Pod default/a: spec.containers[0].resources.limits.memory: '-1' is negative",
+            ],
+        ),
+        (
+            pod_with(initContainers=[{"resources": {"requests": {"cpu": "x"}}}], overhead={"cpu": "y"}),
+            [
+                "test.yaml: Pod default/a: spec.overhead.cpu: 'y' is not a quantity",
+                "test.yaml: Pod default/a: spec.initContainers[0].resources.requests.cpu: 'x' is not a quantity",
+            ],
+        ),
+        (
+            scenes.node("n", allocatable={"cpu": "8", "memory": "32G1"}),
+            ["test.yaml: Node n: status.allocatable.memory: '32G1' is not a quantity"],
+        ),
+    ],
+)
+def test_every_mistake_has_file_object_field_and_problem(manifest: scenes.Manifest, lines: list[str]) -> None:
+    assert mistakes(manifest) == lines
+
+
+def test_an_object_that_is_given_twice_counts_once() -> None:
+    assert mistakes(scenes.pod("a"), scenes.pod("a")) == [
+        "test.yaml: Pod default/a: is given twice, first in test.yaml"
+    ]
+
+
+def test_namespaced_objects_live_in_default_and_others_nowhere() -> None:
+    stray = scenes.node("n")
+    stray["metadata"]["namespace"] = "x"
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}}
+    group = {"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}}
+    objects = read_objects(scenes.documents(stray, pod_with(), claim, group, scenes.topology()))
+    assert sorted(objects.origins) == [
+        ("", "Node", "", "n"),
+        ("", "PersistentVolumeClaim", "default", "c"),
+        ("", "Pod", "default", "a"),
+        ("phalanx.dev", "Topology", "", "net"),
+        ("scheduling.sigs.k8s.io", "PodGroup", "default", "g"),
+    ]
+
+
+def test_pods_to_be_named_by_the_api_server_get_numbers() -> None:
+    nameless = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "w-"}, "spec": {}}
+    objects = read_objects(scenes.documents(nameless, nameless))
+    assert [pod.key for pod in objects.pods()] == ["default/w-0", "default/w-1"]
+
+
+def test_kinds_that_nobody_reads_are_counted_and_nothing_else() -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": 7}
+    objects = read_objects(scenes.documents(service, {**service, "apiVersion": "apps/v1"}))
+    assert objects.ignored == {"Service": 2}
+    assert not objects.mistakes

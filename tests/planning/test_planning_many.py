@@ -1,0 +1,120 @@
+"""Several gangs on one cluster: who comes first, and what is left for the others."""
+
+from typing import Any
+
+import scenes
+from planning.decision import Outcome
+from planning.dry_run import DryRun
+
+TWO_NODES = [scenes.topology(), *scenes.nodes("s/b: node-0 node-1")]
+
+
+def outcomes(run: DryRun) -> dict[str, str]:
+    """Gang by gang, in the order of planning: nodes, or the outcome."""
+    return {
+        each.key.name: ",".join(a.node for a in each.assignments) or each.outcome.value for each in run.decisions
+    }
+
+
+def gang_of(name: str, count: int, priority: int = 0, created: str = "", **more: Any) -> list[scenes.Manifest]:
+    """A gang with its members."""
+    gang = scenes.gang(name, minMember=count)
+    if created:
+        gang["metadata"]["creationTimestamp"] = created
+    return [gang, *scenes.members(count, name, priority, **more)]
+
+
+def test_two_that_only_fit_one_after_the_other_never_both_start_half() -> None:
+    run = scenes.solved(TWO_NODES, gang_of("b", 2), gang_of("a", 2))
+    assert outcomes(run) == {"a": "node-0,node-1", "b": "Unplaceable"}
+
+
+def test_priority_goes_before_age_and_age_before_the_name() -> None:
+    run = scenes.solved(
+        TWO_NODES,
+        gang_of("a", 2),
+        gang_of("b", 2, created="2026-01-02T00:00:00Z"),
+        gang_of("c", 2, created="2026-01-01T00:00:00Z"),
+        gang_of("d", 2, priority=1),
+    )
+    assert list(outcomes(run)) == ["d", "c", "b", "a"]
+    assert outcomes(run)["d"] == "node-0,node-1"
+
+
+def test_what_one_takes_the_next_does_not_see_free() -> None:
+    run = scenes.solved(TWO_NODES, gang_of("a", 1), gang_of("b", 1))
+    assert outcomes(run) == {"a": "node-0", "b": "node-1"}
+
+
+def test_a_victim_is_evicted_once_and_its_room_is_given_once() -> None:
+    low = scenes.running("low", "node-0", -1)
+    run = scenes.solved(TWO_NODES, low, gang_of("a", 2), gang_of("b", 1))
+    assert outcomes(run) == {"a": "node-0,node-1", "b": "Unplaceable"}
+    assert [len(each.evictions) for each in run.decisions] == [1, 0]
+
+
+def test_room_reserved_for_a_lower_gang_may_be_taken_and_is_planned_anew() -> None:
+    #  low was planned onto node-0 and is still gated; high comes and needs both nodes
+    low = gang_of("low", 1, schedulingGates=[{"name": "phalanx.dev/gang"}])
+    low[1]["status"] = {"nominatedNodeName": "node-0"}
+    run = scenes.solved(TWO_NODES, low, gang_of("high", 2, priority=1))
+    assert outcomes(run) == {"high": "node-0,node-1", "low": "Unplaceable"}
+    assert not run.decisions[0].evictions
+
+
+def test_a_gang_that_runs_is_not_planned_and_is_evicted_whole() -> None:
+    old = scenes.gang("old", minMember=2)
+    members = [scenes.running(f"old-{i}", f"node-{i}", -1, gang="old") for i in range(2)]
+    run = scenes.solved(TWO_NODES, old, members, gang_of("a", 1))
+    (decision,) = run.decisions
+    assert decision.key.name == "a"
+    assert [(each.name, str(each.gang)) for each in decision.evictions] == [
+        ("old-0", "default/old"),
+        ("old-1", "default/old"),
+    ]
+
+
+def test_a_pending_pod_of_no_gang_is_not_planned_and_not_reported() -> None:
+    run = scenes.solved(TWO_NODES, scenes.pod("loner"), gang_of("a", 2))
+    assert outcomes(run) == {"a": "node-0,node-1"}
+
+
+def test_priorities_come_through_classes_in_the_input_or_of_the_system() -> None:
+    run = scenes.solved(
+        TWO_NODES,
+        scenes.priority_class("high", 1000),
+        scenes.priority_class("normal", 7, globalDefault=True),
+        scenes.running("plain", "node-0", priority=None),
+        scenes.gang("a", minMember=2),
+        [scenes.pod(f"a-{i}", gang="a", priorityClassName="high") for i in range(2)],
+        scenes.gang("s", minMember=1),
+        scenes.pod("s-0", gang="s", priorityClassName="system-node-critical"),
+    )
+    first, second = run.decisions
+    assert (first.key.name, second.key.name) == ("s", "a")
+    assert first.outcome is Outcome.PLACED
+    assert second.outcome is Outcome.UNPLACEABLE
+
+
+def test_a_class_that_never_preempts_is_honoured() -> None:
+    gentle = scenes.priority_class("gentle", 1000, preemptionPolicy="Never")
+    parts = TWO_NODES, scenes.running("low", "node-0"), scenes.running("low-2", "node-1"), gentle
+    pod = scenes.pod("a-0", gang="a", priorityClassName="gentle")
+    assert outcomes(scenes.solved(*parts, scenes.gang("a", minMember=1), pod)) == {"a": "Unplaceable"}
+
+
+def test_a_job_that_has_no_pods_yet_is_expanded_as_its_controller_would() -> None:
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train", "annotations": {"phalanx.dev/gang": "true"}},
+        "spec": {
+            "parallelism": 2,
+            "completions": 2,
+            "completionMode": "Indexed",
+            "template": {"spec": {"containers": [{"name": "m", "resources": {"limits": {"cpu": 8}}}]}},
+        },
+    }
+    (decision,) = scenes.solved(TWO_NODES, job).decisions
+    found = [(each.member.pod.metadata.name, each.index, each.node) for each in decision.assignments]
+    assert found == [("train-0", 0, "node-0"), ("train-1", 1, "node-1")]
