@@ -43,7 +43,7 @@ def _title(gang: Gang) -> str:
 
 def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:
     """The sources with the object, and with the pods that its controller will make."""
-    sources = sources.having(manifest)
+    sources = sources.having(dialects.as_admitted(manifest, sources))
     if not is_job(manifest):
         return sources
     pods = tuple(sources.pods)

@@ -279,7 +279,7 @@ def test_the_live_gangs_show_their_members() -> None:
 
 
 def test_the_live_topology_shows_the_room_of_every_domain(client: FlaskClient) -> None:
-    """racks r0 (node-0, node-1) and r1 (node-2, node-3), 8 cpu a node."""
+    """Racks r0 (node-0, node-1) and r1 (node-2, node-3), 8 cpu a node."""
     found = client.get("/v1/topology", headers=HEADERS).get_json()
     domains = {tuple(each["path"]): (each["nodes"], each["free"]["cpu"]) for each in found["topologies"][0]["domains"]}
     assert domains == {(): (4, 32000), ("r0",): (2, 16000), ("r1",): (2, 16000)}
