@@ -11,6 +11,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from planning.decision import Assignment, Decision, LevelUse, Outcome
+from planning.report import name_of
 from planning.wording import compressed, domain, pods
 from solver.plan import NearDomain
 
@@ -60,7 +61,8 @@ def _parts(decision: Decision) -> Iterator[RenderableType]:
 
 
 def _headline(decision: Decision) -> Text:
-    line = Text.assemble((str(decision.key), "bold"), "  ", (decision.outcome.value, _STYLES[decision.outcome]))
+    name = f"{decision.key.namespace}/{name_of(decision)}"
+    line = Text.assemble((name, "bold"), "  ", (decision.outcome.value, _STYLES[decision.outcome]))
     if decision.proof:
         line.append(f"  {decision.proof.lower()}")
     if decision.seconds:

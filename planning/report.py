@@ -22,7 +22,7 @@ def gang_report(decision: Decision) -> Json:
     gang = decision.gang
     return {
         "namespace": decision.key.namespace,
-        "name": gang.source.name if gang else decision.key.name,
+        "name": name_of(decision),
         "dialect": decision.key.dialect,
         "outcome": decision.outcome.value,
         "members": members_of(decision),
@@ -40,6 +40,12 @@ def gang_report(decision: Decision) -> Json:
         },
         "milliseconds": {step: round(seconds * 1000, 3) for step, seconds in decision.seconds.items()},
     }
+
+
+def name_of(decision: Decision) -> str:
+    """The name of the object that asked; the gang's own where only its pods did."""
+    gang = decision.gang
+    return decision.key.name if gang is None or gang.source.kind == "Pod" else gang.source.name
 
 
 def members_of(decision: Decision) -> int:

@@ -54,7 +54,12 @@ def candidates(snapshot: Snapshot, priority: int, useful: Iterable[str], running
     Eviction API refuses those (Kubernetes documentation, "Specifying a Disruption Budget for your Application").
     """
     wanted = set(useful)
-    evictable = [tenant for tenant in _evictable(snapshot, priority) if len(_budgets_of(tenant, snapshot)) <= 1]
+    budgets = _by_namespace(snapshot.budgets)
+    evictable = [
+        tenant
+        for tenant in _evictable(snapshot, priority)
+        if sum(_covers(each, tenant) for each in budgets.get(tenant.pod.metadata.namespace, ())) <= 1
+    ]
     near = [tenant for tenant in evictable if tenant.node in wanted]
     keys = {running[tenant.pod.key].key for tenant in near if tenant.pod.key in running}
     siblings = [tenant for tenant in evictable if tenant.node not in wanted and _gang_of(tenant, running) in keys]
@@ -118,8 +123,11 @@ def _budgets(tenants: Sequence[Tenant], snapshot: Snapshot) -> tuple[Budget, ...
     return tuple(budgets)
 
 
-def _budgets_of(tenant: Tenant, snapshot: Snapshot) -> list[PodDisruptionBudget]:
-    return [budget for budget in snapshot.budgets if _covers(budget, tenant)]
+def _by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[PodDisruptionBudget]]:
+    found: dict[str, list[PodDisruptionBudget]] = {}
+    for budget in budgets:
+        found.setdefault(budget.metadata.namespace, []).append(budget)
+    return found
 
 
 def _covers(budget: PodDisruptionBudget, tenant: Tenant) -> bool:

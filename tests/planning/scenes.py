@@ -83,7 +83,7 @@ def pod(name: str, *, gang: str = "", cpu: str | int = 8, pod_set: str = "", **s
     }
 
 
-def running(name: str, on: str, priority: int = 0, **more: Any) -> Manifest:
+def running(name: str, on: str, priority: int | None = 0, **more: Any) -> Manifest:
     """A pod that has its node."""
     return pod(name, nodeName=on, priority=priority, **more)
 

@@ -36,7 +36,10 @@ def test_objects_of_a_text(text: str, count: int) -> None:
     ("text", "lines"),
     [
         ("a: [1\nb: 2\n", ["f.yaml:2: cannot be read as YAML: did not find expected ',' or ']'"]),
-        ("kind: Pod\n\tname: a\n", ["f.yaml:2: cannot be read as YAML: found a tab character that violates indentation"]),
+        (
+            "kind: Pod\n\tname: a\n",
+            ["f.yaml:2: cannot be read as YAML: found a tab character that violates indentation"],
+        ),
         ("just words", ["f.yaml: expected an object, got str 'just words'"]),
         (b"\xff\xfe\x00", ["f.yaml: cannot be read as YAML or JSON: "]),
         ('{"kind": ', ["f.yaml:2: cannot be read as YAML: did not find"]),

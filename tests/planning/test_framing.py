@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
 import scenes
+
 from kube.keys import GATE, PLANNED_NODE
 from planning.priorities import with_priorities
 from planning.problems import Framing, UnknownLevelError, frame
@@ -73,8 +73,7 @@ def test_members_that_are_alike_share_a_shape_whatever_their_names_and_labels() 
 
 
 def test_pods_whose_wishes_come_to_the_same_share_a_shape() -> None:
-    selector = {label: "b" for label in ()}
-    one = scenes.pod("llm-0", gang="llm", nodeSelector=selector)
+    one = scenes.pod("llm-0", gang="llm")
     other = scenes.pod("llm-1", gang="llm", tolerations=[{"key": "nobody-has-it", "operator": "Exists"}])
     assert len(framed(cluster(), scenes.gang(minMember=2), one, other).problem.shapes) == 1
 
@@ -121,7 +120,7 @@ def test_rules_of_the_sets_name_their_levels_by_position() -> None:
         "multiples": [{"level": scenes.label("spine"), "of": 4}],
         "maxPerDomain": [{"level": "kubernetes.io/hostname", "count": 1}],
     }
-    spec = {"podSets": [worker, {"name": "server", "count": 1}], "required": "spine"}
+    spec: dict[str, Any] = {"podSets": [worker, {"name": "server", "count": 1}], "required": "spine"}
     together = [{"podSets": ["worker", "server"], "level": "spine"}]
     problem = framed(
         cluster(),
@@ -153,165 +152,166 @@ def test_two_sets_on_one_host_port_exclude_each_other() -> None:
     assert problem.exclusions == (Exclusion((0, 1), ("node-0", "node-1")),)
 
 
-class TestMembersThatStay:
-    def test_a_bound_member_keeps_its_node_and_its_room_is_not_free(self) -> None:
-        bound = scenes.pod("llm-0", gang="llm", cpu=3, nodeName="node-0")
-        new = scenes.pod("llm-1", gang="llm", cpu=3)
-        problem = framed(cluster("s/b: node-0 node-1"), scenes.gang(minMember=2), bound, new).problem
-        assert [member.node for member in problem.sets[0].members] == [0, None]
-        assert [node.free[0] for node in problem.nodes] == [5, 8]
+def test_a_bound_member_keeps_its_node_and_its_room_is_not_free() -> None:
+    bound = scenes.pod("llm-0", gang="llm", cpu=3, nodeName="node-0")
+    new = scenes.pod("llm-1", gang="llm", cpu=3)
+    problem = framed(cluster("s/b: node-0 node-1"), scenes.gang(minMember=2), bound, new).problem
+    assert [member.node for member in problem.sets[0].members] == [0, None]
+    assert [node.free[0] for node in problem.nodes] == [5, 8]
 
-    @pytest.mark.parametrize(
-        ("gates", "annotations", "nominated", "node"),
-        [
-            ([{"name": GATE}], {PLANNED_NODE: "node-0"}, "node-0", None),  # planned and gated: free to move
-            ([], {PLANNED_NODE: "node-0"}, "node-0", 0),  # released
-            ([], {PLANNED_NODE: "node-0"}, "", 0),  # released, the scheduler has cleared the nomination
-            ([], {}, "node-1", 1),  # let go by somebody else
-            ([], {}, "", None),  # as in a file
-        ],
+
+@pytest.mark.parametrize(
+    ("gates", "annotations", "nominated", "node"),
+    [
+        ([{"name": GATE}], {PLANNED_NODE: "node-0"}, "node-0", None),  # planned and gated: free to move
+        ([], {PLANNED_NODE: "node-0"}, "node-0", 0),  # released
+        ([], {PLANNED_NODE: "node-0"}, "", 0),  # released, the scheduler has cleared the nomination
+        ([], {}, "node-1", 1),  # let go by somebody else
+        ([], {}, "", None),  # as in a file
+    ],
+)
+def test_a_released_member_keeps_its_planned_node(
+    gates: list[dict[str, str]], annotations: dict[str, str], nominated: str, node: int | None
+) -> None:
+    pod = scenes.pod("llm-0", gang="llm", cpu=3, schedulingGates=gates)
+    pod["metadata"]["annotations"] = annotations
+    pod["status"] = {"nominatedNodeName": nominated}
+    problem = framed(cluster("s/b: node-0 node-1"), scenes.gang(minMember=1), pod).problem
+    assert problem.sets[0].members[0].node == node
+    assert [each.free[0] * 1 for each in problem.nodes] == [5 if i == node else 8 for i in range(2)]
+
+
+def test_a_member_bound_outside_the_topology_is_alone_in_its_domains() -> None:
+    bound = scenes.pod("llm-0", gang="llm", nodeName="stray")
+    framing = framed(cluster("s/b: node-0\n-: stray"), scenes.gang(minMember=2), bound, scenes.pod("llm-1", gang="llm"))
+    stray = framing.problem.nodes[1]
+    assert (stray.name, stray.path, stray.free) == ("stray", ("outside (stray)",) * 2, (0, 0))
+    assert framing.guests == {1}
+    assert framing.outside == {"stray": scenes.label("spine")}
+    assert framing.problem.sets[0].members[0].node == 1
+    assert framing.problem.shapes[framing.problem.sets[0].members[1].shape].nodes == {0}
+
+
+def test_only_running_pods_of_lower_priority_that_nothing_protects() -> None:
+    daemon = scenes.running("daemon", "node-1", cpu=1)
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "1", "controller": True}
+    daemon["metadata"]["ownerReferences"] = [owner]
+    leaving = scenes.running("leaving", "node-2", cpu=1)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    reserved = scenes.pod("reserved", cpu=1, schedulingGates=[{"name": GATE}])
+    reserved["status"] = {"nominatedNodeName": "node-1"}
+    framing = framed(
+        cluster("s/b: node-0 node-1 node-2"),
+        scenes.running("low", "node-0", 4, cpu=1),
+        scenes.running("equal", "node-0", 5, cpu=1),
+        daemon,
+        leaving,
+        reserved,
+        scenes.gang(minMember=1),
+        scenes.members(1, priority=5),
     )
-    def test_a_released_member_keeps_its_planned_node(
-        self, gates: list[dict[str, str]], annotations: dict[str, str], nominated: str, node: int | None
-    ) -> None:
-        pod = scenes.pod("llm-0", gang="llm", cpu=3, schedulingGates=gates)
-        pod["metadata"]["annotations"] = annotations
-        pod["status"] = {"nominatedNodeName": nominated}
-        problem = framed(cluster("s/b: node-0 node-1"), scenes.gang(minMember=1), pod).problem
-        assert problem.sets[0].members[0].node == node
-        assert [each.free[0] * 1 for each in problem.nodes] == [5 if i == node else 8 for i in range(2)]
-
-    def test_a_member_bound_outside_the_topology_is_alone_in_its_domains(self) -> None:
-        bound = scenes.pod("llm-0", gang="llm", nodeName="stray")
-        framing = framed(
-            cluster("s/b: node-0\n-: stray"), scenes.gang(minMember=2), bound, scenes.pod("llm-1", gang="llm")
-        )
-        stray = framing.problem.nodes[1]
-        assert (stray.name, stray.path, stray.free) == ("stray", ("outside (stray)",) * 2, (0, 0))
-        assert framing.guests == {1}
-        assert framing.outside == {"stray": scenes.label("spine")}
-        assert framing.problem.sets[0].members[0].node == 1
-        assert framing.problem.shapes[framing.problem.sets[0].members[1].shape].nodes == {0}
+    assert [victim.key for victim in framing.problem.victims] == ["default/low"]
+    # leaving counts as free and is named as terminating; the lower reservation may be taken
+    assert [(node.free[0], node.terminating[0]) for node in framing.problem.nodes] == [(6, 0), (7, 0), (8, 1)]
 
 
-class TestVictims:
-    def test_only_running_pods_of_lower_priority_that_nothing_protects(self) -> None:
-        daemon = scenes.running("daemon", "node-1", cpu=1)
-        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "1", "controller": True}
-        daemon["metadata"]["ownerReferences"] = [owner]
-        leaving = scenes.running("leaving", "node-2", cpu=1)
-        leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        reserved = scenes.pod("reserved", cpu=1, schedulingGates=[{"name": GATE}])
-        reserved["status"] = {"nominatedNodeName": "node-1"}
-        framing = framed(
-            cluster("s/b: node-0 node-1 node-2"),
-            scenes.running("low", "node-0", 4, cpu=1),
-            scenes.running("equal", "node-0", 5, cpu=1),
-            daemon,
-            leaving,
-            reserved,
-            scenes.gang(minMember=1),
-            scenes.members(1, priority=5),
-        )
-        assert [victim.key for victim in framing.problem.victims] == ["default/low"]
-        # leaving counts as free and is named as terminating; the lower reservation may be taken
-        assert [(node.free[0], node.terminating[0]) for node in framing.problem.nodes] == [(6, 0), (7, 0), (8, 1)]
+@pytest.mark.parametrize("policy", ["Never", "PreemptLowerPriority"])
+def test_a_member_that_never_preempts_leaves_no_victims(policy: str) -> None:
+    members = scenes.members(2, priority=5)
+    members[1]["spec"]["preemptionPolicy"] = policy
+    framing = framed(cluster("s/b: node-0 node-1"), scenes.running("low", "node-0"), scenes.gang(minMember=2), members)
+    assert len(framing.problem.victims) == (policy != "Never")
 
-    @pytest.mark.parametrize("policy", ["Never", "PreemptLowerPriority"])
-    def test_a_member_that_never_preempts_leaves_no_victims(self, policy: str) -> None:
-        members = scenes.members(2, priority=5)
-        members[1]["spec"]["preemptionPolicy"] = policy
-        framing = framed(
-            cluster("s/b: node-0 node-1"), scenes.running("low", "node-0"), scenes.gang(minMember=2), members
-        )
-        assert len(framing.problem.victims) == (policy != "Never")
 
-    def test_no_victims_where_preemption_is_off(self) -> None:
-        parts = cluster("s/b: node-0"), scenes.running("low", "node-0"), scenes.gang(minMember=1)
-        assert not framed(*parts, scenes.members(1, priority=5), preemption=False).problem.victims
+def test_no_victims_where_preemption_is_off() -> None:
+    parts = cluster("s/b: node-0"), scenes.running("low", "node-0"), scenes.gang(minMember=1)
+    assert not framed(*parts, scenes.members(1, priority=5), preemption=False).problem.victims
 
-    def test_the_siblings_of_a_victim_are_victims_too_wherever_they_run(self) -> None:
-        #  node-2 is cordoned for the newcomer, stray is outside the topology
-        cordoned = scenes.node("node-2", {scenes.label("spine"): "s", scenes.label("block"): "b"})
-        cordoned["spec"] = {"unschedulable": True}
-        old = [
-            scenes.running(f"old-{i}", node, gang="old") for i, node in enumerate(["node-0", "node-2", "stray"])
-        ]
-        framing = framed(
-            cluster("s/b: node-0 node-1\n-: stray"),
-            cordoned,
-            scenes.running("bystander", "stray", cpu=1),
-            scenes.gang("old", minMember=2),
-            old,
-            scenes.gang(minMember=1),
-            scenes.members(1, priority=5),
-        )
-        problem = framing.problem
-        assert [(v.key, framing.nodes[v.node], v.gang) for v in problem.victims] == [
-            ("default/old-0", "node-0", 0),
-            ("default/old-1", "node-2", 0),
-            ("default/old-2", "stray", 0),
-        ]
-        assert problem.victim_gangs == (VictimGang("default/old", 3, 2),)
 
-    @pytest.mark.parametrize(
-        ("spec", "counted", "allowed"),
-        [
-            ({"minAvailable": 2}, None, 1),
-            ({"minAvailable": "50%"}, None, 1),  # of three, rounded up: two must stay
-            ({"minAvailable": 4}, None, 0),
-            ({"maxUnavailable": 2}, None, 2),
-            ({"maxUnavailable": "34%"}, None, 2),  # of three, rounded up
-            ({"minAvailable": 3}, 1, 1),  # the controller's own count goes before
-        ],
+def test_the_siblings_of_a_victim_are_victims_too_wherever_they_run() -> None:
+    #  node-2 is cordoned for the newcomer, stray is outside the topology
+    cordoned = scenes.node("node-2", {scenes.label("spine"): "s", scenes.label("block"): "b"})
+    cordoned["spec"] = {"unschedulable": True}
+    old = [scenes.running(f"old-{i}", node, gang="old") for i, node in enumerate(["node-0", "node-2", "stray"])]
+    framing = framed(
+        cluster("s/b: node-0 node-1\n-: stray"),
+        cordoned,
+        scenes.running("bystander", "stray", cpu=1),
+        scenes.gang("old", minMember=2),
+        old,
+        scenes.gang(minMember=1),
+        scenes.members(1, priority=5),
     )
-    def test_a_disruption_budget_allows_what_its_controller_would(
-        self, spec: dict[str, Any], counted: int | None, allowed: int
-    ) -> None:
-        pods = [scenes.labelled(scenes.running(f"w-{i}", f"node-{i}"), app="w") for i in range(3)]
-        framing = framed(
-            cluster("s/b: node-0 node-1 node-2"),
-            pods,
-            scenes.budget("w", {"app": "w"}, allowed=counted, **spec),
-            scenes.gang(minMember=1),
-            scenes.members(1, priority=5),
-        )
-        (budget,) = framing.problem.budgets
-        assert (budget.name, budget.victims, budget.allowed) == ("default/w", {0, 1, 2}, allowed)
+    problem = framing.problem
+    assert [(v.key, framing.nodes[v.node], v.gang) for v in problem.victims] == [
+        ("default/old-0", "node-0", 0),
+        ("default/old-1", "node-2", 0),
+        ("default/old-2", "stray", 0),
+    ]
+    assert problem.victim_gangs == (VictimGang("default/old", 3, 2),)
 
-    def test_a_pod_on_its_way_out_is_not_available(self) -> None:
-        pods = [scenes.labelled(scenes.running(f"w-{i}", f"node-{i}"), app="w") for i in range(3)]
-        pods[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        framing = framed(
-            cluster("s/b: node-0 node-1 node-2"),
-            pods,
-            scenes.budget("w", {"app": "w"}, maxUnavailable=1),
-            scenes.gang(minMember=1),
-            scenes.members(1, priority=5),
-        )
-        assert framing.problem.budgets[0].allowed == 0
 
-    def test_a_pod_under_two_budgets_can_not_be_evicted_at_all(self) -> None:
-        pods = [scenes.labelled(scenes.running("w", "node-0"), app="w", team="t"), scenes.running("v", "node-1")]
-        framing = framed(
-            cluster("s/b: node-0 node-1"),
-            pods,
-            scenes.budget("w", {"app": "w"}, maxUnavailable=1),
-            scenes.budget("t", {"team": "t"}, maxUnavailable=1),
-            scenes.gang(minMember=1),
-            scenes.members(1, priority=5),
-        )
-        assert [victim.key for victim in framing.problem.victims] == ["default/v"]
+@pytest.mark.parametrize(
+    ("spec", "counted", "allowed"),
+    [
+        ({"minAvailable": 2}, None, 1),
+        ({"minAvailable": "50%"}, None, 1),  # of three, rounded up: two must stay
+        ({"minAvailable": 4}, None, 0),
+        ({"maxUnavailable": 2}, None, 2),
+        ({"maxUnavailable": "34%"}, None, 2),  # of three, rounded up
+        ({"minAvailable": 3}, 1, 1),  # the controller's own count goes before
+    ],
+)
+def test_a_disruption_budget_allows_what_its_controller_would(
+    spec: dict[str, Any], counted: int | None, allowed: int
+) -> None:
+    pods = [scenes.labelled(scenes.running(f"w-{i}", f"node-{i}"), app="w") for i in range(3)]
+    framing = framed(
+        cluster("s/b: node-0 node-1 node-2"),
+        pods,
+        scenes.budget("w", {"app": "w"}, allowed=counted, **spec),
+        scenes.gang(minMember=1),
+        scenes.members(1, priority=5),
+    )
+    (budget,) = framing.problem.budgets
+    assert (budget.name, budget.victims, budget.allowed) == ("default/w", frozenset({0, 1, 2}), allowed)
 
-    def test_later_starts_are_larger(self) -> None:
-        early, late = scenes.running("early", "node-0"), scenes.running("late", "node-1")
-        early["status"] = {"startTime": "2026-01-01T10:00:00Z"}
-        late["status"] = {"startTime": "2026-01-01T10:00:01+00:00"}
-        framing = framed(
-            cluster("s/b: node-0 node-1"), early, late, scenes.gang(minMember=1), scenes.members(1, priority=5)
-        )
-        first, second = framing.problem.victims
-        assert second.started - first.started == 1
+
+def test_a_pod_on_its_way_out_is_not_available() -> None:
+    pods = [scenes.labelled(scenes.running(f"w-{i}", f"node-{i}"), app="w") for i in range(3)]
+    pods[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    framing = framed(
+        cluster("s/b: node-0 node-1 node-2"),
+        pods,
+        scenes.budget("w", {"app": "w"}, maxUnavailable=1),
+        scenes.gang(minMember=1),
+        scenes.members(1, priority=5),
+    )
+    assert framing.problem.budgets[0].allowed == 0
+
+
+def test_a_pod_under_two_budgets_can_not_be_evicted_at_all() -> None:
+    pods = [scenes.labelled(scenes.running("w", "node-0"), app="w", team="t"), scenes.running("v", "node-1")]
+    framing = framed(
+        cluster("s/b: node-0 node-1"),
+        pods,
+        scenes.budget("w", {"app": "w"}, maxUnavailable=1),
+        scenes.budget("t", {"team": "t"}, maxUnavailable=1),
+        scenes.gang(minMember=1),
+        scenes.members(1, priority=5),
+    )
+    assert [victim.key for victim in framing.problem.victims] == ["default/v"]
+
+
+def test_later_starts_are_larger() -> None:
+    early, late = scenes.running("early", "node-0"), scenes.running("late", "node-1")
+    early["status"] = {"startTime": "2026-01-01T10:00:00Z"}
+    late["status"] = {"startTime": "2026-01-01T10:00:01+00:00"}
+    framing = framed(
+        cluster("s/b: node-0 node-1"), early, late, scenes.gang(minMember=1), scenes.members(1, priority=5)
+    )
+    first, second = framing.problem.victims
+    assert second.started - first.started == 1
 
 
 def test_a_level_that_the_topology_lacks_is_an_error_of_its_own() -> None:

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-
 import scenes
+
 from planning.inputs import read_objects
 
 

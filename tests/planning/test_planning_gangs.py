@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-
 import scenes
+
 from planning.decision import Decision, Outcome
 from planning.report import solve_report
 
@@ -22,172 +22,172 @@ def nodes_of(decision: Decision) -> list[str]:
     return [each.node for each in decision.assignments]
 
 
-class TestPlaced:
-    def test_the_sentence_names_the_domain_its_nodes_and_the_proof(self) -> None:
-        decision = decided(scenes.nodes(), scenes.gang(minMember=4, required="spine"), scenes.members(4))
-        assert decision.outcome is Outcome.PLACED
-        assert decision.message == "4 pods fit in spine-1, in 2 block domains: node-5..8, proven optimal"
-        assert nodes_of(decision) == ["node-5", "node-6", "node-7", "node-8"]
-
-    def test_levels_run_from_the_widest_to_the_node(self) -> None:
-        decision = decided(
-            scenes.nodes(), scenes.gang(minMember=4, required="spine", preferred="block"), scenes.members(4)
-        )
-        assert [(use.level, use.label, use.mode) for use in decision.levels] == [
-            ("spine", "example.com/spine", "required"),
-            ("block", "example.com/block", "preferred"),
-            ("node", "kubernetes.io/hostname", "none"),
-        ]
-        assert [[(domain.path, domain.pods) for domain in use.domains] for use in decision.levels] == [
-            [(("spine-1",), 4)],
-            [(("spine-1", "block-2"), 2), (("spine-1", "block-3"), 2)],
-            [
-                (("spine-1", "block-2", "node-5"), 1),
-                (("spine-1", "block-2", "node-6"), 1),
-                (("spine-1", "block-3", "node-7"), 1),
-                (("spine-1", "block-3", "node-8"), 1),
-            ],
-        ]
-        assert decision.message.endswith("proven optimal, preferred block widened to spine")
-
-    def test_a_preferred_level_that_is_kept_is_not_worth_a_word(self) -> None:
-        decision = decided(scenes.nodes(), scenes.gang(minMember=3, preferred="block"), scenes.members(3))
-        assert decision.message == "3 pods fit in spine-2/block-4: node-9..11, proven optimal"
-
-    def test_one_node_is_named_alone(self) -> None:
-        decision = decided(scenes.nodes(), scenes.gang(minMember=2), scenes.members(2, cpu=4))
-        assert decision.message == "2 pods fit on node-9, proven optimal"
-
-    def test_extras_without_room_are_counted(self) -> None:
-        decision = decided(
-            scenes.nodes("s/b: node-0 node-1"), scenes.gang(minMember=1), scenes.members(3)
-        )
-        assert decision.outcome is Outcome.PLACED
-        assert decision.message == "2 of 3 pods fit in s/b: node-0..1, proven optimal"
-        entry = solve_report([decision])["gangs"][0]
-        assert (entry["members"], entry["minMember"], entry["placed"]) == (3, 1, 2)
-
-    def test_victims_are_named(self) -> None:
-        decision = decided(
-            scenes.nodes("s/b: node-0 node-1"),
-            scenes.running("low", "node-1", -1),
-            scenes.gang(minMember=2),
-            scenes.members(2),
-        )
-        assert decision.message == "2 pods fit in s/b: node-0..1, after evicting default/low, proven optimal"
-        assert [(each.name, each.node, each.priority) for each in decision.evictions] == [("low", "node-1", -1)]
-
-    def test_members_that_are_there_stay_and_the_others_come_beside_them(self) -> None:
-        there = scenes.pod("llm-0", gang="llm", nodeName="node-7")
-        decision = decided(
-            scenes.nodes(), scenes.gang(minMember=2, required="block"), there, scenes.pod("llm-1", gang="llm")
-        )
-        assert decision.message == "1 more pod fits beside 1 in spine-1/block-3: node-8, proven optimal"
-        assert [(each.node, each.held) for each in decision.assignments] == [("node-7", True), ("node-8", False)]
-
-    def test_ranks_decide_the_order_and_are_reported(self) -> None:
-        members = scenes.members(2)
-        for member, index in zip(members, "10", strict=True):
-            member["metadata"]["annotations"] = {"phalanx.dev/index": index}
-        decision = decided(scenes.nodes("s/b: node-0 node-1"), scenes.gang(minMember=2), members)
-        found = [(each.member.pod.metadata.name, each.index, each.node) for each in decision.assignments]
-        assert found == [("llm-1", 0, "node-0"), ("llm-0", 1, "node-1")]
-
-    def test_without_ranks_names_read_as_numbers_decide(self) -> None:
-        names = ["llm-10", "llm-9"]
-        members = [scenes.pod(name, gang="llm") for name in names]
-        decision = decided(scenes.nodes("s/b: node-0 node-1"), scenes.gang(minMember=2), members)
-        found = [(each.member.pod.metadata.name, each.index, each.node) for each in decision.assignments]
-        assert found == [("llm-9", 0, "node-0"), ("llm-10", 1, "node-1")]
-
-    def test_amounts_are_reported_in_the_units_of_the_api(self) -> None:
-        decision = decided(
-            scenes.nodes("s/b: node-0", allocatable={"cpu": "8"}), scenes.gang(minMember=1), scenes.members(1, cpu=2)
-        )
-        waste = next(goal for goal in decision.goals if goal.name == "waste")
-        assert waste.value == 6000
-
-    def test_what_is_not_considered_is_said(self) -> None:
-        decision = decided(
-            scenes.nodes(), scenes.gang(minMember=1), scenes.members(1, resourceClaims=[{"name": "x"}])
-        )
-        assert decision.message.endswith("; not considered: dynamic resource claims (spec.resourceClaims)")
+def test_the_sentence_names_the_domain_its_nodes_and_the_proof() -> None:
+    decision = decided(scenes.nodes(), scenes.gang(minMember=4, required="spine"), scenes.members(4))
+    assert decision.outcome is Outcome.PLACED
+    assert decision.message == "4 pods fit in spine-1, in 2 block domains: node-5..8, proven optimal"
+    assert nodes_of(decision) == ["node-5", "node-6", "node-7", "node-8"]
 
 
-class TestWaiting:
-    @pytest.mark.parametrize(
-        ("spec", "members", "message"),
+def test_levels_run_from_the_widest_to_the_node() -> None:
+    decision = decided(scenes.nodes(), scenes.gang(minMember=4, required="spine", preferred="block"), scenes.members(4))
+    assert [(use.level, use.label, use.mode) for use in decision.levels] == [
+        ("spine", "example.com/spine", "required"),
+        ("block", "example.com/block", "preferred"),
+        ("node", "kubernetes.io/hostname", "none"),
+    ]
+    assert [[(domain.path, domain.pods) for domain in use.domains] for use in decision.levels] == [
+        [(("spine-1",), 4)],
+        [(("spine-1", "block-2"), 2), (("spine-1", "block-3"), 2)],
         [
-            ({"minMember": 4}, scenes.members(3), "waits for 1 more pod: 3 of 4 exist"),
-            ({"minMember": 4}, [], "waits for 4 more pods: 0 of 4 exist"),
-            (
-                {"podSets": [{"name": "a", "count": 2}, {"name": "b", "count": 1}]},
-                scenes.members(1, pod_set="a"),
-                "waits for 1 more pod of a: 1 of 2 exist and 1 more pod of b: 0 of 1 exist",
-            ),
-            (
-                {"podSets": [{"name": "a", "count": 4, "minCount": 2}]},
-                scenes.members(1, pod_set="a"),
-                "waits for 3 more pods: 1 of 4 exist",
-            ),
-            ({"minMember": 1, "topology": "other"}, scenes.members(1), "waits for Topology other"),
-            (
-                {"minMember": 2},
-                [scenes.pod("llm-0", gang="llm", priorityClassName="high")],
-                "waits for PriorityClass high and 1 more pod: 1 of 2 exist",
-            ),
+            (("spine-1", "block-2", "node-5"), 1),
+            (("spine-1", "block-2", "node-6"), 1),
+            (("spine-1", "block-3", "node-7"), 1),
+            (("spine-1", "block-3", "node-8"), 1),
         ],
+    ]
+    assert decision.message.endswith("proven optimal, preferred block widened to spine")
+
+
+def test_a_preferred_level_that_is_kept_is_not_worth_a_word() -> None:
+    decision = decided(scenes.nodes(), scenes.gang(minMember=3, preferred="block"), scenes.members(3))
+    assert decision.message == "3 pods fit in spine-2/block-4: node-9..11, proven optimal"
+
+
+def test_one_node_is_named_alone() -> None:
+    decision = decided(scenes.nodes(), scenes.gang(minMember=2), scenes.members(2, cpu=4))
+    assert decision.message == "2 pods fit on node-9, proven optimal"
+
+
+def test_extras_without_room_are_counted() -> None:
+    decision = decided(scenes.nodes("s/b: node-0 node-1"), scenes.gang(minMember=1), scenes.members(3))
+    assert decision.outcome is Outcome.PLACED
+    assert decision.message == "2 of 3 pods fit in s/b: node-0..1, proven optimal"
+    entry = solve_report([decision])["gangs"][0]
+    assert (entry["members"], entry["minMember"], entry["placed"]) == (3, 1, 2)
+
+
+def test_victims_are_named() -> None:
+    decision = decided(
+        scenes.nodes("s/b: node-0 node-1"),
+        scenes.running("low", "node-1", -1),
+        scenes.gang(minMember=2),
+        scenes.members(2),
     )
-    def test_a_gang_says_what_it_waits_for(
-        self, spec: dict[str, Any], members: list[scenes.Manifest], message: str
-    ) -> None:
-        decision = decided(scenes.nodes(), scenes.gang(**spec), members)
-        assert (decision.outcome, decision.message, decision.proof) == (Outcome.WAITING, message, "")
-
-    def test_a_level_without_any_topology_is_waited_for(self) -> None:
-        run = scenes.solved(scenes.nodes(), scenes.gang(minMember=1, required="spine"), scenes.members(1))
-        assert run.decisions[0].message == 'waits for Topology with a level "spine"'
+    assert decision.message == "2 pods fit in s/b: node-0..1, after evicting default/low, proven optimal"
+    assert [(each.name, each.node, each.priority) for each in decision.evictions] == [("low", "node-1", -1)]
 
 
-class TestUnplaceable:
-    def test_the_nearest_domains_come_with_numbers_and_reasons(self) -> None:
-        decision = decided(
-            scenes.nodes(),
-            [scenes.running(f"busy-{i}", f"node-{i}", 100) for i in (0, 1, 5)],
-            scenes.gang(minMember=4, required="spine"),
-            scenes.members(4),
-        )
-        assert decision.outcome is Outcome.UNPLACEABLE
-        assert decision.proof == "Infeasible"
-        assert decision.message == (
-            "needs 4 pods in one spine: spine-0 fits 3 of 4 (2 nodes: Insufficient cpu); "
-            "spine-1 fits 3 of 4 (1 node: Insufficient cpu); spine-2 fits 3 of 4"
-        )
-        assert [(path, fits) for _, path, fits in decision.explanation.offered] == [
-            (("spine-0",), 3),
-            (("spine-1",), 3),
-            (("spine-2",), 3),
-        ]
-        assert decision.explanation.would_fit_if
+def test_members_that_are_there_stay_and_the_others_come_beside_them() -> None:
+    there = scenes.pod("llm-0", gang="llm", nodeName="node-7")
+    decision = decided(
+        scenes.nodes(), scenes.gang(minMember=2, required="block"), there, scenes.pod("llm-1", gang="llm")
+    )
+    assert decision.message == "1 more pod fits beside 1 in spine-1/block-3: node-8, proven optimal"
+    assert [(each.node, each.held) for each in decision.assignments] == [("node-7", True), ("node-8", False)]
 
-    def test_nodes_outside_the_topology_are_a_reason(self) -> None:
-        decision = decided(
-            scenes.nodes("s/b: node-0\n-: stray-0 stray-1"), scenes.gang(minMember=2), scenes.members(2)
-        )
-        (near,) = decision.explanation.nearest
-        assert (near.path, near.nodes) == ((), 3)
-        assert near.excluded["node(s) had no label example.com/spine"] == 2
-        assert decision.message.startswith("needs 2 pods: the cluster holds 1 of 2 (")
 
-    def test_without_preemption_nobody_goes(self) -> None:
-        parts = (
-            scenes.nodes("s/b: node-0"),
-            scenes.running("low", "node-0", -1),
-            scenes.gang(minMember=1),
-            scenes.members(1),
-        )
-        assert decided(*parts).outcome is Outcome.PLACED
-        assert decided(*parts, preemption=False).outcome is Outcome.UNPLACEABLE
+def test_ranks_decide_the_order_and_are_reported() -> None:
+    members = scenes.members(2)
+    for member, index in zip(members, "10", strict=True):
+        member["metadata"]["annotations"] = {"phalanx.dev/index": index}
+    decision = decided(scenes.nodes("s/b: node-0 node-1"), scenes.gang(minMember=2), members)
+    found = [(each.member.pod.metadata.name, each.index, each.node) for each in decision.assignments]
+    assert found == [("llm-1", 0, "node-0"), ("llm-0", 1, "node-1")]
+
+
+def test_without_ranks_names_read_as_numbers_decide() -> None:
+    names = ["llm-10", "llm-9"]
+    members = [scenes.pod(name, gang="llm") for name in names]
+    decision = decided(scenes.nodes("s/b: node-0 node-1"), scenes.gang(minMember=2), members)
+    found = [(each.member.pod.metadata.name, each.index, each.node) for each in decision.assignments]
+    assert found == [("llm-9", 0, "node-0"), ("llm-10", 1, "node-1")]
+
+
+def test_amounts_are_reported_in_the_units_of_the_api() -> None:
+    decision = decided(
+        scenes.nodes("s/b: node-0", allocatable={"cpu": "8"}), scenes.gang(minMember=1), scenes.members(1, cpu=2)
+    )
+    waste = next(goal for goal in decision.goals if goal.name == "waste")
+    assert waste.value == 6000
+
+
+def test_what_is_not_considered_is_said() -> None:
+    decision = decided(scenes.nodes(), scenes.gang(minMember=1), scenes.members(1, resourceClaims=[{"name": "x"}]))
+    assert decision.message.endswith("; not considered: dynamic resource claims (spec.resourceClaims)")
+
+
+@pytest.mark.parametrize(
+    ("spec", "members", "message"),
+    [
+        ({"minMember": 4}, scenes.members(3), "waits for 1 more pod: 3 of 4 exist"),
+        ({"minMember": 4}, [], "waits for 4 more pods: 0 of 4 exist"),
+        (
+            {"podSets": [{"name": "a", "count": 2}, {"name": "b", "count": 1}]},
+            scenes.members(1, pod_set="a"),
+            "waits for 1 more pod of a: 1 of 2 exist and 1 more pod of b: 0 of 1 exist",
+        ),
+        (
+            {"podSets": [{"name": "a", "count": 4, "minCount": 2}]},
+            scenes.members(1, pod_set="a"),
+            "waits for 3 more pods: 1 of 4 exist",
+        ),
+        ({"minMember": 1, "topology": "other"}, scenes.members(1), "waits for Topology other"),
+        (
+            {"minMember": 2},
+            [scenes.pod("llm-0", gang="llm", priorityClassName="high")],
+            "waits for PriorityClass high and 1 more pod: 1 of 2 exist",
+        ),
+    ],
+)
+def test_a_gang_says_what_it_waits_for(spec: dict[str, Any], members: list[scenes.Manifest], message: str) -> None:
+    decision = decided(scenes.nodes(), scenes.gang(**spec), members)
+    assert (decision.outcome, decision.message, decision.proof) == (Outcome.WAITING, message, "")
+
+
+def test_a_level_without_any_topology_is_waited_for() -> None:
+    run = scenes.solved(scenes.nodes(), scenes.gang(minMember=1, required="spine"), scenes.members(1))
+    assert run.decisions[0].message == 'waits for Topology with a level "spine"'
+
+
+def test_the_nearest_domains_come_with_numbers_and_reasons() -> None:
+    decision = decided(
+        scenes.nodes(),
+        [scenes.running(f"busy-{i}", f"node-{i}", 100) for i in (0, 1, 5)],
+        scenes.gang(minMember=4, required="spine"),
+        scenes.members(4),
+    )
+    assert decision.outcome is Outcome.UNPLACEABLE
+    assert decision.proof == "Infeasible"
+    assert decision.message == (
+        "needs 4 pods in one spine: spine-0 fits 3 of 4 (2 nodes: Insufficient cpu); "
+        "spine-1 fits 3 of 4 (1 node: Insufficient cpu); spine-2 fits 3 of 4"
+    )
+    assert [(path, fits) for _, path, fits in decision.explanation.offered] == [
+        (("spine-0",), 3),
+        (("spine-1",), 3),
+        (("spine-2",), 3),
+    ]
+    assert decision.explanation.would_fit_if
+
+
+def test_nodes_outside_the_topology_are_a_reason() -> None:
+    decision = decided(scenes.nodes("s/b: node-0\n-: stray-0 stray-1"), scenes.gang(minMember=2), scenes.members(2))
+    (near,) = decision.explanation.nearest
+    assert (near.path, near.nodes) == ((), 3)
+    assert near.excluded["node(s) had no label example.com/spine"] == 2
+    assert decision.message.startswith("needs 2 pods: the cluster holds 1 of 2 (")
+
+
+def test_without_preemption_nobody_goes() -> None:
+    parts = (
+        scenes.nodes("s/b: node-0"),
+        scenes.running("low", "node-0", -1),
+        scenes.gang(minMember=1),
+        scenes.members(1),
+    )
+    assert decided(*parts).outcome is Outcome.PLACED
+    assert decided(*parts, preemption=False).outcome is Outcome.UNPLACEABLE
 
 
 def test_an_invalid_request_is_a_mistake_with_its_file_and_an_entry_in_the_report() -> None:

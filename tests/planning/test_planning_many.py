@@ -3,6 +3,7 @@
 from typing import Any
 
 import scenes
+
 from planning.decision import Outcome
 from planning.dry_run import DryRun
 
@@ -11,9 +12,7 @@ TWO_NODES = [scenes.topology(), *scenes.nodes("s/b: node-0 node-1")]
 
 def outcomes(run: DryRun) -> dict[str, str]:
     """Gang by gang, in the order of planning: nodes, or the outcome."""
-    return {
-        each.key.name: ",".join(a.node for a in each.assignments) or each.outcome.value for each in run.decisions
-    }
+    return {each.key.name: ",".join(a.node for a in each.assignments) or each.outcome.value for each in run.decisions}
 
 
 def gang_of(name: str, count: int, priority: int = 0, created: str = "", **more: Any) -> list[scenes.Manifest]:

@@ -25,9 +25,7 @@ def test_consecutive_names_are_joined(names: list[str], text: str) -> None:
     assert compressed(names) == text
 
 
-@pytest.mark.parametrize(
-    ("names", "text"), [(["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")]
-)
+@pytest.mark.parametrize(("names", "text"), [(["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")])
 def test_lists_end_in_and(names: list[str], text: str) -> None:
     assert listed(names) == text
 

@@ -1,0 +1,65 @@
+"""The examples are what they say they are."""
+
+import itertools
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from click.testing import CliRunner
+from contract_report import Report, report_of
+
+from cli.main import group
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LINGJUN = EXAMPLES / "lingjun"
+
+
+def solve(*paths: Path) -> Report:
+    """The report on these files."""
+    arguments = [part for path in paths for part in ("-f", str(path))]
+    result = CliRunner().invoke(group, ["solve", *arguments, "-o", "json"], catch_exceptions=False)
+    assert result.exit_code == 0, result.stderr
+    return report_of(result.stdout)
+
+
+def test_the_nodes_of_lingjun_are_what_its_script_makes_of_the_data_set() -> None:
+    command = [sys.executable, str(LINGJUN / "make_nodes.py")]
+    made = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert made == (LINGJUN / "nodes.json").read_text(encoding="utf-8")
+
+
+def test_64_pods_fill_8_access_switches_of_lingjun_proven_optimal() -> None:
+    (gang,) = solve(LINGJUN).gangs
+    assert (gang.outcome, gang.proof, gang.placed) == ("Placed", "Optimal", 64)
+    dsw, psw, asw, node = gang.levels
+    assert [len(level.domains) for level in (dsw, psw, asw, node)] == [1, 1, 8, 64]
+    assert asw.mode == "preferred"
+    assert all(domain.pods == 8 for domain in asw.domains)
+    # ranks fill one switch after the other
+    switches = [each.node.rsplit("-", 1)[0] for each in gang.assignments]
+    assert sum(a != b for a, b in itertools.pairwise(switches)) == 7
+
+
+def test_lingjun_is_solved_in_less_time_than_the_process_takes_to_start() -> None:
+    (gang,) = solve(LINGJUN).gangs
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import cli.solve, solver.solving"], check=True, cwd=EXAMPLES.parent)
+    start = time.perf_counter() - started
+    assert gang.milliseconds["solve"] / 1000 < start
+
+
+def test_our_own_gang_has_its_workers_two_to_a_rack() -> None:
+    own = EXAMPLES / "own"
+    (gang,) = solve(own / "cluster.yaml", own / "gang.yaml").gangs
+    workers = [each.node.split("-")[0] for each in gang.assignments if each.pod_set == "worker"]
+    assert workers[0] == workers[1]
+    assert workers[2] == workers[3]
+    assert [len(level.domains) for level in gang.levels[:1]] == [1]
+
+
+def test_a_job_that_is_a_gang_by_its_annotations_fills_one_rack() -> None:
+    own = EXAMPLES / "own"
+    (gang,) = solve(own / "cluster.yaml", own / "job.yaml").gangs
+    assert (gang.dialect, gang.name, gang.placed) == ("phalanx", "training", 3)
+    assert len({each.node.split("-")[0] for each in gang.assignments}) == 1
