@@ -94,6 +94,7 @@ def gang_status(
         "topology": topology or gang.topology,
         "conditions": _kept(conditions, before.get("conditions") or (), now, generation),
         "members": counts,
+        "summary": _summary(counts, plan.get("levels") or ()),
         **plan,
     }
     return {key: value for key, value in status.items() if value not in (None, "")}
@@ -145,7 +146,7 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
         for entry, each in zip(report["assignments"], decision.assignments, strict=True)
     ]
     victims = [{**entry, "uid": each.uid} for entry, each in zip(report["victims"], decision.evictions, strict=True)]
-    return {
+    plan = {
         "planId": plan_id,
         "assignments": assignments if phase.planned else _assigned(m for m in gang.members if m.pod.bound),
         "levels": report["levels"],
@@ -154,18 +155,28 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
         "proof": report["proof"],
         "explanation": None if phase.planned else report["explanation"],
     }
+    return {key: _without_nulls(value) for key, value in plan.items()}
+
+
+def _without_nulls(value: Any) -> Any:
+    """The API server drops a null inside a merge patch, so none may be wanted."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def _assigned(members: Iterable[Member]) -> list[dict[str, Any]]:
     """Where members are, or were nominated to be, as they say themselves."""
     return [
-        {
-            "namespace": each.pod.metadata.namespace,
-            "pod": each.pod.metadata.name,
-            "podSet": each.pod_set,
-            "index": each.index,
-            "node": node,
-        }
+        _without_nulls(
+            {
+                "namespace": each.pod.metadata.namespace,
+                "pod": each.pod.metadata.name,
+                "podSet": each.pod_set,
+                "index": each.index,
+                "node": node,
+            }
+        )
         for each in members
         if (node := _node_of(each))
     ]
@@ -184,6 +195,15 @@ def _counts(gang: Gang, phase: Phase, plan: Mapping[str, Any]) -> dict[str, int]
         "placed": min(existing, max(bound, len(plan["assignments"]))) if phase.planned else bound,
         "bound": bound,
     }
+
+
+def _summary(counts: Mapping[str, int], levels: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What `kubectl get gangs` shows: members bound of those expected, and the narrowest domain that holds all."""
+    summary = {"pods": f"{counts['bound']}/{counts['expected']}"}
+    shared = [level for level in levels if len(level["domains"]) == 1]
+    if shared:
+        summary |= {"level": shared[-1]["level"], "domain": "/".join(shared[-1]["domains"][0]["path"])}
+    return summary
 
 
 def _missing(gang: Gang) -> str:

@@ -135,13 +135,18 @@ def test_a_plan_is_told_as_in_a_report_with_the_identities_that_a_restarted_cont
             "pod": "low-5",
             "node": "node-5",
             "priority": 0,
-            "gang": None,
             "uid": "uid-low-5",
         }
     ]
     assert made["levels"][0]["domains"] == [{"path": ["spine-1"], "pods": 2}]
     assert (made["proof"], made["planId"], made["observedGeneration"]) == ("Optimal", "abc", 1)
     assert "explanation" not in made
+
+
+def test_the_summary_names_the_narrowest_domain_that_all_share() -> None:
+    assert nominated()["summary"] == {"pods": "0/2", "level": "spine", "domain": "spine-1"}
+    assert status(BOUND, Phase.PLACED, previous=nominated())["summary"]["pods"] == "2/2"
+    assert status(WAITING, Phase.WAITING)["summary"] == {"pods": "0/2"}
 
 
 def test_the_plan_in_progress_can_be_read_back_from_the_status() -> None:
