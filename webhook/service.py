@@ -1,5 +1,7 @@
 """What one worker process of the webhook holds: caches, application, metrics."""
 
+import gc
+import threading
 from datetime import datetime
 
 from flask import Flask
@@ -13,6 +15,8 @@ from webhook.health import Check
 from webhook.metrics import Metrics
 from webhook.picture import LivePicture
 
+SYNC_SECONDS = 600.0
+
 
 class WebhookService:
     """The webhook over one cluster. Its caches fill from the start on; `checks` tells when they are complete."""
@@ -20,6 +24,7 @@ class WebhookService:
     def __init__(self, transport: Transport) -> None:
         self._cache = ClusterCache(transport, all_kinds(), protected=protected)
         self._cache.start()
+        threading.Thread(target=self._settle, name="settle", daemon=True).start()
         picture = LivePicture(self._cache)
         self._metrics = Metrics(picture.synced, picture.age)
         self.app: Flask = create_app(picture, AccessReviewer(transport), self._metrics)
@@ -35,6 +40,12 @@ class WebhookService:
     def close(self) -> None:
         """End the watches."""
         self._cache.stop()
+
+    def _settle(self) -> None:
+        """Once all is listed, take it out of the garbage collector's rounds: it lives as long as the process."""
+        if self._cache.wait_synced(SYNC_SECONDS):
+            self._cache.snapshot()
+            gc.freeze()
 
     def _caches(self) -> str:
         unsynced = self._cache.unsynced()

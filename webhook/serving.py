@@ -4,7 +4,6 @@ Replicas scale it, not processes. Whatever has threads (caches, the health port,
 the worker, after the fork. Docs of the settings: https://gunicorn.org/reference/settings/
 """
 
-import gc
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -119,7 +118,6 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         self._health = HealthServer(self.settings.host, self.settings.health_port, checks)
         self._health.start()
         sys.setswitchinterval(0.001)  # a thread that computes gives way to one that answers five times sooner
-        gc.freeze()
 
     def _certificate_check(self) -> str:
         return "" if self._certificates.valid else "no valid certificate"
