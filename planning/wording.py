@@ -120,10 +120,7 @@ def _where(levels: Sequence[LevelUse]) -> str:
     if whole and whole[-1] is levels[-1]:
         return ""
     if whole:
-        below = levels[len(whole)]
-        where = domain(whole[-1].domains[0].path)
-        last = below is levels[-1]
-        return where if last else f"{where}, in {len(below.domains)} {below.level} domains"
+        return domain(whole[-1].domains[0].path)
     if len(levels) == 1:
         return ""
     paths = [domain(each.path) for each in levels[0].domains]
@@ -140,7 +137,7 @@ def _preferred(levels: Sequence[LevelUse]) -> Iterable[str]:
     for position, level in enumerate(levels):
         if level.mode == "preferred" and len(level.domains) > 1:
             kept = next((each.level for each in reversed(levels[:position]) if len(each.domains) == 1), "the cluster")
-            yield f"preferred {level.level} widened to {kept}"
+            yield f"preferred {level.level} widened to {kept} ({len(level.domains)} {level.level} domains)"
 
 
 def _near(near: NearDomain) -> str:

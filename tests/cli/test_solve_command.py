@@ -122,21 +122,21 @@ def test_a_no_shows_the_nearest_domains_and_what_would_help() -> None:
 
 TABLE = """\
 default/high-priority-training  Placed  optimal  (snapshot N ms, solve N ms)
-  4 pods fit in spine-1, in 2 BlockLayer domains: node-5..8, after evicting default/low-priority-pod-5, proven optimal
+  4 pods fit in spine-1: node-5..8, after evicting default/low-priority-pod-5, proven optimal
 
   POD                 NODE     SPINELAYER   BLOCKLAYER
-  hp-training-pod-0   node-5   spine-1      block-0
-  hp-training-pod-1   node-6   spine-1      block-0
-  hp-training-pod-2   node-7   spine-1      block-1
-  hp-training-pod-3   node-8   spine-1      block-1
+  hp-training-pod-0   node-5   spine-1      block-2
+  hp-training-pod-1   node-6   spine-1      block-2
+  hp-training-pod-2   node-7   spine-1      block-3
+  hp-training-pod-3   node-8   spine-1      block-3
 
   VICTIM                       NODE     PRIORITY
   default/low-priority-pod-5   node-5   1000
 
   SpineLayer > BlockLayer: 4 pods
   └── spine-1  4 pods
-      ├── block-0  2 pods  node-5..6
-      └── block-1  2 pods  node-7..8
+      ├── block-2  2 pods  node-5..6
+      └── block-3  2 pods  node-7..8
 """
 
 

@@ -25,7 +25,7 @@ def nodes_of(decision: Decision) -> list[str]:
 def test_the_sentence_names_the_domain_its_nodes_and_the_proof() -> None:
     decision = decided(scenes.nodes(), scenes.gang(minMember=4, required="spine"), scenes.members(4))
     assert decision.outcome is Outcome.PLACED
-    assert decision.message == "4 pods fit in spine-1, in 2 block domains: node-5..8, proven optimal"
+    assert decision.message == "4 pods fit in spine-1: node-5..8, proven optimal"
     assert nodes_of(decision) == ["node-5", "node-6", "node-7", "node-8"]
 
 
@@ -46,7 +46,7 @@ def test_levels_run_from_the_widest_to_the_node() -> None:
             (("spine-1", "block-3", "node-8"), 1),
         ],
     ]
-    assert decision.message.endswith("proven optimal, preferred block widened to spine")
+    assert decision.message.endswith("proven optimal, preferred block widened to spine (2 block domains)")
 
 
 def test_a_preferred_level_that_is_kept_is_not_worth_a_word() -> None:
