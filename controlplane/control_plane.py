@@ -141,6 +141,14 @@ class ControlPlane:
         connection.close()
         return json.loads(text) if response.getheader("Content-Type") == "application/json" else text.decode()
 
+    def watch(self, path: str, since: str) -> http.client.HTTPSConnection:
+        """Begin a watch as the administrator; its events are the lines of the connection's response."""
+        host = self.server.removeprefix("https://")
+        connection = http.client.HTTPSConnection(host, context=self._trust())
+        query = f"?watch=true&resourceVersion={since}"
+        connection.request("GET", path + query, headers={"Authorization": f"Bearer {self._token}"})
+        return connection
+
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
         """A kubeconfig that speaks as a service account, with its real rights."""
         token = self.kubectl("create", "token", service_account, "-n", namespace, "--duration", "24h").strip()

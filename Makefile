@@ -1,0 +1,52 @@
+# Everything a newcomer and CI need; no other tool has to be there but Python 3.11 or newer and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.phalanx-$(shell cat pyproject.toml requirements-dev.txt 2>/dev/null | cksum | tr -d ' ')
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast test-long lint binaries lock clean
+
+help: ## This list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+demo: $(STAMP) ## All set-up, then the Koordinator guide's examples on a control plane of its own
+	@$(BIN)/phalanx demo
+
+test: lint binaries ## All set-up, then everything that proves it works
+	$(BIN)/pytest
+
+test-fast: $(STAMP) ## The tests that need no control plane
+	$(BIN)/pytest -m "not controlplane"
+
+test-long: $(STAMP) ## The solver against brute force, ten times as long
+	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest tests/solver
+
+lint: $(STAMP) ## Style, types, and which room may import which
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+binaries: $(STAMP) ## Build the control plane's programs into the user's cache, once
+	@$(BIN)/python -m controlplane
+
+lock: ## Pin all dependencies anew
+	$(BIN)/uv --version >/dev/null 2>&1 || $(BIN)/pip install --quiet uv
+	$(BIN)/uv $(LOCK) -o requirements.txt pyproject.toml
+	$(BIN)/uv $(LOCK) --group dev -c requirements.txt -o requirements-dev.txt pyproject.toml
+
+LOCK := pip compile --quiet --upgrade --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	--python-version 3.11 --python-platform linux
+
+clean: ## Remove the environment; what was built stays in the cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build
+
+$(STAMP):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Phalanx needs Python 3.11 or newer; set PYTHON=")'
+	@echo "installing the locked dependencies into $(VENV) …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@rm -f $(VENV)/.phalanx-*
+	@touch $@

@@ -1,0 +1,95 @@
+"""Records what the API server says of a resource, event by event, so that a run can be told, or tested, afterwards."""
+
+import http.client
+import json
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from controlplane.control_plane import ControlPlane
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One event: ADDED, MODIFIED or DELETED, the object as it was then, and when it came (seconds, monotonic)."""
+
+    type: str
+    object: Object
+    at: float
+
+    @property
+    def name(self) -> str:
+        """Name of the object."""
+        return str(self.object["metadata"]["name"])
+
+
+class Recorder:
+    """A watch on one path, from now on, in a thread of its own. Use it as a context manager."""
+
+    def __init__(self, control_plane: ControlPlane, path: str = "/api/v1/pods") -> None:
+        self._control_plane = control_plane
+        self._path = path
+        self._changed = threading.Condition()
+        self._events: list[WatchEvent] = []
+        self._connection: http.client.HTTPSConnection | None = None
+        self._thread = threading.Thread(target=self._record, name="recorder", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin with everything that happens from here on."""
+        start = self._control_plane.request("GET", self._path)["metadata"]["resourceVersion"]
+        self._connection = self._control_plane.watch(self._path, start)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the watch; what was recorded stays."""
+        if self._connection and self._connection.sock:
+            self._connection.sock.close()
+        self._thread.join(2)
+
+    @property
+    def events(self) -> list[WatchEvent]:
+        """Everything so far, in the order of the API server."""
+        with self._changed:
+            return list(self._events)
+
+    def of(self, name: str) -> list[WatchEvent]:
+        """The events of one object."""
+        return [event for event in self.events if event.name == name]
+
+    def wait_for(self, condition: Callable[[list[WatchEvent]], bool], seconds: float = 30.0) -> list[WatchEvent]:
+        """Wait until the events so far fulfil `condition`, and return them.
+
+        :raises TimeoutError: they did not in that time; the text says how they ended.
+        """
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while not condition(self._events):
+                if not self._changed.wait(deadline - time.monotonic()) and time.monotonic() > deadline:
+                    last = [f"{e.type} {e.name}" for e in self._events[-10:]]
+                    raise TimeoutError(f"not seen within {seconds:.0f} s; the last events: {last}")
+            return list(self._events)
+
+    def _record(self) -> None:
+        assert self._connection is not None  # noqa: S101 - set on entering
+        try:
+            for line in self._connection.getresponse():
+                event = json.loads(line)
+                with self._changed:
+                    self._events.append(WatchEvent(event["type"], event["object"], time.monotonic()))
+                    self._changed.notify_all()
+        except (OSError, ValueError, AttributeError, http.client.HTTPException, ssl.SSLError):
+            return  # the watch was ended from outside
+
+
+def bound(event: WatchEvent) -> str:
+    """The node of the pod in an event, "" while it has none."""
+    return str(event.object["spec"].get("nodeName", ""))
