@@ -179,7 +179,7 @@ class Reflector(Generic[T]):
             except ApiException as error:
                 self._refused(error)
             except (*UNREACHABLE, msgspec.MsgspecError) as error:
-                self._failed(message_of(error))
+                self._failed(str(getattr(error, "reason", error)))
             except Exception:
                 # A fault in a sink must not end the copy: the picture would stay old without anybody knowing.
                 log.exception("%s: starting over", self.name)
@@ -289,6 +289,8 @@ class Reflector(Generic[T]):
         self._pause(self._timing.missing)
 
     def _failed(self, message: str) -> None:
+        if self._stopping.is_set():
+            return
         log.warning("%s: %s; again in about %.0f s", self.name, message, self._retry)
         self._pause(self._retry * random.uniform(0.8, 1.2))  # noqa: S311 - spreads the load
         self._retry = min(self._retry * 2, self._timing.last_retry)

@@ -1,0 +1,230 @@
+"""A reflector keeps its copy right whatever the API server does."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+from scripted_api import Answer, ScriptedApi, failed, listed, scripted, watched
+
+from cluster.reflector import Reflector, Timing
+from kube.objects import Pod
+
+QUICK = Timing(page=2, silence=0.3, missing=0.02, first_retry=0.02, last_retry=0.1)
+PODS = "/api/v1/pods"
+
+
+class Names:
+    """Names of the pods there are, and everything that happened to them."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.story: list[str] = []
+        self.faults = 0
+
+    def replace(self, objects: Sequence[Pod], api_version: str) -> None:
+        """The list."""
+        self.names = {each.metadata.name for each in objects}
+        self.story.append("list " + " ".join(sorted(self.names)) + api_version)
+
+    def put(self, thing: Pod) -> None:
+        """An event."""
+        if self.faults:
+            self.faults -= 1
+            raise RuntimeError("a fault in the sink")
+        self.names.add(thing.metadata.name)
+        self.story.append(f"put {thing.metadata.name}")
+
+    def drop(self, thing: Pod) -> None:
+        """An event."""
+        self.names.discard(thing.metadata.name)
+        self.story.append(f"drop {thing.metadata.name}")
+
+
+def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.005)
+
+
+@contextmanager
+def reflecting(
+    api: ScriptedApi, sink: Names, paths: Sequence[str] = (PODS,), *, optional: bool = False
+) -> Iterator[Reflector[Pod]]:
+    reflector = Reflector(api.transport, paths, Pod, sink, optional=optional, timing=QUICK)
+    reflector.start()
+    try:
+        yield reflector
+    finally:
+        reflector.stop()
+        assert reflector.join(2)
+
+
+def test_a_list_comes_in_pages_and_is_handed_over_as_one() -> None:
+    sink = Names()
+    with scripted([listed(7, "a", "b", more="next"), listed(7, "c")]) as api, reflecting(api, sink) as reflector:
+        assert reflector.wait_synced(5)
+        assert sink.story == ["list a b c"]
+        until(lambda: len(api.requests) == 3)
+        assert api.queries(watch=False, key="continue") == ["", "next"]
+        assert api.queries(watch=False, key="limit") == ["2", "2"]
+        assert api.queries(watch=True, key="resourceVersion") == ["7"]
+
+
+def test_events_are_followed_in_their_order() -> None:
+    sink = Names()
+    events = [("ADDED", 2, "b"), ("MODIFIED", 3, "a"), ("DELETED", 4, "a")]
+    with scripted([listed(1, "a")], [watched(*events)]) as api, reflecting(api, sink) as reflector:
+        until(lambda: len(sink.story) == 4)
+        assert sink.story == ["list a", "put b", "put a", "drop a"]
+        assert reflector.relists == 0
+
+
+def test_a_watch_goes_on_from_the_last_event_or_bookmark() -> None:
+    sink = Names()
+    first = watched(("ADDED", 5, "a"), ("BOOKMARK", 9, ""), then="end")
+    with scripted([listed(1)], [first, watched(("ADDED", 10, "b"))]) as api, reflecting(api, sink) as reflector:
+        until(lambda: sink.names == {"a", "b"})
+        assert api.queries(watch=True, key="resourceVersion") == ["1", "9"]
+        assert api.queries(watch=True, key="allowWatchBookmarks") == ["true", "true"]
+        assert reflector.relists == 0
+
+
+@pytest.mark.parametrize(
+    "expired",
+    [watched(("ERROR", 410, "too old resource version")), failed(410, "too old resource version")],
+    ids=["as an event", "as a status"],
+)
+def test_when_the_version_has_expired_everything_is_listed_again(expired: Answer) -> None:
+    sink = Names()
+    with scripted([listed(1, "a"), listed(9, "b")], [expired]) as api, reflecting(api, sink) as reflector:
+        until(lambda: sink.names == {"b"})
+        assert reflector.relists == 1
+        until(lambda: api.queries(watch=True, key="resourceVersion") == ["1", "9"])
+
+
+@pytest.mark.parametrize("status", [403, 500, 503, 429])
+def test_after_an_error_it_tries_again_and_is_not_synced_before(status: int) -> None:
+    sink = Names()
+    with scripted([failed(status), failed(status), listed(1, "a")]) as api, reflecting(api, sink) as reflector:
+        assert reflector.wait_synced(5)
+        assert sink.story == ["list a"]
+        assert len(api.queries(watch=False, key="limit")) == 3
+
+
+def test_it_waits_longer_after_each_failure() -> None:
+    sink = Names()
+    with scripted([failed(500)] * 1000) as api, reflecting(api, sink) as reflector:
+        time.sleep(1.0)
+        assert len(api.requests) < 20
+        assert not reflector.synced
+
+
+def test_a_connection_that_breaks_is_opened_again_where_it_was() -> None:
+    sink = Names()
+    cut = watched(("ADDED", 5, "a"), then="cut")
+    with scripted([listed(1)], [cut, watched(("ADDED", 6, "b"))]) as api, reflecting(api, sink) as reflector:
+        until(lambda: sink.names == {"a", "b"})
+        assert api.queries(watch=True, key="resourceVersion") == ["1", "5"]
+        assert reflector.relists == 0
+
+
+def test_half_a_line_is_not_taken_for_an_event() -> None:
+    sink = Names()
+    half = Answer((b'{"type":"ADDED","object":{"metadata":{"name":"half"',), then="cut")
+    with scripted([listed(1)], [half, watched(("ADDED", 6, "b"))]) as api, reflecting(api, sink):
+        until(lambda: sink.names == {"b"})
+        assert sink.story == ["list ", "put b"]
+
+
+def test_a_watch_that_says_nothing_at_all_is_opened_again() -> None:
+    sink = Names()
+    with scripted([listed(1)], [watched(), watched(("ADDED", 6, "b"))]) as api, reflecting(api, sink) as reflector:
+        until(lambda: sink.names == {"b"})
+        assert api.queries(watch=True, key="resourceVersion")[:2] == ["1", "1"]
+        assert reflector.relists == 0
+
+
+@pytest.mark.parametrize("nonsense", [b"<html>\n", b'{"type":"ADDED","object":{"metadata":7}}\n'])
+def test_nonsense_is_survived(nonsense: bytes) -> None:
+    sink = Names()
+    with scripted([listed(1)], [Answer((nonsense,)), watched(("ADDED", 6, "b"))]) as api, reflecting(api, sink):
+        until(lambda: sink.names == {"b"})
+
+
+def test_a_fault_in_the_sink_does_not_end_the_copy() -> None:
+    sink = Names()
+    sink.faults = 1
+    lists = [listed(1), listed(5, "a")]
+    with scripted(lists, [watched(("ADDED", 5, "a"))]) as api, reflecting(api, sink):
+        until(lambda: sink.names == {"a"})
+        assert sink.story == ["list ", "list a"]
+
+
+def test_a_resource_that_is_not_installed_counts_as_empty_until_it_is() -> None:
+    sink = Names()
+    absent = [failed(404)] * 3
+    with scripted([*absent, listed(1, "a")]) as api, reflecting(api, sink, optional=True) as reflector:
+        assert reflector.wait_synced(5)
+        until(lambda: sink.names == {"a"})
+        assert sink.story == ["list ", "list ", "list ", "list a"]
+
+
+def test_a_resource_that_is_taken_away_becomes_empty() -> None:
+    sink = Names()
+    with (
+        scripted([listed(1, "a"), failed(404)], [watched(then="end"), failed(404)]) as api,
+        reflecting(api, sink, optional=True),
+    ):
+        until(lambda: sink.story[:2] == ["list a", "list "])
+
+
+def test_a_resource_that_must_be_there_is_not_synced_without_it() -> None:
+    sink = Names()
+    with scripted([failed(404)] * 1000) as api, reflecting(api, sink) as reflector:
+        until(lambda: len(api.requests) >= 3)
+        assert not reflector.synced
+        assert sink.story == []
+
+
+def test_the_first_version_that_is_served_is_used() -> None:
+    sink = Names()
+    paths = ["/apis/x/v2/pods", "/apis/x/v1/pods"]
+    with scripted([failed(404), listed(1, "a")]) as api, reflecting(api, sink, paths, optional=True) as reflector:
+        assert reflector.wait_synced(5)
+        until(lambda: len(api.requests) == 3)
+        assert [each.path for each in api.requests] == [paths[0], paths[1], paths[1]]
+        assert sink.story == ["list a"]
+
+
+def test_it_stops_at_once_though_its_watch_is_quiet() -> None:
+    sink = Names()
+    patient = Timing(silence=60)
+    with scripted([listed(1)]) as api:
+        reflector = Reflector(api.transport, [PODS], Pod, sink, timing=patient)
+        reflector.start()
+        until(lambda: len(api.requests) == 2)
+        time.sleep(0.05)
+        began = time.monotonic()
+        reflector.stop()
+        assert reflector.join(1)
+        assert time.monotonic() - began < 0.5
+    assert not [each for each in threading.enumerate() if each.name.startswith("reflector")]
+
+
+def test_it_can_be_stopped_before_it_was_started() -> None:
+    with scripted() as api:
+        reflector = Reflector(api.transport, [PODS], Pod, Names())
+        reflector.stop()
+        assert reflector.join(0)
+
+
+def test_its_age_is_the_time_since_it_heard_of_the_server() -> None:
+    sink = Names()
+    with scripted([listed(1)], [watched(("BOOKMARK", 2, ""))]) as api, reflecting(api, sink) as reflector:
+        assert reflector.wait_synced(5)
+        until(lambda: len(api.requests) == 2)
+        time.sleep(0.1)
+        assert 0.05 < reflector.last_event_age < 1

@@ -1,0 +1,76 @@
+"""What is kept of an object, and that nothing which decides is lost."""
+
+from typing import Any
+
+import msgspec
+from cluster_objects import apart, asking, node, pod, required_nodes, spread
+
+from cluster.capturing import snapshot_of
+from cluster.eligibility import Eligibility
+from cluster.requests import pod_requests
+from cluster.trimming import LAST_APPLIED, trim_manifest, trim_node, trim_pod
+from kube.objects import Pod
+
+RICH: dict[str, Any] = {
+    "labels": {"app": "web"},
+    "nodeSelector": {"zone": "a"},
+    "affinity": {**required_nodes({"matchExpressions": [{"key": "zone", "operator": "Exists"}]}), **apart("web", "zone")},
+    "tolerations": [{"key": "x", "operator": "Exists"}],
+    "topologySpreadConstraints": spread("web", "zone"),
+    "containers": [{**asking(cpu="1", memory=5)[0], "ports": [{"hostPort": 80}]}],
+    "initContainers": [{**asking(cpu="3")[0], "restartPolicy": "Always"}],
+    "schedulingGates": [{"name": "phalanx.dev/gang"}],
+    "resourceClaims": [{"name": "gpu"}],
+}  # fmt: skip
+
+
+def conditions(*types: str) -> dict[str, Any]:
+    return {"conditions": [{"type": each, "status": "True", "reason": "Why"} for each in types]}
+
+
+def test_nothing_that_decides_about_a_pod_is_lost() -> None:
+    whole = pod(**RICH, priority=5, overhead={"cpu": "1"}, status={"nominatedNodeName": "n"})
+    assert trim_pod(whole) == whole
+    assert pod_requests(trim_pod(whole)) == pod_requests(whole)
+    snapshot = snapshot_of([node("n", {"zone": "a"})], [])
+    for each in (whole, trim_pod(whole)):
+        assert Eligibility(each, snapshot).exclusion(snapshot.nodes[0]) == ""
+
+
+def test_pods_of_one_workload_share_what_is_alike() -> None:
+    one, two = trim_pod(pod("one", **RICH)), trim_pod(pod("two", **RICH))
+    for part in ("containers", "init_containers", "affinity", "tolerations", "topology_spread_constraints"):
+        assert getattr(one.spec, part) is getattr(two.spec, part)
+
+
+def test_what_nobody_reads_is_left_out() -> None:
+    volumes = [
+        {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}},
+    ]
+    metadata = {"annotations": {LAST_APPLIED: "{}", "kept": "yes"}}
+    status = conditions("Initialized", "Ready", "PodScheduled", "ContainersReady", "DisruptionTarget")
+    trimmed = trim_pod(pod(volumes=volumes, metadata=metadata, status=status))
+    assert [each["name"] for each in trimmed.spec.volumes] == ["data", "scratch"]
+    assert trimmed.metadata.annotations == {"kept": "yes"}
+    assert [each.type for each in trimmed.status.conditions] == ["Ready", "PodScheduled", "DisruptionTarget"]
+
+
+def test_a_node_keeps_its_readiness_its_labels_and_its_room() -> None:
+    both = conditions("Ready", "MemoryPressure")["conditions"]
+    whole = node("n", {"zone": "a"}, taints=[{"key": "t"}], allocatable={"cpu": "4", "gpu": 8}, conditions=both)
+    trimmed = trim_node(whole)
+    assert [each.type for each in trimmed.status.conditions] == ["Ready"]
+    assert (trimmed.metadata, trimmed.spec) == (whole.metadata, whole.spec)
+    assert trimmed.status.allocatable == whole.status.allocatable
+
+
+def test_a_manifest_loses_its_managed_fields() -> None:
+    manifest = {"metadata": {"name": "g", "managedFields": [1], "annotations": {LAST_APPLIED: "{}", "kept": "yes"}}}
+    assert trim_manifest(manifest) == {"metadata": {"name": "g", "annotations": {"kept": "yes"}}}
+
+
+def test_an_empty_pod_stays_an_empty_pod() -> None:
+    assert trim_pod(Pod()) == Pod()
+    assert msgspec.json.encode(trim_pod(Pod())) == msgspec.json.encode(Pod())
