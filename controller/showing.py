@@ -4,22 +4,21 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import Any
 
-from cluster.snapshot import Snapshot
-from cluster.tree import domains
 from controller.picture import Picture
-from controller.podgroups import pod_group_status
+from controller.podgroups import pod_group_statuses
 from controller.reporting import now
 from controller.statuses import status_patch
-from controller.topologies import topology_status
+from controller.topologies import topology_statuses
 from controller.writes import Writer
-from gangs.koordinator.keys import POD_GROUP_GROUP, TOPOLOGY_GROUP, TOPOLOGY_KIND
-from gangs.koordinator.status import detail_status
-from gangs.model import Manifest
-from kube.keys import GROUP
-from kube.topology import Topology
+from gangs.koordinator.keys import TOPOLOGY_KIND
+from gangs.manifests import group_of
+from gangs.model import Manifest, ObjectRef
+from gangs.phalanx.topologies import KIND
 
 INTERVAL_SECONDS = 1.0
 """Trees are not shown more often than this: free room changes with every pod."""
+
+_PLURALS = {KIND: "topologies", TOPOLOGY_KIND: "clusternetworktopologies"}
 
 _Change = tuple[str, dict[str, Any]]
 """Path and patch."""
@@ -42,43 +41,24 @@ class Shower:
 
 
 def _trees(picture: Picture) -> Iterator[_Change]:
-    for topology in picture.topologies:
-        manifest, path = _object_of(topology, picture)
-        if manifest is None:
-            continue
-        patch = status_patch(manifest.get("status"), _tree_status(topology, picture.snapshot))
-        if patch:
-            yield f"{path}/{topology.name}/status", {"status": patch}
-
-
-def _object_of(topology: Topology, picture: Picture) -> tuple[Manifest | None, str]:
-    if topology.kind == TOPOLOGY_KIND:
-        path = f"/apis/{TOPOLOGY_GROUP}/v1alpha1/clusternetworktopologies"
-        return picture.sources.get(TOPOLOGY_GROUP, TOPOLOGY_KIND, "", topology.name), path
-    return picture.sources.get(GROUP, topology.kind, "", topology.name), f"/apis/{GROUP}/v1alpha1/topologies"
-
-
-def _tree_status(topology: Topology, snapshot: Snapshot) -> dict[str, Any]:
-    if topology.kind != TOPOLOGY_KIND:
-        return topology_status(topology, snapshot)
-    tree = domains(topology, (state.node for state in snapshot.nodes))
-    return {"detailStatus": detail_status(topology, ((path, name) for name, path in tree.path_of.items()))}
+    for ref, status in topology_statuses(picture.topologies, picture.snapshot).items():
+        yield from _change(ref, status, picture, f"{_PLURALS[ref.kind]}/{ref.name}/status")
 
 
 def _pod_groups(picture: Picture) -> Iterator[_Change]:
-    members = {
-        (ref.namespace, ref.name): [m.pod for m in gang.members if len(gang.groups) == 1 or m.pod_set == ref.name]
-        for gang in picture.reading.gangs
-        for ref in gang.groups
-        if ref.kind == "PodGroup"
-    }
-    for (namespace, name), pods in members.items():
-        manifest = picture.sources.get(POD_GROUP_GROUP, "PodGroup", namespace, name)
-        if manifest is None:
-            continue
-        minimum = int((manifest.get("spec") or {}).get("minMember") or 1)
-        wanted = pod_group_status(minimum, pods, now=now(), previous=manifest.get("status"))
-        patch = status_patch(manifest.get("status"), wanted)
-        if patch:
-            path = f"/apis/{POD_GROUP_GROUP}/v1alpha1/namespaces/{namespace}/podgroups/{name}"
-            yield path, {"status": patch}
+    for gang in picture.reading.gangs:
+        previous = {ref: (_object(ref, picture) or {}).get("status") or {} for ref in gang.groups}
+        for ref, status in pod_group_statuses(gang, previous, now=now()).items():
+            yield from _change(ref, status, picture, f"namespaces/{ref.namespace}/podgroups/{ref.name}")
+
+
+def _change(ref: ObjectRef, status: dict[str, Any], picture: Picture, path: str) -> Iterator[_Change]:
+    """What has to be written to the object, nothing where it is gone or says so already."""
+    manifest = _object(ref, picture)
+    patch = status_patch(manifest.get("status"), status) if manifest is not None else {}
+    if patch:
+        yield f"/apis/{ref.api_version}/{path}", {"status": patch}
+
+
+def _object(ref: ObjectRef, picture: Picture) -> Manifest | None:
+    return picture.sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
