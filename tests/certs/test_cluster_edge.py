@@ -1,0 +1,139 @@
+"""The Secret and the caBundle on a real API server."""
+
+import base64
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certs.authority import AUTHORITY_LIFETIME, service_names, verify
+from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE, ensure_serving_certificate
+from certs.rotation import INTRODUCTION, RETIREMENT
+from cli.installing import webhook_configurations
+from cluster.connecting import connect
+from cluster.transport import Transport
+from controlplane.control_plane import ControlPlane
+
+pytestmark = pytest.mark.controlplane
+
+DEFAULT = str(Path(__file__).parents[2] / "manifests" / "default")
+NAMES = service_names("phalanx-webhook", "phalanx-system")
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+@pytest.fixture
+def plane(cluster: ControlPlane) -> Iterator[ControlPlane]:
+    """With everything applied as a user does: `kubectl apply -k manifests/default`."""
+    cluster.kubectl("apply", "-k", DEFAULT)
+    yield cluster
+    for kind, name in CONFIGURATIONS:
+        cluster.kubectl("delete", kind, name, "--ignore-not-found")
+    cluster.kubectl("delete", "secret", "-n", DEFAULT_PLACE.namespace, DEFAULT_PLACE.secret, "--ignore-not-found")
+    cluster.kubectl("delete", "deployment", "-n", DEFAULT_PLACE.namespace, "--all")
+
+
+@pytest.fixture
+def transport(plane: ControlPlane) -> Transport:
+    """As the controller's own service account."""
+    return connect(str(plane.kubeconfig_for("phalanx-system", "phalanx-controller")))
+
+
+def secret(plane: ControlPlane) -> dict[str, bytes]:
+    """What the Secret holds."""
+    path = f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}"
+    found: dict[str, Any] = plane.request("GET", path)
+    return {name: base64.b64decode(value) for name, value in found["data"].items()}
+
+
+def bundles(plane: ControlPlane) -> set[bytes]:
+    """The caBundles of all our entries, none as empty."""
+    found = set()
+    for kind, name in CONFIGURATIONS:
+        configuration = plane.request("GET", f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
+        found |= {base64.b64decode(each["clientConfig"].get("caBundle", "")) for each in configuration["webhooks"]}
+    return found
+
+
+def test_the_manifests_are_accepted_twice_and_then_differ_in_nothing(plane: ControlPlane) -> None:
+    plane.kubectl("apply", "-k", DEFAULT)
+    assert plane.kubectl("diff", "-k", DEFAULT) == ""
+
+
+def test_a_pair_is_made_and_trusted_everywhere(plane: ControlPlane, transport: Transport) -> None:
+    assert bundles(plane) == {b""}
+    end = ensure_serving_certificate(transport, now=NOW)
+    held = secret(plane)
+    assert end > NOW
+    assert bundles(plane) == {held["ca.crt"]}
+    verify(held["tls.crt"], held["ca.crt"], NAMES, NOW)
+
+
+def test_nothing_is_written_while_nothing_is_due(plane: ControlPlane, transport: Transport) -> None:
+    ensure_serving_certificate(transport, now=NOW)
+    before = secret(plane)
+    ensure_serving_certificate(transport, now=NOW + timedelta(days=1))
+    assert secret(plane) == before
+
+
+def test_applying_the_manifests_again_does_not_take_the_bundle_away(plane: ControlPlane, transport: Transport) -> None:
+    ensure_serving_certificate(transport, now=NOW)
+    plane.kubectl("apply", "-k", DEFAULT)
+    assert bundles(plane) == {secret(plane)["ca.crt"]}
+
+
+def test_a_bundle_that_was_taken_away_comes_back(plane: ControlPlane, transport: Transport) -> None:
+    ensure_serving_certificate(transport, now=NOW)
+    kind, name = CONFIGURATIONS[0]
+    plane.kubectl("delete", kind, name)
+    plane.kubectl("apply", "-k", DEFAULT)
+    assert b"" in bundles(plane)
+    ensure_serving_certificate(transport, now=NOW)
+    assert bundles(plane) == {secret(plane)["ca.crt"]}
+
+
+@pytest.mark.parametrize(
+    "patch",
+    ['{"data": {"tls.key": "AAAA"}}', '{"data": {"ca.crt": null}}', '{"data": {"ca.crt": "AAAA"}}'],
+    ids=["a spoilt key", "no authority", "a spoilt authority"],
+)
+def test_a_spoilt_secret_is_made_anew(plane: ControlPlane, transport: Transport, patch: str) -> None:
+    ensure_serving_certificate(transport, now=NOW)
+    plane.kubectl("patch", "secret", "-n", "phalanx-system", DEFAULT_PLACE.secret, "--type=merge", "-p", patch)
+    ensure_serving_certificate(transport, now=NOW)
+    held = secret(plane)
+    verify(held["tls.crt"], held["ca.crt"], NAMES, NOW)
+    assert bundles(plane) == {held["ca.crt"]}
+
+
+def test_a_new_authority_is_trusted_before_it_is_used_and_the_old_one_until_nobody_shows_it(
+    plane: ControlPlane, transport: Transport
+) -> None:
+    ensure_serving_certificate(transport, now=NOW)
+    for days in range(25, 226, 25):
+        ensure_serving_certificate(transport, now=NOW + timedelta(days=days))
+    due = NOW + AUTHORITY_LIFETIME * 2 / 3 + timedelta(days=1)
+    old = secret(plane)
+    steps = (due, due + INTRODUCTION, due + INTRODUCTION + RETIREMENT)
+    counts, leaves = [], []
+    for now in steps:
+        shown = secret(plane)["tls.crt"]
+        ensure_serving_certificate(transport, now=now)
+        held = secret(plane)
+        assert bundles(plane) == {held["ca.crt"]}
+        verify(shown, held["ca.crt"], NAMES, now)
+        counts.append(held["ca.crt"].count(b"BEGIN"))
+        leaves.append(held["tls.crt"])
+    assert counts == [2, 2, 1]
+    assert [leaf == old["tls.crt"] for leaf in leaves] == [True, False, False]
+
+
+def test_entries_that_call_a_url_are_left_alone(plane: ControlPlane, transport: Transport) -> None:
+    """After 300 days of sleep everything is made anew, but not for entries that trust another server."""
+    ensure_serving_certificate(transport, now=NOW)
+    first = secret(plane)["ca.crt"]
+    plane.apply(webhook_configurations("https://127.0.0.1:1", first))
+    ensure_serving_certificate(transport, now=NOW + timedelta(days=300))
+    assert secret(plane)["ca.crt"] != first
+    assert bundles(plane) == {first}
