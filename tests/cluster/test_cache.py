@@ -1,0 +1,246 @@
+"""The cache on a real API server: what it shows, and that it survives what happens to one."""
+
+import base64
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.cache import ClusterCache, WatchedKind
+from cluster.connecting import connect
+from cluster.reflector import Timing
+from controlplane.control_plane import ControlPlane
+
+pytestmark = pytest.mark.controlplane
+
+SOON = Timing(missing=1.0, first_retry=0.2, last_retry=1.0)
+WIDGETS = WatchedKind("test.phalanx.dev", ("v1", "v1alpha1"), "Widget", "widgets")
+WIDGET = {
+    "apiVersion": "test.phalanx.dev/v1alpha1",
+    "kind": "Widget",
+    "metadata": {"name": "w", "namespace": "default"},
+}
+JOBS = WatchedKind("batch", ("v1",), "Job", "jobs")
+GATE = "phalanx.dev/gang"
+
+
+@contextmanager
+def caching(plane: ControlPlane, *kinds: WatchedKind, **options: Any) -> Iterator[ClusterCache]:
+    cache = ClusterCache(connect(str(plane.kubeconfig)), kinds, timing=SOON, **options)
+    cache.start()
+    try:
+        assert cache.wait_synced(20), cache.unsynced()
+        yield cache
+    finally:
+        cache.stop()
+    assert not [each for each in threading.enumerate() if each.name.startswith("reflector")]
+
+
+def until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.02)
+
+
+def node(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+    }
+
+
+def pod(name: str, **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "image": "none", "resources": {"requests": {"cpu": "1"}}}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": containers, **spec},
+    }
+
+
+def names(cache: ClusterCache) -> list[str]:
+    return [state.name for state in cache.snapshot().nodes]
+
+
+def tenants(cache: ClusterCache) -> dict[str, bool]:
+    found = [tenant for state in cache.snapshot().nodes for tenant in state.tenants]
+    return {tenant.pod.metadata.name: tenant.reserved for tenant in found}
+
+
+def test_it_shows_nodes_and_pods_as_they_come_and_go(cluster: ControlPlane) -> None:
+    with caching(cluster) as cache:
+        assert names(cache) == []
+        cluster.request("POST", "/api/v1/nodes", node("n1"))
+        until(lambda: names(cache) == ["n1"])
+        cluster.await_nodes(["n1"])
+        cluster.request("POST", "/api/v1/namespaces/default/pods", pod("bound"))
+        cluster.request("POST", "/api/v1/namespaces/default/pods", pod("gated", schedulingGates=[{"name": GATE}]))
+        until(lambda: tenants(cache) == {"bound": False})
+        nominated = {"status": {"nominatedNodeName": "n1"}}
+        cluster.kubectl("patch", "pod", "gated", "--subresource=status", "--type=merge", "-p", json.dumps(nominated))
+        until(lambda: tenants(cache) == {"bound": False, "gated": True})
+        assert cache.snapshot().nodes[0].tenants[0].requests == {"cpu": 1000, "pods": 1}
+        assert cache.snapshot().namespaces["default"]["kubernetes.io/metadata.name"] == "default"
+        assert "system-node-critical" in cache.snapshot().priority_classes
+        cluster.kubectl("delete", "pod", "bound", "--wait=false")
+        until(lambda: tenants(cache) == {"gated": True})
+
+
+def test_finished_pods_are_left_out(cluster: ControlPlane) -> None:
+    with caching(cluster) as cache:
+        cluster.request("POST", "/api/v1/namespaces/default/pods", pod("ends", schedulingGates=[{"name": GATE}]))
+        until(lambda: [each.metadata.name for each in cache.pods()] == ["ends"])
+        cluster.kubectl(
+            "patch", "pod", "ends", "--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Failed"}}'
+        )
+        until(lambda: not cache.pods())
+
+
+def test_a_snapshot_stays_the_same_object_until_something_in_it_changes(cluster: ControlPlane) -> None:
+    with caching(cluster, JOBS) as cache:
+        cluster.kubectl("create", "namespace", "quiet")
+        until(lambda: "quiet" in cache.namespaces())
+        time.sleep(1.0)  # what follows the creation of a namespace
+        before, version = cache.snapshot(), cache.version()
+        job = {"spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", **pod("j")["spec"]}}}}
+        whole = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "quiet"}, **job}
+        cluster.request("POST", "/apis/batch/v1/namespaces/quiet/jobs", whole)
+        assert cache.wait_for_change(version, 5) > version
+        assert cache.snapshot() is before
+        manifest = cache.objects()["batch", "Job", "quiet", "j"]
+        assert (manifest["apiVersion"], manifest["kind"]) == ("batch/v1", "Job")
+        assert "managedFields" not in manifest["metadata"]
+        cluster.request("POST", "/api/v1/nodes", node("n1"))
+        until(lambda: cache.snapshot() is not before)
+
+
+def test_those_who_wait_are_told_of_each_change(cluster: ControlPlane) -> None:
+    with caching(cluster) as cache:
+        calls: list[int] = []
+        cache.on_change(lambda: calls.append(cache.version()))
+        version = cache.version()
+        assert cache.wait_for_change(version - 1, 0) == version
+        cluster.request("POST", "/api/v1/nodes", node("n1"))
+        later = cache.wait_for_change(version, 5)
+        assert later > version
+        until(lambda: later in calls)
+
+
+def test_items_of_a_list_know_their_kind_as_those_of_a_watch_do(cluster: ControlPlane) -> None:
+    job = {"spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", **pod("j")["spec"]}}}}
+    whole = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "early", "namespace": "default"}, **job}
+    cluster.request("POST", "/apis/batch/v1/namespaces/default/jobs", whole)
+    with caching(cluster, JOBS) as cache:
+        manifest = cache.objects()["batch", "Job", "default", "early"]
+        assert (manifest["apiVersion"], manifest["kind"]) == ("batch/v1", "Job")
+
+
+def test_a_kind_that_is_installed_later_is_found_and_one_taken_away_is_forgotten(cluster: ControlPlane) -> None:
+    with caching(cluster, WIDGETS) as cache:
+        assert dict(cache.objects()) == {}
+        install_widgets(cluster)
+        try:
+            cluster.request("POST", "/apis/test.phalanx.dev/v1alpha1/namespaces/default/widgets", WIDGET)
+            until(lambda: list(cache.objects()) == [("test.phalanx.dev", "Widget", "default", "w")], 5)
+        finally:
+            cluster.kubectl("delete", "crd", "widgets.test.phalanx.dev")
+        until(lambda: not cache.objects(), 5)
+
+
+def install_widgets(plane: ControlPlane) -> None:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    served = {"name": "v1alpha1", "served": True, "storage": True, "schema": schema}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.test.phalanx.dev"},
+        "spec": {
+            "group": "test.phalanx.dev",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
+            "versions": [served],
+        },
+    }
+    plane.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    plane.kubectl("wait", "--for=condition=Established", "crd/widgets.test.phalanx.dev", "--timeout=20s")
+
+
+@pytest.fixture(scope="module")
+def fragile() -> Iterator[ControlPlane]:
+    """A control plane of this module's own, to be broken."""
+    with ControlPlane() as running:
+        yield running
+
+
+def restart(plane: ControlPlane, meanwhile: Callable[[], None] = lambda: None) -> None:
+    plane.program("kube-apiserver").kill()
+    meanwhile()
+    plane.program("kube-apiserver").start()
+    until(lambda: answers(plane), 30)
+
+
+def answers(plane: ControlPlane) -> bool:
+    try:
+        return plane.request("GET", "/readyz") == "ok"
+    except OSError:
+        return False
+
+
+def test_it_goes_on_when_the_api_server_comes_back(fragile: ControlPlane) -> None:
+    with caching(fragile) as cache:
+        fragile.request("POST", "/api/v1/nodes", node("before"))
+        until(lambda: "before" in names(cache))
+        restart(fragile, lambda: until(lambda: cache.age() > 0.5))
+        assert "before" in names(cache)
+        fragile.request("POST", "/api/v1/nodes", node("after"))
+        until(lambda: {"before", "after"} <= set(names(cache)))
+        until(lambda: cache.age() < 10)
+
+
+def test_it_lists_again_when_history_was_thrown_away(fragile: ControlPlane) -> None:
+    with caching(fragile) as cache:
+        for name in ("kept", "removed"):
+            fragile.request("POST", "/api/v1/nodes", node(name))
+        until(lambda: {"kept", "removed"} <= set(names(cache)))
+        relists = cache.relists()
+        restart(fragile, lambda: forget(fragile, "/registry/minions/removed"))
+        until(lambda: "removed" not in names(cache))
+        assert "kept" in names(cache)
+        assert cache.relists() > relists
+
+
+def test_it_goes_on_when_etcd_comes_back(fragile: ControlPlane) -> None:
+    with caching(fragile) as cache:
+        fragile.program("etcd").kill()
+        time.sleep(1)
+        fragile.program("etcd").start()
+        until(lambda: fragile.request("POST", "/api/v1/nodes", node("later")).get("kind") == "Node", 30)
+        until(lambda: "later" in names(cache))
+
+
+def forget(plane: ControlPlane, key: str) -> None:
+    """Delete a key behind everybody's back and compact the history away (etcd's JSON gateway)."""
+    arguments = Path(f"/proc/{plane.program('etcd').pid}/cmdline").read_text().split("\0")
+    url = next(each for each in arguments if each.startswith("--listen-client-urls=")).partition("=")[2]
+    coded = base64_of(key)
+    revision = etcd(url, "kv/deleterange", {"key": coded})["header"]["revision"]
+    etcd(url, "kv/compaction", {"revision": revision, "physical": True})
+
+
+def base64_of(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def etcd(url: str, path: str, body: dict[str, Any]) -> Any:
+    with urllib.request.urlopen(f"{url}/v3/{path}", json.dumps(body).encode(), timeout=10) as answer:  # noqa: S310 - our own etcd
+        return json.load(answer)
