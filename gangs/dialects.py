@@ -11,7 +11,7 @@ from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.phalanx.dialect import PhalanxDialect
 from gangs.sources import Dialect, Kind, Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, example_pod, is_job, missing_pods
+from gangs.workloads import JOB_GROUP, JOB_KIND, WORKLOAD_KINDS, example_pod, is_job, missing_pods
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
@@ -51,7 +51,7 @@ def all_kinds() -> tuple[Kind, ...]:
 def topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
     """All valid topologies, and what is wrong with the others."""
     findings = Findings()
-    return _topologies(sources, findings), findings.faults
+    return _topologies(sources, findings), list(findings.faults)
 
 
 def _topologies(sources: Sources, findings: Findings) -> list[Topology]:
@@ -87,7 +87,7 @@ def read_all(sources: Sources) -> Reading:
         reading = dialect.read(replace(sources, pods=pods[dialect.name]), known)
         gangs += sorted(reading.gangs, key=lambda gang: gang.key)
         findings.take(reading.faults, reading.advice)
-    return Reading(tuple(gangs), tuple(findings.faults), tuple(findings.advice))
+    return Reading(tuple(gangs), findings.faults, findings.advice)
 
 
 def _pods_by_dialect(pods: Sequence[Pod]) -> dict[str, list[Pod]]:
@@ -111,7 +111,7 @@ def review(manifest: Manifest, sources: Sources) -> tuple[list[Fault], list[Advi
         findings = _review_pod(manifest, sources) if _is_pod(manifest) else _review_object(manifest, sources)
     except MalformedError as error:
         return [error.fault], []
-    return findings.faults, findings.advice
+    return list(findings.faults), list(findings.advice)
 
 
 def _is_pod(manifest: Manifest) -> bool:
@@ -126,21 +126,28 @@ def _review_pod(manifest: Manifest, sources: Sources) -> Findings:
     dialect, key = claim
     others = [each for each in sources.pods if not each.metadata.name or each.key != pod.key]
     reading = _read_about(dialect, key, replace(sources, pods=[*others, pod]))
-    return _about(pod_ref(pod), key, reading)
+    findings = _about(pod_ref(pod), reading)
+    _add_bystanders(pod_ref(pod), key, reading, findings)
+    return findings
 
 
 def _review_object(manifest: Manifest, sources: Sources) -> Findings:
     standing = sources.having(as_admitted(manifest, sources))
-    ref = ref_of(manifest)
-    findings = Findings()
+    ref, findings = ref_of(manifest), Findings()
     group, kind, _, _ = key_of(manifest)
     if any((each.group, each.kind) == (group, kind) for dialect in DIALECTS for each in dialect.topology_kinds):
         _topologies(standing, findings)
-        return _about(ref, None, Reading((), tuple(findings.faults), tuple(findings.advice)))
+        return _about(ref, Reading((), findings.faults, findings.advice))
     for dialect in DIALECTS:
+        known = any((each.group, each.kind) == (group, kind) for each in dialect.group_kinds)
+        if not known and kind not in WORKLOAD_KINDS.get(group, ()):
+            continue
         key = GangKey(dialect.name, ref.namespace, ref.name)
-        about = _about(ref, key, _read_about(dialect, key, standing))
+        reading = _read_about(dialect, key, standing)
+        about = _about(ref, reading)
         findings.take(about.faults, about.advice)
+        if known and (not is_job(manifest) or template_labels(manifest, sources)):
+            _add_bystanders(ref, key, reading, findings)
     return findings
 
 
@@ -150,21 +157,22 @@ def _read_about(dialect: Dialect, key: GangKey, sources: Sources) -> Reading:
     return dialect.read(replace(sources, pods=pods), known, key)
 
 
-def _about(ref: ObjectRef, key: GangKey | None, reading: Reading) -> Findings:
-    """What of a reading concerns one object: faults of others become advice, and so does what its gang waits for."""
+def _about(ref: ObjectRef, reading: Reading) -> Findings:
+    """What a reading has found about one object."""
     findings = Findings()
-    findings.take((each for each in reading.faults if each.object == ref), _advice_on(ref, reading))
+    faults = (each for each in reading.faults if each.object == ref)
+    findings.take(faults, (each for each in reading.advice if each.object == ref))
+    return findings
+
+
+def _add_bystanders(ref: ObjectRef, key: GangKey, reading: Reading, findings: Findings) -> None:
+    """Add, as advice on one object of a gang, what is wrong with the others and what the gang waits for."""
     for fault in reading.faults:
-        if fault.object != ref and key is not None:
+        if fault.object != ref:
             findings.advise(ref, "metadata.name", f"the gang {key} cannot be planned: {fault}")
     for gang in reading.gangs:
         for what in gang.waiting_for:
             findings.advise(ref, "metadata.name", f"the gang {gang.key} waits for {what}")
-    return findings
-
-
-def _advice_on(ref: ObjectRef, reading: Reading) -> list[Advice]:
-    return [each for each in reading.advice if each.object == ref]
 
 
 def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:

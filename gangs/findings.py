@@ -1,37 +1,36 @@
 """Collects what is wrong with a request, and what is worth a warning, while it is read."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from gangs.model import Advice, Fault, ObjectRef
 
 
-@dataclass(slots=True)
 class Findings:
     """Faults and advice in the order in which they were found, each once."""
 
-    faults: list[Fault] = field(default_factory=list)
-    advice: list[Advice] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._faults: dict[Fault, None] = {}
+        self._advice: dict[Advice, None] = {}
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What is wrong."""
+        return tuple(self._faults)
+
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """What is worth a warning."""
+        return tuple(self._advice)
 
     def fault(self, ref: ObjectRef, at: str, problem: str, remedy: str) -> None:
         """Note that `at`, a field path of the object `ref`, is wrong, and how to mend it."""
-        self._add_fault(Fault(ref, at, problem, remedy))
+        self._faults[Fault(ref, at, problem, remedy)] = None
 
     def advise(self, ref: ObjectRef, at: str, text: str) -> None:
         """Note something that stops nothing."""
-        self._add_advice(Advice(ref, at, text))
+        self._advice[Advice(ref, at, text)] = None
 
     def take(self, faults: Iterable[Fault], advice: Iterable[Advice] = ()) -> None:
         """Take over what another reader has found."""
-        for fault in faults:
-            self._add_fault(fault)
-        for each in advice:
-            self._add_advice(each)
-
-    def _add_fault(self, fault: Fault) -> None:
-        if fault not in self.faults:
-            self.faults.append(fault)
-
-    def _add_advice(self, advice: Advice) -> None:
-        if advice not in self.advice:
-            self.advice.append(advice)
+        self._faults.update(dict.fromkeys(faults))
+        self._advice.update(dict.fromkeys(advice))

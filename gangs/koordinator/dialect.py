@@ -56,7 +56,7 @@ class KoordinatorDialect:
         for key in faulty.keys() - known.keys():
             if about in (None, key):
                 findings.take(faulty[key].faults, faulty[key].advice)
-        return Reading(tuple(gangs), tuple(findings.faults), tuple(findings.advice))
+        return Reading(tuple(gangs), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
         """The ClusterNetworkTopology called default."""

@@ -7,7 +7,7 @@ from gangs.findings import Findings
 from gangs.koordinator import NAME, keys
 from gangs.koordinator.strategy import FIELD, Wanted, request_of, wanted
 from gangs.koordinator.units import Unit, annotation
-from gangs.levels import settle
+from gangs.levels import Settled, settle
 from gangs.membership import Promise, Seat, check_priorities, promised, seated
 from gangs.model import Gang, GangKey, PodSet
 from kube.names import natural_key
@@ -82,6 +82,7 @@ def read_group(units: Sequence[Unit], topologies: Sequence[Topology], findings: 
         PodSet(names[unit.key], expected(unit), unit.minimum, multiples=multiples if len(units) == 1 else ())
         for unit in units
     )
+    named, kind = _topology(settled, topologies)
     waits = tuple(dict.fromkeys(what for unit in units for what in unit.waiting_for))
     return Gang(
         key=min(first.groups | known),
@@ -90,8 +91,8 @@ def read_group(units: Sequence[Unit], topologies: Sequence[Topology], findings: 
         pod_sets=sets,
         expected=sum(each.count for each in sets),
         min_member=sum(each.min_count for each in sets),
-        topology=keys.TOPOLOGY_NAME if settled.topology or settled.waiting_for else None,
-        topology_kind=keys.TOPOLOGY_KIND,
+        topology=named,
+        topology_kind=kind,
         required=levels.required,
         preferred=levels.preferred,
         schedule_timeout_seconds=min((u.timeout for u in units if u.timeout is not None), default=None),
@@ -101,6 +102,13 @@ def read_group(units: Sequence[Unit], topologies: Sequence[Topology], findings: 
         exact_nodes=any(member.index is not None for member in members),
         messages=NAME,
     )
+
+
+def _topology(settled: Settled, topologies: Sequence[Topology]) -> tuple[str | None, str | None]:
+    """Name and kind of the topology. A gang without a wish also does well by the only one there is, of any kind."""
+    if settled.topology is None and not settled.waiting_for and len(topologies) == 1:
+        return topologies[0].name, topologies[0].kind
+    return keys.TOPOLOGY_NAME if settled.topology or settled.waiting_for else None, keys.TOPOLOGY_KIND
 
 
 def expected(unit: Unit) -> int:
@@ -113,7 +121,11 @@ def set_names(units: Sequence[Unit]) -> dict[GangKey, str]:
     if len(units) == 1 and len(units[0].groups) == 1:
         return {units[0].key: _MAIN}
     names = [unit.key.name for unit in units]
-    return {unit.key: unit.key.name if names.count(unit.key.name) == 1 else str(unit.key) for unit in units}
+    return {unit.key: _set_name(unit.key, alone=names.count(unit.key.name) == 1) for unit in units}
+
+
+def _set_name(key: GangKey, *, alone: bool) -> str:
+    return key.name if alone else f"{key.namespace}.{key.name}"
 
 
 def _rank(pod: Pod, findings: Findings) -> Promise | None:

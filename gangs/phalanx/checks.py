@@ -1,5 +1,6 @@
 """What can be wrong with the spec of a Gang, by itself and against its topology."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,6 +11,8 @@ from gangs.levels import LevelWish, Request, Span
 from gangs.model import ObjectRef
 from gangs.phalanx.spec import GangSpec, PodSetSpec, SliceSpec
 from kube.topology import Topology
+
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 def check_spec(ref: ObjectRef, spec: GangSpec, findings: Findings) -> None:
@@ -48,8 +51,9 @@ def _check_minimum(ref: ObjectRef, spec: GangSpec, sets: Sequence[PodSetSpec], f
 
 
 def _check_set(ref: ObjectRef, at: str, pod_set: PodSetSpec, findings: Findings) -> None:
-    if not pod_set.name:
-        findings.fault(ref, f"{at}.name", "is empty", "name the set")
+    if not _LABEL_VALUE.fullmatch(pod_set.name):
+        problem = f'"{pod_set.name}" cannot be the value of a label'
+        findings.fault(ref, f"{at}.name", problem, "use up to 63 letters, digits, dashes, dots and underscores")
     if pod_set.count < 1:
         findings.fault(ref, f"{at}.count", f"{pod_set.count} is less than 1", "write the number of members")
         return
@@ -88,7 +92,7 @@ def _check_slices(ref: ObjectRef, at: str, pod_set: PodSetSpec, findings: Findin
 def _check_multiples(ref: ObjectRef, at: str, pod_set: PodSetSpec, findings: Findings) -> None:
     """In every used domain the members are a multiple, so the placed members together are one, too."""
     step = lcm(*(each.of for each in pod_set.multiples or ()))
-    least = pod_set.count if pod_set.min_count is None else pod_set.min_count
+    least = pod_set.count if pod_set.min_count is None else min(pod_set.min_count, pod_set.count)
     if pod_set.count // step * step < least:
         problem = f"no number of members from {least} to {pod_set.count} is a multiple of {step}"
         findings.fault(ref, f"{at}.multiples", problem, "change the count, the minCount or the multiples")

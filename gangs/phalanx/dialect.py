@@ -49,14 +49,14 @@ class PhalanxDialect:
             if about in (None, _key(manifest)):
                 owned.pop(_key(manifest), None)
                 gangs += _one(_read_job(manifest, sources, topologies, findings))
-        for key, pods in sorted(labelled.items()):
-            gangs += _one(gang_objects.orphans(key, pods, findings) if about in (None, key) else None)
-        for key, pods in sorted(owned.items()):
-            gangs += _one(jobs.orphans(key, pods, findings) if about in (None, key) else None)
+        for rest, ref_of in ((labelled, gang_objects.ref_of_key), (owned, jobs.ref_of_owner)):
+            for key, pods in sorted(rest.items()):
+                if about in (None, key):
+                    gangs += _one(gang_objects.orphans(key, ref_of(key), pods, findings))
         for manifest in sources.objects.values():
             if about in (None, _key(manifest)):
                 jobs.check_unsupported(manifest, sources, findings)
-        return Reading(tuple(gangs), tuple(findings.faults), tuple(findings.advice))
+        return Reading(tuple(gangs), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
         """Our own Topology objects."""

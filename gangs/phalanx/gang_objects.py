@@ -19,12 +19,13 @@ from kube.objects import Pod
 from kube.topology import Topology
 
 KIND = "Gang"
-_MAIN = "main"
+MAIN = "main"
+"""The pod set that holds every member where no sets are told apart."""
 
 
 def is_mirror(manifest: Manifest) -> bool:
     """Whether this Gang only shows a gang that another object asked for; only the controller writes such ones."""
-    return keys.DIALECT in ((manifest.get("metadata") or {}).get("labels") or {})
+    return keys.MIRRORS in ((manifest.get("metadata") or {}).get("annotations") or {})
 
 
 def rank_places(pod: Pod) -> tuple[tuple[str, Mapping[str, str], str], ...]:
@@ -98,7 +99,7 @@ def _sizes(ref: ObjectRef, spec: GangSpec, sources: Sources) -> _Sizes:
     count = max(spec.min_member or 0, total)
     minimum = spec.min_member or total
     unknown = f"spec.minMember, or a Job whose pods are labelled {keys.GANG}: {ref.name}"
-    sets = (PodSetSpec(name=_MAIN, count=count, min_count=minimum),)
+    sets = (PodSetSpec(name=MAIN, count=count, min_count=minimum),)
     return _Sizes(sets, minimum, () if minimum else (unknown,))
 
 
@@ -145,18 +146,27 @@ def _pod_set(spec: PodSetSpec, existing: int) -> PodSet:
     )
 
 
-def orphans(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | None:
-    """The gang of pods whose Gang object is not there (yet): it waits for it."""
-    here = sorted(live(pods), key=lambda pod: age(pod.metadata))
-    if not here:
-        return None
-    ref = ObjectRef(keys.API_VERSION, KIND, key.namespace, key.name)
-    own = Findings()
-    seats = [Seat(pod, _MAIN, promised(pod, rank_places(pod), own)) for pod in here]
-    members = seated([Seat(each.pod, _MAIN) for each in seats], (_MAIN,), own)
+def ref_of_key(key: GangKey) -> ObjectRef:
+    """Names the Gang object by the gang alone."""
+    return ObjectRef(keys.API_VERSION, KIND, key.namespace, key.name)
+
+
+def orphans(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Findings) -> Gang | None:
+    """The gang of pods that name an object, `ref`, which is not there (yet): it waits for that. None without pods."""
+    here, own = live(pods), Findings()
+    members = seated([Seat(pod, MAIN, promised(pod, rank_places(pod), own)) for pod in here], (MAIN,), own)
     findings.take(own.faults, own.advice)
-    if own.faults:
+    if own.faults or not members:
         return None
-    sets = (PodSet(_MAIN, len(here), len(here)),)
-    created = here[0].metadata.creation_timestamp or ""
-    return Gang(key, ref, members, sets, len(here), len(here), created=created, waiting_for=(str(ref),), groups=(ref,))
+    oldest = min((member.pod.metadata for member in members), key=age)
+    return Gang(
+        key=key,
+        source=ref,
+        members=members,
+        pod_sets=(PodSet(MAIN, len(members), len(members)),),
+        expected=len(members),
+        min_member=len(members),
+        created=oldest.creation_timestamp or "",
+        waiting_for=(str(ref),),
+        groups=(ref,),
+    )

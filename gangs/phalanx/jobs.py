@@ -21,7 +21,7 @@ from kube.topology import Topology
 WISHES = (keys.GANG, keys.REQUIRED, keys.PREFERRED, keys.MIN_MEMBER, keys.TOPOLOGY)
 """Annotations by which a workload opts in; any of them does."""
 _PREFIX = f"{keys.GROUP}/"
-_SET = "main"
+_SET = gang_objects.MAIN
 
 
 def field_of(key: str) -> str:
@@ -83,7 +83,7 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
     check_priorities(pods, ref, own)
     seats = [Seat(pod, _SET, promised(pod, gang_objects.rank_places(pod), own)) for pod in pods]
     members = seated(seats, (_SET,), own)
-    minimum = min(_minimum(job), job.expected)
+    minimum = max(1, min(_minimum(job), job.expected))
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
@@ -158,17 +158,9 @@ def _request(job: Job, ref: ObjectRef) -> Request:
     )
 
 
-def orphans(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | None:
-    """The gang of pods whose Job is not there (yet): it waits for the Job."""
-    here = live(pods)
-    if not here:
-        return None
-    ref = ObjectRef(JOB_API_VERSION, JOB_KIND, key.namespace, key.name)
-    own = Findings()
-    members = seated([Seat(pod, _SET, promised(pod, gang_objects.rank_places(pod), own)) for pod in here], (_SET,), own)
-    findings.take(own.faults, own.advice)
-    sets = (PodSet(_SET, len(here), len(here)),)
-    return Gang(key, ref, members, sets, len(here), len(here), waiting_for=(str(ref),), groups=(ref,))
+def ref_of_owner(key: GangKey) -> ObjectRef:
+    """Names the Job of a gang by the gang alone."""
+    return ObjectRef(JOB_API_VERSION, JOB_KIND, key.namespace, key.name)
 
 
 def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) -> None:

@@ -1,0 +1,170 @@
+"""Jobs that ask to be gangs by annotations, and automatic namespaces."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from written import DATACENTER, documents, sources
+
+from gangs.dialects import as_admitted, dialect_of, expanded, read_all, template_labels
+from gangs.model import GangKey, PodSet, Reading
+from gangs.sources import Sources
+
+AUTOMATIC = {"default": {"phalanx.dev/automatic": "true"}}
+LABEL = {"phalanx.dev/workload": "Job"}
+
+
+def job(
+    annotations: str = '{phalanx.dev/gang: "true"}',
+    spec: str = "{parallelism: 4}",
+    template: str = "{}",
+    status: str = "{}",
+) -> str:
+    return f"""
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {{name: train, annotations: {annotations}}}
+        spec: {{template: {{metadata: {{labels: {template}}}, spec: {{}}}}, {spec[1:-1]}}}
+        status: {status}
+    """
+
+
+def reading_of(*texts: str, namespaces: dict[str, dict[str, str]] | None = None) -> Reading:
+    grown, faults = expanded(sources(*texts, namespaces=namespaces))
+    assert faults == []
+    return read_all(grown)
+
+
+OPTING = {
+    "the annotation": ('{phalanx.dev/gang: "true"}', {}, LABEL),
+    "any wish of ours": ("{phalanx.dev/required: rack}", {}, LABEL),
+    "nothing, which leaves it alone": ("{}", {}, {}),
+    "another's annotation, which does too": ("{example.com/gang: x}", {}, {}),
+    "an automatic namespace": ("{}", AUTOMATIC, LABEL),
+    "an automatic namespace, which it declines": ('{phalanx.dev/gang: "false"}', AUTOMATIC, {}),
+    "an explicit no beside a wish": ('{phalanx.dev/gang: "false", phalanx.dev/required: rack}', {}, {}),
+}
+
+
+@pytest.mark.parametrize(("annotations", "namespaces", "labels"), OPTING.values(), ids=OPTING)
+def test_a_job_is_labelled_at_its_admission_by(
+    annotations: str, namespaces: dict[str, dict[str, str]], labels: dict[str, str]
+) -> None:
+    written = sources(job(annotations), namespaces=namespaces)
+    (manifest,) = written.objects.values()
+    assert template_labels(manifest, written) == labels
+
+
+@pytest.mark.parametrize(
+    ("spec", "template"),
+    [("{parallelism: 1}", "{}"), ("{parallelism: 4}", "{pod-group.scheduling.sigs.k8s.io: g}")],
+    ids=["one pod", "pods that name a gang already"],
+)
+def test_an_automatic_namespace_leaves_alone(spec: str, template: str) -> None:
+    written = sources(job("{}", spec, template), namespaces=AUTOMATIC)
+    (manifest,) = written.objects.values()
+    assert template_labels(manifest, written) == {}
+
+
+def test_admission_labels_the_template_and_nothing_else() -> None:
+    (manifest,) = documents(job(template="{app: x}"))
+    before = msgspec.json.encode(manifest)
+    admitted = as_admitted(manifest, Sources())
+    assert admitted["spec"]["template"]["metadata"]["labels"] == {"app": "x", **LABEL}
+    assert {**admitted, "spec": None} == {**manifest, "spec": None}
+    assert msgspec.json.encode(manifest) == before
+    assert as_admitted(admitted, Sources()) == admitted
+
+
+GANGS = {
+    "parallelism pods": ('{phalanx.dev/gang: "true"}', "{parallelism: 4}", {"expected": 4, "min_member": 4}),
+    "fewer of many": ('{phalanx.dev/min-member: "3"}', "{parallelism: 4}", {"expected": 4, "min_member": 3}),
+    "its levels": (
+        "{phalanx.dev/required: block, phalanx.dev/preferred: rack, phalanx.dev/topology: datacenter}",
+        "{parallelism: 2}",
+        {"required": "block", "preferred": "rack", "topology": "datacenter"},
+    ),
+    "ranks and exact nodes where it is Indexed": (
+        '{phalanx.dev/gang: "true"}',
+        "{parallelism: 2, completions: 2, completionMode: Indexed}",
+        {"exact_nodes": True},
+    ),
+    "no exact nodes where it is not": ('{phalanx.dev/gang: "true"}', "{parallelism: 2}", {"exact_nodes": False}),
+    "a wait while it is suspended": (
+        '{phalanx.dev/gang: "true"}',
+        "{parallelism: 2, suspend: true}",
+        {"members": (), "waiting_for": ("Job default/train to be resumed",)},
+    ),
+}
+
+
+@pytest.mark.parametrize(("annotations", "spec", "expected"), GANGS.values(), ids=GANGS)
+def test_the_gang_of_a_job_has(annotations: str, spec: str, expected: dict[str, object]) -> None:
+    reading = reading_of(job(annotations, spec), DATACENTER)
+    assert reading.faults == ()
+    (gang,) = reading.gangs
+    assert gang.key == GangKey("phalanx", "default", "train")
+    assert str(gang.source) == "Job default/train"
+    assert {name: getattr(gang, name) for name in expected} == expected
+
+
+def test_members_of_a_job_stand_by_number() -> None:
+    (gang,) = reading_of(job(spec="{parallelism: 11}")).gangs
+    assert [each.pod.metadata.name for each in gang.members] == [f"train-{number}" for number in range(11)]
+    assert gang.pod_sets == (PodSet("main", 11, 11),)
+
+
+def test_a_job_in_an_automatic_namespace_names_no_level() -> None:
+    (gang,) = reading_of(job("{}"), DATACENTER, namespaces=AUTOMATIC).gangs
+    assert (gang.required, gang.preferred, gang.expected) == (None, None, 4)
+
+
+def test_the_pods_of_a_job_find_it_by_their_owner_whatever_its_name_is_made_of() -> None:
+    grown, _ = expanded(sources(job().replace("name: train", "generateName: train-")))
+    assert {str(dialect_of(each)[1]) for each in grown.pods} == {"default/train-"}  # type: ignore[index]
+
+
+def test_near_its_end_a_job_is_a_smaller_gang() -> None:
+    text = job(spec="{parallelism: 4, completions: 8}", status="{succeeded: 6}")
+    (gang,) = reading_of(text).gangs
+    assert (gang.expected, gang.min_member, len(gang.members)) == (2, 2, 2)
+
+
+def test_a_finished_job_is_no_gang() -> None:
+    text = job(status='{conditions: [{type: Complete, status: "True"}]}')
+    assert reading_of(text).gangs == ()
+
+
+def test_pods_that_are_seen_before_their_job_wait_for_it() -> None:
+    grown, _ = expanded(sources(job()))
+    (gang,) = read_all(Sources(pods=grown.pods)).gangs
+    assert gang.waiting_for == ("Job default/train",)
+    assert len(gang.members) == 4
+
+
+def test_a_job_that_was_admitted_without_us_is_no_gang_and_says_so() -> None:
+    reading = read_all(sources(job()))
+    assert reading.gangs == ()
+    assert [str(each) for each in reading.advice] == [
+        (
+            "Job default/train: metadata.annotations: came too late: the Job was made without it or without Phalanx; "
+            "delete it and create it again"
+        )
+    ]
+
+
+def test_expanding_leaves_jobs_of_no_gang_alone() -> None:
+    grown, _ = expanded(sources(job("{}")))
+    assert grown.pods == []
+
+
+def test_expanding_makes_the_pods_of_other_dialects_gangs_too() -> None:
+    grown, _ = expanded(sources(job("{}", template="{pod-group.scheduling.sigs.k8s.io: g}")))
+    assert len(grown.pods) == 4
+
+
+def test_expanding_names_a_malformed_job_and_goes_on() -> None:
+    broken: Any = job(spec="{parallelism: many}").replace("name: train", "name: broken")
+    grown, faults = expanded(sources(broken, job()))
+    assert [str(each.object) for each in faults] == ["Job default/broken"]
+    assert len(grown.pods) == 4
