@@ -1,0 +1,100 @@
+"""Phalanx on a control plane of its own: installed from the manifests, its two servers as processes beside it.
+
+The same access rules, webhook configurations and definitions as in a cluster, with the servers' own service accounts;
+only the webhook is reached by URL, because nothing runs pods for real.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from certs.files import write_self_signed
+from cli.installing import access_rules, custom_resource_definitions, webhook_configurations
+from controlplane.control_plane import ControlPlane, StartError, free_ports, wait_until
+from controlplane.processes import Program
+from kube.keys import SYSTEM_NAMESPACE
+
+READY_SECONDS = 30.0
+_COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
+
+
+class Deployment:
+    """What is installed on one control plane, and the servers that run for it."""
+
+    def __init__(self, control_plane: ControlPlane) -> None:
+        self._control_plane = control_plane
+        self._authority = b""
+        self._webhook_port, self._webhook_health, self._controller_health = free_ports(3)
+
+    def install(self) -> None:
+        """Definitions, namespace, service accounts and what they may do."""
+        definitions = custom_resource_definitions()
+        self._control_plane.apply(definitions)
+        names = [each["metadata"]["name"] for each in definitions]
+        self._control_plane.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in names))
+        self._control_plane.apply(access_rules())
+        self._await_service_account()
+
+    def start_webhook(self) -> Program:
+        """Serve admission; `register_webhook` tells the API server."""
+        folder = self._control_plane.directory / "webhook-certs"
+        self._authority = write_self_signed(folder, dns_names=["localhost"], addresses=["127.0.0.1"])
+        program = self._run(
+            "webhook",
+            ["--host", "127.0.0.1", "--port", self._webhook_port, "--health-port", self._webhook_health],
+            ["--cert-dir", folder],
+        )
+        self._await_ready(program, self._webhook_health)
+        return program
+
+    def register_webhook(self) -> None:
+        """Have the API server ask the webhook from now on."""
+        self._control_plane.apply(webhook_configurations(self.webhook_url(), self._authority))
+
+    def start_controller(self, kubeconfig: Path | None = None) -> Program:
+        """Lead. `kubeconfig`: another way to the API server than its service account's own."""
+        program = self._run(
+            "controller",
+            ["--health-address", "127.0.0.1", "--health-port", self._controller_health],
+            ["--lease-seconds", 3],
+            kubeconfig,
+        )
+        self._await_ready(program, self._controller_health)
+        return program
+
+    def webhook_url(self) -> str:
+        """Where the webhook serves."""
+        return f"https://127.0.0.1:{self._webhook_port}"
+
+    def _run(
+        self, name: str, address: Sequence[object], more: Sequence[object], kubeconfig: Path | None = None
+    ) -> Program:
+        config = kubeconfig or self._control_plane.kubeconfig_for(SYSTEM_NAMESPACE, f"phalanx-{name}")
+        arguments = [*_COMMAND, name, "--kubeconfig", config, *address, *more]
+        environment = {**os.environ, "HOME": str(self._control_plane.directory)}
+        return self._control_plane.run(name, [str(each) for each in arguments], environment)
+
+    def _await_ready(self, program: Program, port: int) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline and program.running:
+            with suppress(URLError, OSError), urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
+                if answer.status == 200:  # noqa: PLR2004 - OK
+                    return
+            time.sleep(0.05)
+        raise StartError(f"{program.name} did not become ready:\n{program.tail()}")
+
+    def _await_service_account(self) -> None:
+        """Pods of the system namespace (probes) are admitted once it has its default service account."""
+        path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts/default"
+
+        def there() -> bool:
+            answer: Any = self._control_plane.request("GET", path)
+            return bool(answer.get("kind") == "ServiceAccount")
+
+        wait_until(there, READY_SECONDS, f"the service account of {SYSTEM_NAMESPACE}")

@@ -1,0 +1,108 @@
+"""A proxy between the controller and the API server that can kill the controller at an exact write."""
+
+import http.client
+import json
+import ssl
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from certs.files import write_self_signed
+
+WRITES = ("POST", "PATCH", "PUT", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A write on its way: its verb, path and decoded body."""
+
+    verb: str
+    path: str
+    body: Any
+
+
+class Proxy:
+    """Passes everything on; asks `before` and `after` about every write.
+
+    They are called in the request's thread; one that kills the client makes its answer go nowhere, as in a real crash.
+    """
+
+    def __init__(self, kubeconfig: Path, directory: Path) -> None:
+        self._settings = yaml.safe_load(kubeconfig.read_text())
+        cluster = self._settings["clusters"][0]["cluster"]
+        self.upstream = str(cluster["server"]).removeprefix("https://")
+        self.trust = ssl.create_default_context(cafile=cluster["certificate-authority"])
+        self.before: Callable[[Request], None] = lambda _: None
+        self.after: Callable[[Request], None] = lambda _: None
+        self.directory = directory
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+
+    def __enter__(self) -> Self:
+        """Listen, with a certificate of its own."""
+        authority = write_self_signed(self.directory, addresses=["127.0.0.1"])
+        (self.directory / "ca.crt").write_bytes(authority)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.directory / "tls.crt", self.directory / "tls.key")
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Listen no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def kubeconfig(self) -> Path:
+        """The same identity, by way of this proxy."""
+        cluster = self._settings["clusters"][0]["cluster"]
+        cluster["server"] = f"https://127.0.0.1:{self._server.server_address[1]}"
+        cluster["certificate-authority"] = str(self.directory / "ca.crt")
+        path = self.directory / "kubeconfig"
+        path.write_text(yaml.safe_dump(self._settings))
+        return path
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_any(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                request = Request(self.command, self.path, json.loads(body) if body else None)
+                if self.command in WRITES:
+                    proxy.before(request)
+                upstream = http.client.HTTPSConnection(proxy.upstream, context=proxy.trust)
+                headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "connection")}
+                upstream.request(self.command, self.path, body or None, headers)
+                answer = upstream.getresponse()
+                if self.command in WRITES:
+                    proxy.after(request)
+                self._pass_on(answer)
+                upstream.close()
+
+            def _pass_on(self, answer: http.client.HTTPResponse) -> None:
+                self.send_response(answer.status)
+                self.send_header("Content-Type", answer.getheader("Content-Type") or "application/json")
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                while chunk := answer.read1(65536):
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+                    self.wfile.flush()
+                self.wfile.write(b"0\r\n\r\n")
+
+            do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any  # noqa: N815 - names of the base class
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - name of the base class
+                del format, args
+
+        return Handler

@@ -1,0 +1,156 @@
+"""What system tests do to a cluster, in the words of the tests."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cli.deployment import Deployment
+from controlplane.control_plane import ControlPlane, wait_until
+from controlplane.recording import Recorder, WatchEvent, bound
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+GUIDE = EXAMPLES / "koordinator"
+PATIENCE = 30.0
+
+SPINE = "network.topology.nvidia.com/spine"
+BLOCK = "network.topology.nvidia.com/block"
+
+Object = dict[str, Any]
+
+
+class Phalanx:
+    """A cluster that runs Phalanx, and the questions tests ask of it."""
+
+    def __init__(self, deployment: Deployment, cluster: ControlPlane) -> None:
+        self.deployment = deployment
+        self.cluster = cluster
+
+    def ensure_servers(self) -> None:
+        """Start again whatever an earlier test has killed."""
+        if not self.cluster.program("webhook").running:
+            self.deployment.start_webhook()
+        if not self.cluster.program("controller").running:
+            self.deployment.start_controller()
+
+    def show_logs(self) -> None:
+        """Print how the servers' logs end; pytest shows it where a test failed."""
+        for name in ("controller", "webhook"):
+            print(f"--- {name}\n{self.cluster.program(name).tail()}")  # noqa: T201 - for the report of a failed test
+
+    def guide_nodes(self) -> None:
+        """The Koordinator guide's cluster: 12 nodes of 8 cpu in three spines."""
+        self.apply_files(GUIDE / "nodes.yaml", GUIDE / "cluster-network-topology.yaml")
+        self.cluster.await_nodes(f"node-{index}" for index in range(12))
+
+    def apply_files(self, *files: Path) -> str:
+        """`kubectl apply` of files; returns what kubectl prints."""
+        return "".join(self.cluster.kubectl("apply", "-f", str(file)) for file in files)
+
+    def apply(self, *objects: Mapping[str, Any]) -> str:
+        """`kubectl apply` of objects; returns what kubectl prints, warnings included."""
+        text = yaml.safe_dump_all([dict(each) for each in objects])
+        answer = self.cluster.kubectl_result("apply", "-f", "-", stdin=text)
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout + answer.stderr
+
+    def pod(self, name: str) -> Object:
+        """One pod of the default namespace as it is now."""
+        found: Object = self.cluster.request("GET", f"/api/v1/namespaces/default/pods/{name}")
+        return found
+
+    def pods(self) -> list[Object]:
+        """All pods of the default namespace."""
+        items: list[Object] = self.cluster.request("GET", "/api/v1/namespaces/default/pods")["items"]
+        return items
+
+    def nodes_of(self, names: Iterable[str]) -> dict[str, str]:
+        """Where the pods run; "" for one that has no node."""
+        found = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in self.pods()}
+        return {name: found.get(name, "") for name in names}
+
+    def gang(self, name: str) -> Object:
+        """The Gang object of that name."""
+        path = f"/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/{name}"
+        found: Object = self.cluster.request("GET", path)
+        return found
+
+    def status(self, name: str) -> Object:
+        """A gang's status; empty where it has none yet."""
+        status: Object = self.gang(name).get("status") or {}
+        return status
+
+    def await_phase(self, name: str, phase: str) -> Object:
+        """Wait until the gang stands there, and return its status."""
+        self.wait(lambda: self.status(name).get("phase") == phase, f"gang {name} to be {phase}")
+        return self.status(name)
+
+    def await_bound(self, names: Sequence[str]) -> dict[str, str]:
+        """Wait until all the pods have nodes, and return them."""
+        self.wait(lambda: all(self.nodes_of(names).values()), f"{', '.join(names)} to be bound")
+        return self.nodes_of(names)
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait until something holds."""
+        wait_until(condition, PATIENCE, what)
+
+    def record(self, path: str = "/api/v1/pods") -> Recorder:
+        """Record a watch stream from now on."""
+        return Recorder(self.cluster, path)
+
+
+def numbered(stem: str, count: int) -> list[str]:
+    """`stem-0` … as many as asked for."""
+    return [f"{stem}-{index}" for index in range(count)]
+
+
+def node(name: str, spine: str, block: str, cpu: int = 8) -> Object:
+    """A node of the guide's topology."""
+    room = {"cpu": str(cpu), "memory": "32Gi", "pods": "110"}
+    labels = {SPINE: spine, BLOCK: block, "kubernetes.io/hostname": name}
+    metadata = {"name": name, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"capacity": room, "allocatable": room}}
+
+
+def pod_group(name: str, minimum: int, *strategy: tuple[str, str]) -> Object:
+    """A Koordinator PodGroup: `strategy` holds pairs of layer and PreferGather or MustGather."""
+    layers = ",".join(f'{{"layer": "{layer}", "strategy": "{how}"}}' for layer, how in strategy)
+    annotations = {"gang.scheduling.koordinator.sh/network-topology-spec": f'{{"gatherStrategy": [{layers}]}}'}
+    metadata = {"name": name, "namespace": "default", "annotations": annotations if strategy else {}}
+    return {
+        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": {"minMember": minimum},
+    }
+
+
+def pod(name: str, group: str = "", *, cpu: int = 8, **spec: Any) -> Object:
+    """A pod of so many cpus, a member of the group where one is given."""
+    labels = {"pod-group.scheduling.sigs.k8s.io": group} if group else {}
+    resources = {"requests": {"cpu": str(cpu)}}
+    container = {"name": "main", "image": "busybox", "resources": resources}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "spec": {"terminationGracePeriodSeconds": 5, "containers": [container], **spec},
+    }
+
+
+def priority_class(name: str, value: int) -> Object:
+    """A priority class."""
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+
+
+def scheduled_message(pod: Object) -> str:
+    """What the pod's PodScheduled condition says."""
+    conditions = pod.get("status", {}).get("conditions", ())
+    return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
+
+
+def all_bound(names: Iterable[str]) -> Callable[[list[WatchEvent]], bool]:
+    """A condition on recorded events: every one of the pods was seen with a node."""
+    wanted = set(names)
+    return lambda events: wanted <= {event.name for event in events if bound(event)}
