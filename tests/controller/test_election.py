@@ -5,7 +5,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from wires import Wire, wire_to
@@ -13,6 +12,7 @@ from wires import Wire, wire_to
 from cluster.connecting import connect
 from cluster.transport import Transport
 from controller.election import Election, Timing
+from controlplane.control_plane import ControlPlane
 
 QUICK = Timing(lease=3, renew_deadline=2, retry=0.2)
 NAMESPACE = "default"
@@ -55,7 +55,7 @@ def lease() -> str:
 
 
 @pytest.fixture
-def elect(control_plane: Any, lease: str) -> Iterator[Elect]:
+def elect(control_plane: ControlPlane, lease: str) -> Iterator[Elect]:
     """Makes candidates for one Lease; all are stopped in the end."""
     candidates: list[Candidate] = []
 
@@ -74,16 +74,16 @@ def elect(control_plane: Any, lease: str) -> Iterator[Elect]:
 
 
 @pytest.fixture
-def wire(control_plane: Any, tmp_path: Path) -> Iterator[tuple[Wire, str]]:
+def wire(control_plane: ControlPlane, tmp_path: Path) -> Iterator[tuple[Wire, str]]:
     """A wire to the API server and a kubeconfig that goes through it."""
     with wire_to(Path(control_plane.kubeconfig), tmp_path) as found:
         yield found
 
 
-def field(control_plane: Any, lease: str, path: str) -> str:
+def field(control_plane: ControlPlane, lease: str, path: str) -> str:
     """A field of the Lease's spec, "" where it is absent."""
     found = control_plane.kubectl("get", "lease", "-n", NAMESPACE, lease, "-o", f"jsonpath={{.spec.{path}}}")
-    return str(found).strip()
+    return found.strip()
 
 
 def test_one_leads_and_the_other_waits(elect: Elect) -> None:
@@ -96,7 +96,7 @@ def test_one_leads_and_the_other_waits(elect: Elect) -> None:
     assert not second.election.leading
 
 
-def test_the_lease_tells_who_leads(elect: Elect, control_plane: Any, lease: str) -> None:
+def test_the_lease_tells_who_leads(elect: Elect, control_plane: ControlPlane, lease: str) -> None:
     first = elect("first")
     assert first.leads.wait(5)
     assert field(control_plane, lease, "holderIdentity") == "first"
@@ -106,7 +106,7 @@ def test_the_lease_tells_who_leads(elect: Elect, control_plane: Any, lease: str)
     assert field(control_plane, lease, "renewTime") > before
 
 
-def test_a_leader_that_stops_hands_over_at_once(elect: Elect, control_plane: Any, lease: str) -> None:
+def test_a_leader_that_stops_hands_over_at_once(elect: Elect, control_plane: ControlPlane, lease: str) -> None:
     first = elect("first")
     assert first.leads.wait(5)
     second = elect("second")
@@ -180,7 +180,7 @@ def test_a_candidate_waits_for_an_api_server_that_is_not_there_yet(elect: Elect,
     assert first.leads.wait(5)
 
 
-def test_what_the_leader_raises_is_raised_after_the_lease_was_given_up(control_plane: Any, lease: str) -> None:
+def test_what_the_leader_raises_is_raised_after_the_lease_was_given_up(control_plane: ControlPlane, lease: str) -> None:
     transport = connect(str(control_plane.kubeconfig))
 
     def fail(_lost: threading.Event) -> None:

@@ -13,6 +13,7 @@ from wires import wire_to
 from cluster.connecting import connect
 from controller import events
 from controller.events import EVENTS, Reason, Recorder
+from controlplane.control_plane import ControlPlane
 from gangs.model import ObjectRef
 
 pytestmark = pytest.mark.controlplane
@@ -21,25 +22,25 @@ Json = dict[str, Any]
 
 
 @pytest.fixture
-def subject(control_plane: Any) -> Iterator[ObjectRef]:
+def subject(control_plane: ControlPlane) -> Iterator[ObjectRef]:
     """A real object to tell of; its events go with it."""
     name = f"told-{uuid.uuid4().hex[:8]}"
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
-    made = json.loads(control_plane.kubectl("create", "-f", "-", "-o", "json", input=json.dumps(manifest)))
+    made = json.loads(control_plane.kubectl("create", "-f", "-", "-o", "json", stdin=json.dumps(manifest)))
     yield ObjectRef("v1", "ConfigMap", "default", name, made["metadata"]["uid"])
     control_plane.kubectl("delete", "configmap", name)
     control_plane.kubectl("delete", "events", "--field-selector", f"involvedObject.name={name}")
 
 
 @pytest.fixture
-def recorder(control_plane: Any) -> Iterator[Recorder]:
+def recorder(control_plane: ControlPlane) -> Iterator[Recorder]:
     """A recorder that renews a series at once."""
     made = Recorder(connect(str(control_plane.kubeconfig)), instance="test-0", renew_seconds=0.2)
     yield made
     made.close()
 
 
-def events_of(control_plane: Any, name: str, group: str = "events.k8s.io") -> list[Json]:
+def events_of(control_plane: ControlPlane, name: str, group: str = "events.k8s.io") -> list[Json]:
     """The events on objects of that name, in the order of their making."""
     found = json.loads(control_plane.kubectl("get", f"events.{group}".rstrip("."), "-A", "-o", "json"))["items"]
     mine = [each for each in found if (each.get("regarding") or each.get("involvedObject"))["name"] == name]
@@ -58,7 +59,9 @@ def counted(reason: Reason, outcome: str) -> float:
     return float(EVENTS.labels(reason.name, outcome)._value.get())  # noqa: SLF001 - the library has no public reader
 
 
-def test_an_event_says_who_did_what_to_whom_and_why(control_plane: Any, recorder: Recorder, subject: ObjectRef) -> None:
+def test_an_event_says_who_did_what_to_whom_and_why(
+    control_plane: ControlPlane, recorder: Recorder, subject: ObjectRef
+) -> None:
     gang = ObjectRef("phalanx.dev/v1alpha1", "Gang", "default", "llm", "uid-llm")
     recorder.record(subject, events.PREEMPTED, "evicted for gang default/llm", related=gang)
     (found,) = eventually(lambda: events_of(control_plane, subject.name))
@@ -74,7 +77,7 @@ def test_an_event_says_who_did_what_to_whom_and_why(control_plane: Any, recorder
     assert found["related"]["name"] == "llm"
 
 
-def test_people_find_it_with_kubectl(control_plane: Any, recorder: Recorder, subject: ObjectRef) -> None:
+def test_people_find_it_with_kubectl(control_plane: ControlPlane, recorder: Recorder, subject: ObjectRef) -> None:
     recorder.record(subject, events.GANG_UNPLACEABLE, "spine-0 fits 3 of 4")
     eventually(lambda: events_of(control_plane, subject.name))
     chosen = ("--field-selector", f"involvedObject.name={subject.name}")
@@ -89,7 +92,9 @@ def test_people_find_it_with_kubectl(control_plane: Any, recorder: Recorder, sub
     assert "<unknown>" not in told
 
 
-def test_repeats_become_one_series_with_a_count(control_plane: Any, recorder: Recorder, subject: ObjectRef) -> None:
+def test_repeats_become_one_series_with_a_count(
+    control_plane: ControlPlane, recorder: Recorder, subject: ObjectRef
+) -> None:
     for _ in range(5):
         recorder.record(subject, events.ROOM_LOST, "node-5 has no room left for cpu")
     (found,) = eventually(
@@ -101,14 +106,14 @@ def test_repeats_become_one_series_with_a_count(control_plane: Any, recorder: Re
     assert "<unknown>" not in told
 
 
-def test_another_note_is_another_event(control_plane: Any, recorder: Recorder, subject: ObjectRef) -> None:
+def test_another_note_is_another_event(control_plane: ControlPlane, recorder: Recorder, subject: ObjectRef) -> None:
     for note in ("spine-0 fits 3 of 4", "spine-0 fits 2 of 4", "spine-0 fits 3 of 4"):
         recorder.record(subject, events.GANG_UNPLACEABLE, note)
     found = eventually(lambda: [e for e in [events_of(control_plane, subject.name)] if len(e) == 2])
     assert sorted(each["note"] for each in found[0]) == ["spine-0 fits 2 of 4", "spine-0 fits 3 of 4"]
 
 
-def test_a_repeat_after_the_series_is_over_is_a_new_event(control_plane: Any, subject: ObjectRef) -> None:
+def test_a_repeat_after_the_series_is_over_is_a_new_event(control_plane: ControlPlane, subject: ObjectRef) -> None:
     recorder = Recorder(connect(str(control_plane.kubeconfig)), instance="test-0", series_seconds=0.2)
     recorder.record(subject, events.GANG_PLANNED, "4 pods fit")
     time.sleep(0.4)
@@ -118,7 +123,7 @@ def test_a_repeat_after_the_series_is_over_is_a_new_event(control_plane: Any, su
 
 
 def test_a_cluster_scoped_object_has_its_events_in_the_default_namespace(
-    control_plane: Any, recorder: Recorder
+    control_plane: ControlPlane, recorder: Recorder
 ) -> None:
     name = f"topology-{uuid.uuid4().hex[:8]}"
     recorder.record(ObjectRef("phalanx.dev/v1alpha1", "Topology", "", name), events.GANG_INVALID, "broken chain")
@@ -128,7 +133,7 @@ def test_a_cluster_scoped_object_has_its_events_in_the_default_namespace(
 
 @pytest.mark.parametrize("note", ["x" * 2000, "é" * 600, "水" * 400], ids=["1 byte", "2 bytes", "3 bytes"])
 def test_a_long_note_is_cut_within_the_limit_of_the_api(
-    control_plane: Any, recorder: Recorder, subject: ObjectRef, note: str
+    control_plane: ControlPlane, recorder: Recorder, subject: ObjectRef, note: str
 ) -> None:
     recorder.record(subject, events.GANG_UNPLACEABLE, note)
     (found,) = eventually(lambda: events_of(control_plane, subject.name))
@@ -136,13 +141,13 @@ def test_a_long_note_is_cut_within_the_limit_of_the_api(
     assert found["note"].endswith("…")
 
 
-def test_the_longest_name_of_an_object_makes_a_valid_event(control_plane: Any, recorder: Recorder) -> None:
+def test_the_longest_name_of_an_object_makes_a_valid_event(control_plane: ControlPlane, recorder: Recorder) -> None:
     name = f"{uuid.uuid4().hex}.{'a' * 60}.{'b' * 60}.{'c' * 60}.{'d' * 30}"
     recorder.record(ObjectRef("v1", "Pod", "default", name), events.GANG_PLACED, "bound")
     assert eventually(lambda: events_of(control_plane, name))
 
 
-def test_what_is_queued_is_written_when_the_recorder_closes(control_plane: Any, subject: ObjectRef) -> None:
+def test_what_is_queued_is_written_when_the_recorder_closes(control_plane: ControlPlane, subject: ObjectRef) -> None:
     recorder = Recorder(connect(str(control_plane.kubeconfig)), instance="test-0")
     for number in range(20):
         recorder.record(subject, events.GANG_PLANNED, f"plan {number}")
@@ -154,7 +159,7 @@ def test_what_is_queued_is_written_when_the_recorder_closes(control_plane: Any, 
 
 
 def test_an_event_that_the_api_refuses_is_counted_and_the_next_one_is_written(
-    control_plane: Any, recorder: Recorder, subject: ObjectRef
+    control_plane: ControlPlane, recorder: Recorder, subject: ObjectRef
 ) -> None:
     before = counted(events.GANG_WAITING, "failed")
     nowhere = ObjectRef("v1", "Pod", "no-such-namespace", "x", "uid-x")
@@ -165,7 +170,7 @@ def test_an_event_that_the_api_refuses_is_counted_and_the_next_one_is_written(
 
 
 def test_an_outage_neither_blocks_the_caller_nor_loses_what_was_told(
-    control_plane: Any, subject: ObjectRef, tmp_path: Path
+    control_plane: ControlPlane, subject: ObjectRef, tmp_path: Path
 ) -> None:
     with wire_to(Path(control_plane.kubeconfig), tmp_path) as (wire, through):
         recorder = Recorder(connect(through), instance="test-0")

@@ -16,6 +16,7 @@ from controller.mirrors import differs, mirror_of
 from controller.podgroups import pod_group_status
 from controller.statuses import Phase, gang_status, invalid_status, status_patch
 from controller.topologies import topology_status
+from controlplane.control_plane import ControlPlane
 from gangs.model import CapRule, Fault, Gang, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
 from kube.objects import Node, NodeStatus, ObjectMeta
 from kube.topology import Level, Topology
@@ -30,7 +31,7 @@ PLAN = placed(GATED, "node-5", "node-6", victims=["low-5"])
 
 
 @pytest.fixture(scope="module")
-def api(control_plane: Any) -> Any:
+def api(control_plane: ControlPlane) -> ControlPlane:
     """The API server with our kinds and Koordinator's."""
     for folder in ("phalanx", "koordinator"):
         control_plane.kubectl("apply", "-k", str(CRDS / folder))
@@ -39,7 +40,7 @@ def api(control_plane: Any) -> Any:
 
 
 @pytest.fixture
-def name(api: Any) -> Iterator[str]:
+def name(api: ControlPlane) -> Iterator[str]:
     """A name for one object, which is gone afterwards."""
     made = f"kept-{uuid.uuid4().hex[:8]}"
     yield made
@@ -47,12 +48,12 @@ def name(api: Any) -> Iterator[str]:
         api.kubectl("delete", kind, made, "--ignore-not-found")
 
 
-def made(api: Any, manifest: dict[str, Any]) -> dict[str, Any]:
-    stored: dict[str, Any] = json.loads(api.kubectl("create", "-o", "json", "-f", "-", input=json.dumps(manifest)))
+def made(api: ControlPlane, manifest: dict[str, Any]) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads(api.kubectl("create", "-o", "json", "-f", "-", stdin=json.dumps(manifest)))
     return stored
 
 
-def written(api: Any, path: str, status: dict[str, Any]) -> Any:
+def written(api: ControlPlane, path: str, status: dict[str, Any]) -> Any:
     transport = connect(str(api.kubeconfig))
     return transport.request("PATCH", path, body={"status": status}, content_type=MERGE_PATCH)["status"]
 
@@ -68,7 +69,7 @@ STATUSES = [
 
 @pytest.mark.parametrize(("phase", "decision"), STATUSES, ids=lambda each: getattr(each, "value", ""))
 def test_a_gang_status_comes_back_as_it_was_written(
-    api: Any, name: str, phase: Phase, decision: Decision | None
+    api: ControlPlane, name: str, phase: Phase, decision: Decision | None
 ) -> None:
     made(api, mirror_of(GATED, name) | {"metadata": {"name": name, "namespace": "default"}})
     wanted = gang_status(GATED, phase=phase, now=NOW, decision=decision, plan_id="abc", generation=1, timed_out=True)
@@ -76,7 +77,7 @@ def test_a_gang_status_comes_back_as_it_was_written(
     assert status_patch(stored, wanted) == {}
 
 
-def test_each_status_can_replace_any_other(api: Any, name: str) -> None:
+def test_each_status_can_replace_any_other(api: ControlPlane, name: str) -> None:
     made(api, mirror_of(GATED, name) | {"metadata": {"name": name, "namespace": "default"}})
     stored: dict[str, Any] = {}
     fault = Fault(ObjectRef("v1", "Pod", "default", "llm-1"), "spec.priority", "differs", "give all one")
@@ -103,12 +104,12 @@ EVERYTHING = gang(
 
 
 @pytest.mark.parametrize("of", [GATED, EVERYTHING], ids=["little", "everything"])
-def test_a_mirror_that_was_written_does_not_differ_from_what_is_wanted(api: Any, name: str, of: Gang) -> None:
+def test_a_mirror_that_was_written_does_not_differ_from_what_is_wanted(api: ControlPlane, name: str, of: Gang) -> None:
     wanted = mirror_of(of, name)
     assert not differs(made(api, wanted), wanted)
 
 
-def test_people_see_how_a_gang_stands(api: Any, name: str) -> None:
+def test_people_see_how_a_gang_stands(api: ControlPlane, name: str) -> None:
     made(api, mirror_of(GATED, name))
     wanted = gang_status(GATED, phase=Phase.NOMINATED, now=NOW, decision=PLAN, plan_id="abc")
     written(api, f"/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/{name}/status", wanted)
@@ -117,7 +118,7 @@ def test_people_see_how_a_gang_stands(api: Any, name: str) -> None:
     assert row.split()[:-1] == [name, "Nominated", "0/2", "spine", "spine-1", "RoomHeld"]
 
 
-def test_a_topology_status_comes_back_as_it_was_written(api: Any, name: str) -> None:
+def test_a_topology_status_comes_back_as_it_was_written(api: ControlPlane, name: str) -> None:
     levels = (Level("rack", ("x/rack",)), Level("node", ("kubernetes.io/hostname",)))
     spec = {"levels": [{"name": "rack", "nodeLabel": "x/rack"}]}
     meta = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": {"name": name}}
@@ -133,7 +134,7 @@ def test_a_topology_status_comes_back_as_it_was_written(api: Any, name: str) -> 
     assert status_patch(stored, wanted) == {}
 
 
-def test_a_pod_group_status_comes_back_as_it_was_written(api: Any, name: str) -> None:
+def test_a_pod_group_status_comes_back_as_it_was_written(api: ControlPlane, name: str) -> None:
     meta = {"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": name}}
     made(api, {**meta, "spec": {"minMember": 2}})
     wanted = pod_group_status(2, [pod("a", node="n", phase="Running"), pod("b", node="n", phase="Failed")], now=NOW)

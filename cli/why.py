@@ -1,0 +1,156 @@
+"""`phalanx why NAMESPACE/GANG`: how a gang of the live cluster stands, and why."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+import msgspec
+from kubernetes.client.exceptions import ApiException, ForbiddenException, NotFoundException
+from kubernetes.config import ConfigException
+
+from cli.why_text import Story, render
+from cluster.connecting import connect
+from cluster.transport import UNREACHABLE, Transport, message_of
+from controller.events import REPORTING_CONTROLLER
+from controller.mirrors import mirrored_key
+from gangs.dialects import dialect_of
+from gangs.model import GangKey, Manifest
+from gangs.phalanx import NAME as OWN_DIALECT
+from kube.keys import API_VERSION, CONTROLLER_LEASE, SYSTEM_NAMESPACE
+from kube.objects import Pod
+
+TIMEOUT = (5.0, 30.0)
+_PAGE = 500
+_OWNERS_ASKED = 3
+"""Owners whose own events are looked up: a workload that cannot make its pods says so there."""
+
+
+class _PodPage(msgspec.Struct):
+    """One page of a list of pods."""
+
+    items: list[Pod]
+    metadata: dict[str, Any] = {}
+
+
+@click.command("why")
+@click.argument("gang", metavar="NAMESPACE/GANG")
+@click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig.")
+def why(gang: str, kubeconfig: str | None) -> None:
+    """Explain a gang of the live cluster: how it stands, who is missing, what is in its way and what would help.
+
+    The gang goes by the name of its Gang object or of what asked for it. Exit status 1: there is no such gang.
+    """
+    namespace, slash, name = gang.partition("/")
+    if not (namespace and slash and name):
+        raise click.BadParameter("write it as NAMESPACE/GANG, such as default/llm", param_hint="NAMESPACE/GANG")
+    try:
+        reader = Reader(connect(kubeconfig))
+        story = reader.story(namespace, name)
+    except ConfigException as error:
+        raise click.ClickException(f"no cluster: {error}") from error
+    except (ApiException, *UNREACHABLE) as error:
+        raise click.ClickException(f"the cluster does not answer: {message_of(error)}") from error
+    click.echo(render(story, datetime.now(UTC)), nl=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads what is known of a gang, in a handful of requests."""
+
+    transport: Transport
+
+    def story(self, namespace: str, name: str) -> Story:
+        """All there is to tell. Raises `click.ClickException` where there is no such gang."""
+        manifest = self._gang(namespace, name)
+        pods = self._members(manifest)
+        return Story(
+            manifest=manifest,
+            pods=tuple(pods),
+            events=tuple(self._history(manifest, pods)),
+            leader=self._leader(),
+        )
+
+    def _gang(self, namespace: str, name: str) -> Manifest:
+        try:
+            manifests = self._get(f"/apis/{API_VERSION}/namespaces/{namespace}/gangs")["items"]
+        except NotFoundException as error:
+            raise click.ClickException(
+                f"this cluster knows no Gang objects ({API_VERSION}): is Phalanx installed?"
+            ) from error
+        found = next((each for each in manifests if each["metadata"]["name"] == name), None)
+        found = found or next((each for each in manifests if name in _asked_by(each)), None)
+        if found is None:
+            others = ", ".join(sorted(each["metadata"]["name"] for each in manifests))
+            hint = f"; there are {others}" if others else ", nor any other gang there"
+            raise click.ClickException(f"no gang {namespace}/{name}{hint}")
+        gang: Manifest = found
+        return gang
+
+    def _members(self, manifest: Manifest) -> list[Pod]:
+        keys = member_keys(manifest)
+        pods = (pod for namespace in sorted({key.namespace for key in keys}) for pod in self._pods(namespace))
+        return [pod for pod in pods if (claim := dialect_of(pod)) is not None and claim[1] in keys]
+
+    def _pods(self, namespace: str) -> Iterator[Pod]:
+        token = None
+        while True:
+            query = {"limit": _PAGE, "continue": token}
+            answer = self.transport.open("GET", f"/api/v1/namespaces/{namespace}/pods", query=query, timeout=TIMEOUT)
+            page = msgspec.json.decode(answer.data, type=_PodPage)
+            yield from page.items
+            token = page.metadata.get("continue")
+            if not token:
+                return
+
+    def _history(self, manifest: Manifest, pods: Sequence[Pod]) -> Iterator[Manifest]:
+        """Events on the Gang object; and others' warnings on what makes its pods, which may be why some are missing."""
+        meta = manifest["metadata"]
+        yield from self._events(meta["namespace"], meta["uid"])
+        owners = {owner["uid"]: None for owner in meta.get("ownerReferences", ())}
+        owners |= {owner.uid: None for pod in pods for owner in pod.metadata.owner_references if owner.controller}
+        for uid in list(owners)[:_OWNERS_ASKED]:
+            for event in self._events(meta["namespace"], uid):
+                if event.get("reportingComponent") != REPORTING_CONTROLLER and event.get("type") == "Warning":
+                    yield event
+
+    def _events(self, namespace: str, uid: str) -> Iterable[Manifest]:
+        query = {"fieldSelector": f"involvedObject.uid={uid}"}
+        events: Iterable[Manifest] = self._get(f"/api/v1/namespaces/{namespace}/events", query)["items"]
+        return events
+
+    def _leader(self) -> Manifest | None:
+        """The lease of the controllers: None where there is none, empty where it may not be read."""
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases/{CONTROLLER_LEASE}"
+        try:
+            spec: Manifest = self._get(path)["spec"]
+        except NotFoundException:
+            return None
+        except ForbiddenException:
+            return {}
+        return spec
+
+    def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        return self.transport.request("GET", path, query=query, timeout=TIMEOUT)
+
+
+def member_keys(manifest: Manifest) -> set[GangKey]:
+    """The names by which pods join the gang: its own, and those of the groups that are its pod sets."""
+    meta = manifest["metadata"]
+    gang = mirrored_key(manifest) or GangKey(OWN_DIALECT, meta["namespace"], meta["name"])
+    keys = {gang}
+    if gang.dialect == OWN_DIALECT:
+        return keys
+    sets = [each["name"] for each in (manifest.get("spec") or {}).get("podSets") or ()]
+    for name in sets if len(sets) > 1 else ():
+        namespace, slash, group = name.partition("/")
+        keys.add(GangKey(gang.dialect, namespace, group) if slash else GangKey(gang.dialect, gang.namespace, name))
+    return keys
+
+
+def _asked_by(manifest: Manifest) -> set[str]:
+    """Names of what asked for the gang."""
+    key = mirrored_key(manifest)
+    owners = {owner["name"] for owner in manifest["metadata"].get("ownerReferences", ())}
+    return owners | ({key.name} if key else set())

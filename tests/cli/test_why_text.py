@@ -1,0 +1,244 @@
+"""What `phalanx why` says, from what the cluster holds."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cli.why import member_keys
+from cli.why_text import Story, age, leader_trouble, pod_state, render
+from gangs.model import GangKey
+from kube.keys import GATE, PLANNED_NODE
+from kube.objects import Condition, ObjectMeta, Pod, PodSpec, PodStatus, SchedulingGate
+
+NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+LEADER = {"holderIdentity": "controller-0", "leaseDurationSeconds": 15, "renewTime": "2026-11-21T11:59:58.000000Z"}
+OWNER = {"kind": "PodGroup", "name": "llm", "uid": "uid-group"}
+
+Json = dict[str, Any]
+
+
+def mirror(spec: Json | None = None, status: Json | None = None) -> Json:
+    return {
+        "metadata": {
+            "name": "llm",
+            "namespace": "default",
+            "annotations": {"phalanx.dev/mirrors": "koordinator/default/llm"},
+            "ownerReferences": [OWNER],
+        },
+        "spec": {"minMember": 4, "podSets": [{"name": "main", "count": 4, "minCount": 4}], **(spec or {})},
+        "status": status or {},
+    }
+
+
+def pod(name: str, *, node: str = "", gated: bool = True, held: str = "", **status: Any) -> Pod:
+    annotations = {PLANNED_NODE: held} if held else {}
+    gates = (SchedulingGate(name=GATE),) if gated and not node else ()
+    return Pod(
+        metadata=ObjectMeta(name=name, namespace="default", annotations=annotations),
+        spec=PodSpec(node_name=node, scheduling_gates=gates),
+        status=PodStatus(nominated_node_name=held, **status),
+    )
+
+
+UNPLACEABLE = {
+    "phase": "Unplaceable",
+    "reason": "NoRoom",
+    "proof": "Infeasible",
+    "message": "needs 4 pods in one SpineLayer: spine-0 fits 3 of 4 (2 nodes: Insufficient cpu)",
+    "members": {"expected": 4, "existing": 4, "placed": 0, "bound": 0},
+    "conditions": [{"type": "Planned", "status": "False", "lastTransitionTime": "2026-11-21T11:55:00Z"}],
+    "explanation": {
+        "nearest": [
+            {
+                "level": "SpineLayer",
+                "path": ["spine-0"],
+                "fits": 3,
+                "needed": 4,
+                "nodes": 5,
+                "excluded": {"Insufficient cpu": 2},
+            }
+        ],
+        "wouldFitIf": ["1 more pod slot in spine-0", "required level SpineLayer dropped"],
+    },
+}
+
+
+def test_a_gang_that_fits_nowhere_is_told_with_the_nearest_domains_and_what_would_help() -> None:
+    pods = [pod(f"llm-{number}") for number in (10, 2, 0, 1)]
+    told = render(Story(mirror({"required": "SpineLayer"}, UNPLACEABLE), pods, leader=LEADER), NOW)
+    assert (
+        told
+        == """\
+default/llm  Unplaceable  NoRoom  infeasible
+  needs 4 pods in one SpineLayer: spine-0 fits 3 of 4 (2 nodes: Insufficient cpu)
+
+  asked by   PodGroup default/llm (koordinator)
+  wants      4 pods that start together, in one SpineLayer
+  members    4 of 4 exist, 0 bound
+  since      2026-11-21T11:55:00Z (5m ago)
+
+  POD      STATE       NODE
+  llm-0    held back
+  llm-1    held back
+  llm-2    held back
+  llm-10   held back
+
+  NEAREST   FITS     NODES   EXCLUDED
+  spine-0   3 of 4   5       2 Insufficient cpu
+
+  would fit if: 1 more pod slot in spine-0
+  would fit if: required level SpineLayer dropped
+"""
+    )
+
+
+EVICTING = {
+    "phase": "Evicting",
+    "reason": "VictimsLeaving",
+    "proof": "Optimal",
+    "message": "waits for default/low-5 to go",
+    "members": {"expected": 2, "existing": 2, "placed": 2, "bound": 0},
+    "levels": [
+        {"level": "SpineLayer", "mode": "required", "domains": [{"path": ["spine-1"], "pods": 2}]},
+        {
+            "level": "BlockLayer",
+            "mode": "none",
+            "domains": [{"path": ["spine-1", "block-2"], "pods": 1}, {"path": ["spine-1", "block-3"], "pods": 1}],
+        },
+        {"level": "NodeTopologyLayer", "mode": "none", "domains": []},
+    ],
+    "victims": [{"namespace": "default", "pod": "low-5", "node": "node-5", "priority": 100}],
+}
+HISTORY = [
+    {
+        "type": "Normal",
+        "reason": "VictimEvicted",
+        "message": "evicted default/low-5 from node-5",
+        "eventTime": "2026-11-21T11:59:50.000000Z",
+    },
+    {
+        "type": "Warning",
+        "reason": "GangUnplaceable",
+        "message": "needs 2 pods",
+        "eventTime": "2026-11-21T11:00:00.000000Z",
+        "series": {"count": 7, "lastObservedTime": "2026-11-21T11:30:00.000000Z"},
+    },
+]
+
+
+def test_a_gang_on_its_way_is_told_with_its_domains_victims_and_history() -> None:
+    spec = {"minMember": 2, "podSets": [{"name": "main", "count": 2}], "preferred": "BlockLayer"}
+    pods = [pod("llm-0", held="node-5"), pod("llm-1", held="node-6")]
+    told = render(Story(mirror(spec, EVICTING), pods, HISTORY, LEADER), NOW)
+    assert (
+        told
+        == """\
+default/llm  Evicting  VictimsLeaving  optimal
+  waits for default/low-5 to go
+
+  asked by               PodGroup default/llm (koordinator)
+  wants                  2 pods that start together, if possible in one BlockLayer
+  members                2 of 2 exist, 0 bound
+  SpineLayer, required   spine-1 (2)
+  BlockLayer             spine-1/block-2 (1), spine-1/block-3 (1)
+
+  POD     STATE                     NODE
+  llm-0   held back, room is held   node-5
+  llm-1   held back, room is held   node-6
+
+  VICTIM          NODE     PRIORITY   GANG
+  default/low-5   node-5   100
+
+  SEEN       TYPE      REASON            NOTE
+  30m (x7)   Warning   GangUnplaceable   needs 2 pods
+  10s        Normal    VictimEvicted     evicted default/low-5 from node-5
+"""
+    )
+
+
+def test_a_gang_that_nobody_has_looked_at_says_why() -> None:
+    own = {"metadata": {"name": "llm", "namespace": "default"}}
+    assert (
+        render(Story(own, leader=None), NOW)
+        == """\
+default/llm  Unknown
+  nothing has been decided yet
+
+  wants        all its pods together
+  members      0 of 0 exist, 0 bound
+  controller   none is running: nothing will change until one does
+"""
+    )
+
+
+def test_the_sets_that_lack_members_are_named() -> None:
+    spec = {"podSets": [{"name": "prefill", "count": 2}, {"name": "decode", "count": 4, "minCount": 2}]}
+    labelled = [
+        Pod(metadata=ObjectMeta(name=f"p-{i}", namespace="default", labels={"phalanx.dev/pod-set": "decode"}))
+        for i in range(3)
+    ]
+    told = render(Story(mirror({**spec, "minMember": 4}, {"members": {"expected": 6}}), labelled, leader=LEADER), NOW)
+    assert "wants      at least 4 of 6 pods together" in told
+    assert "members    3 of 6 exist, 0 bound; missing: 2 of prefill and 1 of decode" in told
+
+
+STATES = [
+    (pod("p"), "held back"),
+    (pod("p", held="n"), "held back, room is held"),
+    (pod("p", gated=False), "let go, not bound yet"),
+    (
+        pod("p", gated=False, conditions=(Condition(type="PodScheduled", status="False", message="0/3 nodes"),)),
+        "let go, not bound yet: 0/3 nodes",
+    ),
+    (pod("p", node="n"), "bound, starting"),
+    (pod("p", node="n", phase="Running"), "Running"),
+    (pod("p", node="n", phase="Succeeded"), "Succeeded"),
+    (Pod(metadata=ObjectMeta(name="p", deletion_timestamp="2026-11-21T11:55:00Z")), "terminating"),
+]
+
+
+@pytest.mark.parametrize(("member", "state"), STATES, ids=[state for _, state in STATES])
+def test_each_member_says_how_it_stands(member: Pod, state: str) -> None:
+    assert pod_state(member) == state
+
+
+LEADERS = [
+    (None, "none is running: nothing will change until one does"),
+    ({}, ""),
+    (LEADER, ""),
+    ({**LEADER, "holderIdentity": ""}, "none is running: nothing will change until one does"),
+    ({**LEADER, "renewTime": "2026-11-21T11:58:50.000000Z"}, ""),
+    (
+        {**LEADER, "renewTime": "2026-11-21T11:50:00.000000Z"},
+        "controller-0 has been silent since 2026-11-21T11:50:00.000000Z: nothing will change until one runs",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lease", "said"), LEADERS)
+def test_a_cluster_whose_controllers_are_silent_is_told(lease: Json | None, said: str) -> None:
+    assert leader_trouble(lease, NOW) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(-5, "0s"), (0, "0s"), (119, "119s"), (120, "2m"), (3 * 3600, "3h"), (47 * 3600, "47h"), (49 * 3600, "2d")],
+)
+def test_ages_are_short(seconds: int, said: str) -> None:
+    assert age((NOW - timedelta(seconds=seconds)).isoformat(), NOW) == said
+
+
+KEYS = [
+    (mirror(), {GangKey("koordinator", "default", "llm")}),
+    (
+        mirror({"podSets": [{"name": "llm", "count": 1}, {"name": "other/decode", "count": 1}]}),
+        {GangKey("koordinator", "default", "llm"), GangKey("koordinator", "other", "decode")},
+    ),
+    ({"metadata": {"name": "llm", "namespace": "default"}}, {GangKey("phalanx", "default", "llm")}),
+]
+
+
+@pytest.mark.parametrize(("manifest", "keys"), KEYS)
+def test_members_are_known_by_the_gang_or_by_its_groups(manifest: Json, keys: set[GangKey]) -> None:
+    assert member_keys(manifest) == keys
