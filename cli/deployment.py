@@ -15,7 +15,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from certs.files import write_self_signed
-from cli.installing import access_rules, custom_resource_definitions, webhook_configurations
+from cli.installing import custom_resource_definitions, system_objects, webhook_configurations
 from controlplane.control_plane import ControlPlane, StartError, free_ports, wait_until
 from controlplane.processes import Program
 from kube.keys import SYSTEM_NAMESPACE
@@ -38,7 +38,7 @@ class Deployment:
         self._control_plane.apply(definitions)
         names = [each["metadata"]["name"] for each in definitions]
         self._control_plane.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in names))
-        self._control_plane.apply(access_rules())
+        self._control_plane.apply(system_objects())
         self._await_service_account()
 
     def start_webhook(self) -> Program:

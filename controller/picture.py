@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cluster.cache import ClusterCache
-
 from cluster.snapshot import Snapshot
 from gangs.dialects import dialect_of, read_all, topologies
 from gangs.model import Fault, GangKey, Manifest, Reading

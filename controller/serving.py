@@ -8,6 +8,7 @@ from cluster.cache import ClusterCache
 from cluster.connecting import connect
 from cluster.transport import Transport
 from controller.carrying import Carrier
+from controller.certificates import keep_certificate
 from controller.deciding import Planner
 from controller.election import Election, Timing
 from controller.events import Recorder
@@ -70,6 +71,7 @@ def _lead(settings: Settings, transport: Transport, cache: ClusterCache, stop: t
     election = Election(transport, identity=settings.identity, timing=timing)
 
     def lead(lost: threading.Event) -> None:
+        keep_certificate(transport, lost)
         controller = Controller(
             cache=cache,
             writer=writer,

@@ -91,8 +91,6 @@ def test_a_controller_killed_there_is_followed_by_one_that_reaches_the_same_end(
     assert {e.name: bound(e) for e in events if e.name in MEMBERS and bound(e)} == PLANNED
     gone = {e.name for e in events if e.object["metadata"].get("deletionTimestamp") and e.name.startswith("low-")}
     assert gone == {"low-priority-pod-5"}
-    released = next(
-        i for i, e in enumerate(events) if e.name in MEMBERS and not e.object["spec"].get("schedulingGates")
-    )
+    let_go = [i for i, e in enumerate(events) if e.name in MEMBERS and not e.object["spec"].get("schedulingGates")]
     ended = next(i for i, e in enumerate(events) if e.name == "low-priority-pod-5" and e.type == "DELETED")
     assert ended < let_go[0]
