@@ -143,6 +143,7 @@ class Recorder:
         self._renew_seconds = renew_seconds
         self._queue: queue.Queue[_Sighting | None] = queue.Queue(_QUEUE_SIZE)
         self._closing = threading.Event()
+        self._over = threading.Event()
         self._series: dict[tuple[Any, ...], _Series] = {}
         self._thread = threading.Thread(target=self._work, name="events", daemon=True)
         self._thread.start()
@@ -167,10 +168,11 @@ class Recorder:
         except queue.Full:
             LOG.warning("events: the queue is full; what does not get written in %g s is lost", timeout)
         self._thread.join(timeout)
+        self._over.set()
 
     def _work(self) -> None:
         swept = time.monotonic()
-        while True:
+        while not self._over.is_set():
             with contextlib.suppress(queue.Empty):
                 sighting = self._queue.get(timeout=self._renew_seconds)
                 if sighting is None:
@@ -214,6 +216,8 @@ class Recorder:
         """Write the counts that are behind, and forget series that are over."""
         now = time.time()
         for identity, series in list(self._series.items()):
+            if self._over.is_set():
+                return
             if series.written < series.count and (everything or now - series.renewed >= self._renew_seconds):
                 self._renew(identity, series)
             if now - series.last > self._series_seconds:
