@@ -1,8 +1,8 @@
 """What members of one gang mean to each other on a node, and which wishes of a pod nobody here reads."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from cluster.neighbours import Term, affinity_terms, anti_affinity_terms
+from cluster.neighbours import Namespaces, Spread, Term, affinity_terms, anti_affinity_terms
 from cluster.ports import host_ports
 from cluster.selectors import selects
 from cluster.snapshot import NodeState, Snapshot
@@ -15,18 +15,39 @@ NODE_NAME = "metadata.name"
 Groups = tuple[str | None, ...]
 
 
-def self_exclusions(pod: Pod, nodes: Sequence[NodeState]) -> list[tuple[str, Groups]]:
+def self_exclusions(
+    pod: Pod, nodes: Sequence[NodeState], namespaces: Namespaces | None = None
+) -> list[tuple[str, Groups]]:
     """Where at most one pod like this one can be: (key, group of each of `nodes`, None for one that is in none).
 
     A required anti-affinity term that the pod itself matches excludes by the domains of its topology key, a host port
-    by the node (key `NODE_NAME`).
+    by the node (key `NODE_NAME`). `namespaces`: labels by name, for terms that select namespaces.
     """
-    terms = [each for each in anti_affinity_terms(pod) if each.matches(pod, {})]
+    terms = [each for each in anti_affinity_terms(pod) if each.matches(pod, namespaces or {})]
     keys = dict.fromkeys(each.topology_key for each in terms)
     found = [(key, _groups(key, nodes)) for key in keys]
     if host_ports(pod):
         found.append((NODE_NAME, tuple(state.name for state in nodes)))
     return found
+
+
+def spread_limits(spreads: Iterable[Spread], nodes: Sequence[NodeState]) -> list[tuple[str, Groups, int]]:
+    """How many more pods like the one that was asked about fit into each domain of its hard spread constraints.
+
+    Each entry is (key, group of each of `nodes`, most in each group); domains with the same limit share an entry,
+    closed ones (limit 0) are left to eligibility. The emptiest domain is taken as it is now, so a plan within these
+    limits is one that the stock scheduler binds in any order; it would allow more where that domain fills up too.
+    """
+    limits: list[tuple[str, Groups, int]] = []
+    for spread in spreads:
+        if not spread.self_matching:
+            continue
+        domains = [_label(state.node, spread.topology_key) for state in nodes]
+        rooms = {domain: spread.room(domain) for domain in domains if domain is not None}
+        for most in sorted(set(rooms.values()) - {0}):
+            groups = tuple(each if each is not None and rooms[each] == most else None for each in domains)
+            limits.append((spread.topology_key, groups, most))
+    return limits
 
 
 def _groups(key: str, nodes: Sequence[NodeState]) -> Groups:

@@ -6,7 +6,8 @@ import pytest
 from cluster_objects import apart, near, node, pod, spread
 
 from cluster.capturing import snapshot_of
-from cluster.wishes import NODE_NAME, self_exclusions, unmodelled
+from cluster.eligibility import Eligibility
+from cluster.wishes import NODE_NAME, self_exclusions, spread_limits, unmodelled
 
 STATES = snapshot_of([node("a", {"rack": "r1"}), node("b", {"rack": "r1"}), node("c")], []).nodes
 RACKS = ("rack", ("r1", "r1", None))
@@ -75,3 +76,32 @@ def test_anti_affinity_between_unlike_members_is_named() -> None:
     assert unmodelled(worker, [worker]) == ()
     assert unmodelled(worker, [worker, launcher]) == phrase
     assert unmodelled(launcher, [worker]) == phrase
+
+
+def test_a_term_that_selects_namespaces_may_mean_its_own() -> None:
+    shy = pod(labels=WEB, affinity=apart("web", "rack", namespaceSelector={"matchLabels": {"team": "a"}}))
+    assert self_exclusions(shy, STATES) == []
+    assert self_exclusions(shy, STATES, {"default": {"team": "a"}}) == [RACKS]
+
+
+#    r1 (2 web there)   r2 (1)    r3 (0)    no rack
+#      ┌────┴───┐          │         │         │
+#      a        b          c         d         e
+RACKED = [
+    node(name, {"rack": rack} if rack else {}) for name, rack in zip("abcde", ("r1", "r1", "r2", "r3", ""), strict=True)
+]
+WEBS = [pod(f"web-{i}", WEB, nodeName=where) for i, where in enumerate("aac")]
+
+
+@pytest.mark.parametrize(
+    ("labels", "skew", "limits"),
+    [
+        (WEB, 1, [("rack", (None, None, None, "r3", None), 1)]),
+        (WEB, 2, [("rack", (None, None, "r2", None, None), 1), ("rack", (None, None, None, "r3", None), 2)]),
+        ({}, 1, []),
+    ],
+)
+def test_spread_limits_how_many_more_a_domain_takes(labels: dict[str, str], skew: int, limits: list[Any]) -> None:
+    snapshot = snapshot_of(RACKED, WEBS)
+    asked = Eligibility(pod(labels=labels, topologySpreadConstraints=spread("web", "rack", skew)), snapshot)
+    assert spread_limits(asked.spreads, snapshot.nodes) == limits
