@@ -38,9 +38,8 @@ class Sources:
 
     def of_kind(self, group: str, kind: str) -> Iterator[Manifest]:
         """All objects of a kind, ordered by namespace and name."""
-        for key in sorted(self.objects):
-            if key[:2] == (group, kind):
-                yield self.objects[key]
+        for key in sorted(key for key in self.objects if key[0] == group and key[1] == kind):
+            yield self.objects[key]
 
     def having(self, manifest: Manifest) -> "Sources":
         """The same sources with this object (not a pod) in place."""

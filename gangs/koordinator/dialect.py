@@ -41,7 +41,7 @@ class KoordinatorDialect:
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """One gang to each GangGroup whose units agree."""
-        known, faulty = _units(sources)
+        known, faulty = _units(sources, about)
         findings, gangs = Findings(), list[Gang]()
         for group in groups.groups_of(known):
             members = {unit.key for unit in group} | group[0].groups
@@ -71,8 +71,11 @@ class KoordinatorDialect:
         return {}
 
 
-def _units(sources: Sources) -> tuple[dict[GangKey, units.Unit], dict[GangKey, Findings]]:
-    """Every unit, and what is wrong with each; one whose object is malformed is only in the second."""
+def _units(sources: Sources, about: GangKey | None) -> tuple[dict[GangKey, units.Unit], dict[GangKey, Findings]]:
+    """Every unit, and what is wrong with each; one whose object is malformed is only in the second.
+
+    With `about`, only that one and those that are grouped with others, for they may be grouped with it.
+    """
     pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in sources.pods:
         if key := units.gang_of(pod):
@@ -82,14 +85,23 @@ def _units(sources: Sources) -> tuple[dict[GangKey, units.Unit], dict[GangKey, F
     for manifest in sources.of_kind(keys.POD_GROUP_GROUP, keys.POD_GROUP_KIND):
         ref = ref_of(manifest)
         key = GangKey(NAME, ref.namespace, ref.name)
+        mine = pods.pop(key, [])
+        if about not in (None, key) and not _grouped((manifest.get("metadata") or {}).get("annotations")):
+            continue
         found[key] = Findings()
         try:
-            known[key] = units.unit_of_group(manifest, pods.pop(key, []), found[key])
+            known[key] = units.unit_of_group(manifest, mine, found[key])
         except MalformedError as error:
             found[key].take([error.fault])
     for key, mine in sorted(pods.items()):
+        if about not in (None, key) and not any(_grouped(pod.metadata.annotations) for pod in mine):
+            continue
         found[key] = Findings()
         unit = units.unit_of_pods(key, mine, found[key])
         if unit is not None:
             known[key] = unit
     return known, found
+
+
+def _grouped(annotations: Mapping[str, str] | None) -> bool:
+    return keys.GROUPS in (annotations or {})
