@@ -194,7 +194,7 @@ def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
     labels = template_labels(manifest, sources)
     if not labels:
         return manifest
-    spec = manifest["spec"]
+    spec = manifest.get("spec") or {}
     template = spec.get("template") or {}
     metadata = template.get("metadata") or {}
     labelled = {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}

@@ -1,5 +1,6 @@
 """Reading Kubernetes objects that arrive as plain dicts: their identity, their metadata, parts of a given type."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
@@ -55,8 +56,13 @@ def pod_ref(pod: Pod) -> ObjectRef:
 
 def metadata_of(manifest: Manifest) -> ObjectMeta:
     """The object's metadata. Raises `MalformedError`."""
-    part = {key: value for key, value in (manifest.get("metadata") or {}).items() if value is not None}
-    return decode(part, ObjectMeta, ref_of(manifest), "metadata")
+    return decode(section(manifest, "metadata"), ObjectMeta, ref_of(manifest), "metadata")
+
+
+def section(manifest: Manifest, name: str) -> dict[str, Any]:
+    """A part of the object that must be a mapping, nulls left out, empty where absent. Raises `MalformedError`."""
+    part = decode(manifest.get(name) or {}, dict[str, Any], ref_of(manifest), name)
+    return {key: value for key, value in part.items() if value is not None}
 
 
 def pod_of(manifest: Manifest) -> Pod:
@@ -89,6 +95,16 @@ def advise_unknown(part: Any, known: Iterable[str], ref: ObjectRef, path: str, f
     for key in part if isinstance(part, Mapping) else ():
         if key not in names:
             findings.advise(ref, f"{path}.{key}", f"is ignored: the known fields are {', '.join(names)}")
+
+
+def json_of(text: str) -> tuple[Any, str]:
+    """The value of a JSON text and "", or None and what is wrong with the text."""
+    try:
+        return json.loads(text), ""
+    except json.JSONDecodeError as error:
+        return None, f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+    except (RecursionError, ValueError):
+        return None, "is not JSON that can be read: it nests too deep, or a number in it is too long"
 
 
 def integer(text: str) -> int | None:

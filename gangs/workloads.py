@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from gangs.manifests import decode, metadata_of, ref_of
+from gangs.manifests import decode, metadata_of, ref_of, section
 from gangs.membership import WORKLOAD_INDEX_LABELS, live, workload_index
 from gangs.model import Manifest
 from kube.objects import ObjectMeta, OwnerReference, Pod, Struct
@@ -49,6 +49,20 @@ class JobStatus(Struct, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
+class TemplateMeta(Struct, frozen=True):
+    """Metadata of a pod template. Nulls are as good as nothing."""
+
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class PodTemplate(Struct, frozen=True):
+    """core/v1 PodTemplateSpec; the pods' spec stays as it is written."""
+
+    metadata: TemplateMeta | None = None
+    spec: dict[str, Any] | None = None
+
+
 class JobSpec(Struct, frozen=True):
     """batch/v1 JobSpec, likewise."""
 
@@ -56,7 +70,7 @@ class JobSpec(Struct, frozen=True):
     completions: int | None = None
     completion_mode: str = "NonIndexed"
     suspend: bool = False
-    template: dict[str, Any] = msgspec.field(default_factory=dict)
+    template: PodTemplate = PodTemplate()
 
 
 class Job(Struct, frozen=True):
@@ -70,6 +84,16 @@ class Job(Struct, frozen=True):
     def name(self) -> str:
         """Its name, or the beginning of it where the API server will make one."""
         return self.metadata.name or self.metadata.generate_name
+
+    @property
+    def pod_labels(self) -> Mapping[str, str]:
+        """Labels of its pod template."""
+        return (self.spec.template.metadata or TemplateMeta()).labels or {}
+
+    @property
+    def pod_annotations(self) -> Mapping[str, str]:
+        """Annotations of its pod template."""
+        return (self.spec.template.metadata or TemplateMeta()).annotations or {}
 
     @property
     def size(self) -> int:
@@ -94,14 +118,10 @@ class Job(Struct, frozen=True):
 def job_of(manifest: Manifest) -> Job:
     """A Job manifest as the lean struct, nulls as absent. Raises `MalformedError`."""
     ref = ref_of(manifest)
-    spec, status = (
-        {key: value for key, value in (manifest.get(part) or {}).items() if value is not None}
-        for part in ("spec", "status")
-    )
     return Job(
         metadata=metadata_of(manifest),
-        spec=decode(spec, JobSpec, ref, "spec"),
-        status=decode(status, JobStatus, ref, "status"),
+        spec=decode(section(manifest, "spec"), JobSpec, ref, "spec"),
+        status=decode(section(manifest, "status"), JobStatus, ref, "status"),
     )
 
 
@@ -143,8 +163,7 @@ def example_pod(manifest: Manifest) -> Pod:
     """A pod as the Job makes them, without a number: template, job labels, owner. Raises `MalformedError`."""
     job = job_of(manifest)
     ref = ref_of(manifest)
-    meta = decode(_without_nulls(job.spec.template.get("metadata") or {}), ObjectMeta, ref, "spec.template.metadata")
-    pod = decode({"spec": job.spec.template.get("spec") or {}}, Pod, ref, "spec.template")
+    pod = decode({"spec": job.spec.template.spec or {}}, Pod, ref, "spec.template")
     own = {"batch.kubernetes.io/job-name": job.name, "job-name": job.name}
     if job.metadata.uid:
         own |= {"batch.kubernetes.io/controller-uid": job.metadata.uid, "controller-uid": job.metadata.uid}
@@ -154,8 +173,8 @@ def example_pod(manifest: Manifest) -> Pod:
     metadata = ObjectMeta(
         name=job.name,
         namespace=job.metadata.namespace,
-        labels={**meta.labels, **own},
-        annotations=meta.annotations,
+        labels={**job.pod_labels, **own},
+        annotations=dict(job.pod_annotations),
         owner_references=(owner,),
     )
     return msgspec.structs.replace(pod, metadata=metadata)
@@ -191,7 +210,3 @@ def indexes(text: str) -> set[int | None]:
         first, _, last = part.partition("-")
         numbers.update(range(int(first), int(last or first) + 1))
     return numbers
-
-
-def _without_nulls(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in part.items() if value is not None}

@@ -7,7 +7,7 @@ from typing import Any
 from gangs.findings import Findings
 from gangs.koordinator import keys
 from gangs.levels import LevelWish, Request
-from gangs.manifests import advise_unknown
+from gangs.manifests import advise_unknown, json_of
 from gangs.model import MultipleRule, ObjectRef
 from kube.topology import Topology
 
@@ -48,10 +48,8 @@ NO_WISH = Strategy()
 
 def parse(text: str, ref: ObjectRef, findings: Findings) -> Strategy:
     """Read the annotation's text; what is wrong goes to `findings` and is left out."""
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        problem = f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+    value, problem = json_of(text)
+    if problem:
         findings.fault(ref, FIELD, problem, f'write {{"gatherStrategy": [{{"layer": "…", "strategy": "{MUST}"}}]}}')
         return NO_WISH
     if not isinstance(value, dict) or not isinstance(value.get("gatherStrategy", []), list):

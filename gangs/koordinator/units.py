@@ -1,6 +1,5 @@
 """The single gangs that GangGroups are made of: one to a PodGroup, or to a gang name on pods alone."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ import msgspec
 from gangs.findings import Findings
 from gangs.koordinator import NAME, keys
 from gangs.koordinator.strategy import NO_WISH, Strategy, parse
-from gangs.manifests import advise_unknown, decode, integer, metadata_of, pod_ref, ref_of
+from gangs.manifests import advise_unknown, decode, integer, json_of, metadata_of, pod_ref, ref_of
 from gangs.membership import age, live
 from gangs.model import GangKey, Manifest, ObjectRef
 from kube.objects import Pod
@@ -174,10 +173,8 @@ def _groups(annotations: Mapping[str, str], key: GangKey, ref: ObjectRef, findin
     if text is None:
         return alone
     remedy = f'write a list such as ["{key}", "{key.namespace}/…"]'
-    try:
-        names = json.loads(text)
-    except json.JSONDecodeError as error:
-        problem = f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+    names, problem = json_of(text)
+    if problem:
         findings.fault(ref, at, problem, remedy)
         return alone
     if not isinstance(names, list) or not all(isinstance(each, str) and each.count("/") == 1 for each in names):

@@ -114,8 +114,7 @@ def _made_by(manifest: Manifest, ref: ObjectRef) -> int:
         job = job_of(manifest)
     except MalformedError:
         return 0
-    labels = (job.spec.template.get("metadata") or {}).get("labels") or {}
-    return job.expected if labels.get(keys.GANG) == ref.name else 0
+    return job.expected if job.pod_labels.get(keys.GANG) == ref.name else 0
 
 
 def _seats(pods: Sequence[Pod], ref: ObjectRef, sets: Sequence[PodSetSpec], findings: Findings) -> list[Seat]:

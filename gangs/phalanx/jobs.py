@@ -60,8 +60,7 @@ def owner_of(pod: Pod) -> str | None:
 
 def admitted(job: Job) -> bool:
     """Whether the Job was admitted as a gang: its template carries the label."""
-    labels = (job.spec.template.get("metadata") or {}).get("labels") or {}
-    return labels.get(keys.WORKLOAD) == JOB_KIND
+    return job.pod_labels.get(keys.WORKLOAD) == JOB_KIND
 
 
 def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
@@ -132,8 +131,7 @@ def _check_annotations(job: Job, ref: ObjectRef, findings: Findings) -> None:
 
 def _check_rivals(job: Job, ref: ObjectRef, sources: Sources, findings: Findings) -> None:
     """One gang to a pod and one gang to a name: a Gang object of the Job's name, or one that its template names."""
-    labels = (job.spec.template.get("metadata") or {}).get("labels") or {}
-    if named := labels.get(keys.GANG):
+    if named := job.pod_labels.get(keys.GANG):
         at = f"spec.template.metadata.labels[{keys.GANG}]"
         findings.fault(ref, at, f"names Gang {named}, but the Job asks to be a gang itself", "remove one of the two")
     rival = sources.get(keys.GROUP, gang_objects.KIND, job.metadata.namespace, job.name)
