@@ -1,5 +1,6 @@
 # Both servers and the command line, one image: `docker build -t phalanx:0.1.0 .`
-FROM python:3.13-slim AS build
+# The Python that requirements.txt is locked for.
+FROM python:3.11-slim AS build
 RUN python -m venv /venv
 # Dependencies in a layer of their own, every file checked against its hash.
 COPY requirements.txt /source/
@@ -8,7 +9,7 @@ RUN /venv/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r
 COPY . /source
 RUN /venv/bin/pip install --no-cache-dir --no-deps /source
 
-FROM python:3.13-slim
+FROM python:3.11-slim
 COPY --from=build /venv /venv
 ENV PATH=/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 USER 65532:65532
