@@ -36,7 +36,9 @@ class Picture:
 
 def look(cache: ClusterCache) -> Picture:
     """Take one consistent picture from the watch caches."""
-    sources = Sources(pods=cache.pods(), objects=cache.objects(), namespaces=cache.namespaces())
+    with cache.still():
+        sources = Sources(pods=cache.pods(), objects=cache.objects(), namespaces=cache.namespaces())
+        snapshot = cache.snapshot()
     found, faults = topologies(sources)
     reading = read_all(sources)
     named = {claim[1] for pod in sources.pods if (claim := dialect_of(pod)) is not None}
@@ -45,7 +47,7 @@ def look(cache: ClusterCache) -> Picture:
         reading=reading,
         topologies=found,
         faults=faults,
-        snapshot=cache.snapshot(),
+        snapshot=snapshot,
         live={pod.metadata.uid: pod for pod in sources.pods},
         gang_objects={
             (manifest["metadata"]["namespace"], manifest["metadata"]["name"]): manifest

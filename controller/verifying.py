@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from cluster.capturing import room
-from cluster.eligibility import exclusion
+from cluster.eligibility import Eligibility, signature
 from cluster.requests import pod_requests
 from cluster.snapshot import Snapshot
 from kube.objects import Pod
@@ -43,9 +43,12 @@ def lost_room(
             available = free.get(resource, 0) - (0 if count_terminating else terminating.get(resource, 0))
             if amount > available:
                 return f"node {name} has no room left for {resource}"
+    alike: dict[bytes, Eligibility] = {}
     for pod, node in members:
-        reason = exclusion(pod, states[node], snapshot, ignoring)
-        if reason:
+        mark = signature(pod, snapshot)
+        if mark not in alike:
+            alike[mark] = Eligibility(pod, snapshot, ignoring=ignoring, until_gone=not count_terminating)
+        if reason := alike[mark].exclusion(states[node]):
             return f"node {node}: {reason}"
     return ""
 
