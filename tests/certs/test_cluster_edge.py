@@ -133,6 +133,8 @@ def test_entries_that_call_a_url_are_left_alone(plane: ControlPlane, transport: 
     """After 300 days of sleep everything is made anew, but not for entries that trust another server."""
     ensure_serving_certificate(transport, now=NOW)
     first = secret(plane)["ca.crt"]
+    for kind, name in CONFIGURATIONS:
+        plane.kubectl("delete", kind, name)
     plane.apply(webhook_configurations("https://127.0.0.1:1", first))
     ensure_serving_certificate(transport, now=NOW + timedelta(days=300))
     assert secret(plane)["ca.crt"] != first
