@@ -1,0 +1,109 @@
+"""A problem with what follows from it, worked out once and read by every stage of a solve."""
+
+from dataclasses import dataclass
+
+from kube.names import natural_key
+from solver.bounds import PLENTY, Counts, capacities, room, scarcest
+from solver.problem import Member, Problem, Victim
+from solver.tree import ROOT, Tree, tree_of
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A member by its place: member `rank` of set `pod_set`."""
+
+    pod_set: int
+    rank: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """One problem, with or without evictions.
+
+    `useful`: victims whose going can help (none without evictions). `capacity[shape, node]`: members that a node
+    can hold, counting all useful victims as gone. `potential[node]`: what the gang could have had of the scarcest
+    resource there; 0 where it could not run. `name_rank[node]`: the node's place in natural order.
+    """
+
+    problem: Problem
+    tree: Tree
+    scarce: int
+    useful: tuple[int, ...]
+    capacity: Counts
+    potential: tuple[int, ...]
+    name_rank: tuple[int, ...]
+    pending: tuple[Seat, ...]
+    pinned: tuple[Seat, ...]
+
+    @property
+    def evicting(self) -> bool:
+        """Whether evictions are considered."""
+        return bool(self.useful)
+
+    def member(self, seat: Seat) -> Member:
+        """The member at a seat."""
+        return self.problem.sets[seat.pod_set].members[seat.rank]
+
+    def request(self, seat: Seat) -> int:
+        """What the member at a seat asks of the scarcest resource."""
+        return self.problem.shapes[self.member(seat).shape].requests[self.scarce]
+
+    def pinned_node(self, seat: Seat) -> int:
+        """The node of a pinned member."""
+        node = self.member(seat).node
+        if node is None:
+            raise ValueError("this member is not pinned")
+        return node
+
+    def domain_potential(self, level: int, domain: int) -> int:
+        """The summed potential of a domain's nodes."""
+        return sum(self.potential[node] for node in self.tree.nodes(level, domain))
+
+    def parents(self, level: int, node: int) -> tuple[tuple[int, int], ...]:
+        """The domains around the domain of `level` that holds `node`, from the next wider one out to the root."""
+        return tuple((each, self.tree.domain(each, node)) for each in range(level - 1, ROOT - 1, -1))
+
+
+def case_of(problem: Problem, *, evicting: bool) -> Case:
+    """Work out a problem, with its victims or as if there were none."""
+    seats = [
+        Seat(set_position, rank)
+        for set_position, pod_set in enumerate(problem.sets)
+        for rank in range(len(pod_set.members))
+    ]
+    pinned = [seat for seat in seats if problem.sets[seat.pod_set].members[seat.rank].node is not None]
+    waiting = [seat for seat in seats if problem.sets[seat.pod_set].members[seat.rank].node is None]
+    shapes = sorted({problem.sets[seat.pod_set].members[seat.rank].shape for seat in waiting})
+    eligible = frozenset[int]().union(*(problem.shapes[shape].nodes for shape in shapes))
+    useful = useful_victims(problem, eligible) if evicting else ()
+    amounts = room(problem, useful)
+    scarce = scarcest(problem)
+    by_name = sorted(range(len(problem.nodes)), key=lambda node: natural_key(problem.nodes[node].name))
+    name_rank = {node: place for place, node in enumerate(by_name)}
+    return Case(
+        problem=problem,
+        tree=tree_of(problem.nodes, len(problem.levels)),
+        scarce=scarce,
+        useful=useful,
+        capacity=capacities(problem, amounts).clip(max=min(PLENTY, len(waiting))),
+        potential=tuple(
+            max(0, int(amounts[node, scarce])) if node in eligible else 0 for node in range(len(problem.nodes))
+        ),
+        name_rank=tuple(name_rank[node] for node in range(len(problem.nodes))),
+        pending=tuple(waiting),
+        pinned=tuple(pinned),
+    )
+
+
+def useful_victims(problem: Problem, eligible: frozenset[int]) -> tuple[int, ...]:
+    """Victims on nodes where the gang can run, with their siblings: a broken gang goes as a whole.
+
+    All others free no room that could be used, so no best plan evicts them.
+    """
+    near = [victim for victim in problem.victims if victim.node in eligible]
+    gangs = {victim.gang for victim in near if victim.gang is not None}
+
+    def useful(victim: Victim) -> bool:
+        return victim.node in eligible or victim.gang in gangs
+
+    return tuple(position for position, victim in enumerate(problem.victims) if useful(victim))

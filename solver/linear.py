@@ -1,0 +1,47 @@
+"""Sums of the model's variables that can be evaluated on a found solution without asking the solver."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ortools.sat.python.cp_model import IntVar, LinearExpr
+
+Term = tuple[int, IntVar]
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """`constant` plus each variable times its coefficient."""
+
+    terms: tuple[Term, ...] = ()
+    constant: int = 0
+
+    def __add__(self, other: "Sum") -> "Sum":
+        return Sum(self.terms + other.terms, self.constant + other.constant)
+
+    def times(self, factor: int) -> "Sum":
+        """Every coefficient and the constant times `factor`."""
+        return Sum(tuple((factor * weight, variable) for weight, variable in self.terms), factor * self.constant)
+
+    def expression(self) -> LinearExpr:
+        """The sum as CP-SAT takes it."""
+        variables = [variable for _, variable in self.terms]
+        return LinearExpr.weighted_sum(variables, [weight for weight, _ in self.terms]) + self.constant
+
+    def known(self, solution: Sequence[int]) -> bool:
+        """Whether a solution has values for all variables of the sum: those made after it was found have none."""
+        return all(variable.index < len(solution) for _, variable in self.terms)
+
+    def value(self, solution: Sequence[int]) -> int:
+        """What the sum is in a solution, given as the values of all variables by their index."""
+        return self.constant + sum(weight * solution[variable.index] for weight, variable in self.terms)
+
+
+def one(variable: IntVar) -> Sum:
+    """A variable as a sum."""
+    return Sum(((1, variable),))
+
+
+def total(sums: Iterable[Sum]) -> Sum:
+    """The sum of sums."""
+    listed = list(sums)
+    return Sum(tuple(term for each in listed for term in each.terms), sum(each.constant for each in listed))

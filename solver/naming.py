@@ -1,0 +1,137 @@
+"""Ties by name for members that are alike: which concrete node each rank gets, smallest names first.
+
+Ranks are seated so that every domain's ranks are consecutive (that is what the goal of ranks asks for). So, rank by
+rank, the next member stays on its predecessor's node or moves on, and a domain that is left is left for good. The
+smallest name that still allows a plan as good is taken each time.
+"""
+
+from collections import Counter
+
+from ortools.sat.python.cp_model import IntVar
+
+from solver.linear import Sum
+from solver.model import Model
+from solver.search import Search
+
+Sequence = list[int]
+
+
+def name_nodes(model: Model, search: Search, *, by_name: bool = True) -> list[Sequence]:
+    """The nodes of each kind's placed members in order of rank. The search's solution agrees with them.
+
+    `by_name` False takes any plan that is as good, without comparing names.
+    """
+    return [_Row(model, search, kind, by_name=by_name).seated() for kind in range(len(model.kinds))]
+
+
+class _Row:
+    """One kind on its way from the lowest rank to the highest."""
+
+    def __init__(self, model: Model, search: Search, kind: int, *, by_name: bool) -> None:
+        self.model, self.search, self.by_name = model, search, by_name
+        self.tree, self.name_rank = model.case.tree, model.case.name_rank
+        self.seats = model.seats[kind]
+        self.kind = kind
+        self.nodes: Sequence = []
+        self.done: Counter[int] = Counter()
+        self.out: set[int] = set()
+
+    def seated(self) -> Sequence:
+        """Seat everybody; from then on the model holds exactly these seats."""
+        count = self.model.placed(self.kind).value(self.search.solution)
+        while len(self.nodes) < count:
+            self._seat(self._best(self._present()))
+        for node, variable in sorted(self.seats.items()):
+            self.search.hold(Sum(((1, variable),)), self.done[node])
+        return self.nodes
+
+    def _present(self) -> int:
+        """Where the next member goes in the present solution."""
+        planned = {node: self.search.solution[variable.index] for node, variable in self.seats.items()}
+        waiting = [node for node, count in planned.items() if count > self.done[node]]
+        if self.nodes:
+            last = self.nodes[-1]
+            for level in range(self.tree.depth - 1, -1, -1):
+                near = [node for node in waiting if self._same(level, node, last)]
+                if near:
+                    return min(near, key=self.name_rank.__getitem__)
+        return min(waiting, key=self.name_rank.__getitem__)
+
+    def _best(self, present: int) -> int:
+        """The smallest name that the next member can have."""
+        smaller = [
+            node for node in self.seats if self.name_rank[node] < self.name_rank[present] and self._is_open(node)
+        ]
+        if not self.by_name or not smaller:
+            return present
+        picks = {node: self.model.flag() for node in sorted(smaller)}
+        self._tie_picks(picks)
+        first = self.name_rank[present]
+        gain = Sum(tuple((first - self.name_rank[node], pick) for node, pick in picks.items()))
+        chosen = present
+        if self.search.can(gain):
+            chosen = next(node for node, pick in picks.items() if self.search.solution[pick.index])
+        for node, pick in picks.items():
+            self.search.hold(Sum(((1, pick),)), int(node == chosen))
+        self._rule_out([node for node in smaller if self.name_rank[node] < self.name_rank[chosen]], chosen)
+        return chosen
+
+    def _is_open(self, node: int) -> bool:
+        return node not in self.out and (not self.done[node] or node == self.nodes[-1])
+
+    def _tie_picks(self, picks: dict[int, IntVar]) -> None:
+        """A picked node gets a member more; what has to be left for it keeps what it has."""
+        cp = self.model.cp
+        leave = self._leave_flags() if self.nodes else []
+        for node, pick in picks.items():
+            cp.add(self.seats[node] >= self.done[node] + 1).only_enforce_if(pick)
+            parting = self._parting(node)
+            if parting < self.tree.depth and self.nodes:
+                cp.add_implication(pick, leave[parting])
+        cp.add_at_most_one(picks.values())
+
+    def _leave_flags(self) -> list[IntVar]:
+        """By level: the last member's domain there gets nobody more. Leaving a domain leaves those inside it."""
+        flags = []
+        for level in range(self.tree.depth):
+            flag = self.model.flag()
+            whole, count = self._domain_of_last(level)
+            self.model.cp.add(whole.expression() == count).only_enforce_if(flag)
+            flags.append(flag)
+        for wider, narrower in zip(flags, flags[1:], strict=False):
+            self.model.cp.add_implication(wider, narrower)
+        return flags
+
+    def _domain_of_last(self, level: int) -> tuple[Sum, int]:
+        domain = self.tree.domain(level, self.nodes[-1])
+        whole = self.model.in_domain(self.kind, level, domain)
+        return whole, sum(self.done[node] for node in self.tree.nodes(level, domain))
+
+    def _parting(self, node: int) -> int:
+        """The widest level at which a node's domain is not the last member's; the tree's depth: it is that node."""
+        if not self.nodes:
+            return 0
+        last = self.nodes[-1]
+        return next((level for level in range(self.tree.depth) if not self._same(level, node, last)), self.tree.depth)
+
+    def _rule_out(self, rejected: list[int], chosen: int) -> None:
+        """A rejected node that could have been had by leaving no more than for the chosen one is in no such plan."""
+        parting = self._parting(chosen)
+        for node in rejected:
+            if self._parting(node) >= parting and self.search.proven:
+                self.out.add(node)
+                if not self.done[node]:
+                    self.search.hold(Sum(((1, self.seats[node]),)), 0)
+
+    def _seat(self, node: int) -> None:
+        """Hold that the next member is on `node`."""
+        for level in range(self._parting(node), self.tree.depth if self.nodes else 0):
+            whole, count = self._domain_of_last(level)
+            self.search.hold(whole, count)
+            self.out.update(self.tree.nodes(level, self.tree.domain(level, self.nodes[-1])))
+        self.nodes.append(node)
+        self.done[node] += 1
+        self.model.cp.add(self.seats[node] >= self.done[node])
+
+    def _same(self, level: int, one: int, other: int) -> bool:
+        return self.tree.domain(level, one) == self.tree.domain(level, other)

@@ -1,0 +1,166 @@
+"""The goals of a finished plan, counted from where its members are and who is evicted."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from solver.case import Case, Seat
+from solver.plan import Goal
+from solver.search import Reached
+from solver.tree import ROOT
+
+Nodes = tuple[tuple[int | None, ...], ...]
+Parts = dict[str, int]
+
+
+def goals_of(case: Case, nodes: Nodes, victims: Sequence[int], reached: Iterable[Reached] = ()) -> tuple[Goal, ...]:
+    """The goals in the contract's order. What is not among `reached` counts as proven."""
+    bounds = {(each.goal, each.part): each for each in reached}
+    score = _Score(case, nodes, victims)
+    goals = [
+        _total("victims", score.victims(), bounds),
+        _first("gangsBroken", {"": score.gangs_broken()}, bounds),
+        _first("evicted", {"": score.evicted()}, bounds),
+        _extras(case, score, bounds),
+        *(
+            _first(f"compactness/{name}", score.compactness(level), bounds)
+            for level, name in enumerate(case.problem.levels)
+        ),
+        _preferences(score, bounds),
+        _first("waste", score.waste(), bounds),
+        _first("ranks", score.ranks(), bounds),
+        _first("ties", {"terminating": score.terminating()}, bounds),
+    ]
+    return tuple(goals)
+
+
+Bounds = Mapping[tuple[str, str], Reached]
+
+
+def _first(goal: str, parts: Parts, bounds: Bounds) -> Goal:
+    """A goal that shows its first part. A bound that the search knows is a difference to the value it reached, since
+    the search leaves out what is the same in every plan.
+    """
+    name, value = next(iter(parts.items()))
+    return Goal(goal, value, value - _gap(bounds, goal, name), parts if len(parts) > 1 else {})
+
+
+def _total(goal: str, parts: Parts, bounds: Bounds) -> Goal:
+    value = sum(parts.values())
+    gap = sum(each.value - each.bound for (name, _), each in bounds.items() if name == goal)
+    return Goal(goal, value, max(0, value - gap), parts if len(parts) > 1 else {})
+
+
+def _extras(case: Case, score: "_Score", bounds: Bounds) -> Goal:
+    least = max(case.problem.minimum, sum(pod_set.minimum for pod_set in case.problem.sets))
+    value = len(score.seats) - least
+    return Goal("extras", value, value + _gap(bounds, "extras", "missing"))
+
+
+def _preferences(score: "_Score", bounds: Bounds) -> Goal:
+    value = score.preferences()
+    return Goal("preferences", value, value + _gap(bounds, "preferences", ""))
+
+
+def _gap(bounds: Bounds, goal: str, part: str) -> int:
+    each = bounds.get((goal, part))
+    return each.value - each.bound if each else 0
+
+
+class _Score:
+    """A plan taken apart."""
+
+    def __init__(self, case: Case, nodes: Nodes, victims: Sequence[int]) -> None:
+        self.case, self.evictions = case, tuple(victims)
+        self.seats = {
+            Seat(pod_set, rank): node
+            for pod_set, row in enumerate(nodes)
+            for rank, node in enumerate(row)
+            if node is not None
+        }
+        self.fresh = {seat: node for seat, node in self.seats.items() if case.member(seat).node is None}
+        self.used: Counter[int] = Counter()
+        for seat, node in self.fresh.items():
+            self.used[node] += case.request(seat)
+
+    def victims(self) -> Parts:
+        """Victims by priority, the highest first."""
+        counts = Counter(self.case.problem.victims[victim].priority for victim in self.evictions)
+        return {f"priority {priority}": counts[priority] for priority in sorted(counts, reverse=True)}
+
+    def gangs_broken(self) -> int:
+        """Gangs of which fewer than their minimum remain."""
+        problem = self.case.problem
+        gone = Counter(problem.victims[victim].gang for victim in self.evictions)
+        return sum(
+            gang is not None and problem.victim_gangs[gang].running - count < problem.victim_gangs[gang].minimum
+            for gang, count in gone.items()
+        )
+
+    def evicted(self) -> int:
+        """What the victims held of the scarcest resource."""
+        return sum(self.case.problem.victims[victim].requests[self.case.scarce] for victim in self.evictions)
+
+    def compactness(self, level: int) -> Parts:
+        """Domains of the gang, and summed over its sets where there are several."""
+        parts = {"gang": len(self._domains(level))}
+        filled = sorted({seat.pod_set for seat in self.seats})
+        if len(filled) > 1:
+            parts["sets"] = sum(len(self._domains(level, pod_set)) for pod_set in filled)
+        return parts
+
+    def preferences(self) -> int:
+        """The weight of the preferences that the new members' nodes fulfil."""
+        shapes = self.case.problem.shapes
+        return sum(shapes[self.case.member(seat).shape].preferences.get(node, 0) for seat, node in self.fresh.items())
+
+    def waste(self) -> Parts:
+        """Room left, as contract section 4 asks for it: (a), (b) outward, (c) downward, (d) downward."""
+        names = self.case.problem.levels
+        narrowest = max((level for level in range(ROOT, len(names)) if len(self._domains(level)) <= 1), default=ROOT)
+        parts = {"a": self._left(narrowest)}
+        for level in range(narrowest - 1, ROOT - 1, -1):
+            parts[f"b/{names[level] if level > ROOT else 'cluster'}"] = self._left(level)
+        for level in range(narrowest + 1, len(names)):
+            parts[f"c/{names[level]}"] = self._left(level)
+        for level in range(narrowest + 1, len(names)):
+            parts[f"d/{names[level]}"] = sum(self._left_in(level, each) > 0 for each in self._domains(level))
+        return parts
+
+    def ranks(self) -> Parts:
+        """By level, the placed neighbours by rank that lie in different domains."""
+        tree = self.case.tree
+        placed = sorted(self.seats, key=lambda seat: (seat.pod_set, seat.rank))
+        pairs = [(one, other) for one, other in pairwise(placed) if one.pod_set == other.pod_set]
+        return {
+            name: sum(
+                tree.domain(level, self.seats[one]) != tree.domain(level, self.seats[other]) for one, other in pairs
+            )
+            for level, name in enumerate(self.case.problem.levels)
+        }
+
+    def terminating(self) -> int:
+        """Room used that pods on their way out still hold."""
+        case, scarce = self.case, self.case.scarce
+        freed: Counter[int] = Counter()
+        for victim in self.evictions:
+            freed[case.problem.victims[victim].node] += case.problem.victims[victim].requests[scarce]
+        waits = 0
+        for node, used in self.used.items():
+            each = case.problem.nodes[node]
+            now = each.free[scarce] - each.terminating[scarce] + freed[node]
+            waits += max(0, used - max(0, now))
+        return waits
+
+    def _domains(self, level: int, pod_set: int | None = None) -> list[int]:
+        tree = self.case.tree
+        return sorted(
+            {tree.domain(level, node) for seat, node in self.seats.items() if pod_set in (None, seat.pod_set)}
+        )
+
+    def _left(self, level: int) -> int:
+        return sum(self._left_in(level, domain) for domain in self._domains(level))
+
+    def _left_in(self, level: int, domain: int) -> int:
+        nodes = self.case.tree.nodes(level, domain)
+        return self.case.domain_potential(level, domain) - sum(self.used[node] for node in nodes)

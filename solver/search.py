@@ -1,0 +1,216 @@
+"""Lexicographic search: one goal after the other, each proven before the next, every result fixed as a constraint.
+
+Neighbouring goals of small range are proven in one solve, as digits of one number. (Several objectives in sequence
+is what CP-SAT's maintainers recommend, google/or-tools#1344; it has no lexicographic objective of its own.)
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from ortools.sat.python.cp_model import (
+    FEASIBLE,
+    INFEASIBLE,
+    MODEL_INVALID,
+    OPTIMAL,
+    UNKNOWN,
+    CpModel,
+    CpSolver,
+)
+
+from solver.linear import Sum
+from solver.problem import Limits
+
+SMALL = 600
+"""Variables up to which presolve costs more than it saves."""
+_DIGITS = 1 << 24
+"""The largest number that goals are packed into."""
+_SHARE = 0.5
+"""The share of the remaining time that one goal may take."""
+
+
+class Found(Enum):
+    """What one solve ended with."""
+
+    BEST = auto()
+    SOME = auto()
+    NONE = auto()
+    UNKNOWN = auto()
+
+
+class SolverFaultError(Exception):
+    """CP-SAT said something that it must not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A sum to be minimised; it cannot fall below `least` nor rise above `most`."""
+
+    goal: str
+    part: str
+    sum: Sum
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The value of a stage in the plan, and the least that is still possible as far as proven."""
+
+    goal: str
+    part: str
+    value: int
+    bound: int
+
+
+@dataclass(slots=True)
+class Search:
+    """A model, the best solution so far, and the time that is left."""
+
+    cp: CpModel
+    limits: Limits
+    linearization: int = 1
+    solution: list[int] = field(default_factory=list)
+    reached: list[Reached] = field(default_factory=list)
+    proven: bool = True
+    presolve: bool = True
+    _deterministic: float = field(init=False)
+    _seconds: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._deterministic = self.limits.deterministic
+        self._seconds = self.limits.seconds
+
+    def any_solution(self) -> Found:
+        """Look for a solution, whatever it costs."""
+        self.cp.clear_objective()  # type: ignore[no-untyped-call]
+        found, _ = self._solve(share=1.0)
+        return found
+
+    def minimise(self, stages: Iterable[Stage]) -> None:
+        """Prove each stage in turn and hold its value from then on. Expects a solution."""
+        batch: list[tuple[Stage, int]] = []
+        size = 1
+        for stage in stages:
+            span = self._span(stage, first=size == 1)
+            if size > 1 and span > 1 and (size * span > _DIGITS or not self._small()):
+                self._close(batch)
+                batch, size = [], 1
+                span = self._span(stage, first=True)
+            batch.append((stage, span))
+            size *= span
+        self._close(batch)
+
+    def _span(self, stage: Stage, *, first: bool) -> int:
+        """How many values a stage can have. The best solution is no worse than the present one in the first stage
+        that is open; in those after it, it may be.
+        """
+        known = first and stage.sum.known(self.solution)
+        return (stage.sum.value(self.solution) if known else stage.most) - stage.least + 1
+
+    def can(self, wish: Sum) -> bool:
+        """Whether a solution that is as good has a positive `wish`; the one of the largest is the solution then.
+
+        Where the time runs out the search is no longer proven.
+        """
+        if not wish.terms:
+            return False
+        before = self.solution
+        self.cp.maximize(wish.expression())
+        found, _ = self._solve(share=_SHARE)
+        if found is not Found.BEST:
+            self.proven = False
+        if wish.known(self.solution) and wish.value(self.solution) > 0:
+            return True
+        self.solution = before
+        return False
+
+    def hold(self, fixed: Sum, value: int) -> None:
+        """From now on the sum has this value, which it has in the present solution."""
+        if fixed.terms:
+            self.cp.add(fixed.expression() == value)
+
+    def _close(self, batch: Sequence[tuple[Stage, int]]) -> None:
+        """Prove a batch; in it, the value of each stage is one digit of a number to the base of their spans."""
+        if any(span > 1 or not stage.sum.known(self.solution) for stage, span in batch):
+            self._prove(batch)
+        else:
+            self._note(batch, proven=True, bound=None)
+
+    def _prove(self, batch: Sequence[tuple[Stage, int]]) -> None:
+        """Minimise a batch of which at least one stage is open."""
+        weight, number = 1, Sum()
+        for stage, span in reversed(batch):
+            self.cp.add(stage.sum.expression() <= stage.least + span - 1)
+            number += stage.sum.times(weight)
+            weight *= span
+        self.cp.minimize(number.expression())
+        before = self.solution
+        found, bound = self._solve(share=_SHARE)
+        if number.known(before) and number.value(before) < number.value(self.solution):
+            self.solution = before
+        self._note(batch, proven=found is Found.BEST, bound=bound if len(batch) == 1 else None)
+
+    def _note(self, batch: Sequence[tuple[Stage, int]], *, proven: bool, bound: int | None) -> None:
+        proven = proven and self.proven
+        for stage, _ in batch:
+            if not stage.sum.known(self.solution):
+                self.reached.append(Reached(stage.goal, stage.part, stage.most, stage.least))
+                continue
+            value = stage.sum.value(self.solution)
+            least = value if proven else max(stage.least, stage.least if bound is None else bound)
+            self.reached.append(Reached(stage.goal, stage.part, value, min(least, value)))
+            self.hold(stage.sum, value)
+        self.proven = proven
+
+    def _small(self) -> bool:
+        return len(self.solution) <= SMALL
+
+    def _solve(self, *, share: float) -> tuple[Found, int | None]:
+        """Run CP-SAT once; a better solution replaces the present one."""
+        if self._deterministic <= 0 or self._seconds <= 0:
+            return Found.UNKNOWN, None
+        if self.solution and not self._small():
+            self._hint()
+        solver = self._solver(share)
+        status = solver.solve(self.cp)
+        self._deterministic -= solver.deterministic_time
+        self._seconds -= solver.wall_time
+        match status:
+            case _ if status == OPTIMAL:
+                self.solution = list(solver.response_proto.solution)
+                return Found.BEST, None
+            case _ if status == FEASIBLE:
+                self.solution = list(solver.response_proto.solution)
+                return Found.SOME, round(solver.best_objective_bound)
+            case _ if status == INFEASIBLE:
+                return Found.NONE, None
+            case _ if status == UNKNOWN:
+                return Found.UNKNOWN, None
+            case _ if status == MODEL_INVALID:
+                raise SolverFaultError(f"CP-SAT refuses the model: {self.cp.validate()}")
+            case _:
+                raise SolverFaultError(f"CP-SAT answers with an unknown status {int(status)}")
+
+    def _hint(self) -> None:
+        self.cp.clear_hints()  # type: ignore[no-untyped-call]
+        for index, value in enumerate(self.solution):
+            self.cp.add_hint(self.cp.get_int_var_from_proto_index(index), value)
+
+    def _solver(self, share: float) -> CpSolver:
+        """One worker and no interleaving: others have crashed CP-SAT 9.15 or made its answers vary."""
+        solver = CpSolver()
+        parameters = solver.parameters
+        parameters.num_workers = 1
+        parameters.interleave_search = False
+        parameters.random_seed = 0
+        parameters.log_search_progress = False
+        parameters.catch_sigint_signal = False
+        parameters.max_deterministic_time = self._deterministic * share
+        parameters.max_time_in_seconds = self._seconds * share
+        parameters.linearization_level = self.linearization
+        if self._small() or not self.presolve:
+            parameters.cp_model_presolve = False
+            parameters.cp_model_probing_level = 0
+            parameters.symmetry_level = 0
+        return solver

@@ -1,0 +1,80 @@
+"""The domain tree of a problem: which domain each node is in at every level, by position."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from kube.names import natural_key
+from solver.problem import Node
+
+ROOT = -1
+"""The level of the whole cluster, which is one domain: number 0."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Domains are numbered level by level, in natural order of their paths; at the node level by node position.
+
+    `domain_of[level][node]` is the domain of a node; `paths[level][domain]` its whole path.
+    """
+
+    domain_of: tuple[tuple[int, ...], ...]
+    paths: tuple[tuple[tuple[str, ...], ...], ...]
+
+    @property
+    def depth(self) -> int:
+        """How many levels there are, the node included."""
+        return len(self.paths)
+
+    def domain(self, level: int, node: int) -> int:
+        """The domain of `level` (or ROOT) that holds `node`."""
+        return 0 if level == ROOT else self.domain_of[level][node]
+
+    def nodes(self, level: int, domain: int) -> tuple[int, ...]:
+        """The nodes of a domain, in order of position."""
+        return self._nodes[level + 1][domain]
+
+    def count(self, level: int) -> int:
+        """How many domains `level` (or ROOT) has."""
+        return len(self._nodes[level + 1])
+
+    def children(self, level: int, domain: int) -> tuple[int, ...]:
+        """The domains of the next narrower level inside a domain of `level` (or ROOT)."""
+        return self._children[level + 1][domain]
+
+    def parent(self, level: int, domain: int) -> int:
+        """The domain of the next wider level (or ROOT) around a domain."""
+        return self.domain(level - 1, self.nodes(level, domain)[0])
+
+    @cached_property
+    def _nodes(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        everything = tuple(range(len(self.domain_of[-1])))
+        levels: list[tuple[tuple[int, ...], ...]] = [(everything,)]
+        for positions, paths in zip(self.domain_of, self.paths, strict=True):
+            held: list[list[int]] = [[] for _ in paths]
+            for node, domain in enumerate(positions):
+                held[domain].append(node)
+            levels.append(tuple(map(tuple, held)))
+        return tuple(levels)
+
+    @cached_property
+    def _children(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        return tuple(
+            tuple(
+                tuple(sorted({self.domain(level + 1, node) for node in self.nodes(level, domain)}))
+                for domain in range(self.count(level))
+            )
+            for level in range(ROOT, self.depth - 1)
+        )
+
+
+def tree_of(nodes: tuple[Node, ...], depth: int) -> Tree:
+    """The tree over `nodes` with `depth` levels, the node included."""
+    domain_of, paths = [], []
+    for level in range(depth - 1):
+        known = sorted({node.path[: level + 1] for node in nodes}, key=lambda path: tuple(map(natural_key, path)))
+        number = {path: position for position, path in enumerate(known)}
+        domain_of.append(tuple(number[node.path[: level + 1]] for node in nodes))
+        paths.append(tuple(known))
+    domain_of.append(tuple(range(len(nodes))))
+    paths.append(tuple((*node.path, node.name) for node in nodes))
+    return Tree(tuple(domain_of), tuple(paths))

@@ -1,0 +1,143 @@
+"""Small random problems in which every rule and every goal has its say."""
+
+from random import Random
+
+from solver.problem import (
+    Budget,
+    Cap,
+    Exclusion,
+    Member,
+    Multiple,
+    Node,
+    PodSet,
+    Problem,
+    Shape,
+    Slice,
+    Together,
+    Victim,
+    VictimGang,
+)
+
+LEVELS = ("block", "rack", "node")
+
+
+def random_problem(seed: int) -> Problem:
+    """One instance; the same seed gives the same."""
+    return _Draw(Random(seed)).problem()  # noqa: S311 - instances are to be repeatable, not secret
+
+
+class _Draw:
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.resources = ("cpu", "pods") if self.chance(0.4) else ("pods",)
+        self.levels = LEVELS if self.chance(0.7) else LEVELS[1:] if self.chance(0.6) else LEVELS[2:]
+
+    def chance(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def problem(self) -> Problem:
+        nodes = self.nodes()
+        shapes = tuple(self.shape(nodes) for _ in range(self.random.choice((1, 1, 2))))
+        sets = self.sets(shapes, nodes)
+        victims, gangs, budgets = self.victims(nodes) if self.chance(0.55) else ((), (), ())
+        members = sum(len(each.members) for each in sets)
+        slack = self.chance(0.4)
+        return Problem(
+            levels=self.levels,
+            resources=self.resources,
+            nodes=nodes,
+            shapes=shapes,
+            sets=sets,
+            minimum=self.random.randint(1, members) if slack else members,
+            required=self.level() if self.chance(0.25) else None,
+            together=(Together((0, 1), self.level()),) if len(sets) > 1 and self.chance(0.3) else (),
+            exclusions=self.exclusions(sets, nodes),
+            victims=victims,
+            victim_gangs=gangs,
+            budgets=budgets,
+        )
+
+    def level(self) -> int:
+        return self.random.randrange(len(self.levels))
+
+    def nodes(self) -> tuple[Node, ...]:
+        count = self.random.randint(2, 6)
+        numbers = self.random.sample(range(1, 13), count)
+        blocks, racks = self.random.randint(1, 2), self.random.randint(1, 3)
+        most = self.random.choice((1, 2, 3))
+        tight = self.chance(0.5)
+        return tuple(self.node(number, blocks, racks, most, tight=tight) for number in numbers)
+
+    def node(self, number: int, blocks: int, racks: int, most: int, *, tight: bool) -> Node:
+        rack, block = self.random.randrange(racks), self.random.randrange(blocks)
+        path = (f"b{block}", f"r{rack}")[len(LEVELS) - len(self.levels) :]
+        pods = self.random.randint(-1 if self.chance(0.1) else 0, most) if tight else most
+        cpu = self.random.randint(0, 5)
+        free = (cpu, pods) if len(self.resources) > 1 else (pods,)
+        leaving = tuple(self.random.randint(0, max(0, each)) if self.chance(0.25) else 0 for each in free)
+        return Node(f"n{number}", path, free, leaving)
+
+    def shape(self, nodes: tuple[Node, ...]) -> Shape:
+        requests = (self.random.randint(0, 3), 1) if len(self.resources) > 1 else (1,)
+        everywhere = self.chance(0.6)
+        allowed = frozenset(node for node in range(len(nodes)) if everywhere or self.chance(0.8))
+        wishes = {node: self.random.choice((1, 1, 5)) for node in sorted(allowed) if self.chance(0.4)}
+        excluded = {node: "node(s) had untolerated taint(s)" for node in range(len(nodes)) if node not in allowed}
+        return Shape(requests, allowed, excluded, wishes if self.chance(0.4) else {})
+
+    def sets(self, shapes: tuple[Shape, ...], nodes: tuple[Node, ...]) -> tuple[PodSet, ...]:
+        sizes = self.random.choice(((1,), (2,), (3,), (3,), (4,), (4,), (1, 1), (1, 2), (2, 2), (1, 3)))
+        return tuple(self.pod_set(number, size, shapes, nodes) for number, size in enumerate(sizes))
+
+    def pod_set(self, number: int, size: int, shapes: tuple[Shape, ...], nodes: tuple[Node, ...]) -> PodSet:
+        mixed, first = self.chance(0.3), self.random.randrange(len(shapes))
+        pinning = self.chance(0.25)
+        members = []
+        for rank in range(size):
+            shape = self.random.randrange(len(shapes)) if mixed else first
+            pin = self.random.randrange(len(nodes)) if pinning and self.chance(0.4) else None
+            members.append(Member(f"set{number}-{rank}", shape, pin))
+        return PodSet(
+            name=f"set{number}",
+            members=tuple(members),
+            minimum=self.random.randint(0, size) if self.chance(0.4) else size,
+            required=self.level() if self.chance(0.15) else None,
+            slices=self.slices(size) if self.chance(0.2) else (),
+            multiples=(Multiple(self.level(), 2),) if self.chance(0.1) else (),
+            caps=(Cap(self.level(), self.random.randint(1, 2)),) if self.chance(0.15) else (),
+        )
+
+    def slices(self, size: int) -> tuple[Slice, ...]:
+        outer = self.level()
+        if size % 4 == 0 and outer < len(self.levels) - 1 and self.chance(0.4):
+            return Slice(outer, 4), Slice(outer + 1, 2)
+        return (Slice(outer, 2),)
+
+    def exclusions(self, sets: tuple[PodSet, ...], nodes: tuple[Node, ...]) -> tuple[Exclusion, ...]:
+        if not self.chance(0.2):
+            return ()
+        sides = [None, "x", "y"]
+        by_node = self.chance(0.5)
+        group = tuple(node.name if by_node else self.random.choice(sides) for node in nodes)
+        chosen = (0,) if self.chance(0.5) else tuple(range(len(sets)))
+        return (Exclusion(chosen, group, self.random.randint(1, 2)),)
+
+    def victims(self, nodes: tuple[Node, ...]) -> tuple[tuple[Victim, ...], tuple[VictimGang, ...], tuple[Budget, ...]]:
+        gangs = self.random.choice((0, 0, 1, 2))
+        count = self.random.randint(1, 5)
+        numbers = self.random.sample(range(1, 20), count)
+        victims = tuple(self.victim(number, nodes, gangs) for number in numbers)
+        sizes = [sum(victim.gang == gang for victim in victims) for gang in range(gangs)]
+        running = [size + (self.random.randint(1, 2) if self.chance(0.2) else 0) for size in sizes]
+        groups = tuple(
+            VictimGang(f"gang-{gang}", total, self.random.randint(0, total)) for gang, total in enumerate(running)
+        )
+        covered = frozenset(position for position in range(count) if self.chance(0.5))
+        budgets = (Budget("budget", covered, self.random.randint(0, 2)),) if self.chance(0.25) else ()
+        return victims, groups, budgets
+
+    def victim(self, number: int, nodes: tuple[Node, ...], gangs: int) -> Victim:
+        node = self.random.randrange(len(nodes))
+        requests = (self.random.randint(0, 4), 1) if len(self.resources) > 1 else (self.random.choice((1, 1, 2)),)
+        gang = self.random.randrange(gangs) if gangs and self.chance(0.7) else None
+        return Victim(f"low-{number}", node, self.random.choice((0, 0, 5)), requests, gang, self.random.randint(0, 3))
