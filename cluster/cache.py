@@ -1,7 +1,7 @@
 """The live picture in memory: every resource that matters, watched, and the `Snapshot` made from it.
 
-Pods that have finished (Succeeded, Failed) are left out by field selector: they hold no room and are no members.
-Who needs them asks the API server.
+Pods that have finished (Succeeded, Failed) are kept as long as they exist: they hold no room, but a gang whose members
+have ended well must not look as if it had lost them.
 """
 
 import contextlib
@@ -23,8 +23,6 @@ from kube import keys
 from kube.objects import Node, ObjectMeta, Pod, PodDisruptionBudget, PriorityClass, Struct
 
 log = logging.getLogger(__name__)
-
-UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class Namespace(Struct, frozen=True):
@@ -95,9 +93,7 @@ class ClusterCache:
     def _own(self, transport: Transport, timing: Timing) -> Iterator[Reflector[Any]]:
         """The resources that a snapshot is made from."""
         yield Reflector(transport, ["/api/v1/nodes"], Node, self._nodes, trim=trim_node, timing=timing)
-        yield Reflector(
-            transport, ["/api/v1/pods"], Pod, self._pods, trim=trim_pod, field_selector=UNFINISHED, timing=timing
-        )
+        yield Reflector(transport, ["/api/v1/pods"], Pod, self._pods, trim=trim_pod, timing=timing)
         for path, kind, table in (
             ("/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass, self._classes),
             ("/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget, self._budgets),
@@ -187,7 +183,7 @@ class ClusterCache:
             return self._snapshot
 
     def pods(self) -> Sequence[Pod]:
-        """All pods that have not finished."""
+        """All pods, finished ones too."""
         with self._changed:
             return self._pods.all()
 

@@ -48,10 +48,10 @@ def look(cache: ClusterCache) -> Picture:
         topologies=found,
         faults=faults,
         snapshot=snapshot,
-        live={pod.metadata.uid: pod for pod in sources.pods},
+        live={pod.metadata.uid: pod for pod in sources.pods if not pod.finished},
         gang_objects={
             (manifest["metadata"]["namespace"], manifest["metadata"]["name"]): manifest
             for manifest in sources.of_kind(GROUP, "Gang")
         },
-        unreadable=frozenset(named - {gang.key for gang in reading.gangs}),
+        unreadable=frozenset(named - {key for gang in reading.gangs for key in gang.names}),
     )

@@ -85,6 +85,13 @@ def _manifest() -> dict[str, Any]:
             "nodeSelector": {PROBE: "never"},
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": 0,
-            "containers": [{"name": "probe", "image": "pause"}],
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [
+                {
+                    "name": "probe",
+                    "image": "pause",
+                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                }
+            ],
         },
     }

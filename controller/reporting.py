@@ -48,7 +48,8 @@ def phase_of(case: "Case") -> Phase:
         case AwaitBinding() | Renominate():
             return Phase.RELEASED
         case Settled():
-            whole = len(case.gang.members) >= max(case.gang.min_member, 1)
+            running = len(case.gang.members)
+            whole = running >= case.gang.still_needed and running + case.gang.succeeded > 0
             return Phase.PLACED if whole else Phase.WAITING
         case _:
             return Phase.NOMINATED

@@ -212,10 +212,11 @@ def _missing(gang: Gang) -> str:
         return f"waits for {listed(gang.waiting_for)}"
     existing = Counter(member.pod_set for member in gang.members)
     for pod_set in gang.pod_sets:
-        if len(gang.pod_sets) > 1 and existing[pod_set.name] < pod_set.min_count:
+        if len(gang.pod_sets) > 1 and not gang.succeeded and existing[pod_set.name] < pod_set.min_count:
             return f"waits for {more_pods(existing[pod_set.name], pod_set.min_count, pod_set.name)}"
     least = max(gang.min_member, sum(each.min_count for each in gang.pod_sets))
-    return f"waits for {more_pods(existing.total(), least)}" if existing.total() < least else ""
+    total = existing.total() + gang.succeeded
+    return f"waits for {more_pods(total, least)}" if total < least else ""
 
 
 def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:
@@ -238,9 +239,15 @@ def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[
         Phase.NOMINATED: f"room is held for {pods(len(plan['assignments']))} on {nodes}",
         Phase.EVICTING: f"waits for {_victims(plan.get('victims') or ())} to go",
         Phase.RELEASED: f"{bound} of {pods(len(plan['assignments']))} are bound on {nodes}",
-        Phase.PLACED: f"{pods(bound)} {'is' if bound == 1 else 'are'} bound on {nodes}",
+        Phase.PLACED: _settled(gang, bound, nodes),
     }
     return texts[phase]
+
+
+def _settled(gang: Gang, bound: int, nodes: str) -> str:
+    ended = f"{pods(gang.succeeded)} {'has' if gang.succeeded == 1 else 'have'} succeeded" if gang.succeeded else ""
+    running = f"{pods(bound)} {'is' if bound == 1 else 'are'} bound on {nodes}" if bound else ""
+    return ", ".join(each for each in (running, ended) if each)
 
 
 def _victims(victims: Sequence[Mapping[str, Any]]) -> str:

@@ -1,6 +1,6 @@
 """The table of dialects, and the questions that every other room asks of all of them together."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.phalanx.dialect import PhalanxDialect
 from gangs.sources import Dialect, Kind, Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, WORKLOAD_KINDS, example_pod, is_job, missing_pods
+from gangs.workloads import JOB_GROUP, JOB_KIND, WORKLOAD_KINDS, controller_of, example_pod, is_job, missing_pods
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
@@ -87,7 +87,21 @@ def read_all(sources: Sources) -> Reading:
         reading = dialect.read(replace(sources, pods=pods[dialect.name]), known)
         gangs += sorted(reading.gangs, key=lambda gang: gang.key)
         findings.take(reading.faults, reading.advice)
+    ended = _succeeded(sources.pods)
+    gangs = [replace(gang, succeeded=sum(ended[key] for key in gang.names)) if ended else gang for gang in gangs]
     return Reading(tuple(gangs), findings.faults, findings.advice)
+
+
+def _succeeded(pods: Sequence[Pod]) -> Counter[GangKey]:
+    """Pods that have ended well, by gang. A Job counts its own: it runs fewer pods the more have completed."""
+    ended = [pod for pod in pods if pod.status.phase == "Succeeded" and not pod.terminating]
+    claims = [claim[1] for pod in ended if not _counted_by_job(pod) and (claim := dialect_of(pod)) is not None]
+    return Counter(claims)
+
+
+def _counted_by_job(pod: Pod) -> bool:
+    owner = controller_of(pod)
+    return owner is not None and owner.kind == JOB_KIND
 
 
 def _pods_by_dialect(pods: Sequence[Pod]) -> dict[str, list[Pod]]:

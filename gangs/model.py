@@ -153,8 +153,21 @@ class Gang:
     """All group objects that make up this gang (GangGroups), its source first."""
     exact_nodes: bool = False
     """Whether an index or rank was promised, so that release must pin each member to its exact node."""
+    succeeded: int = 0
+    """Pods of the gang that have ended well and still exist: they need no node any more, and nobody waits for them."""
     messages: str = ""
     """Name of the shape of messages written on members' PodScheduled conditions ("koordinator"; "" = our own)."""
+
+    @property
+    def names(self) -> frozenset[GangKey]:
+        """Every key by which pods may name this gang: its own, and those of the groups it is made of."""
+        groups = (GangKey(self.key.dialect, ref.namespace, ref.name) for ref in self.groups)
+        return frozenset((self.key, *groups))
+
+    @property
+    def still_needed(self) -> int:
+        """Members that must run together, besides those that have ended well already."""
+        return max(0, self.min_member - self.succeeded)
 
     @property
     def priority(self) -> int:

@@ -9,21 +9,22 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from solver.solving import solve
-
 from cluster.snapshot import Snapshot
 from gangs.dialects import topology_of
 from gangs.model import Fault, Gang
 from kube.names import natural_key
 from kube.topology import Topology
 from planning import wording
+from planning.companions import answer_with_companions, stands
 from planning.decision import Decision, Outcome
 from planning.outcomes import decided
 from planning.priorities import missing_class, with_priorities
-from planning.problems import UnknownLevelError, frame
+from planning.problems import Framing, UnknownLevelError, frame
 from planning.reserving import after
 from planning.victims import RunningGangs
+from solver.plan import Answer
 from solver.problem import Limits
+from solver.solving import solve
 
 NO_RUNNING_GANGS: RunningGangs = {}
 DEFAULT_LIMITS = Limits()
@@ -58,7 +59,7 @@ def plan_gang(
     except UnknownLevelError as error:
         return _waiting(gang, [f'a topology with the level "{error.name}"'])
     framed = time.perf_counter()
-    answer = solve(framing.problem, limits)
+    answer = _answer(gang, snapshot, framing, limits)
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
     return decided(gang, framing, answer, running_gangs, seconds)
 
@@ -81,6 +82,18 @@ def plan_all(
         snapshot = after(decision, snapshot)
         decisions.append(decision)
     return decisions
+
+
+def _answer(gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits) -> Answer:
+    """The solver's answer, checked for what members wish of each other where they do."""
+    if not framing.among_members:
+        return solve(framing.problem, limits)
+    return answer_with_companions(
+        framing.problem,
+        framing.spread_limits,
+        lambda problem: solve(problem, limits),
+        lambda plan: stands(decided(gang, framing, plan, NO_RUNNING_GANGS, {}), snapshot),
+    )
 
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:
@@ -114,8 +127,8 @@ def _missing_classes(gang: Gang, snapshot: Snapshot) -> list[str]:
 def _missing_pods(gang: Gang) -> list[str]:
     """What must exist before the gang can start: its minimum, and the minimum of each set."""
     existing = Counter(member.pod_set for member in gang.members)
-    total = len(gang.members)
-    if len(gang.pod_sets) > 1:
+    total = len(gang.members) + gang.succeeded
+    if len(gang.pod_sets) > 1 and not gang.succeeded:
         short = [each for each in gang.pod_sets if existing[each.name] < each.min_count]
         if short:
             return [wording.more_pods(existing[each.name], each.min_count, each.name) for each in short]

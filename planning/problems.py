@@ -19,7 +19,7 @@ from kube.keys import GATE, PLANNED_NODE
 from kube.names import natural_key
 from kube.objects import Node, ObjectMeta, Pod
 from kube.topology import HOSTNAME_LABEL, Level, Topology
-from planning.antiaffinity import exclusions
+from planning.antiaffinity import exclusions, spread_exclusions
 from planning.priorities import may_preempt
 from planning.shapes import ShapeBook, watched_labels
 from planning.victims import RunningGangs, candidates, victims_of
@@ -49,7 +49,8 @@ class Framing:
     `members[s][m]` is the gang's member behind member m of set s, `nodes[i]` the node behind node i, `victims[i]`
     the pod behind victim i. `units`: the size of one unit of each resource. `guests`: positions of nodes that are
     not in the topology. `outside`: all nodes that are not, with the label that each lacks. `unmodelled`: wishes of
-    the members that were not considered.
+    the members that nothing reads. `among_members`: those about one another that the problem does not hold, and
+    `spread_limits` what would hold part of them (`planning.companions`).
     """
 
     problem: solving.Problem
@@ -61,6 +62,8 @@ class Framing:
     guests: frozenset[int]
     outside: Mapping[str, str]
     unmodelled: tuple[str, ...] = ()
+    among_members: tuple[str, ...] = ()
+    spread_limits: tuple[solving.Exclusion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +153,10 @@ class _Framer:
                 self._set(pod_set, members, shapes, positions)
                 for pod_set, members in zip(self.gang.pod_sets, self.members, strict=True)
             ),
-            minimum=self.gang.min_member,
+            minimum=self.gang.still_needed,
             required=self._level(self.gang.required),
             together=self._together(),
-            exclusions=exclusions(self.members, [place.state for place in places]),
+            exclusions=exclusions(self.members, [place.state for place in places], self.snapshot.namespaces),
             victims=victims.victims,
             victim_gangs=victims.gangs,
             budgets=victims.budgets,
@@ -168,6 +171,8 @@ class _Framer:
             guests=frozenset(range(len(inside), len(places))),
             outside=self.tree.outside,
             unmodelled=book.unmodelled,
+            among_members=book.among_members,
+            spread_limits=spread_exclusions(book.spreads, problem.sets, [place.state for place in places]),
         )
 
     def _parallel(self, amounts: Amounts) -> _Amounts:
@@ -236,7 +241,7 @@ class _Framer:
                 solving.Member(member.pod.key, shapes[id(member)], positions.get(held_node(member.pod)))
                 for member in members
             ),
-            minimum=pod_set.min_count,
+            minimum=min(pod_set.min_count, len(members)) if self.gang.succeeded else pod_set.min_count,
             required=self._level(pod_set.required),
             slices=tuple(solving.Slice(level_at(at, each.level), each.size) for each in pod_set.slices),
             multiples=tuple(solving.Multiple(level_at(at, each.level), each.of) for each in pod_set.multiples),

@@ -96,14 +96,14 @@ def test_it_shows_nodes_and_pods_as_they_come_and_go(cluster: ControlPlane) -> N
         until(lambda: tenants(cache) == {"gated": True})
 
 
-def test_finished_pods_are_left_out(cluster: ControlPlane) -> None:
+def test_finished_pods_stay_known(cluster: ControlPlane) -> None:
     with caching(cluster) as cache:
         cluster.request("POST", "/api/v1/namespaces/default/pods", pod("ends", schedulingGates=[{"name": GATE}]))
         until(lambda: [each.metadata.name for each in cache.pods()] == ["ends"])
         cluster.kubectl(
             "patch", "pod", "ends", "--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Failed"}}'
         )
-        until(lambda: not cache.pods())
+        until(lambda: [each.finished for each in cache.pods()] == [True])
 
 
 def test_a_snapshot_stays_the_same_object_until_something_in_it_changes(cluster: ControlPlane) -> None:
