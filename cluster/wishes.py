@@ -63,7 +63,7 @@ def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None
 
     `siblings`: the other members of its gang; `snapshot`: tells which volume claims are known.
     """
-    return tuple(dict.fromkeys((*_of_the_pod(pod), *_among_members(pod, siblings), *_of_volumes(pod, snapshot))))
+    return tuple(dict.fromkeys((*_of_the_pod(pod), *among_members(pod, siblings), *_of_volumes(pod, snapshot))))
 
 
 def _of_the_pod(pod: Pod) -> Iterator[str]:
@@ -82,7 +82,8 @@ def _of_the_pod(pod: Pod) -> Iterator[str]:
         yield "tolerations that compare numbers (operators Lt and Gt)"
 
 
-def _among_members(pod: Pod, siblings: Sequence[Pod]) -> Iterator[str]:
+def among_members(pod: Pod, siblings: Sequence[Pod]) -> Iterator[str]:
+    """The wishes of `unmodelled` that are about members of the same gang: a finished plan can be checked for them."""
     for term in affinity_terms(pod):
         if any(term.matches(each, {}) for each in (pod, *siblings)):
             yield f"pod affinity to members of the same gang ({term.topology_key})"

@@ -4,17 +4,19 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from solver.bounds import scarcest
-
 from gangs.model import Gang
 from planning import wording
+from planning.companions import UNFULFILLED
 from planning.decision import Assignment, Decision, DomainUse, Eviction, Explanation, LevelUse, Outcome
 from planning.problems import Framing, level_at
 from planning.victims import RunningGangs
+from solver.bounds import scarcest
 from solver.plan import Answer, Goal, NearDomain, NoPlan, Plan
 
-IN_RESOURCE_UNITS = ("evicted", "waste")
+AMOUNTS = ("evicted", "waste")
 """Goals that are amounts of the gang's scarcest resource."""
+COUNTED = "d/"
+"""The beginning of the parts of waste that count domains and are no amounts."""
 
 
 def decided(
@@ -53,7 +55,10 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
         offered=_offered(framing, answer),
     )
     required = None if gang.required is None else framing.problem.levels[framing.problem.required or 0]
-    message = wording.refused(gang, replace(answer, nearest=explanation.nearest), required)
+    if answer is UNFULFILLED:
+        message = wording.unfulfilled(gang, framing.among_members)
+    else:
+        message = wording.refused(gang, replace(answer, nearest=explanation.nearest), required)
     return Decision(
         gang=gang,
         key=gang.key,
@@ -127,11 +132,11 @@ def _eviction(framing: Framing, position: int, running: RunningGangs) -> Evictio
 def _in_base_units(framing: Framing, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
     """Amounts of the scarcest resource in its base unit (millicores, bytes, pieces), as people know it."""
     unit = framing.units[scarcest(framing.problem)]
-    return tuple(_times(goal, unit) if goal.name in IN_RESOURCE_UNITS else goal for goal in goals)
+    return tuple(_times(goal, unit) if goal.name in AMOUNTS else goal for goal in goals)
 
 
 def _times(goal: Goal, unit: int) -> Goal:
-    parts = {name: value * unit for name, value in goal.parts.items()}
+    parts = {name: value if name.startswith(COUNTED) else value * unit for name, value in goal.parts.items()}
     return Goal(goal.name, goal.value * unit, goal.bound * unit, parts)
 
 

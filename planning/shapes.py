@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from cluster.eligibility import Eligibility
+from cluster.neighbours import Spread
 from cluster.snapshot import NodeState, Snapshot
-from cluster.wishes import unmodelled
+from cluster.wishes import among_members, unmodelled
 from kube.objects import LabelSelector, NodeAffinity, Pod, PodAffinityTerm
 from solver.problem import Shape
 
@@ -31,15 +32,22 @@ class ShapeBook:
     label_keys: frozenset[str]
     """Label keys of pods that matter to pods already in the cluster (`watched_labels`)."""
     shapes: list[Shape] = field(default_factory=list)
+    spreads: dict[int, tuple[Spread, ...]] = field(default_factory=dict)
+    """Hard spread constraints by the position of the shape."""
     _known: dict[ShapeKey, int] = field(default_factory=dict)
+    _among: dict[str, None] = field(default_factory=dict)
     _unmodelled: dict[str, None] = field(default_factory=dict)
 
     def add(self, pod: Pod, requests: tuple[int, ...]) -> int:
         """The position of the pod's shape, which is made where no pod like it has been added yet."""
         key = requests, _scheduling_key(pod, self.label_keys)
         if key not in self._known:
-            self._known[key] = self._merge(self._shape(pod, requests))
+            eligibility = Eligibility(pod, self.snapshot, ignoring=self.own, also=self.affinity)
+            position = self._merge(self._shape(eligibility, requests))
+            self.spreads[position] = (*self.spreads.get(position, ()), *eligibility.spreads)
+            self._among |= dict.fromkeys(among_members(pod, self.siblings))
             self._unmodelled |= dict.fromkeys(unmodelled(pod, self.siblings, self.snapshot))
+            self._known[key] = position
         return self._known[key]
 
     def add_held(self, requests: tuple[int, ...], nodes: frozenset[int]) -> int:
@@ -48,11 +56,15 @@ class ShapeBook:
 
     @property
     def unmodelled(self) -> tuple[str, ...]:
-        """The wishes of the pods that were not considered, each once."""
-        return tuple(self._unmodelled)
+        """The wishes of the pods that nothing here reads, each once."""
+        return tuple(each for each in self._unmodelled if each not in self._among)
 
-    def _shape(self, pod: Pod, requests: tuple[int, ...]) -> Shape:
-        eligibility = Eligibility(pod, self.snapshot, ignoring=self.own, also=self.affinity)
+    @property
+    def among_members(self) -> tuple[str, ...]:
+        """The wishes of the pods about each other that shapes and exclusions do not hold, each once."""
+        return tuple(self._among)
+
+    def _shape(self, eligibility: Eligibility, requests: tuple[int, ...]) -> Shape:
         eligible, excluded, wishes = set(), {}, {}
         for position, state in enumerate(self.nodes):
             if reason := eligibility.exclusion(state):

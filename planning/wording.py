@@ -63,6 +63,11 @@ def refused(gang: Gang, answer: NoPlan, required: str | None) -> str:
     return text
 
 
+def unfulfilled(gang: Gang, wishes: Sequence[str]) -> str:
+    """There is room, but no plan was found that gives the members what they wish of each other."""
+    return f"no placement of {pods(gang.min_member)} found, nor proven impossible, that fulfils {listed(wishes)}"
+
+
 def more_pods(existing: int, needed: int, pod_set: str = "") -> str:
     """What an incomplete gang waits for: `1 more pod: 3 of 4 exist`."""
     missing = needed - existing

@@ -1,0 +1,68 @@
+"""Wishes of a gang's members about one another: hard topology spread, and pod (anti-)affinity that no exclusion says.
+
+The solver does not know them. So the gang is planned without them first: a plan in which they hold all the same is
+the best of all. Where they do not, it is planned again within limits that keep the spread in any order of binding;
+such a plan is good, and not proven to be the best. Where that fails too, nothing is proven.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cluster.eligibility import Eligibility
+from cluster.snapshot import Snapshot
+from planning.decision import Decision
+from planning.reserving import after
+from solver.plan import Answer, Goal, NoPlan, Plan, Proof
+from solver.problem import Exclusion, Problem
+
+UNFULFILLED = NoPlan(Proof.UNPROVEN)
+
+
+def answer_with_companions(
+    problem: Problem,
+    limits: tuple[Exclusion, ...],
+    solve: Callable[[Problem], Answer],
+    stands: Callable[[Plan], bool],
+) -> Answer:
+    """The best plan that `stands`, as far as one is found. `limits`: exclusions that keep the spread.
+
+    `UNFULFILLED` where there are plans and none that stands was found.
+    """
+    free = solve(problem)
+    if isinstance(free, NoPlan) or stands(free):
+        return free
+    if not limits:
+        return UNFULFILLED
+    careful = solve(replace(problem, exclusions=problem.exclusions + limits))
+    if isinstance(careful, NoPlan) or not stands(careful):
+        return UNFULFILLED
+    return _measured_by(free, careful)
+
+
+def stands(decision: Decision, snapshot: Snapshot) -> bool:
+    """Whether the stock scheduler's rules hold for every new member once all are in their places.
+
+    Each is looked at as the last to come: only then is every count of the spread and every neighbour final.
+    """
+    then = after(decision, snapshot)
+    states = {state.name: state for state in then.nodes}
+    affinity = decision.gang.node_affinity if decision.gang is not None else None
+    for each in decision.assignments:
+        pod = each.member.pod
+        if not each.held and Eligibility(pod, then, ignoring={pod.key}, also=affinity).exclusion(states[each.node]):
+            return False
+    return True
+
+
+def _measured_by(free: Plan, careful: Plan) -> Plan:
+    """The careful plan with what the free one has proven: it is optimal where it is as good in every goal.
+
+    After the first goal in which it is worse nothing is known of what could be had, and no more is listed.
+    """
+    goals: list[Goal] = []
+    for best, goal in zip(free.goals, careful.goals, strict=False):
+        if (best.name, best.value, best.parts) != (goal.name, goal.value, goal.parts):
+            bound = best.bound if best.name == goal.name else goal.bound
+            return replace(careful, goals=(*goals, replace(goal, bound=bound)), proof=Proof.FEASIBLE)
+        goals.append(best)
+    return replace(careful, goals=tuple(goals), proof=free.proof)

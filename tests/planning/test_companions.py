@@ -1,0 +1,71 @@
+"""Members that mind each other: spread and affinity inside the gang, checked on the finished plan.
+
+s
+b0          b1
+n0 n1 n2    n3 n4 n5     8 cpu each
+"""
+
+from typing import Any
+
+import pytest
+import scenes
+
+from planning.decision import Decision, Outcome
+
+CLUSTER = [scenes.topology(), *scenes.nodes("s/b0: n0 n1 n2\ns/b1: n3 n4 n5")]
+ALIKE = {"matchLabels": {"app": "x"}}
+
+
+def decided(count: int, cpu: int, **spec: Any) -> Decision:
+    """The decision for a gang of pods labelled app=x."""
+    members = [scenes.labelled(each, app="x") for each in scenes.members(count, cpu=cpu, **spec)]
+    (decision,) = scenes.solved(CLUSTER, scenes.gang(minMember=count), members).decisions
+    return decision
+
+
+def spread(key: str, skew: int = 1) -> dict[str, Any]:
+    """A hard spread over the domains of a label."""
+    constraint = {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": ALIKE}
+    return {"topologySpreadConstraints": [constraint]}
+
+
+def together(key: str) -> dict[str, Any]:
+    """Affinity to pods alike."""
+    term = {"labelSelector": ALIKE, "topologyKey": key}
+    return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def test_a_spread_that_the_best_plan_keeps_anyway_costs_nothing() -> None:
+    #  each pod fills a node
+    decision = decided(3, 8, **spread("kubernetes.io/hostname"))
+    assert decision.message == "3 pods fit in s/b0: n0..2, proven optimal"
+    assert not decision.notes
+
+
+def test_a_spread_that_the_best_plan_breaks_is_kept_by_another_that_is_not_proven_best() -> None:
+    #  two pods would fit on a node; with five empty nodes beside it that is a skew of two
+    decision = decided(4, 4, **spread("kubernetes.io/hostname"))
+    assert decision.outcome is Outcome.PLACED
+    assert decision.proof == "Feasible"
+    assert len({each.node for each in decision.assignments}) == 4
+    first = next(goal for goal in decision.goals if goal.value != goal.bound)
+    assert (first.name, first.value, first.bound) == ("compactness/block", 2, 1)
+    assert decision.goals[-1] == first
+
+
+@pytest.mark.parametrize(("skew", "nodes"), [(1, 4), (2, 2)])
+def test_the_allowed_skew_counts(skew: int, nodes: int) -> None:
+    decision = decided(4, 4, **spread("kubernetes.io/hostname", skew))
+    assert len({each.node for each in decision.assignments}) == nodes
+
+
+def test_pods_that_want_to_be_together_are_planned_where_they_are() -> None:
+    decision = decided(3, 8, **together(scenes.label("block")))
+    assert decision.message == "3 pods fit in s/b0: n0..2, proven optimal"
+
+
+def test_where_no_plan_stands_nothing_is_claimed() -> None:
+    decision = decided(4, 8, **together(scenes.label("block")))
+    assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Unproven")
+    wish = "pod affinity to members of the same gang (example.com/block)"
+    assert decision.message == f"no placement of 4 pods found, nor proven impossible, that fulfils {wish}"
