@@ -1,5 +1,11 @@
 """`python -m controlplane`: build the programs now, so that nothing has to wait for them later."""
 
-from controlplane.binaries import find_binaries
+import sys
 
-find_binaries()
+from controlplane.binaries import BuildError, find_binaries
+from controlplane.toolchain import NoToolchainError
+
+try:
+    find_binaries()
+except (BuildError, NoToolchainError) as error:
+    sys.exit(f"error: {error}")

@@ -6,9 +6,7 @@ the user's cache directory, under a name that changes with the pins.
 
 import fcntl
 import hashlib
-import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,13 +29,6 @@ _FLAGS = " ".join(
         f"-X k8s.io/component-base/version.gitMinor={_MINOR}",
     ]
 )
-_STAGES = (
-    "node/fast/node-initialize.yaml",
-    "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
-    "pod/fast/pod-ready.yaml",
-    "pod/fast/pod-complete.yaml",
-)
-"""What kwok does with nodes and pods, from its own module; how pods end is ours (`controlplane.stages`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +56,9 @@ class BuildError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """Where each program is, by name, and the stage files for kwok."""
+    """Where each program is, by name."""
 
     paths: dict[str, Path]
-    stages: tuple[Path, ...]
 
     def __getitem__(self, name: str) -> str:
         """Path of a program."""
@@ -82,18 +72,16 @@ def find_binaries(progress: Progress | None = None) -> Binaries:
     :raises controlplane.toolchain.NoToolchainError: there is no Go and none to be had.
     """
     progress = progress or Progress()
+    given = _given()
+    if len(given) == len(PROGRAMS):
+        return Binaries(given)
     folder = cache_directory() / "controlplane" / _pins()
     folder.mkdir(parents=True, exist_ok=True)
-    given = _given()
-    with _locked(folder / "lock"):
+    with _locked(folder / "lock", progress):
         wanted = [each for each in PROGRAMS if each.name not in given and not (folder / each.name).exists()]
-        stages = folder / "stages"
-        if wanted or not stages.exists():
-            go = find_go(cache_directory(), progress)
-            _build(go, wanted, folder, progress)
-            _copy_stages(go, stages)
-    paths = {each.name: given.get(each.name, folder / each.name) for each in PROGRAMS}
-    return Binaries(paths, tuple(folder / "stages" / Path(each).name for each in _STAGES))
+        if wanted:
+            _build(find_go(cache_directory(), progress), wanted, folder, progress)
+    return Binaries({each.name: given.get(each.name, folder / each.name) for each in PROGRAMS})
 
 
 def cache_directory() -> Path:
@@ -118,39 +106,36 @@ def _pins() -> str:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path, progress: Progress) -> Iterator[None]:
     """One build at a time, whoever asks."""
     with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress.say("waiting for another process that builds the same")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _build(go: str, programs: list[_Program], folder: Path, progress: Progress) -> None:
-    if programs:
-        progress.say(f"building the control plane, {len(programs)} programs, once (kept in {folder})")
+    progress.say(f"building the control plane, {len(programs)} programs, once (kept in {folder})")
     for number, program in enumerate(programs, start=1):
         with progress.step(f"{number}/{len(programs)} {program.name}"):
             partial = folder / f"{program.name}.partial"
-            flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", _FLAGS]
-            _go(go, program.module, "build", *flags, "-o", str(partial), program.package)
+            _go_build(go, program, partial)
             partial.rename(folder / program.name)
 
 
-def _copy_stages(go: str, folder: Path) -> None:
-    listed = json.loads(_go(go, "kwok", "mod", "download", "-json", "sigs.k8s.io/kwok"))
-    partial = folder.with_name("stages.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    for each in _STAGES:
-        shutil.copyfile(Path(listed["Dir"]) / "kustomize" / "stage" / each, partial / Path(each).name)
-    partial.rename(folder)
-
-
-def _go(go: str, module: str, *arguments: str) -> str:
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": ""}
+def _go_build(go: str, program: _Program, target: Path) -> None:
+    """Build one program. The user's GOPROXY, GOFLAGS and the like hold; what is said here goes before GOFLAGS."""
+    flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", _FLAGS]
     answer = subprocess.run(
-        [go, *arguments], cwd=_BUILD / module, env=environment, capture_output=True, text=True, check=False
+        [go, "build", *flags, "-o", str(target), program.package],
+        cwd=_BUILD / program.module,
+        env={**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if answer.returncode != 0:
-        raise BuildError(f"go {arguments[0]} failed in {module}:\n{answer.stderr[-2000:]}")
-    return answer.stdout
+        raise BuildError(f"{program.name} could not be built:\n{answer.stderr.strip()[-2000:]}")

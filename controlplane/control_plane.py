@@ -1,21 +1,11 @@
-"""The control plane as one thing: start it, use it, stop it.
-
-Flags and their reasons: a loopback advertise address is refused by the endpoint reconciler, so there is none; etcd
-need not survive a power cut here; controllers for the addresses of real nodes have nothing to do.
-"""
+"""The control plane as one thing: start it, use it, stop it."""
 
 import http.client
-import json
 import os
 import secrets
-import signal
-import socket
-import ssl
 import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,17 +16,22 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from controlplane.api import ApiServer, Manifest
 from controlplane.binaries import Binaries, find_binaries
+from controlplane.components import COMPONENTS, Place, arguments
 from controlplane.directories import RunDirectory
+from controlplane.janitor import MARK
+from controlplane.ports import free_ports
 from controlplane.processes import Program
-from controlplane.stages import pod_deletion
+from controlplane.readiness import is_ready
+from controlplane.stages import stages
+
+__all__ = ["ControlPlane", "Manifest", "Options", "StartError", "free_ports", "wait_until"]
 
 READY_SECONDS = 90.0
 NODES_SECONDS = 60.0
-REQUEST_SECONDS = 30.0
+NODES_PER_SECOND = 50
 _POLL_SECONDS = 0.1
-
-Manifest = Mapping[str, Any]
 
 
 class StartError(Exception):
@@ -47,36 +42,45 @@ class StartError(Exception):
 class Options:
     """What differs between runs.
 
-    `slow_deletion`: seconds a pod of that priority class stays Terminating. `feature_gates` go to the API server, the
-    scheduler and the controller-manager; `runtime_config` to the API server.
+    `slow_deletion`: seconds a pod of that priority class stays Terminating (one pod: `stages.TERMINATES_AFTER`).
+    `feature_gates` go to the API server, the scheduler and the controller-manager, `runtime_config` to the API server.
+    `components`: those to start; etcd and the API server always do. `stages`: more of them for kwok.
     """
 
     slow_deletion: Mapping[str, float] = field(default_factory=dict)
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     runtime_config: Sequence[str] = ()
+    components: Collection[str] = COMPONENTS
+    stages: Sequence[Manifest] = ()
 
 
 class ControlPlane:
-    """A control plane on free loopback ports. Use it as a context manager, from the main thread."""
+    """A control plane on free loopback ports. Use it as a context manager.
+
+    It leaves no process and no file behind, also when the process that started it is killed (`directories`).
+    """
 
     def __init__(self, options: Options | None = None, binaries: Binaries | None = None) -> None:
         self._options = options or Options()
         self._binaries = binaries
         self._stack = ExitStack()
         self._programs: dict[str, Program] = {}
-        self._token = secrets.token_hex(16)
+        self._place = Place(Path(), {})
+        self.token = secrets.token_hex(16)
         self.directory = Path()
         self.server = ""
         self.kubeconfig = Path()
         self.ca_file = Path()
 
     def __enter__(self) -> Self:
-        """Start everything and wait until it works."""
-        _exit_on_sigterm()
+        """Start everything and wait until it works.
+
+        :raises StartError: a component did not come up.
+        """
         self._binaries = self._binaries or find_binaries()
         self.directory = self._stack.enter_context(RunDirectory())
         try:
-            self._start()
+            self._start(self._binaries)
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -85,27 +89,43 @@ class ControlPlane:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop everything and remove its files."""
-        order = [p for name, p in self._programs.items() if name not in ("kube-apiserver", "etcd")]
-        rest = [self._programs[name] for name in ("kube-apiserver", "etcd") if name in self._programs]
-        for group in (order, rest[:1], rest[1:]):
-            for program in group:
-                program.signal(signal.SIGCONT)
-                program.terminate()
-            for program in group:
-                program.wait()
-        self._stack.close()
+        """Stop everything and remove its files; those first that need the others."""
+        with self._stack:
+            servers = [self._programs[name] for name in ("kube-apiserver", "etcd") if name in self._programs]
+            clients = [each for each in self._programs.values() if each not in servers]
+            for group in (clients, *([each] for each in servers)):
+                for program in group:
+                    program.thaw()
+                    program.terminate()
+                for program in group:
+                    program.wait()
 
     def program(self, name: str) -> Program:
         """One component, to be stopped, killed, frozen or started again: kube-scheduler, kube-apiserver, etcd, …."""
         return self._programs[name]
 
-    def run(self, name: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Program:
+    def run(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Program:
         """Start another program beside the control plane; it is stopped with it."""
-        program = Program(name, arguments, self.directory / f"{name}.log", environment)
+        marked = {**(os.environ if environment is None else environment), MARK: str(self.directory)}
+        program = Program(name, command, self.directory / f"{name}.log", marked)
         self._programs[name] = program
         program.start()
         return program
+
+    def await_ready(self, component: str) -> None:
+        """Wait until a component works, after it was started again.
+
+        :raises StartError: it does not; the text holds the end of its log.
+        """
+        deadline = time.monotonic() + READY_SECONDS
+        program = self._programs[component]
+        while time.monotonic() < deadline:
+            if not program.running:
+                raise StartError(f"{component} ended at once:\n{program.tail()}")
+            if is_ready(component, self._place, self._api()):
+                return
+            time.sleep(_POLL_SECONDS)
+        raise StartError(f"{component} was not ready after {READY_SECONDS:.0f} s:\n{program.tail()}")
 
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
         """Run kubectl as the administrator and return what it prints (both streams where it fails and need not work).
@@ -114,13 +134,14 @@ class ControlPlane:
         """
         answer = self.kubectl_result(*arguments, stdin=stdin)
         if check and answer.returncode != 0:
-            raise subprocess.CalledProcessError(answer.returncode, answer.args, answer.stdout, answer.stderr)
+            failure = subprocess.CalledProcessError(answer.returncode, answer.args, answer.stdout, answer.stderr)
+            failure.add_note(answer.stderr)
+            raise failure
         return answer.stdout if check else answer.stdout + answer.stderr
 
     def kubectl_result(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator; exit status, output and warnings are the caller's to look at."""
-        assert self._binaries is not None  # noqa: S101 - set on entering
-        command = [self._binaries["kubectl"], "--kubeconfig", str(self.kubeconfig), *arguments]
+        command = [self._path("kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
         environment = {**os.environ, "HOME": str(self.directory), "KUBECTL_EXTERNAL_DIFF": "diff -u -N"}
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, env=environment)
 
@@ -129,25 +150,20 @@ class ControlPlane:
         text = yaml.safe_dump_all([dict(each) for each in objects])
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
-    def request(self, method: str, path: str, body: object = None) -> Any:
+    def request(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Any:
         """Ask the API server as the administrator; returns the decoded answer, whatever its status."""
-        connection = http.client.HTTPSConnection(
-            self.server.removeprefix("https://"), context=self._trust(), timeout=30
-        )
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-        response = connection.getresponse()
-        text = response.read()
-        connection.close()
-        return json.loads(text) if response.getheader("Content-Type") == "application/json" else text.decode()
+        return self._api().request(method, path, body, content_type)
+
+    def create(self, path: str, objects: Iterable[Manifest]) -> None:
+        """Create many objects of one kind at once, such as pods at `/api/v1/namespaces/default/pods`.
+
+        :raises controlplane.api.RefusedError: one was not accepted.
+        """
+        self._api().create(path, objects)
 
     def watch(self, path: str, since: str) -> http.client.HTTPSConnection:
         """Begin a watch as the administrator; its events are the lines of the connection's response."""
-        host = self.server.removeprefix("https://")
-        connection = http.client.HTTPSConnection(host, context=self._trust())
-        query = f"?watch=true&resourceVersion={since}"
-        connection.request("GET", path + query, headers={"Authorization": f"Bearer {self._token}"})
-        return connection
+        return self._api().watch(path, since)
 
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
         """A kubeconfig that speaks as a service account, with its real rights."""
@@ -155,12 +171,13 @@ class ControlPlane:
         return self._kubeconfig(f"{namespace}-{service_account}", token)
 
     def add_nodes(self, nodes: Iterable[Manifest]) -> None:
-        """Create nodes and wait until each is Ready and has lost the taints of a new one."""
-        names = []
-        for node in nodes:
-            self.request("POST", "/api/v1/nodes", node)
-            names.append(node["metadata"]["name"])
-        self.await_nodes(names)
+        """Create nodes and wait until each is Ready and has lost the taints of a new one.
+
+        :raises controlplane.api.RefusedError: one was not accepted.
+        """
+        whole = list(nodes)
+        self.create("/api/v1/nodes", whole)
+        self.await_nodes(each["metadata"]["name"] for each in whole)
 
     def await_nodes(self, names: Iterable[str]) -> None:
         """Wait until the nodes can take pods."""
@@ -170,116 +187,36 @@ class ControlPlane:
             items = self.request("GET", "/api/v1/nodes")["items"]
             return wanted <= {each["metadata"]["name"] for each in items if _takes_pods(each)}
 
-        wait_until(ready, NODES_SECONDS, "nodes to become Ready")
+        wait_until(ready, NODES_SECONDS + len(wanted) / NODES_PER_SECOND, "nodes to become Ready")
 
-    def _start(self) -> None:
-        self.kubeconfig, self.ca_file = self.directory / "kubeconfig", self.directory / "certs" / "apiserver.crt"
-        client, peer, api, scheduler, manager, kwok = free_ports(6)
-        self.server = f"https://127.0.0.1:{api}"
-        self._keys()
-        self._run_etcd(client, peer)
-        self._run_api_server(client, api)
-        self.kubeconfig = self._kubeconfig("admin", self._token)
-        self._await("kube-apiserver", self._api_ready)
-        config = str(self.kubeconfig)
-        gates = self._gates()
-        assert self._binaries is not None  # noqa: S101 - set on entering
-        self.run(
-            "kube-scheduler",
-            [
-                self._binaries["kube-scheduler"],
-                f"--kubeconfig={config}",
-                "--leader-elect=false",
-                f"--secure-port={scheduler}",
-                "--bind-address=127.0.0.1",
-                *gates,
-            ],
-        )
-        self.run(
-            "kube-controller-manager",
-            [
-                self._binaries["kube-controller-manager"],
-                f"--kubeconfig={config}",
-                "--leader-elect=false",
-                "--controllers=*,-nodeipam",
-                f"--service-account-private-key-file={self.directory / 'sa.key'}",
-                f"--secure-port={manager}",
-                "--bind-address=127.0.0.1",
-                *gates,
-            ],
-        )
-        self._run_kwok(kwok)
-        self._await("kube-controller-manager", self._accounts_ready)
+    def _start(self, binaries: Binaries) -> None:
+        names = (*COMPONENTS, "peer")
+        place = Place(self.directory, dict(zip(names, free_ports(len(names)), strict=True)))
+        self._place, self.server, self.ca_file = place, place.server, place.ca_file
+        self.kubeconfig = self._kubeconfig("admin", self.token)
+        self._write_keys(place)
+        self._launch("etcd", binaries)
+        self._launch("kube-apiserver", binaries)  # asks for etcd until it is there
+        self.await_ready("kube-apiserver")
+        others = [each for each in COMPONENTS[2:] if each in self._options.components]
+        for component in others:
+            self._launch(component, binaries)
+        for component in others:
+            self.await_ready(component)
 
-    def _keys(self) -> None:
+    def _launch(self, component: str, binaries: Binaries) -> None:
+        options = self._options
+        flags = arguments(component, self._place, options.feature_gates, options.runtime_config)
+        self.run(component, [binaries[component], *flags])
+
+    def _write_keys(self, place: Place) -> None:
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         pem = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
         )
-        (self.directory / "sa.key").write_bytes(pem)
-        (self.directory / "tokens.csv").write_text(f'{self._token},admin,admin,"system:masters"\n')
-
-    def _run_etcd(self, client: int, peer: int) -> None:
-        assert self._binaries is not None  # noqa: S101 - set on entering
-        clients, peers = f"http://127.0.0.1:{client}", f"http://127.0.0.1:{peer}"
-        self.run(
-            "etcd",
-            [
-                self._binaries["etcd"],
-                f"--data-dir={self.directory / 'etcd'}",
-                f"--listen-client-urls={clients}",
-                f"--advertise-client-urls={clients}",
-                f"--listen-peer-urls={peers}",
-                f"--initial-advertise-peer-urls={peers}",
-                f"--initial-cluster=default={peers}",
-                "--unsafe-no-fsync",
-            ],
-        )
-
-    def _run_api_server(self, etcd: int, port: int) -> None:
-        assert self._binaries is not None  # noqa: S101 - set on entering
-        key = self.directory / "sa.key"
-        runtime = [f"--runtime-config={','.join(self._options.runtime_config)}"] if self._options.runtime_config else []
-        self.run(
-            "kube-apiserver",
-            [
-                self._binaries["kube-apiserver"],
-                f"--etcd-servers=http://127.0.0.1:{etcd}",
-                "--bind-address=127.0.0.1",
-                f"--secure-port={port}",
-                "--endpoint-reconciler-type=none",
-                f"--cert-dir={self.directory / 'certs'}",
-                "--service-account-issuer=https://kubernetes.default.svc",
-                f"--service-account-key-file={key}",
-                f"--service-account-signing-key-file={key}",
-                f"--token-auth-file={self.directory / 'tokens.csv'}",
-                "--authorization-mode=RBAC",
-                "--service-cluster-ip-range=10.96.0.0/16",
-                *runtime,
-                *self._gates(),
-            ],
-        )
-
-    def _run_kwok(self, port: int) -> None:
-        assert self._binaries is not None  # noqa: S101 - set on entering
-        own = self.directory / "stages.yaml"
-        own.write_text(yaml.safe_dump_all(pod_deletion(self._options.slow_deletion)))
-        self.run(
-            "kwok",
-            [
-                self._binaries["kwok"],
-                f"--kubeconfig={self.kubeconfig}",
-                "--manage-all-nodes=true",
-                "--node-ip=127.0.0.1",
-                "--node-lease-duration-seconds=40",
-                f"--server-address=127.0.0.1:{port}",
-                *(f"--config={path}" for path in (*self._binaries.stages, own)),
-            ],
-        )
-
-    def _gates(self) -> list[str]:
-        gates = ",".join(f"{name}={str(on).lower()}" for name, on in self._options.feature_gates.items())
-        return [f"--feature-gates={gates}"] if gates else []
+        place.service_account_key.write_bytes(pem)
+        place.tokens.write_text(f'{self.token},admin,admin,"system:masters"\n')
+        place.stages.write_text(yaml.safe_dump_all([*stages(self._options.slow_deletion), *self._options.stages]))
 
     def _kubeconfig(self, name: str, token: str) -> Path:
         path = self.directory / f"{name}.kubeconfig"
@@ -298,30 +235,13 @@ class ControlPlane:
         )
         return path
 
-    def _trust(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cafile=str(self.ca_file))
+    def _path(self, program: str) -> str:
+        if self._binaries is None:
+            raise RuntimeError("the control plane has not been started")
+        return self._binaries[program]
 
-    def _api_ready(self) -> bool:
-        return self.ca_file.exists() and self.request("GET", "/readyz") == "ok"
-
-    def _accounts_ready(self) -> bool:
-        """Pods are admitted once their namespace has its service account."""
-        path = "/api/v1/namespaces/default/serviceaccounts/default"
-        return bool(self.request("GET", path).get("kind") == "ServiceAccount")
-
-    def _await(self, name: str, ready: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + READY_SECONDS
-        while time.monotonic() < deadline:
-            fallen = next((p for p in self._programs.values() if not p.running), None)
-            if fallen:
-                raise StartError(f"{fallen.name} ended at once:\n{fallen.tail()}")
-            try:
-                if ready():
-                    return
-            except (OSError, http.client.HTTPException):
-                pass
-            time.sleep(_POLL_SECONDS)
-        raise StartError(f"{name} was not ready after {READY_SECONDS:.0f} s:\n{self._programs[name].tail()}")
+    def _api(self) -> ApiServer:
+        return ApiServer(self.server.removeprefix("https://"), self.token, self.ca_file)
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
@@ -336,26 +256,8 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
         time.sleep(_POLL_SECONDS)
 
 
-def free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody listens on; taken together so that they differ."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
 def _takes_pods(node: Manifest) -> bool:
     conditions = node.get("status", {}).get("conditions", ())
     ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
     new = any(each["key"].startswith("node.kubernetes.io/") for each in node["spec"].get("taints", ()))
     return ready and not new
-
-
-def _exit_on_sigterm() -> None:
-    """Leave by the way of `finally` clauses when asked to end; an own handler of the program's stays."""
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))

@@ -1,42 +1,42 @@
-"""A directory for one run, gone after it, however the run ends."""
+"""A directory for one run, gone after it with all that ran in it, however the run ends."""
 
-import fcntl
-import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
-from typing import IO
 
-PREFIX = "phalanx-controlplane-"
+from controlplane import janitor
+
+PREFIX = "phalanx-run-"
 
 
 class RunDirectory:
-    """Made on entering, removed on leaving. What a killed run left is removed by the next one: its lock is free."""
+    """Made on entering, removed on leaving, and removed by its janitor where this process dies before that.
+
+    The janitor sees the end of a pipe, so SIGKILL is seen too; a handler, or a signal sent on the death of a parent
+    (which comes on the end of a thread already), would each miss a case.
+    """
 
     def __init__(self) -> None:
         self.path = Path()
-        self._lock: IO[str] | None = None
+        self._janitor: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Path:
         """Make it."""
-        sweep()
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-        self._lock = (self.path / "lock").open("w")
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._janitor = subprocess.Popen(
+            [sys.executable, "-I", "-S", janitor.__file__, str(self.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={},  # nor the mark of a run around ours
+            start_new_session=True,  # a Ctrl-C in the terminal is not for it
+        )
         return self.path
 
     def __exit__(self, *_: object) -> None:
-        """Remove it."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        if self._lock:
-            self._lock.close()
-
-
-def sweep() -> None:
-    """Remove the directories of runs that are over."""
-    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        try:
-            with (path / "lock").open("a") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path, ignore_errors=True)
-        except OSError:
-            continue
+        """Kill what still runs there and remove it."""
+        if self._janitor and self._janitor.stdin:
+            self._janitor.stdin.close()
+            self._janitor.wait()

@@ -1,20 +1,18 @@
-"""A program that runs beside us and ends with us, however we end."""
+"""A program that runs beside us, with its log."""
 
-import ctypes
-import signal
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM, Signals
 
-PR_SET_PDEATHSIG = 1
-STOP_SECONDS = 10.0
+STOP_SECONDS = 5.0
 TAIL_LINES = 15
-
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Program:
-    """One process with its log. It gets SIGKILL when the thread that started it dies, so start it from the main one."""
+    """One process and its children, to be started, asked to end, killed, frozen, and started again."""
 
     def __init__(
         self, name: str, arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
@@ -26,7 +24,12 @@ class Program:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, in a process group of its own so that a Ctrl-C in the terminal reaches only us."""
+        """Start it, in a session of its own so that a Ctrl-C in the terminal reaches only us.
+
+        :raises RuntimeError: it runs already.
+        """
+        if self.running:
+            raise RuntimeError(f"{self.name} runs already")
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._arguments,
@@ -35,7 +38,6 @@ class Program:
                 stderr=subprocess.STDOUT,
                 env=dict(self._environment) if self._environment is not None else None,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call; nothing else dies with its parent
             )
 
     @property
@@ -48,20 +50,28 @@ class Program:
         """Whether it runs."""
         return bool(self.pid)
 
-    def signal(self, number: signal.Signals) -> None:
+    def signal(self, number: Signals) -> None:
         """Send it a signal, if it runs."""
         if self._process and self._process.poll() is None:
             self._process.send_signal(number)
 
+    def freeze(self) -> None:
+        """Let it do nothing until `thaw`, while its connections stay open."""
+        self._signal_all(SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._signal_all(SIGCONT)
+
     def kill(self) -> None:
-        """End it as a power cut would, and wait until it is gone."""
-        self.signal(signal.SIGKILL)
+        """End it and its children as a power cut would, and wait until it is gone."""
+        self._signal_all(SIGKILL)
         if self._process:
             self._process.wait()
 
     def terminate(self) -> None:
         """Ask it to end; do not wait."""
-        self.signal(signal.SIGTERM)
+        self.signal(SIGTERM)
 
     def wait(self, seconds: float = STOP_SECONDS) -> None:
         """Wait for its end, and kill it when that takes too long."""
@@ -72,11 +82,18 @@ class Program:
         except subprocess.TimeoutExpired:
             self.kill()
 
+    def stop(self) -> None:
+        """Ask it to end and wait until it has."""
+        self.terminate()
+        self.wait()
+
     def tail(self) -> str:
         """The last lines of its log."""
         lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
         return "\n".join(lines[-TAIL_LINES:])
 
-
-def _die_with_parent() -> None:
-    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    def _signal_all(self, number: "Signals") -> None:
+        """Send a signal to it and its children: it leads their process group."""
+        if self._process and self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)

@@ -2,10 +2,11 @@
 
 import http.client
 import json
-import ssl
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -37,13 +38,17 @@ class Recorder:
         self._path = path
         self._changed = threading.Condition()
         self._events: list[WatchEvent] = []
-        self._connection: http.client.HTTPSConnection | None = None
+        self._socket: socket.socket | None = None
+        self._response: http.client.HTTPResponse | None = None
+        self._ended = ""
         self._thread = threading.Thread(target=self._record, name="recorder", daemon=True)
 
     def __enter__(self) -> Self:
         """Begin with everything that happens from here on."""
         start = self._control_plane.request("GET", self._path)["metadata"]["resourceVersion"]
-        self._connection = self._control_plane.watch(self._path, start)
+        connection = self._control_plane.watch(self._path, start)
+        self._socket = connection.sock
+        self._response = connection.getresponse()
         self._thread.start()
         return self
 
@@ -51,9 +56,14 @@ class Recorder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the watch; what was recorded stays."""
-        if self._connection and self._connection.sock:
-            self._connection.sock.close()
-        self._thread.join(2)
+        if self._socket:
+            with suppress(OSError):  # the server may have ended it before
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # wakes the reader; close() would not
+        self._thread.join()
+        if self._response:
+            self._response.close()
+        if self._socket:
+            self._socket.close()
 
     @property
     def events(self) -> list[WatchEvent]:
@@ -75,19 +85,20 @@ class Recorder:
             while not condition(self._events):
                 if not self._changed.wait(deadline - time.monotonic()) and time.monotonic() > deadline:
                     last = [f"{e.type} {e.name}" for e in self._events[-10:]]
-                    raise TimeoutError(f"not seen within {seconds:.0f} s; the last events: {last}")
+                    raise TimeoutError(f"not seen within {seconds:.0f} s{self._ended}; the last events: {last}")
             return list(self._events)
 
     def _record(self) -> None:
-        assert self._connection is not None  # noqa: S101 - set on entering
+        """Read until the watch ends, by us or by the server."""
         try:
-            for line in self._connection.getresponse():
+            for line in self._response or ():
                 event = json.loads(line)
                 with self._changed:
                     self._events.append(WatchEvent(event["type"], event["object"], time.monotonic()))
                     self._changed.notify_all()
-        except (OSError, ValueError, AttributeError, http.client.HTTPException, ssl.SSLError):
-            return  # the watch was ended from outside
+            self._ended = " (the server ended the watch)"
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            self._ended = f" (the watch broke: {error})"
 
 
 def bound(event: WatchEvent) -> str:

@@ -1,9 +1,25 @@
-"""How pods end on kwok's nodes: at once, or slowly, as a training process that still writes its checkpoint."""
+"""What kwok does with nodes and pods, and how pods end: at once, or slowly, as trainings do that write a checkpoint."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import yaml
+
 Stage = dict[str, Any]
+
+TERMINATES_AFTER = "kwok.phalanx.dev/terminates-after"
+"""Annotation on a pod: how long it stays Terminating, as Go writes durations (`3s`)."""
+
+_FILE = Path(__file__).with_name("kwok-stages.yaml")
+_PRIORITY_CLASS = ".spec.priorityClassName"
+_ANNOTATION = f'.metadata.annotations["{TERMINATES_AFTER}"]'
+_DELETED = {"key": ".metadata.deletionTimestamp", "operator": "Exists"}
+
+
+def stages(slow: Mapping[str, float]) -> list[Stage]:
+    """All stages that kwok is started with; it does nothing of its own accord."""
+    return [*yaml.safe_load_all(_FILE.read_text()), *pod_deletion(slow)]
 
 
 def pod_deletion(slow: Mapping[str, float]) -> list[Stage]:
@@ -11,19 +27,24 @@ def pod_deletion(slow: Mapping[str, float]) -> list[Stage]:
 
     :param slow: seconds that a pod stays Terminating, by the name of its priority class.
     """
-    deleted = {"key": ".metadata.deletionTimestamp", "operator": "Exists"}
-    key = ".spec.priorityClassName"
-    quick = [{"key": key, "operator": "NotIn", "values": list(slow)}] if slow else []
-    stages = [_stage("pod-delete", [deleted, *quick], 0.0)]
+    unannotated = {"key": _ANNOTATION, "operator": "DoesNotExist"}
+    others = [{"key": _PRIORITY_CLASS, "operator": "NotIn", "values": list(slow)}] if slow else []
+    stages = [
+        _stage("pod-delete", [_DELETED, unannotated, *others], {}),
+        _stage(
+            "pod-delete-annotated",
+            [_DELETED, {"key": _ANNOTATION, "operator": "Exists"}],
+            {"durationFrom": {"expressionFrom": _ANNOTATION}},
+        ),
+    ]
     for name, seconds in slow.items():
-        stages.append(
-            _stage(f"pod-delete-{name}", [deleted, {"key": key, "operator": "In", "values": [name]}], seconds)
-        )
+        of_class = {"key": _PRIORITY_CLASS, "operator": "In", "values": [name]}
+        delay = {"durationMilliseconds": int(seconds * 1000)}
+        stages.append(_stage(f"pod-delete-{name}", [_DELETED, unannotated, of_class], delay))
     return stages
 
 
-def _stage(name: str, expressions: list[dict[str, Any]], seconds: float) -> Stage:
-    delay = {"delay": {"durationMilliseconds": int(seconds * 1000)}} if seconds else {}
+def _stage(name: str, expressions: list[dict[str, Any]], delay: dict[str, Any]) -> Stage:
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
         "kind": "Stage",
@@ -31,7 +52,7 @@ def _stage(name: str, expressions: list[dict[str, Any]], seconds: float) -> Stag
         "spec": {
             "resourceRef": {"apiGroup": "v1", "kind": "Pod"},
             "selector": {"matchExpressions": expressions},
-            **delay,
+            **({"delay": delay} if delay else {}),
             "next": {"delete": True},
         },
     }

