@@ -10,8 +10,6 @@ from itertools import pairwise
 
 from ortools.sat.python.cp_model import IntVar
 
-from ortools.sat.python.cp_model import IntVar
-
 from solver.case import Seat
 from solver.linear import Sum, one, total
 from solver.model import Model, seat_variables
@@ -82,7 +80,7 @@ def preferences(model: Model, _solution: Solution) -> Iterator[Stage]:
     """The most weight of node preferences; stated as weight that is had, times -1."""
     case = model.case
     had = []
-    best = Counter({kind: 0 for kind in range(len(model.kinds))})
+    best = Counter(dict.fromkeys(range(len(model.kinds)), 0))
     worst = Counter(best)
     for position, kind in enumerate(model.kinds):
         weights = case.problem.shapes[kind.shape].preferences

@@ -1,13 +1,12 @@
 """Solving a case by CP-SAT: all goals in order, then the names."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from kube.names import natural_key
 from solver import goals
 from solver.case import Case
 from solver.linear import Sum
-from solver.model import Kind, Model, alike, each_alone, model_of
+from solver.model import Model, alike, each_alone, model_of
 from solver.naming import name_nodes
 from solver.problem import Limits
 from solver.scoring import Nodes
