@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from cluster.snapshot import Snapshot
 from controller.picture import Picture
 from gangs.model import Gang, GangKey
 from planning.decision import Decision, Outcome
@@ -26,10 +25,10 @@ for a gang whose plan was refused by a disruption budget."""
 
 @dataclass(slots=True)
 class _Refusal:
-    """A no, the request and the room it was given for, and when it may be asked again."""
+    """A no, the request and the ground it was given on, and when it may be asked again."""
 
     request: object
-    room: int
+    ground: object
     decision: Decision
     again: float
     pause: float
@@ -44,11 +43,11 @@ class Planner:
 
     def decide(self, gangs: Sequence[Gang], picture: Picture) -> Mapping[GangKey, Decision]:
         """Answer for every gang given; those that compete see what the ones before them were given."""
-        room = _fingerprint(picture.snapshot)
-        answers = {gang.key: kept.decision for gang in gangs if (kept := self._kept(gang, room)) is not None}
+        ground = _ground(picture)
+        answers = {gang.key: kept.decision for gang in gangs if (kept := self._kept(gang, ground)) is not None}
         for decision in self._plan([gang for gang in gangs if gang.key not in answers], picture):
             answers[decision.key] = decision
-            self._remember(decision, room)
+            self._remember(decision, ground)
         return answers
 
     def forget_others(self, keys: Sequence[GangKey]) -> None:
@@ -60,8 +59,8 @@ class Planner:
         """Do not plan this gang for a while: its last plan could not be carried out."""
         decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.UNPROVEN.value)
         again = monotonic() + HOLD_SECONDS
-        room = _fingerprint(picture.snapshot)
-        self._refusals[gang.key] = _Refusal(_request(gang), room, decision, again, HOLD_SECONDS)
+        ground = _ground(picture)
+        self._refusals[gang.key] = _Refusal(_request(gang), ground, decision, again, HOLD_SECONDS)
         return decision
 
     def _plan(self, gangs: Sequence[Gang], picture: Picture) -> Sequence[Decision]:
@@ -75,19 +74,19 @@ class Planner:
             limits=self._limits,
         )
 
-    def _kept(self, gang: Gang, room: int) -> _Refusal | None:
+    def _kept(self, gang: Gang, ground: object) -> _Refusal | None:
         kept = self._refusals.get(gang.key)
         if kept is None or kept.request != _request(gang):
             return None
-        unchanged = kept.room == room and kept.decision.proof != Proof.UNPROVEN.value
+        unchanged = kept.ground == ground and kept.decision.proof != Proof.UNPROVEN.value
         return kept if unchanged or monotonic() < kept.again else None
 
-    def _remember(self, decision: Decision, room: int) -> None:
+    def _remember(self, decision: Decision, ground: object) -> None:
         before = self._refusals.pop(decision.key, None)
         if decision.outcome is Outcome.PLACED or decision.gang is None:
             return
         pause = min(before.pause * 2, LONGEST_PAUSE) if before else FIRST_PAUSE
-        self._refusals[decision.key] = _Refusal(_request(decision.gang), room, decision, monotonic() + pause, pause)
+        self._refusals[decision.key] = _Refusal(_request(decision.gang), ground, decision, monotonic() + pause, pause)
 
 
 def _request(gang: Gang) -> object:
@@ -96,15 +95,6 @@ def _request(gang: Gang) -> object:
     return replace(gang, members=()), members
 
 
-def _fingerprint(snapshot: Snapshot) -> int:
-    """A number that changes whenever room or eligibility may have changed."""
-    return hash(
-        tuple(
-            (
-                state.name,
-                state.node.metadata.resource_version,
-                tuple((t.pod.metadata.uid, t.terminating, t.reserved) for t in state.tenants),
-            )
-            for state in snapshot.nodes
-        )
-    )
+def _ground(picture: Picture) -> object:
+    """What an answer rests on besides the request: equal as long as nothing that was looked at has changed."""
+    return picture.snapshot.version, tuple(picture.topologies)

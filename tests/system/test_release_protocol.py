@@ -28,8 +28,9 @@ def test_a_gang_one_pod_short_waits_and_starts_when_the_pod_comes(phalanx: Phala
     phalanx.guide_nodes()
     *first, last = members("short", 4)
     phalanx.apply(pod_group("short", 4, MUST_SPINE), *first)
-    status = phalanx.await_phase("short", "Waiting")
-    assert status["message"] == "waits for 1 more pod: 3 of 4 exist"
+    waits = "waits for 1 more pod: 3 of 4 exist"
+    phalanx.wait(lambda: phalanx.status("short").get("message") == waits, "the gang's message")
+    assert phalanx.status("short")["phase"] == "Waiting"
     phalanx.wait(lambda: "3 of 4" in scheduled_message(phalanx.pod("short-0")), "the pod's own message")
     assert not any(phalanx.nodes_of(numbered("short", 3)).values())
     assert all(each["spec"]["schedulingGates"] for each in phalanx.pods())
