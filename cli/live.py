@@ -1,10 +1,12 @@
 """The live cluster of the current kubeconfig, looked at once."""
 
 import click
+from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from cluster.cache import ClusterCache
 from cluster.connecting import connect
+from cluster.transport import UNREACHABLE, Transport, message_of
 from gangs.dialects import all_kinds, protected
 from gangs.sources import Sources
 from planning.dry_run import Live
@@ -13,12 +15,9 @@ PATIENCE = 60.0
 """Seconds to wait for the first list of every resource."""
 
 
-def live_cluster() -> Live:
+def live_cluster(kubeconfig: str | None) -> Live:
     """List everything that matters. Raises `click.ClickException` where the cluster does not answer."""
-    try:
-        transport = connect()
-    except ConfigException as error:
-        raise click.ClickException(f"no cluster: {error}") from error
+    transport = _transport(kubeconfig)
     cache = ClusterCache(transport, all_kinds(), protected=protected)
     cache.start()
     try:
@@ -28,3 +27,15 @@ def live_cluster() -> Live:
             return Live(cache.snapshot(), Sources(cache.pods(), cache.objects(), cache.namespaces()))
     finally:
         cache.stop()
+
+
+def _transport(kubeconfig: str | None) -> Transport:
+    """A connection that has answered once, so that a wrong one is told at once."""
+    try:
+        transport = connect(kubeconfig)
+        transport.request("GET", "/version")
+    except ConfigException as error:
+        raise click.ClickException(f"no cluster: {error}") from error
+    except (ApiException, *UNREACHABLE) as error:
+        raise click.ClickException(f"the cluster does not answer: {message_of(error)}") from error
+    return transport

@@ -38,10 +38,13 @@ PLACED, BAD_INPUT, NOT_PLACED = 0, 2, 3
     show_default=True,
     help="Where the nodes and running pods come from: the files, or the cluster of the current kubeconfig.",
 )
+@click.option("--kubeconfig", type=click.Path(exists=True), help="For --cluster live. Default: the usual kubeconfig.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 @click.option("--no-preemption", is_flag=True, help="Evict nobody.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what in the input was left out.")
-def solve(sources: Sequence[str], cluster: str, output: str, *, no_preemption: bool, verbose: bool) -> None:
+def solve(
+    sources: Sequence[str], cluster: str, kubeconfig: str | None, output: str, *, no_preemption: bool, verbose: bool
+) -> None:
     """Plan the gangs in some files and say where they fit. Nothing is changed anywhere.
 
     The files describe the cluster (nodes, pods with a node, priority classes, disruption budgets, topologies) and
@@ -53,7 +56,7 @@ def solve(sources: Sequence[str], cluster: str, output: str, *, no_preemption: b
     if cluster == "live":
         from cli.live import live_cluster  # noqa: PLC0415 -- the client takes half a second to import
 
-        live = live_cluster()
+        live = live_cluster(kubeconfig)
     result = dry_run(documents, live=live, preemption=not no_preemption)
     print_result(result, output)
     for note in result.notes if verbose else ():
