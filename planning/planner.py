@@ -5,6 +5,7 @@ room is taken for those that follow. Gangs of one priority are not yet weighed a
 takes its extra members before a later one gets its minimum.
 """
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -22,9 +23,12 @@ from planning.priorities import missing_class, with_priorities
 from planning.problems import Framing, UnknownLevelError, frame
 from planning.reserving import after
 from planning.victims import RunningGangs
-from solver.plan import Answer
-from solver.problem import Limits
+from solver.plan import Answer, NoPlan, Proof
+from solver.problem import Limits, Problem
+from solver.search import SolverFaultError
 from solver.solving import solve
+
+log = logging.getLogger(__name__)
 
 NO_RUNNING_GANGS: RunningGangs = {}
 DEFAULT_LIMITS = Limits()
@@ -87,13 +91,22 @@ def plan_all(
 def _answer(gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits) -> Answer:
     """The solver's answer, checked for what members wish of each other where they do."""
     if not framing.among_members:
-        return solve(framing.problem, limits)
+        return _solved(framing.problem, limits)
     return answer_with_companions(
         framing.problem,
         framing.spread_limits,
-        lambda problem: solve(problem, limits),
+        lambda problem: _solved(problem, limits),
         lambda plan: stands(decided(gang, framing, plan, NO_RUNNING_GANGS, {}), snapshot),
     )
+
+
+def _solved(problem: Problem, limits: Limits) -> Answer:
+    """The solver's answer. A solver that contradicts itself has proven nothing; the other gangs go on."""
+    try:
+        return solve(problem, limits)
+    except SolverFaultError:
+        log.exception("the solver failed; taken as not proven")
+        return NoPlan(Proof.UNPROVEN)
 
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:
