@@ -73,8 +73,8 @@ class Phalanx:
     def gang(self, name: str) -> Object:
         """The Gang object of that name."""
         path = f"/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/{name}"
-        found: Object = self.cluster.request("GET", path)
-        return found
+        found = self.cluster.request("GET", path)
+        return found if isinstance(found, dict) else {}
 
     def status(self, name: str) -> Object:
         """A gang's status; empty where it has none yet."""
