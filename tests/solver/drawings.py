@@ -1,0 +1,120 @@
+"""Small problems from drawings: one domain a line, its path and its nodes.
+
+    s0/b0: a b c+low*2
+    s0/b1: d=4 e=0
+
+A node holds one pod unless a number follows (`d=4`). `c+low*2` has two running pods `low-…` that may be evicted, of
+one slot each and of the priority given for `low`; their slots are not free. Resources: "cpu" only.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from solver.plan import NoPlan, Plan, Proof
+from solver.problem import Cap, Member, Multiple, Node, PodSet, Problem, Shape, Slice, Victim
+from solver.solving import solve
+
+_NODE = re.compile(r"(?P<name>[\w-]+)(?:=(?P<free>\d+))?(?P<running>(?:\+[a-z]+(?:\*\d+)?)*)")
+_RUNNING = re.compile(r"\+([a-z]+)(?:\*(\d+))?")
+
+
+class Drawing:
+    """A cluster read from its drawing. `sizes` and `priorities` are those of the running pods by their names."""
+
+    def __init__(
+        self, text: str, *, sizes: Mapping[str, int] | None = None, priorities: Mapping[str, int] | None = None
+    ) -> None:
+        self.nodes: list[Node] = []
+        self.victims: list[Victim] = []
+        self._sizes, self._priorities = sizes or {}, priorities or {}
+        for line in filter(None, map(str.strip, text.splitlines())):
+            path, _, names = line.rpartition(":")
+            for each in names.split():
+                self._read(tuple(filter(None, path.split("/"))), each)
+
+    def _read(self, path: tuple[str, ...], text: str) -> None:
+        found = _NODE.fullmatch(text)
+        if found is None:
+            raise ValueError(f"this is no node: {text}")
+        running = [(kind, int(many or 1)) for kind, many in _RUNNING.findall(found["running"])]
+        free = int(found["free"] or (0 if running else 1))
+        position = len(self.nodes)
+        self.nodes.append(Node(found["name"], path, (free,), (0,)))
+        for kind, many in running:
+            for _ in range(many):
+                number = sum(victim.key.startswith(f"{kind}-") for victim in self.victims)
+                self.victims.append(
+                    Victim(f"{kind}-{number}", position, self._priorities.get(kind, 0), (self._sizes.get(kind, 1),))
+                )
+
+    @property
+    def depth(self) -> int:
+        """Levels, the node included."""
+        return len(self.nodes[0].path) + 1
+
+    def named(self, names: str) -> frozenset[int]:
+        """The positions of nodes."""
+        return frozenset(position for position, node in enumerate(self.nodes) if node.name in names.split())
+
+    def gang(self, *sets: PodSet, shapes: Sequence[Shape] = (), minimum: int | None = None, **rules: object) -> Problem:
+        """The problem of placing these sets here; without `shapes`, everybody asks for one slot on any node."""
+        everywhere = frozenset(range(len(self.nodes)))
+        return Problem(
+            levels=("spine", "block", "node")[3 - self.depth :],
+            resources=("cpu",),
+            nodes=tuple(self.nodes),
+            shapes=tuple(shapes) or (Shape((1,), everywhere),),
+            sets=sets,
+            minimum=sum(len(each.members) for each in sets) if minimum is None else minimum,
+            victims=tuple(self.victims),
+            **rules,  # type: ignore[arg-type]  # fields of Problem, as they are
+        )
+
+    def shapes(self, *requests: int) -> tuple[Shape, ...]:
+        """Shapes that may run on any node."""
+        return tuple(Shape((request,), frozenset(range(len(self.nodes)))) for request in requests)
+
+
+def pods(
+    count: int,
+    *,
+    name: str = "main",
+    shapes: Iterable[int] | None = None,
+    held: Mapping[int, int] | None = None,
+    minimum: int | None = None,
+    required: int | None = None,
+    slices: Sequence[Slice] = (),
+    multiples: Sequence[Multiple] = (),
+    caps: Sequence[Cap] = (),
+) -> PodSet:
+    """A pod set of `count` members. `shapes` by rank (absent: the first for all); `held`: nodes by rank."""
+    kinds = list(shapes) if shapes is not None else [0] * count
+    members = tuple(Member(f"{name}-{rank}", kinds[rank], (held or {}).get(rank)) for rank in range(count))
+    least = count if minimum is None else minimum
+    return PodSet(name, members, least, required, tuple(slices), tuple(multiples), tuple(caps))
+
+
+def placed(problem: Problem) -> Plan:
+    """The plan, which there must be, proven."""
+    answer = solve(problem)
+    assert isinstance(answer, Plan), answer
+    assert answer.proof is Proof.OPTIMAL
+    return answer
+
+
+def refused(problem: Problem) -> NoPlan:
+    """The proven no."""
+    answer = solve(problem)
+    assert isinstance(answer, NoPlan), answer
+    assert answer.proof is Proof.INFEASIBLE
+    return answer
+
+
+def rows(problem: Problem, plan: Plan) -> list[str]:
+    """Node names by rank, a string a set; "-" where a member is not placed."""
+    return [" ".join("-" if node is None else problem.nodes[node].name for node in row) for row in plan.nodes]
+
+
+def victims(problem: Problem, plan: Plan) -> list[str]:
+    """The victims' keys."""
+    return [problem.victims[victim].key for victim in plan.victims]
