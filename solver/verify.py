@@ -329,5 +329,5 @@ class _Recount:
                 self.problem.nodes[node].terminating[self.scarce],
             )
             freed = sum(victim.requests[self.scarce] for victim in self.picture.evicted if victim.node == node)
-            waits += max(used - max(free - leaving, 0) - freed, 0)
+            waits += max(used - max(free - leaving + freed, 0), 0)
         return waits

@@ -257,13 +257,13 @@ def terminating(world: World, outcome: Outcome) -> int:
     waits = 0
     for number, node in enumerate(world.problem.nodes):
         used = sum(world.request(seat)[world.scarce] for seat, at in world.fresh(outcome) if at == number)
-        now = max(0, node.free[world.scarce] - node.terminating[world.scarce])
+        now = node.free[world.scarce] - node.terminating[world.scarce]
         freed = sum(
             world.problem.victims[v].requests[world.scarce]
             for v in outcome.victims
             if world.problem.victims[v].node == number
         )
-        waits += max(0, used - now - freed)
+        waits += max(0, used - max(0, now + freed))
     return waits
 
 

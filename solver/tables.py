@@ -1,0 +1,213 @@
+"""The counting tables of a case: which gangs can be counted, and the best of every domain for every number."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.case import Case
+from solver.counting import NEVER, Layout, Products, Table, layout_of
+from solver.model import Kind, alike
+from solver.problem import Exclusion
+from solver.tree import ROOT
+
+_LARGE = 1 << 62
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What binds the one kind of a gang besides room, level by level.
+
+    `required`: the narrowest level of which one domain must hold everybody. `multiple[level]`: counts per domain are
+    multiples of it. `caps[level]`: the most members for a domain; absent: no limit.
+    """
+
+    required: int
+    multiple: tuple[tuple[int, ...], ...]
+    caps: tuple[dict[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A domain that has room. `groups`: its children by key, each sorted by the first name inside.
+
+    `first_name`: the smallest place in natural order of a node inside that has room.
+    """
+
+    level: int
+    number: int
+    key: int
+    first_name: int
+    groups: tuple[tuple[int, tuple["Domain", ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class Book:
+    """All tables. `raw[key]`: the children's product, before what the domain itself adds."""
+
+    case: Case
+    kind: Kind
+    rules: Rules
+    layout: Layout
+    products: Products
+    raw: dict[int, Table]
+    domains: tuple[tuple[Domain, ...], ...]
+    """By level, the root first: `domains[level + 1]`."""
+
+    def table(self, domain: Domain) -> Table:
+        """The best of a domain for each number of members."""
+        return self.products.tables[domain.key]
+
+
+def countable(case: Case) -> tuple[Kind, Rules] | None:
+    """The one kind of the gang, where counting tells the whole truth about it; None where it does not."""
+    kinds = alike(case)
+    if case.evicting or kinds is None or len(kinds) != 1:
+        return None
+    problem, kind = case.problem, kinds[0]
+    pod_set = problem.sets[kind.pod_set]
+    levels = [problem.required, pod_set.required]
+    levels += [rule.level for rule in problem.together if kind.pod_set in rule.pod_sets]
+    caps: list[dict[int, int]] = [{} for _ in problem.levels]
+    for cap in pod_set.caps:
+        for domain in range(case.tree.count(cap.level)):
+            caps[cap.level][domain] = min(cap.count, caps[cap.level].get(domain, cap.count))
+    for rule in problem.exclusions:
+        if kind.pod_set in rule.pod_sets and not _cap_groups(case, kind, rule, caps):
+            return None
+    multiple: list[list[int]] = [[] for _ in problem.levels]
+    for each in pod_set.multiples:
+        multiple[each.level].append(each.of)
+    for part in pod_set.slices:
+        multiple[part.level].append(part.size)
+    required = max((level for level in levels if level is not None), default=ROOT)
+    return kind, Rules(required, tuple(map(tuple, multiple)), tuple(caps))
+
+
+def _cap_groups(case: Case, kind: Kind, rule: Exclusion, caps: list[dict[int, int]]) -> bool:
+    """Say an exclusion as caps of domains, where its groups are domains of one level; else False."""
+    nodes = [node for node in sorted(case.problem.shapes[kind.shape].nodes) if case.capacity[kind.shape, node]]
+    for level in range(case.tree.depth - 1, -1, -1):
+        pairs = {(rule.group[node], case.tree.domain(level, node)) for node in nodes}
+        names = [name for name, _ in pairs if name is not None]
+        if len({domain for _, domain in pairs}) == len(pairs) and len(set(names)) == len(names):
+            for name, domain in pairs:
+                if name is not None:
+                    caps[level][domain] = min(rule.count, caps[level].get(domain, rule.count))
+            return True
+    return False
+
+
+def book_of(case: Case, kind: Kind, rules: Rules) -> Book | None:
+    """Work out all tables from the nodes up. None where amounts are too large to be packed."""
+    layout = _layout(case, kind)
+    if layout is None:
+        return None
+    writer = _Writer(case, kind, rules, layout)
+    levels = [writer.nodes()]
+    for level in range(case.tree.depth - 2, ROOT - 1, -1):
+        levels.insert(0, writer.outward(level, levels[0]))
+    return Book(case, kind, rules, layout, writer.products, writer.raw, tuple(levels))
+
+
+def _layout(case: Case, kind: Kind) -> Layout | None:
+    members, depth = len(kind.ranks), case.tree.depth
+    shape = case.problem.shapes[kind.shape]
+    weights = [shape.preferences.get(node, 0) for node in sorted(shape.nodes)]
+    spread = max(weights, default=0) - min(weights, default=0)
+    head = [(f"touched {level}", members) for level in range(depth)]
+    head.append(("preferences", members * spread))
+    whole = sum(case.potential)
+    tail = [(f"room {level}", whole) for level in range(depth)]
+    tail += [(f"left {level}", members) for level in range(depth)]
+    tail.append(("terminating", members * shape.requests[case.scarce]))
+    return layout_of(head, tail)
+
+
+class _Writer:
+    """Writes the tables level by level; domains that are alike get one key and one table."""
+
+    def __init__(self, case: Case, kind: Kind, rules: Rules, layout: Layout) -> None:
+        self.case, self.rules, self.layout = case, rules, layout
+        self.shape = case.problem.shapes[kind.shape]
+        self.request = self.shape.requests[case.scarce]
+        self.capacity = case.capacity[kind.shape].tolist()
+        self.members = len(kind.ranks)
+        self.best_weight = max((self.shape.preferences.get(node, 0) for node in sorted(self.shape.nodes)), default=0)
+        self.products = Products(layout.words, self.members)
+        self.raw: dict[int, Table] = {}
+        self.keys: dict[tuple[object, ...], int] = {}
+
+    def nodes(self) -> tuple[Domain, ...]:
+        level = self.case.tree.depth - 1
+        return tuple(
+            Domain(level, node, self._node_key(node, most), self.case.name_rank[node])
+            for node, most in enumerate(self.capacity)
+            if most
+        )
+
+    def outward(self, level: int, inside: tuple[Domain, ...]) -> tuple[Domain, ...]:
+        """The domains of `level` around those of the next narrower level."""
+        children: dict[int, list[Domain]] = {}
+        for domain in inside:
+            children.setdefault(self.case.tree.parent(level + 1, domain.number), []).append(domain)
+        return tuple(self._domain(level, number, each) for number, each in sorted(children.items()))
+
+    def _domain(self, level: int, number: int, children: list[Domain]) -> Domain:
+        by_key: dict[int, list[Domain]] = {}
+        for child in sorted(children, key=lambda each: each.first_name):
+            by_key.setdefault(child.key, []).append(child)
+        signature = tuple(sorted((key, len(alike)) for key, alike in by_key.items()))
+        potential = self.case.domain_potential(level, number)
+        cap = self._cap(level, number)
+        key = self._key(("domain", level, signature, potential, cap))
+        if key not in self.raw:
+            self.raw[key] = self.products.product(signature)
+            self.products.tables.append(self._with_own(level, potential, cap, self.raw[key]))
+        groups = tuple((each, tuple(alike)) for each, alike in by_key.items())
+        return Domain(level, number, key, min(child.first_name for child in children), groups)
+
+    def _node_key(self, node: int, most: int) -> int:
+        level = self.case.tree.depth - 1
+        each = self.case.problem.nodes[node]
+        now = max(0, each.free[self.case.scarce] - each.terminating[self.case.scarce])
+        weight = self.shape.preferences.get(node, 0)
+        potential, cap = self.case.potential[node], self._cap(level, node)
+        waits = now < most * self.request
+        key = self._key(("node", most, now if waits else None, weight, potential, cap))
+        if key not in self.raw:
+            counts = np.arange(min(most, self.members) + 1, dtype=np.int64)
+            alone = np.zeros((self.layout.words, len(counts)), dtype=np.int64)
+            self._add(alone, "preferences", counts * (self.best_weight - weight))
+            self._add(alone, "terminating", np.maximum(0, counts * self.request - now) if waits else counts * 0)
+            self.raw[key] = alone
+            self.products.tables.append(self._with_own(level, potential, cap, alone))
+        return key
+
+    def _with_own(self, level: int, potential: int, cap: int, inside: Table) -> Table:
+        """What a domain adds once a member is in it, and what its rules forbid."""
+        table = inside.copy()
+        if level == ROOT:
+            return table
+        counts = np.arange(table.shape[1], dtype=np.int64)
+        used = (counts > 0).astype(np.int64)
+        self._add(table, f"touched {level}", used)
+        self._add(table, f"room {level}", used * potential)
+        self._add(table, f"left {level}", used * (potential - counts * self.request > 0))
+        forbidden = counts > cap
+        for of in self.rules.multiple[level]:
+            forbidden |= counts % of != 0
+        table[:, forbidden] = NEVER
+        table[:, table[0] >= NEVER] = NEVER
+        return table
+
+    def _add(self, table: Table, component: str, amounts: Table) -> None:
+        word, shift = self.layout.at[component]
+        table[word] += amounts << shift
+
+    def _cap(self, level: int, number: int) -> int:
+        return _LARGE if level == ROOT else self.rules.caps[level].get(number, _LARGE)
+
+    def _key(self, signature: tuple[object, ...]) -> int:
+        return self.keys.setdefault(signature, len(self.keys))
+
+

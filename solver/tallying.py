@@ -1,0 +1,112 @@
+"""Solving a case whose members are all alike by counting, with a proof of every goal."""
+
+from collections.abc import Iterator
+
+from solver.case import Case
+from solver.counting import NEVER
+from solver.modelling import Solved
+from solver.scoring import Nodes
+from solver.search import Found
+from solver.seating import first_node, seated
+from solver.tables import Book, Domain, book_of, countable
+from solver.tree import ROOT
+
+Score = tuple[int, ...]
+
+
+def solve_by_counting(case: Case) -> Solved | Found | None:
+    """The best plan, or the proof that there is none; None where counting does not tell the whole truth."""
+    found = countable(case)
+    if found is None:
+        return None
+    book = book_of(case, *found)
+    if book is None:
+        return None
+    members = _members(book)
+    if members < least_members(book):
+        return Found.NONE
+    domain = _best_domain(book, members)
+    return Solved(_rows(book, seated(book, domain, members)), (), (), proven=True)
+
+
+def least_members(book: Book) -> int:
+    """How many members must be placed."""
+    problem = book.case.problem
+    return max(problem.minimum, problem.sets[book.kind.pod_set].minimum)
+
+
+def _members(book: Book) -> int:
+    """As many members as one allowed domain can hold; 0 where that is none."""
+    return max((int(_possible(book, each)[-1]) for each in _allowed(book)), default=0)
+
+
+def _allowed(book: Book) -> Iterator[Domain]:
+    """The domains that may hold the gang, the narrowest first."""
+    for level in range(book.case.tree.depth - 1, book.rules.required - 1, -1):
+        yield from book.domains[level + 1]
+
+
+def _possible(book: Book, domain: Domain) -> list[int]:
+    """The numbers of members, 0 included, that fit into a domain and into the rules of those around it."""
+    tree, rules = book.case.tree, book.rules
+    around = [(level, tree.domain(level, tree.nodes(domain.level, domain.number)[0])) for level in range(domain.level)]
+    first = book.table(domain)[0]
+    return [
+        count
+        for count in range(len(first))
+        if first[count] < NEVER
+        and all(
+            count <= rules.caps[level].get(number, count) and all(count % of == 0 for of in rules.multiple[level])
+            for level, number in around
+        )
+    ]
+
+
+def _best_domain(book: Book, members: int) -> Domain:
+    """The narrowest domain that holds everybody at best; between equals the one whose plan begins with the first name.
+
+    Expects that one exists.
+    """
+    best: list[Domain] = []
+    best_score: Score | None = None
+    for domain in _allowed(book):
+        if best and domain.level < best[0].level:
+            break
+        if members >= book.table(domain).shape[1] or members not in _possible(book, domain):
+            continue
+        score = _score(book, domain, members)
+        if best_score is None or score < best_score:
+            best, best_score = [domain], score
+        elif score == best_score:
+            best.append(domain)
+    return _first_by_name(book, best, members)
+
+
+def _first_by_name(book: Book, domains: list[Domain], members: int) -> Domain:
+    """Domains of one level share no node, so the first member decides."""
+    chosen, first = domains[0], None
+    for domain in sorted(domains, key=lambda each: each.first_name):
+        if first is not None and domain.first_name > first:
+            break
+        name = first_node(book, domain, members)
+        if first is None or name < first:
+            chosen, first = domain, name
+    return chosen
+
+
+def _score(book: Book, domain: Domain, members: int) -> Score:
+    """The whole vector of goals: what adds up inside, with the room of the domain and of those around it between."""
+    case, head = book.case, book.layout.head
+    words = book.table(domain)[:, members].tolist()
+    node = case.tree.nodes(domain.level, domain.number)[0]
+    outward = range(domain.level, ROOT - 1, -1)
+    room = [case.domain_potential(level, case.tree.domain(level, node)) for level in outward]
+    return (*words[:head], *room, *words[head:])
+
+
+def _rows(book: Book, nodes: list[int]) -> Nodes:
+    rows: list[tuple[int | None, ...]] = []
+    for position, pod_set in enumerate(book.case.problem.sets):
+        mine = nodes if position == book.kind.pod_set else []
+        rows.append((*mine, *[None] * (len(pod_set.members) - len(mine))))
+    return tuple(rows)
