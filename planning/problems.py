@@ -22,7 +22,7 @@ from kube.topology import HOSTNAME_LABEL, Level, Topology
 from planning.antiaffinity import exclusions, spread_exclusions
 from planning.priorities import may_preempt
 from planning.shapes import ShapeBook, watched_labels
-from planning.victims import RunningGangs, candidates, victims_of
+from planning.victims import RunningGangs, Victims, candidates, victims_of
 from solver import problem as solving
 
 NODE_ONLY = Topology(name="", kind="", levels=(Level("node", (HOSTNAME_LABEL,)),))
@@ -122,21 +122,13 @@ class _Framer:
 
     def frame(self, *, preemption: bool) -> Framing:
         states = {state.name: state for state in self.snapshot.nodes}
-        inside = [states[name] for name in self.tree.path_of]
-        book = ShapeBook(
-            nodes=inside,
-            snapshot=self.snapshot,
-            siblings=[member.pod for member in self.gang.members],
-            own=self.own,
-            affinity=self.gang.node_affinity,
-            label_keys=watched_labels(self.snapshot),
-        )
+        book = self._book([states[name] for name in self.tree.path_of])
         shapes = {id(member): self._shape(book, member) for member in self.gang.members if not held_node(member.pod)}
         tenants = self._tenants(book) if preemption and may_preempt(self.gang) else []
-        places = self._held_room_taken([*map(self._place, inside), *self._guests(states, tenants)])
-        units = self._units(places, tenants)
+        places = self._held_room_taken([*map(self._place, book.nodes), *self._guests(states, tenants)])
         positions = {place.state.name: position for position, place in enumerate(places)}
         shapes |= self._held_shapes(book, positions)
+        units = self._units(places, tenants)
         victims = victims_of(
             tenants,
             self.snapshot,
@@ -144,15 +136,38 @@ class _Framer:
             positions,
             lambda tenant: _scaled(self._parallel(tenant.requests), units),
         )
-        problem = solving.Problem(
+        sets = tuple(
+            self._set(pod_set, members, shapes, positions)
+            for pod_set, members in zip(self.gang.pod_sets, self.members, strict=True)
+        )
+        return Framing(
+            problem=self._problem(places, book, sets, victims, units),
+            topology=self.topology,
+            members=self.members,
+            nodes=tuple(place.state.name for place in places),
+            victims=victims.tenants,
+            units=units,
+            guests=frozenset(range(len(book.nodes), len(places))),
+            outside=self.tree.outside,
+            unmodelled=book.unmodelled,
+            among_members=book.among_members,
+            spread_limits=spread_exclusions(book.spreads, sets, [place.state for place in places]),
+        )
+
+    def _problem(
+        self,
+        places: Sequence[_Place],
+        book: ShapeBook,
+        sets: tuple[solving.PodSet, ...],
+        victims: Victims,
+        units: _Amounts,
+    ) -> solving.Problem:
+        return solving.Problem(
             levels=tuple(level.name for level in self.topology.levels),
             resources=self.resources,
             nodes=tuple(_node(place, units) for place in places),
             shapes=tuple(replace(shape, requests=_scaled(shape.requests, units)) for shape in book.shapes),
-            sets=tuple(
-                self._set(pod_set, members, shapes, positions)
-                for pod_set, members in zip(self.gang.pod_sets, self.members, strict=True)
-            ),
+            sets=sets,
             minimum=self.gang.still_needed,
             required=self._level(self.gang.required),
             together=self._together(),
@@ -161,18 +176,15 @@ class _Framer:
             victim_gangs=victims.gangs,
             budgets=victims.budgets,
         )
-        return Framing(
-            problem=problem,
-            topology=self.topology,
-            members=self.members,
-            nodes=tuple(place.state.name for place in places),
-            victims=victims.tenants,
-            units=units,
-            guests=frozenset(range(len(inside), len(places))),
-            outside=self.tree.outside,
-            unmodelled=book.unmodelled,
-            among_members=book.among_members,
-            spread_limits=spread_exclusions(book.spreads, problem.sets, [place.state for place in places]),
+
+    def _book(self, inside: Sequence[NodeState]) -> ShapeBook:
+        return ShapeBook(
+            nodes=inside,
+            snapshot=self.snapshot,
+            siblings=[member.pod for member in self.gang.members],
+            own=self.own,
+            affinity=self.gang.node_affinity,
+            label_keys=watched_labels(self.snapshot),
         )
 
     def _parallel(self, amounts: Amounts) -> _Amounts:

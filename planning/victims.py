@@ -16,7 +16,7 @@ from solver.problem import Budget, Victim, VictimGang
 
 @dataclass(frozen=True, slots=True)
 class RunningGang:
-    """The gang of a running pod, and how many of its members must run for it to be of use."""
+    """The gang of a running pod, and how many of its members must still run for it to be of use."""
 
     key: GangKey
     minimum: int
@@ -39,7 +39,7 @@ class Victims:
 def running_gangs(gangs: Iterable[Gang]) -> dict[str, RunningGang]:
     """Who belongs to which gang, for every member that has a node."""
     return {
-        member.pod.key: RunningGang(gang.key, gang.min_member)
+        member.pod.key: RunningGang(gang.key, gang.still_needed)
         for gang in gangs
         for member in gang.members
         if member.pod.bound

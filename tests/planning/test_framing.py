@@ -325,3 +325,11 @@ def test_what_is_not_modelled_is_named() -> None:
     members = scenes.members(2, resourceClaims=[{"name": "gpu"}])
     framing = framed(cluster(), scenes.gang(minMember=2), members)
     assert framing.unmodelled == ("dynamic resource claims (spec.resourceClaims)",)
+
+
+def test_members_that_have_ended_well_are_no_longer_needed() -> None:
+    ended = scenes.running("llm-0", "node-0", gang="llm")
+    ended["status"] = {"phase": "Succeeded"}
+    problem = framed(cluster("s/b: node-0 node-1"), scenes.gang(minMember=2), ended, scenes.members(2)[1]).problem
+    assert (problem.minimum, problem.sets[0].minimum, len(problem.sets[0].members)) == (1, 1, 1)
+    assert problem.nodes[0].free[0] == problem.nodes[1].free[0]
