@@ -1,5 +1,6 @@
 """What can be said about a problem by counting alone."""
 
+from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -55,3 +56,35 @@ def capacities(problem: Problem, amounts: Counts) -> Counts:
                 fits = np.minimum(fits, np.maximum(amounts[eligible, resource], 0) // request)
         capacity[position, eligible] = fits
     return capacity
+
+
+def too_few(problem: Problem, capacity: Counts, amounts: Counts, nodes: list[int]) -> bool:
+    """Whether these nodes certainly cannot hold the minimum of the gang, pinned members counted wherever they are.
+
+    A bound by counting: members of a shape beyond its capacity, and members beyond what the least request leaves of
+    any resource, cannot be placed.
+    """
+    held = sum(member.node is not None for pod_set in problem.sets for member in pod_set.members)
+    waiting = pending(problem)
+    if held + most_members(problem, waiting, capacity, amounts, nodes) < problem.minimum:
+        return True
+    for pod_set in problem.sets:
+        open_members = tuple(member for member in pod_set.members if member.node is None)
+        missing = pod_set.minimum - (len(pod_set.members) - len(open_members))
+        if most_members(problem, open_members, capacity, amounts, nodes) < missing:
+            return True
+    return False
+
+
+def most_members(
+    problem: Problem, members: tuple[Member, ...], capacity: Counts, amounts: Counts, nodes: list[int]
+) -> int:
+    """An upper bound on how many of these members the nodes can hold. `amounts`: room per node and resource."""
+    counts = Counter(member.shape for member in members)
+    most = sum(min(count, int(capacity[shape, nodes].sum())) for shape, count in counts.items())
+    usable = [node for node in nodes if any(capacity[shape, node] for shape in counts)]
+    for resource in range(len(problem.resources)):
+        least = min((problem.shapes[shape].requests[resource] for shape in counts), default=0)
+        if least > 0:
+            most = min(most, int((np.maximum(amounts[usable, resource], 0) // least).sum()))
+    return most

@@ -1,8 +1,159 @@
-"""Why a gang has no place."""
-from collections.abc import Callable
-from solver.plan import Answer, NoPlan
-from solver.problem import Limits, Problem
+"""An answer of no with its reasons: the nearest domains, and the smallest changes that make the gang fit.
+
+Every change is verified by solving the changed problem.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from solver.bounds import pending
+from solver.case import case_of
+from solver.modelling import Solved, solve_model
+from solver.nearest import deciding_level, held_by_domains, near_domains, needed_members
+from solver.plan import NearDomain, NoPlan
+from solver.problem import Limits, Node, Problem
+from solver.tallying import solve_by_counting
+from solver.tree import ROOT, tree_of
+
+_SHARE = 1 / 8
+"""The share of a solve's time that verifying one change may take."""
+_REASONS = 3
+"""How many reasons for exclusion are tried to be lifted."""
 
 
-def explained(problem: Problem, answer: NoPlan, limits: Limits, decide: Callable[[Problem, Limits], Answer]) -> NoPlan:
-    return answer
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change, as a sentence's end, and the problem it leads to."""
+
+    words: str
+    problem: Problem
+
+
+def explained(problem: Problem, answer: NoPlan, limits: Limits) -> NoPlan:
+    """The answer with nearest domains, what each domain holds as it is, and what would make the gang fit."""
+    share = Limits(limits.deterministic * _SHARE, limits.seconds * _SHARE)
+    level = deciding_level(problem)
+    tree = tree_of(problem.nodes, len(problem.levels))
+    nearest = near_domains(problem, share)
+    held = held_by_domains(problem, share, evicting=False)
+    return NoPlan(
+        answer.proof,
+        nearest,
+        tuple((() if level == ROOT else tree.paths[level][domain], held[domain]) for domain in sorted(held)),
+        tuple(change.words for change in _remedies(problem, nearest, share)),
+    )
+
+
+def fits(problem: Problem, limits: Limits) -> bool:
+    """Whether a plan exists, found in time."""
+    for evicting in (False, True) if problem.victims else (False,):
+        case = case_of(problem, evicting=evicting)
+        solved = solve_by_counting(case) or solve_model(case, limits, frozenset())
+        if isinstance(solved, Solved):
+            return True
+    return False
+
+
+def _remedies(problem: Problem, nearest: tuple[NearDomain, ...], limits: Limits) -> Iterator[Change]:
+    """Changes that work; of those of one sort the smallest."""
+    for sort in (
+        _more_slots(problem, nearest),
+        _fewer_members(problem, nearest),
+        _wider_level(problem),
+        _lifted_exclusions(problem),
+        _dropped_rules(problem),
+    ):
+        working = next((change for change in sort if fits(change.problem, limits)), None)
+        if working is not None:
+            yield working
+
+
+def _more_slots(problem: Problem, nearest: tuple[NearDomain, ...]) -> Iterator[Change]:
+    """Room for the missing members in the nearest domain, on one more node there."""
+    if not nearest:
+        return
+    near, shapes = nearest[0], sorted({member.shape for member in pending(problem)})
+    if not shapes:
+        return
+    missing = near.needed - near.fits
+    most = [max(problem.shapes[shape].requests[each] for shape in shapes) for each in range(len(problem.resources))]
+    path = [*near.path, *("" for _ in range(len(problem.levels) - 1 - len(near.path)))]
+    inside = [node for node in problem.nodes if node.path[: len(near.path)] == near.path]
+    if inside:
+        path = [*inside[0].path]
+    new = Node("", tuple(path[: len(problem.levels) - 1]), tuple(missing * each for each in most), (0,) * len(most))
+    where = f"in {'/'.join(near.path)}" if near.path else "in the cluster"
+    slots = "1 more pod slot" if missing == 1 else f"{missing} more pod slots"
+    yield Change(f"{slots} {where}", _with_node(problem, new))
+
+
+def _with_node(problem: Problem, new: Node) -> Problem:
+    """One more node, on which every member may run and that no exclusion limits."""
+    place = len(problem.nodes)
+    return replace(
+        problem,
+        nodes=(*problem.nodes, new),
+        shapes=tuple(replace(shape, nodes=shape.nodes | {place}) for shape in problem.shapes),
+        exclusions=tuple(replace(rule, group=(*rule.group, None)) for rule in problem.exclusions),
+    )
+
+
+def _fewer_members(problem: Problem, nearest: tuple[NearDomain, ...]) -> Iterator[Change]:
+    """The largest minimum that fits, where the gang's one set does not ask for more."""
+    filled = [pod_set for pod_set in problem.sets if pod_set.members]
+    if not nearest or len(filled) != 1:
+        return
+    for count in range(nearest[0].fits, max(0, nearest[0].fits - 3), -1):
+        sets = tuple(replace(pod_set, minimum=min(pod_set.minimum, count)) for pod_set in problem.sets)
+        words = f"a minimum of {count} instead of {needed_members(problem)}"
+        yield Change(words, replace(problem, sets=sets, minimum=count))
+
+
+def _wider_level(problem: Problem) -> Iterator[Change]:
+    """The required level widened as little as possible, or dropped; then those of the sets."""
+    if problem.required is not None:
+        name = problem.levels[problem.required]
+        for level in range(problem.required - 1, -1, -1):
+            words = f"required level {name} widened to {problem.levels[level]}"
+            yield Change(words, replace(problem, required=level))
+        yield Change(f"required level {name} dropped", replace(problem, required=None))
+    for position, pod_set in enumerate(problem.sets):
+        if pod_set.required is not None:
+            sets = (*problem.sets[:position], replace(pod_set, required=None), *problem.sets[position + 1 :])
+            words = f"required level {problem.levels[pod_set.required]} of {pod_set.name} dropped"
+            yield Change(words, replace(problem, sets=sets))
+
+
+def _lifted_exclusions(problem: Problem) -> Iterator[Change]:
+    """A reason that excludes nodes no longer there: a taint tolerated, a label set, a node made ready."""
+    shapes = sorted({member.shape for member in pending(problem)})
+    reasons = Counter(reason for shape in shapes for reason in problem.shapes[shape].excluded.values())
+    for reason, _ in sorted(reasons.items(), key=lambda each: (-each[1], each[0]))[:_REASONS]:
+        freed = {node for shape in shapes for node, why in problem.shapes[shape].excluded.items() if why == reason}
+        changed = tuple(
+            replace(shape, nodes=shape.nodes | {node for node, why in shape.excluded.items() if why == reason})
+            for shape in problem.shapes
+        )
+        nodes = "1 node" if len(freed) == 1 else f"{len(freed)} nodes"
+        yield Change(f'{nodes} without the reason "{reason}"', replace(problem, shapes=changed))
+
+
+def _dropped_rules(problem: Problem) -> Iterator[Change]:
+    """One rule less."""
+    if problem.budgets:
+        names = ", ".join(budget.name for budget in problem.budgets)
+        yield Change(f"more evictions allowed by {names}", replace(problem, budgets=()))
+    if problem.exclusions:
+        yield Change("members no longer excluding each other", replace(problem, exclusions=()))
+    if problem.together:
+        yield Change("sets no longer bound to share a domain", replace(problem, together=()))
+    if any(pod_set.caps for pod_set in problem.sets):
+        sets = tuple(replace(pod_set, caps=()) for pod_set in problem.sets)
+        yield Change("members per domain not limited", replace(problem, sets=sets))
+    if any(pod_set.multiples for pod_set in problem.sets):
+        sets = tuple(replace(pod_set, multiples=()) for pod_set in problem.sets)
+        yield Change("multiples per domain dropped", replace(problem, sets=sets))
+    if any(pod_set.slices for pod_set in problem.sets):
+        sets = tuple(replace(pod_set, slices=()) for pod_set in problem.sets)
+        yield Change("slices dropped", replace(problem, sets=sets))

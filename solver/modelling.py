@@ -74,10 +74,10 @@ def solve_model(case: Case, limits: Limits, wanted: frozenset[str] = ALL_GOALS) 
 
 
 def _confirmed(case: Case, limits: Limits) -> Found:
-    """A second look, without presolve and over single members: CP-SAT 9.15 has called feasible models infeasible
-    (google/or-tools#5274), without presolve it has not.
+    """A second look, without presolve: CP-SAT 9.15 has called feasible models infeasible (google/or-tools#5274),
+    without presolve it has not.
     """
-    model = model_of(case, each_alone(case))
+    model = model_of(case, alike(case) or each_alone(case))
     search = Search(model.cp, limits, linearization=0, presolve=False)
     found = search.any_solution()
     return Found.NONE if found is Found.NONE else Found.UNKNOWN

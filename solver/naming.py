@@ -6,6 +6,7 @@ smallest name that still allows a plan as good is taken each time.
 """
 
 from collections import Counter
+from itertools import pairwise
 
 from ortools.sat.python.cp_model import IntVar
 
@@ -98,7 +99,7 @@ class _Row:
             whole, count = self._domain_of_last(level)
             self.model.cp.add(whole.expression() == count).only_enforce_if(flag)
             flags.append(flag)
-        for wider, narrower in zip(flags, flags[1:], strict=False):
+        for wider, narrower in pairwise(flags):
             self.model.cp.add_implication(wider, narrower)
         return flags
 

@@ -184,7 +184,9 @@ class _Seating:
         return usable
 
     def _may_end(self, around: _Open, count: int, done: Table) -> bool:
-        return bool(around.totals[count]) and bool((done == self.book.raw[around.domain.key][:, count : count + 1]).all())
+        return bool(around.totals[count]) and bool(
+            (done == self.book.raw[around.domain.key][:, count : count + 1]).all()
+        )
 
     def _opened(self, domain: Domain, totals: Totals) -> _Open:
         return _Open(domain, totals, nothing(self.book.layout.words), 0, dict(domain.groups))

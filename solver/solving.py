@@ -5,6 +5,7 @@ tells the whole truth, else by CP-SAT; and an explanation where the answer is no
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from solver.bounds import room, too_few
 from solver.case import Case, case_of
 from solver.explain import explained
 from solver.modelling import ALL_GOALS, Solved, solve_model
@@ -13,6 +14,7 @@ from solver.problem import Limits, Problem
 from solver.scoring import goals_of
 from solver.search import Found, SolverFaultError
 from solver.tallying import solve_by_counting
+from solver.tree import ROOT
 from solver.verify import verify
 
 Way = Callable[[Case], Solved | Found | None]
@@ -27,17 +29,28 @@ def solve(problem: Problem, limits: Limits = Limits()) -> Answer:  # noqa: B008 
     where CP-SAT contradicts itself or no way gives a plan that passes the verifier.
     """
     answer = decide(problem, limits)
-    return answer if isinstance(answer, Plan) else explained(problem, answer, limits, decide)
+    return answer if isinstance(answer, Plan) else explained(problem, answer, limits)
 
 
 def decide(problem: Problem, limits: Limits, wanted: frozenset[str] = ALL_GOALS) -> Answer:
     """The answer without an explanation. `wanted`: the goals to be heeded; leaving one out is for tests."""
-    ways: list[Way] = [solve_by_counting] if wanted == ALL_GOALS else []
+    ways: list[Way] = [_bounded]
+    if wanted == ALL_GOALS:
+        ways.append(solve_by_counting)
     ways.append(lambda case: solve_model(case, limits, wanted))
     answer = _attempt(case_of(problem, evicting=False), ways)
     if isinstance(answer, Plan) or answer is Found.UNKNOWN or not problem.victims:
         return _said(answer)
     return _said(_attempt(case_of(problem, evicting=True), ways))
+
+
+def _bounded(case: Case) -> Found | None:
+    """No, where not even a bound by counting lets any domain of the required level hold the minimum."""
+    problem = case.problem
+    level = ROOT if problem.required is None else problem.required
+    amounts = room(problem, case.useful)
+    domains = (list(case.tree.nodes(level, domain)) for domain in range(case.tree.count(level)))
+    return Found.NONE if all(too_few(problem, case.capacity, amounts, nodes) for nodes in domains) else None
 
 
 def _said(answer: Plan | Found) -> Answer:

@@ -209,5 +209,3 @@ class _Writer:
 
     def _key(self, signature: tuple[object, ...]) -> int:
         return self.keys.setdefault(signature, len(self.keys))
-
-

@@ -46,6 +46,17 @@ def _allowed(book: Book) -> Iterator[Domain]:
         yield from book.domains[level + 1]
 
 
+def members_by_domain(case: Case, level: int) -> dict[int, int] | None:
+    """How many members each domain of `level` (or ROOT) can hold without evictions, where counting can tell. Domains
+    without room are left out.
+    """
+    found = countable(case)
+    book = None if found is None else book_of(case, *found)
+    if book is None:
+        return None
+    return {domain.number: _possible(book, domain)[-1] for domain in book.domains[level + 1]}
+
+
 def _possible(book: Book, domain: Domain) -> list[int]:
     """The numbers of members, 0 included, that fit into a domain and into the rules of those around it."""
     tree, rules = book.case.tree, book.rules

@@ -25,7 +25,7 @@ def verify(problem: Problem, plan: Plan) -> tuple[str, ...]:
         return shape
     picture = _Picture(problem, plan)
     faults = [fault for check in CHECKS for fault in check(picture)]
-    return tuple([*faults, *_wrong_goals(picture)])
+    return (*faults, *_wrong_goals(picture))
 
 
 @dataclass(frozen=True)
