@@ -235,9 +235,9 @@ class _Framer:
 
     def _units(self, places: Sequence[_Place], tenants: Sequence[Tenant]) -> _Amounts:
         """Per resource, the greatest unit that divides every amount."""
-        amounts = [*self.requests.values(), *(self._parallel(tenant.requests) for tenant in tenants)]
+        amounts = {*self.requests.values(), *(self._parallel(tenant.requests) for tenant in tenants)}
         for place in places:
-            amounts += [place.free, place.terminating]
+            amounts |= {place.free, place.terminating}
         return tuple(math.gcd(*column) or 1 for column in zip(*amounts, strict=True))
 
     def _level(self, name: str | None) -> int | None:

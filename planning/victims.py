@@ -9,7 +9,6 @@ from datetime import datetime
 from cluster.selectors import selects
 from cluster.snapshot import Snapshot, Tenant
 from gangs.model import Gang, GangKey
-from kube.names import natural_key
 from kube.objects import PodDisruptionBudget
 from solver.problem import Budget, Victim, VictimGang
 
@@ -47,7 +46,8 @@ def running_gangs(gangs: Iterable[Gang]) -> dict[str, RunningGang]:
 
 
 def candidates(snapshot: Snapshot, priority: int, useful: Iterable[str], running: RunningGangs) -> list[Tenant]:
-    """The pods that may be evicted for a gang of that priority: of lower priority, running, not protected.
+    """The pods that may be evicted for a gang of that priority, in the order of the snapshot: of lower priority,
+    running, not protected.
 
     Only those on `useful` nodes (by name: the gang could be placed there) count, and wherever they run their
     siblings, because a gang that is broken goes as a whole. A pod under two disruption budgets is none: the
@@ -60,10 +60,8 @@ def candidates(snapshot: Snapshot, priority: int, useful: Iterable[str], running
         for tenant in _evictable(snapshot, priority)
         if sum(_covers(each, tenant) for each in budgets.get(tenant.pod.metadata.namespace, ())) <= 1
     ]
-    near = [tenant for tenant in evictable if tenant.node in wanted]
-    keys = {running[tenant.pod.key].key for tenant in near if tenant.pod.key in running}
-    siblings = [tenant for tenant in evictable if tenant.node not in wanted and _gang_of(tenant, running) in keys]
-    return sorted(near + siblings, key=lambda tenant: (natural_key(tenant.node), natural_key(tenant.pod.key)))
+    gangs = {running[tenant.pod.key].key for tenant in evictable if tenant.node in wanted and tenant.pod.key in running}
+    return [tenant for tenant in evictable if tenant.node in wanted or _gang_of(tenant, running) in gangs]
 
 
 def victims_of(
