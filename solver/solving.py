@@ -34,10 +34,18 @@ def solve(problem: Problem, limits: Limits = Limits()) -> Answer:  # noqa: B008 
 
 def decide(problem: Problem, limits: Limits, wanted: frozenset[str] = ALL_GOALS) -> Answer:
     """The answer without an explanation. `wanted`: the goals to be heeded; leaving one out is for tests."""
-    ways: list[Way] = [_bounded]
-    if wanted == ALL_GOALS:
-        ways.append(solve_by_counting)
-    ways.append(lambda case: solve_model(case, limits, wanted))
+    if wanted != ALL_GOALS:
+        return by_model(problem, limits, wanted)
+    return _decided(problem, [_bounded, solve_by_counting, lambda case: solve_model(case, limits)])
+
+
+def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] = ALL_GOALS) -> Answer:
+    """The answer that CP-SAT alone gives."""
+    return _decided(problem, [lambda case: solve_model(case, limits, wanted)])
+
+
+def _decided(problem: Problem, ways: list[Way]) -> Answer:
+    """Without evictions where that is possible, else with them."""
     answer = _attempt(case_of(problem, evicting=False), ways)
     if isinstance(answer, Plan) or answer is Found.UNKNOWN or not problem.victims:
         return _said(answer)

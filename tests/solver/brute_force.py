@@ -42,6 +42,7 @@ class World:
         self.place = {node: position for position, node in enumerate(order)}
 
     def request(self, seat: tuple[int, int]) -> tuple[int, ...]:
+        """What a member asks for."""
         s, m = seat
         return self.problem.shapes[self.problem.sets[s].members[m].shape].requests
 
@@ -50,9 +51,11 @@ class World:
         return self.whole[node][: level + 1]
 
     def placed(self, outcome: Outcome) -> list[tuple[tuple[int, int], int]]:
+        """Members with their nodes, in order of set and rank."""
         return [((s, m), node) for s, m in self.seats if (node := outcome.rows[s][m]) is not None]
 
     def fresh(self, outcome: Outcome) -> list[tuple[tuple[int, int], int]]:
+        """Those that the plan places anew."""
         return [((s, m), outcome.rows[s][m]) for s, m in self.open if outcome.rows[s][m] is not None]
 
     def _scarcest(self) -> int:
@@ -94,35 +97,44 @@ def _gangs_hold(problem: Problem, chosen: tuple[int, ...]) -> bool:
 
 def placements(world: World, victims: tuple[int, ...]) -> Iterator[Outcome]:
     """Every placement that the hard rules allow once these victims are gone."""
-    problem = world.problem
-    room = [list(node.free) for node in problem.nodes]
+    room = [list(node.free) for node in world.problem.nodes]
     for v in victims:
-        for r, amount in enumerate(problem.victims[v].requests):
-            room[problem.victims[v].node][r] += amount
-    rows: list[list[int | None]] = [[member.node for member in each.members] for each in problem.sets]
-    missing_allowed = len(world.seats) - problem.minimum
+        for r, amount in enumerate(world.problem.victims[v].requests):
+            room[world.problem.victims[v].node][r] += amount
+    rows: list[list[int | None]] = [[member.node for member in each.members] for each in world.problem.sets]
+    for _ in _seatings(world, room, rows, world.open, len(world.seats) - world.problem.minimum):
+        outcome = Outcome(tuple(map(tuple, rows)), victims)
+        if rules_hold(world, outcome):
+            yield outcome
 
-    def place(position: int, missing: int) -> Iterator[Outcome]:
-        if position == len(world.open):
-            outcome = Outcome(tuple(map(tuple, rows)), victims)
-            if rules_hold(world, outcome):
-                yield outcome
-            return
-        s, m = world.open[position]
-        shape = problem.shapes[problem.sets[s].members[m].shape]
-        for node in sorted(shape.nodes):
-            if all(not ask or ask <= room[node][r] for r, ask in enumerate(shape.requests)):
-                for r, ask in enumerate(shape.requests):
-                    room[node][r] -= ask
-                rows[s][m] = node
-                yield from place(position + 1, missing)
-                rows[s][m] = None
-                for r, ask in enumerate(shape.requests):
-                    room[node][r] += ask
-        if missing < missing_allowed:
-            yield from place(position + 1, missing + 1)
 
-    yield from place(0, 0)
+def _seatings(
+    world: World,
+    room: list[list[int]],
+    rows: list[list[int | None]],
+    waiting: list[tuple[int, int]],
+    may_miss: int,
+) -> Iterator[None]:
+    """Every way to seat the waiting members, or all but so many of them, written into `rows`."""
+    if not waiting:
+        yield
+        return
+    (s, m), *others = waiting
+    shape = world.problem.shapes[world.problem.sets[s].members[m].shape]
+    for node in sorted(shape.nodes):
+        if all(not ask or ask <= room[node][r] for r, ask in enumerate(shape.requests)):
+            _take(room[node], shape.requests, 1)
+            rows[s][m] = node
+            yield from _seatings(world, room, rows, others, may_miss)
+            rows[s][m] = None
+            _take(room[node], shape.requests, -1)
+    if may_miss:
+        yield from _seatings(world, room, rows, others, may_miss - 1)
+
+
+def _take(room: list[int], requests: tuple[int, ...], sign: int) -> None:
+    for r, ask in enumerate(requests):
+        room[r] -= sign * ask
 
 
 def rules_hold(world: World, outcome: Outcome) -> bool:

@@ -29,6 +29,7 @@ def random_problem(seed: int) -> Problem:
 class _Draw:
     def __init__(self, random: Random) -> None:
         self.random = random
+        self.crowded = self.chance(0.5)
         self.resources = ("cpu", "pods") if self.chance(0.4) else ("pods",)
         self.levels = LEVELS if self.chance(0.7) else LEVELS[1:] if self.chance(0.6) else LEVELS[2:]
 
@@ -39,7 +40,7 @@ class _Draw:
         nodes = self.nodes()
         shapes = tuple(self.shape(nodes) for _ in range(self.random.choice((1, 1, 2))))
         sets = self.sets(shapes, nodes)
-        victims, gangs, budgets = self.victims(nodes) if self.chance(0.55) else ((), (), ())
+        victims, gangs, budgets = self.victims(nodes) if self.crowded or self.chance(0.3) else ((), (), ())
         members = sum(len(each.members) for each in sets)
         slack = self.chance(0.4)
         return Problem(
@@ -49,13 +50,17 @@ class _Draw:
             shapes=shapes,
             sets=sets,
             minimum=self.random.randint(1, members) if slack else members,
-            required=self.level() if self.chance(0.25) else None,
+            required=self.level() if self.rule(0.25) else None,
             together=(Together((0, 1), self.level()),) if len(sets) > 1 and self.chance(0.3) else (),
             exclusions=self.exclusions(sets, nodes),
             victims=victims,
             victim_gangs=gangs,
             budgets=budgets,
         )
+
+    def rule(self, share: float) -> bool:
+        """Whether to add a rule; fewer where room is short already."""
+        return self.chance(share / 2 if self.crowded else share)
 
     def level(self) -> int:
         return self.random.randrange(len(self.levels))
@@ -71,7 +76,14 @@ class _Draw:
     def node(self, number: int, blocks: int, racks: int, most: int, *, tight: bool) -> Node:
         rack, block = self.random.randrange(racks), self.random.randrange(blocks)
         path = (f"b{block}", f"r{rack}")[len(LEVELS) - len(self.levels) :]
-        pods = self.random.randint(-1 if self.chance(0.1) else 0, most) if tight else most
+        least = -1 if self.chance(0.1) else 0
+        pods = (
+            self.random.choice((least, 0, 0, 1))
+            if self.crowded
+            else self.random.randint(least, most)
+            if tight
+            else most
+        )
         cpu = self.random.randint(0, 5)
         free = (cpu, pods) if len(self.resources) > 1 else (pods,)
         leaving = tuple(self.random.randint(0, max(0, each)) if self.chance(0.25) else 0 for each in free)
@@ -79,7 +91,7 @@ class _Draw:
 
     def shape(self, nodes: tuple[Node, ...]) -> Shape:
         requests = (self.random.randint(0, 3), 1) if len(self.resources) > 1 else (1,)
-        everywhere = self.chance(0.6)
+        everywhere = self.crowded or self.chance(0.6)
         allowed = frozenset(node for node in range(len(nodes)) if everywhere or self.chance(0.8))
         wishes = {node: self.random.choice((1, 1, 5)) for node in sorted(allowed) if self.chance(0.4)}
         excluded = {node: "node(s) had untolerated taint(s)" for node in range(len(nodes)) if node not in allowed}
@@ -101,10 +113,10 @@ class _Draw:
             name=f"set{number}",
             members=tuple(members),
             minimum=self.random.randint(0, size) if self.chance(0.4) else size,
-            required=self.level() if self.chance(0.15) else None,
-            slices=self.slices(size) if self.chance(0.2) else (),
-            multiples=(Multiple(self.level(), 2),) if self.chance(0.1) else (),
-            caps=(Cap(self.level(), self.random.randint(1, 2)),) if self.chance(0.15) else (),
+            required=self.level() if self.rule(0.15) else None,
+            slices=self.slices(size) if self.rule(0.2) else (),
+            multiples=(Multiple(self.level(), 2),) if self.rule(0.1) else (),
+            caps=(Cap(self.level(), self.random.randint(1, 2)),) if self.rule(0.15) else (),
         )
 
     def slices(self, size: int) -> tuple[Slice, ...]:
@@ -114,7 +126,7 @@ class _Draw:
         return (Slice(outer, 2),)
 
     def exclusions(self, sets: tuple[PodSet, ...], nodes: tuple[Node, ...]) -> tuple[Exclusion, ...]:
-        if not self.chance(0.2):
+        if not self.rule(0.2):
             return ()
         sides = [None, "x", "y"]
         by_node = self.chance(0.5)
@@ -123,14 +135,15 @@ class _Draw:
         return (Exclusion(chosen, group, self.random.randint(1, 2)),)
 
     def victims(self, nodes: tuple[Node, ...]) -> tuple[tuple[Victim, ...], tuple[VictimGang, ...], tuple[Budget, ...]]:
-        gangs = self.random.choice((0, 0, 1, 2))
-        count = self.random.randint(1, 5)
+        gangs = self.random.choice((0, 1, 2, 2, 3) if self.crowded else (0, 0, 1))
+        count = self.random.randint(2, 6) if self.crowded else self.random.randint(1, 3)
         numbers = self.random.sample(range(1, 20), count)
         victims = tuple(self.victim(number, nodes, gangs) for number in numbers)
         sizes = [sum(victim.gang == gang for victim in victims) for gang in range(gangs)]
         running = [size + (self.random.randint(1, 2) if self.chance(0.2) else 0) for size in sizes]
         groups = tuple(
-            VictimGang(f"gang-{gang}", total, self.random.randint(0, total)) for gang, total in enumerate(running)
+            VictimGang(f"gang-{gang}", total, self.random.randint(total // 2, total))
+            for gang, total in enumerate(running)
         )
         covered = frozenset(position for position in range(count) if self.chance(0.5))
         budgets = (Budget("budget", covered, self.random.randint(0, 2)),) if self.chance(0.25) else ()
@@ -138,6 +151,8 @@ class _Draw:
 
     def victim(self, number: int, nodes: tuple[Node, ...], gangs: int) -> Victim:
         node = self.random.randrange(len(nodes))
-        requests = (self.random.randint(0, 4), 1) if len(self.resources) > 1 else (self.random.choice((1, 1, 2)),)
-        gang = self.random.randrange(gangs) if gangs and self.chance(0.7) else None
-        return Victim(f"low-{number}", node, self.random.choice((0, 0, 5)), requests, gang, self.random.randint(0, 3))
+        requests = (self.random.randint(0, 4), 1) if len(self.resources) > 1 else (self.random.choice((1, 1, 1, 2)),)
+        gang = self.random.randrange(gangs) if gangs and self.chance(0.6) else None
+        return Victim(
+            f"low-{number}", node, self.random.choice((0, 0, 0, 5)), requests, gang, self.random.randint(0, 2)
+        )

@@ -1,0 +1,133 @@
+"""The solver against a reference that tries every plan, on small random problems.
+
+`PHALANX_BRUTE_FORCE_INSTANCES` says how many (2,000; `make test-long` asks for 20,000).
+"""
+
+import os
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+from brute_force import (
+    GOALS,
+    Outcome,
+    World,
+    best,
+    compactness,
+    deciding,
+    evicted,
+    gangs_broken,
+    preferences,
+    ranks,
+    terminating,
+    waste,
+)
+from random_problems import random_problem
+
+from solver.case import case_of
+from solver.modelling import ALL_GOALS
+from solver.plan import Answer, NoPlan, Plan, Proof
+from solver.problem import Limits, Problem
+from solver.solving import by_model, decide, solve
+from solver.tallying import solve_by_counting
+from solver.verify import verify
+
+INSTANCES = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "2000"))
+CHUNK = 100
+SAMPLE = 1500
+"""Instances over which it is counted how often each goal decides."""
+
+OUT = {
+    "victims": {"victims"},
+    "gangsBroken": {"gangs_broken"},
+    "evicted": {"evicted"},
+    "extras": {"extras", "lowest_ranks"},
+    "compactness": {"compactness"},
+    "preferences": {"preferences"},
+    "waste": {"waste"},
+    "ranks": {"ranks"},
+    "ties/terminating": {"terminating"},
+    "ties/started": {"started"},
+    "ties/names": {"names"},
+    "ties/keys": {"keys"},
+}
+"""What to leave out of the solver to take out a goal of the reference."""
+
+
+def answers(problem: Problem) -> Iterator[Answer]:
+    """Of every way that the solver has for this problem."""
+    yield solve(problem)
+    if solve_by_counting(case_of(problem, evicting=False)) is not None:
+        yield by_model(problem, Limits())
+
+
+@pytest.mark.parametrize("first", range(0, INSTANCES, CHUNK))
+def test_the_plan_is_the_best_of_all_plans(first: int) -> None:
+    for seed in range(first, min(first + CHUNK, INSTANCES)):
+        problem = random_problem(seed)
+        expected = best(problem)
+        for answer in answers(problem):
+            if expected is None:
+                assert isinstance(answer, NoPlan), f"seed {seed}: a plan where there is none"
+                assert answer.proof is Proof.INFEASIBLE, f"seed {seed}"
+                continue
+            assert isinstance(answer, Plan), f"seed {seed}: no plan where there is one"
+            assert (answer.nodes, answer.victims) == expected, f"seed {seed}"
+            assert answer.proof is Proof.OPTIMAL, f"seed {seed}"
+            assert verify(problem, answer) == (), f"seed {seed}"
+            assert told(answer) == counted(problem, expected), f"seed {seed}"
+
+
+def told(plan: Plan) -> dict[str, int]:
+    """The plan's own figures."""
+    return {goal.name: goal.value for goal in plan.goals}
+
+
+def counted(problem: Problem, outcome: Outcome) -> dict[str, int]:
+    """The same figures as the reference counts them."""
+    world = World(problem)
+    spread = compactness(world, outcome)
+    least = max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets))
+    return {
+        "victims": len(outcome.victims),
+        "gangsBroken": gangs_broken(world, outcome),
+        "evicted": evicted(world, outcome),
+        "extras": len(world.placed(outcome)) - least,
+        **{f"compactness/{name}": spread[level][0] for level, name in enumerate(problem.levels)},
+        "preferences": -preferences(world, outcome),
+        "waste": waste(world, outcome)[0][0],
+        "ranks": ranks(world, outcome)[0],
+        "ties": terminating(world, outcome),
+    }
+
+
+@cache
+def deciding_seeds() -> dict[str, list[int]]:
+    """By goal, the instances whose best plan would be another one without it."""
+    seeds: dict[str, list[int]] = {goal: [] for goal in GOALS}
+    for seed in range(SAMPLE):
+        for goal in deciding(random_problem(seed)):
+            seeds[goal].append(seed)
+    return seeds
+
+
+def test_every_goal_decides_in_a_hundredth_of_the_instances() -> None:
+    deciders: dict[str, set[int]] = {}
+    for goal, seeds in deciding_seeds().items():
+        deciders.setdefault(goal.split("/")[0], set()).update(seeds)
+    shares = {goal: len(seeds) / SAMPLE for goal, seeds in deciders.items()}
+    assert min(shares.values()) >= 0.01, shares
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_a_solver_without_the_goal_does_not_pass(goal: str) -> None:
+    seeds = deciding_seeds()[goal]
+    assert seeds
+    assert any(differs(seed, ALL_GOALS - OUT[goal]) for seed in seeds)
+    assert not any(differs(seed, ALL_GOALS) for seed in seeds)
+
+
+def differs(seed: int, wanted: frozenset[str]) -> bool:
+    problem = random_problem(seed)
+    answer = decide(problem, Limits(), wanted)
+    return not isinstance(answer, Plan) or (answer.nodes, answer.victims) != best(problem)
