@@ -62,7 +62,7 @@ class Deployment:
         program = self._run(
             "controller",
             ["--health-address", "127.0.0.1", "--health-port", self._controller_health],
-            ["--lease-seconds", 3],
+            ["--lease-seconds", 2],
             kubeconfig,
         )
         self._await_ready(program, self._controller_health)

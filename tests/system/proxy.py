@@ -5,6 +5,7 @@ import json
 import ssl
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,6 +28,15 @@ class Request:
     body: Any
 
 
+class _Server(ThreadingHTTPServer):
+    """Clients of a crash test go away in the middle of anything: nothing to tell about."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        del request, client_address
+
+
 class Proxy:
     """Passes everything on; asks `before` and `after` about every write.
 
@@ -41,8 +51,7 @@ class Proxy:
         self.before: Callable[[Request], None] = lambda _: None
         self.after: Callable[[Request], None] = lambda _: None
         self.directory = directory
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), self._handler())
 
     def __enter__(self) -> Self:
         """Listen, with a certificate of its own."""
@@ -83,12 +92,12 @@ class Proxy:
                     proxy.before(request)
                 upstream = http.client.HTTPSConnection(proxy.upstream, context=proxy.trust)
                 headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "connection")}
-                upstream.request(self.command, self.path, body or None, headers)
-                answer = upstream.getresponse()
-                if self.command in WRITES:
-                    proxy.after(request)
-                self._pass_on(answer)
-                upstream.close()
+                with closing(upstream):
+                    upstream.request(self.command, self.path, body or None, headers)
+                    with upstream.getresponse() as answer:
+                        if self.command in WRITES:
+                            proxy.after(request)
+                        self._pass_on(answer)
 
             def _pass_on(self, answer: http.client.HTTPResponse) -> None:
                 self.send_response(answer.status)
