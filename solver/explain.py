@@ -41,7 +41,7 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits) -> NoPlan:
         answer.proof,
         nearest,
         tuple((() if level == ROOT else tree.paths[level][domain], held[domain]) for domain in sorted(held)),
-        tuple(change.words for change in _remedies(problem, nearest, share)),
+        tuple(change.words for change in remedies(problem, nearest, share)),
     )
 
 
@@ -55,7 +55,7 @@ def fits(problem: Problem, limits: Limits) -> bool:
     return False
 
 
-def _remedies(problem: Problem, nearest: tuple[NearDomain, ...], limits: Limits) -> Iterator[Change]:
+def remedies(problem: Problem, nearest: tuple[NearDomain, ...], limits: Limits) -> Iterator[Change]:
     """Changes that work; of those of one sort the smallest."""
     for sort in (
         _more_slots(problem, nearest),

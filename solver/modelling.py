@@ -55,7 +55,7 @@ def solve_model(case: Case, limits: Limits, wanted: frozenset[str] = ALL_GOALS) 
     `wanted`: goals to be heeded, by the names of their functions.
     """
     model = model_of(case, alike(case) or each_alone(case))
-    search = Search(model.cp, limits, linearization=1 if case.evicting else 2)
+    search = Search(model.cp, limits, linearization=2)
     found = search.any_solution()
     if found is Found.NONE:
         return _confirmed(case, limits)

@@ -19,8 +19,9 @@ class Goal:
     """One goal of contract section 4: smaller is better, `bound` is the least that is still possible as far as proven.
 
     `name` is the contract's: victims, gangsBroken, evicted, extras, compactness/<level>, preferences, waste, ranks,
-    ties. `value` is the goal's first part; `parts` names each part of a goal that has several, in their order
-    (victims by priority, compactness of the gang and of its sets, waste (a)-(d), ranks by level).
+    ties. `value` is the goal's first part, of victims the sum over priorities; `parts` names each part of a goal that
+    has several, in their order (victims by priority, compactness of the gang and of its sets, waste (a)-(d), ranks by
+    level). All parts of waste are amounts but those of (d), which count domains.
     Extras and preferences count what is had, so there larger is better and `bound` is an upper bound.
     """
 

@@ -1,0 +1,166 @@
+"""A no comes with its reasons: what the nearest domains hold, why their other nodes do not count, what would help."""
+
+from dataclasses import replace
+
+import pytest
+from drawings import Drawing, pods
+from random_problems import random_problem
+
+from solver.explain import remedies
+from solver.nearest import near_domains
+from solver.plan import NoPlan, Plan, Proof
+from solver.problem import Budget, Exclusion, Limits, Member, Node, PodSet, Problem, Shape, Victim
+from solver.solving import solve
+
+SPINE, BLOCK = 0, 1
+
+
+def refused(problem: Problem) -> NoPlan:
+    answer = solve(problem)
+    assert isinstance(answer, NoPlan)
+    assert answer.proof is Proof.INFEASIBLE
+    return answer
+
+
+def test_the_nearest_domain_comes_first_and_ties_in_order_of_the_tree() -> None:
+    drawing = Drawing("""
+        s0/b0: a b
+        s0/b1: c
+        s1/b0: d e f
+        s2/b0: g h i
+    """)
+    answer = refused(drawing.gang(pods(4), required=SPINE))
+    assert [(near.path, near.fits, near.needed, near.nodes) for near in answer.nearest] == [
+        (("s0",), 3, 4, 3),
+        (("s1",), 3, 4, 3),
+        (("s2",), 3, 4, 3),
+    ]
+    assert {near.level for near in answer.nearest} == {drawing.gang(pods(4)).levels[SPINE]}
+
+
+def test_what_each_domain_holds_as_it_is_is_told_in_order_of_the_tree() -> None:
+    """Evictions would free two more in s1, but these are not offered as they are."""
+    drawing = Drawing("""
+        s1/b: d+low e+low f
+        s0/b: a b
+    """)
+    answer = refused(drawing.gang(pods(4), required=SPINE))
+    assert answer.fits_without_eviction == ((("s0",), 2), (("s1",), 1))
+    assert [(near.path, near.fits) for near in answer.nearest] == [(("s1",), 3), (("s0",), 2)]
+
+
+def test_without_a_required_level_the_cluster_is_the_domain() -> None:
+    answer = refused(Drawing("s/b: a b c").gang(pods(5)))
+    (near,) = answer.nearest
+    assert (near.level, near.path, near.fits, near.needed) == ("", (), 3, 5)
+    assert answer.fits_without_eviction == (((), 3),)
+
+
+#  r0: busy (no cpu)   slots (no pod slot)   tainted   labelled (too small as well)   fine
+EXCLUDING = Problem(
+    levels=("rack", "node"),
+    resources=("cpu", "pods"),
+    nodes=tuple(
+        Node(name, ("r0",), free, (0, 0))
+        for name, free in (
+            ("busy", (1, 9)),
+            ("slots", (8, 0)),
+            ("tainted", (8, 9)),
+            ("labelled", (0, 0)),
+            ("fine", (4, 9)),
+        )
+    ),
+    shapes=(Shape((4, 1), frozenset({0, 1, 4}), {2: "node(s) had untolerated taint(s)", 3: "node(s) didn't match"}),),
+    sets=(PodSet("main", tuple(Member(f"m{rank}", 0) for rank in range(3)), 3),),
+    minimum=3,
+    required=0,
+)
+
+
+def test_every_node_is_excluded_for_one_reason() -> None:
+    (near,) = refused(EXCLUDING).nearest
+    assert near.fits == 1
+    assert near.excluded == {
+        "Insufficient cpu": 1,
+        "Too many pods": 1,
+        "node(s) didn't match": 1,
+        "node(s) had untolerated taint(s)": 1,
+    }
+
+
+def test_the_smallest_changes_that_help_are_told() -> None:
+    assert refused(EXCLUDING).would_fit_if == (
+        "2 more pod slots in r0",
+        "a minimum of 1 instead of 3",
+        '1 node without the reason "node(s) had untolerated taint(s)"',
+    )
+
+
+def test_a_wider_level_is_told_before_dropping_it() -> None:
+    drawing = Drawing("""
+        s0/b0: a b
+        s0/b1: c d
+    """)
+    answer = refused(drawing.gang(pods(4), required=BLOCK))
+    block, spine = drawing.gang(pods(4)).levels[BLOCK], drawing.gang(pods(4)).levels[SPINE]
+    assert f"required level {block} widened to {spine}" in answer.would_fit_if
+
+
+def test_a_level_that_cannot_be_widened_enough_is_told_to_be_dropped() -> None:
+    drawing = Drawing("""
+        s0/b0: a b
+        s1/b1: c d
+    """)
+    problem = drawing.gang(pods(4), required=SPINE)
+    assert f"required level {problem.levels[SPINE]} dropped" in refused(problem).would_fit_if
+
+
+def test_members_that_exclude_each_other_are_named_as_the_obstacle() -> None:
+    problem = Drawing("s/b: a=4 b=4").gang(pods(3))
+    answer = refused(replace(problem, exclusions=(Exclusion((0,), ("a", "b")),)))
+    assert answer.nearest[0].fits == 2
+    assert "members no longer excluding each other" in answer.would_fit_if
+
+
+def test_what_budgets_forbid_is_not_counted_as_room() -> None:
+    problem = Drawing("s/b: a b+low c+low").gang(pods(3))
+    answer = refused(replace(problem, budgets=(Budget("default/web", frozenset({0, 1}), 1),)))
+    assert answer.nearest[0].fits == 2
+    assert "more evictions allowed by default/web" in answer.would_fit_if
+
+
+def test_members_of_several_sizes_are_counted_together() -> None:
+    """Three of five would fit by number; by size only the small ones and one of the large."""
+    nodes = (Node("a", ("r0",), (10,), (0,)), Node("b", ("r0",), (4,), (0,)))
+    members = tuple(Member(f"m{rank}", shape) for rank, shape in enumerate((0, 0, 1, 1)))
+    shapes = (Shape((8,), frozenset({0, 1})), Shape((1,), frozenset({0, 1})))
+    problem = Problem(("rack", "node"), ("cpu",), nodes, shapes, (PodSet("main", members, 4),), 4)
+    answer = refused(problem)
+    assert answer.nearest[0].fits == 3
+    assert "1 more pod slot in the cluster" in answer.would_fit_if
+
+
+def test_a_victim_that_frees_nothing_useful_does_not_count() -> None:
+    nodes = (Node("a", ("r0",), (1,), (0,)), Node("b", ("r0",), (0,), (0,)))
+    victims = (Victim("low", 1, 0, (1,)),)
+    shape = Shape((1,), frozenset({0}), {1: "node(s) had untolerated taint(s)"})
+    members = (Member("m0", 0), Member("m1", 0))
+    problem = Problem(("rack", "node"), ("pods",), nodes, (shape,), (PodSet("main", members, 2),), 2, victims=victims)
+    assert refused(problem).nearest[0].fits == 1
+
+
+@pytest.mark.parametrize("first", range(0, 300, 100))
+def test_every_change_that_is_told_helps_and_no_domain_holds_enough(first: int) -> None:
+    told = 0
+    for seed in range(first, first + 100):
+        problem = random_problem(seed)
+        answer = solve(problem)
+        if isinstance(answer, Plan):
+            continue
+        assert all(near.fits < near.needed for near in answer.nearest), seed
+        changes = list(remedies(problem, near_domains(problem, Limits()), Limits()))
+        assert tuple(change.words for change in changes) == answer.would_fit_if, seed
+        for change in changes:
+            assert isinstance(solve(change.problem), Plan), f"seed {seed}: {change.words}"
+            told += 1
+    assert told > 20
