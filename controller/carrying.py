@@ -40,7 +40,10 @@ class Carrier:
             match case.step:
                 case NeedPlan():
                     self._begin(case, case.step, picture)
-                case Nominate(members) | Renominate(members):
+                case Nominate(members):
+                    self._nominate(case, members)
+                case Renominate(members):
+                    self._reporter.unbound(case, members)
                     self._nominate(case, members)
                 case Evict(victims):
                     self._evict(case, victims, picture)
@@ -58,20 +61,23 @@ class Carrier:
         kept: set[str] = set()
         if case.record is not None and self._reporter.write_status(case):
             self._reporter.planned(case)
-            self._nominate(case, _members(case), self._reporter.told(case, picture))
+            members = _members(case)
+            if self._nominate(case, members, self._reporter.told(case, picture)):
+                self._reporter.nominated(case, members)
             kept = {member.uid for member in case.record.members}
         self._writer.all(partial(self._writer.clear, pod) for pod in step.stale if pod.metadata.uid not in kept)
 
-    def _nominate(self, case: "Case", members: Iterable[Planned], told: Mapping[str, Condition] | None = None) -> None:
+    def _nominate(self, case: "Case", members: Iterable[Planned], told: Mapping[str, Condition] | None = None) -> bool:
         """Write nominations, each with what its pod says from now on (by uid; a released pod speaks for itself)."""
         if case.record is None:
-            return
+            return False
         plan_id = case.record.plan_id
         self._probes.forget(plan_id)
-        self._writer.all(
+        written = self._writer.all(
             partial(self._writer.nominate, m.pod, m.node, plan_id, (told or {}).get(m.pod.metadata.uid))
             for m in members
         )
+        return all(each.done for each in written)
 
     def _evict(self, case: "Case", victims: Sequence[PlannedVictim], picture: Picture) -> None:
         """Evict all victims, or none when one would be refused."""

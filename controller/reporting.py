@@ -18,6 +18,7 @@ from gangs.model import ObjectRef
 from kube.keys import API_VERSION
 from kube.objects import Pod
 from planning.decision import Outcome
+from planning.wording import compressed, pods
 
 if TYPE_CHECKING:
     from controller.rounds import Case
@@ -28,7 +29,7 @@ _REASONS: Mapping[Phase, Reason] = {
     Phase.INVALID: events.GANG_INVALID,
     Phase.PLACED: events.GANG_PLACED,
 }
-"""Phases whose beginning, or change of message, is an event; the others are told by what is done."""
+"""Phases that are events: when they begin, and those before a plan also when their message changes."""
 
 _OUTCOMES: Mapping[Outcome, Phase] = {
     Outcome.PLACED: Phase.NOMINATED,
@@ -97,9 +98,23 @@ class Reporter:
         return written.done
 
     def planned(self, case: "Case") -> None:
-        """A plan was found and recorded."""
+        """A plan was found and recorded: for the gang, or for a member that was lost."""
         if case.decision:
-            self._tell(case, events.GANG_PLANNED, case.decision.message)
+            repair = any(member.pod.bound for member in case.gang.members)
+            self._tell(case, events.MEMBER_REPLACED if repair else events.GANG_PLANNED, case.decision.message)
+
+    def nominated(self, case: "Case", members: Sequence[Planned]) -> None:
+        """Room is held for every member of the plan."""
+        nodes = compressed(member.node for member in members)
+        self._tell(case, events.GANG_NOMINATED, f"room is held for {pods(len(members))} on {nodes}")
+
+    def unbound(self, case: "Case", members: Sequence[Planned]) -> None:
+        """Released members have lost their nomination: the scheduler found no room where the plan put them."""
+        for member in members:
+            note = (
+                f"cannot bind on {member.node}, where its gang's plan put it; the room is held for it once it is free"
+            )
+            self._recorder.record(_pod_ref(member.pod), events.MEMBER_UNBOUND, note, related=self.ref(case))
 
     def evicted(self, case: "Case", victim: PlannedVictim) -> None:
         """A victim was evicted: it and the gang name each other."""
@@ -132,10 +147,11 @@ class Reporter:
         )
 
     def _tell_change(self, case: "Case", before: Mapping[str, Any], status: Mapping[str, Any]) -> None:
-        reason = _REASONS.get(Phase(status["phase"]))
-        changed = (before.get("phase"), before.get("message")) != (status["phase"], status["message"])
-        if reason is not None and changed:
-            self._tell(case, reason, status["message"])
+        phase = Phase(status["phase"])
+        changed = before.get("phase") != phase.value
+        reworded = changed or before.get("message") != status["message"]
+        if phase in _REASONS and (changed if phase is Phase.PLACED else reworded):
+            self._tell(case, _reason(case, phase), status["message"])
 
     def _tell(self, case: "Case", reason: Reason, note: str) -> None:
         """Record an event on the gang, and on the object that asked for it where that is another one."""
@@ -159,6 +175,14 @@ class Reporter:
             for pod in pods
             if differs(pod, told[pod.metadata.uid])
         )
+
+
+def _reason(case: "Case", phase: Phase) -> Reason:
+    if case.expired_now:
+        return events.GANG_TIMED_OUT
+    if phase is Phase.UNPLACEABLE and any(member.pod.bound for member in case.gang.members):
+        return events.MEMBER_IRREPLACEABLE
+    return _REASONS[phase]
 
 
 def now() -> str:

@@ -42,6 +42,8 @@ class Case:
     step: Step
     decision: Decision | None = None
     timed_out: bool | None = None
+    expired_now: bool = False
+    """Whether its time ended in this very round."""
 
     @property
     def name(self) -> str:
@@ -153,7 +155,7 @@ class Controller:
         """The gang's time is over: what it holds is given back, and it goes to the end of its line."""
         message = f"was not placed within {case.gang.schedule_timeout_seconds} s: its room is given back for others"
         held = tuple(m.pod for m in case.gang.members if m.pod.status.nominated_node_name and not m.pod.bound)
-        case.step, case.record, case.timed_out = NeedPlan("", held), None, True
+        case.step, case.record, case.timed_out, case.expired_now = NeedPlan("", held), None, True, True
         case.decision = self._planner.hold_off(case.gang, message, picture)
 
 
