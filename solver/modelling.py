@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 
-from kube.names import natural_key
 from solver import goals
 from solver.case import Case
-from solver.linear import Sum
 from solver.model import Model, alike, each_alone, model_of
 from solver.naming import name_nodes
 from solver.problem import Limits
 from solver.scoring import Nodes
-from solver.search import Found, Reached, Search, Stage
+from solver.search import Found, Reached, Search
+from solver.victim_ties import prefer_first_keys, prefer_started_last
 
 ALL_GOALS = frozenset(
     (
@@ -65,10 +64,10 @@ def solve_model(case: Case, limits: Limits, wanted: frozenset[str] = ALL_GOALS) 
         stated = (goal(model, search.solution) for goal in phase if goal.__name__ in wanted)
         search.minimise(stage for stages in stated for stage in stages)
     if "started" in wanted:
-        _prefer_started_last(model, search)
+        prefer_started_last(model, search)
     nodes = _named(model, search, wanted)
     if "keys" in wanted:
-        _prefer_first_keys(model, search)
+        prefer_first_keys(model, search)
     victims = tuple(victim for victim, flag in sorted(model.evict.items()) if search.solution[flag.index])
     return Solved(nodes, victims, tuple(search.reached), search.proven)
 
@@ -81,40 +80,6 @@ def _confirmed(case: Case, limits: Limits) -> Found:
     search = Search(model.cp, limits, linearization=0, presolve=False)
     found = search.any_solution()
     return Found.NONE if found is Found.NONE else Found.UNKNOWN
-
-
-def _prefer_started_last(model: Model, search: Search) -> None:
-    """Of as many victims, those that started last: as few as possible of the earliest start, then of the next."""
-    pods = model.case.problem.victims
-    earlier: list[int] = []
-    while True:
-        chosen = [pods[victim].started for victim, flag in model.evict.items() if search.solution[flag.index]]
-        later = sorted(start for start in chosen if not earlier or start > earlier[-1])
-        if not later:
-            return
-        flags = [
-            (pods[victim].started, flag)
-            for victim, flag in model.evict.items()
-            if (not earlier or pods[victim].started > earlier[-1]) and pods[victim].started <= later[0]
-        ]
-        search.hold(Sum(tuple((1, flag) for start, flag in flags if start < later[0])), 0)
-        at_start = Sum(tuple((1, flag) for start, flag in flags if start == later[0]))
-        search.minimise([Stage("ties", f"started {later[0]}", at_start, 0, len(at_start.terms))])
-        earlier.append(later[0])
-
-
-def _prefer_first_keys(model: Model, search: Search) -> None:
-    """Between victims that are equal in all else, the first names: one place of their sorted row after the other."""
-    pods = model.case.problem.victims
-    waiting = sorted(model.evict, key=lambda victim: natural_key(pods[victim].key))
-    while any(search.solution[model.evict[victim].index] for victim in waiting):
-        first = next(place for place, victim in enumerate(waiting) if search.solution[model.evict[victim].index])
-        before = Sum(tuple((first - place, model.evict[victim]) for place, victim in enumerate(waiting[:first])))
-        if search.can(before):
-            continue
-        for victim in waiting[: first + 1]:
-            search.hold(Sum(((1, model.evict[victim]),)), search.solution[model.evict[victim].index])
-        waiting = waiting[first + 1 :]
 
 
 def _named(model: Model, search: Search, wanted: frozenset[str]) -> Nodes:

@@ -125,6 +125,16 @@ class Search:
         self.solution = before
         return False
 
+    def lower(self, number: Sum) -> None:
+        """Find a solution that is as good and has the least `number`; nothing is held."""
+        before = self.solution
+        self.cp.minimize(number.expression())
+        found, _ = self._solve(share=_SHARE)
+        if found is not Found.BEST:
+            self.proven = False
+        if number.known(before) and number.value(before) < number.value(self.solution):
+            self.solution = before
+
     def hold(self, fixed: Sum, value: int) -> None:
         """From now on the sum has this value, which it has in the present solution."""
         if fixed.terms:
@@ -194,8 +204,9 @@ class Search:
 
     def _hint(self) -> None:
         self.cp.clear_hints()  # type: ignore[no-untyped-call]
-        for index, value in enumerate(self.solution):
-            self.cp.add_hint(self.cp.get_int_var_from_proto_index(index), value)
+        hint = self.cp.proto.solution_hint
+        hint.vars.extend(range(len(self.solution)))
+        hint.values.extend(self.solution)
 
     def _solver(self, share: float) -> CpSolver:
         """One worker and no interleaving: others have crashed CP-SAT 9.15 or made its answers vary."""
