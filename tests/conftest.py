@@ -1,41 +1,46 @@
 """What all tests share: the real control plane, started once a session, and a clean cluster for each test that asks.
 
-- `control_plane`: the session's `controlplane.control_plane.ControlPlane` (kubectl, request, apply, add_nodes,
-  kubeconfig_for, program). Pods of priority class `low-priority` take `SLOW_SECONDS` to terminate.
-- `cluster`: the same, emptied: no nodes, no pods, no objects of earlier tests, no webhooks.
-- `controlplane.recording.Recorder(cluster)`: the watch stream of pods (or of another path), to assert on.
+- `control_plane` (session): a running `controlplane.control_plane.ControlPlane`. Pods of priority class `low-priority`
+  take `SLOW_SECONDS` to terminate; any pod takes as long as its annotation `controlplane.stages.TERMINATES_AFTER` says.
+- `cluster` (test): the same, emptied: no nodes, pods, workloads, custom objects, priority classes, webhooks of earlier
+  tests. Definitions of kinds stay. Namespaces of a test's own take a fresh name each (`emptying.empty`).
 
-Tests that use them carry `@pytest.mark.controlplane` and run after all others.
+What it can do (`plane` is either of them):
+
+    plane.add_nodes(manifests)                      create nodes; returns when pods can go there
+    plane.create("/api/v1/namespaces/default/pods", manifests)      many objects at once
+    plane.apply(manifests)                          server-side apply
+    plane.request("GET", path), …                   plain HTTP as the administrator
+    plane.kubectl("get", "pods"), .kubectl_result() kubectl as the administrator
+    plane.kubeconfig, .kubeconfig_for(namespace, service_account)
+    plane.run("webhook", command)                   another program, stopped with the control plane
+    plane.program("kube-scheduler").kill() | .stop() | .start() | .freeze() | .thaw(), then plane.await_ready(…)
+
+Events, in the order of the API server, rather than polling (`controlplane.recording`):
+
+    with Recorder(plane) as recorder:               # or Recorder(plane, "/apis/phalanx.dev/v1alpha1/gangs")
+        …
+        events = recorder.wait_for(lambda seen: …, seconds=30)
+
+Tests that use them carry `@pytest.mark.controlplane` and run after all others. Another control plane, with other
+options, is `with ControlPlane(Options(…)) as plane`.
 """
 
+import signal
 from collections.abc import Iterator
 
 import pytest
+from emptying import empty
 
 from controlplane.binaries import find_binaries
-from controlplane.control_plane import ControlPlane, Options, wait_until
+from controlplane.control_plane import ControlPlane, Options
 
 SLOW_SECONDS = 3.0
 
-KEPT_NAMESPACES = {"default", "kube-system", "kube-public", "kube-node-lease", "phalanx-system"}
 
-_CLUSTER_SCOPED = (
-    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
-    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-    "/api/v1/nodes",
-    "/api/v1/persistentvolumes",
-    "/apis/phalanx.dev/v1alpha1/topologies",
-    "/apis/scheduling.koordinator.sh/v1alpha1/clusternetworktopologies",
-)
-_NAMESPACED = (
-    "/apis/batch/v1/{}/jobs",
-    "/apis/phalanx.dev/v1alpha1/{}/gangs",
-    "/apis/scheduling.sigs.k8s.io/v1alpha1/{}/podgroups",
-    "/apis/policy/v1/{}/poddisruptionbudgets",
-    "/api/v1/{}/persistentvolumeclaims",
-    "/api/v1/{}/pods",
-    "/api/v1/{}/events",
-)
+def pytest_configure() -> None:
+    """End on SIGTERM as on Ctrl-C: with the fixtures' own ends."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,22 +60,3 @@ def cluster(control_plane: ControlPlane) -> ControlPlane:
     """The control plane, emptied."""
     empty(control_plane)
     return control_plane
-
-
-def empty(control_plane: ControlPlane) -> None:
-    """Remove what tests have made; the definitions of kinds, access rules and the system namespace stay."""
-    for path in _CLUSTER_SCOPED:
-        control_plane.request("DELETE", path)
-    namespaces = [n["metadata"]["name"] for n in control_plane.request("GET", "/api/v1/namespaces")["items"]]
-    now = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0, "propagationPolicy": "Background"}
-    for namespace in namespaces:
-        for path in _NAMESPACED:
-            control_plane.request("DELETE", path.format(f"namespaces/{namespace}"), now)
-        if namespace not in KEPT_NAMESPACES:
-            control_plane.request("DELETE", f"/api/v1/namespaces/{namespace}")
-    for priority in control_plane.request("GET", "/apis/scheduling.k8s.io/v1/priorityclasses")["items"]:
-        name = priority["metadata"]["name"]
-        if not name.startswith(("system-", "phalanx-")):
-            control_plane.request("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")
-    wait_until(lambda: not control_plane.request("GET", "/api/v1/pods")["items"], 30, "the pods to go")
-    wait_until(lambda: not control_plane.request("GET", "/api/v1/nodes")["items"], 30, "the nodes to go")

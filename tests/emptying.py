@@ -1,0 +1,91 @@
+"""Gives a test a cluster without anything of the tests before it."""
+
+from collections.abc import Iterator
+
+from controlplane.control_plane import ControlPlane, wait_until
+
+KEPT_NAMESPACES = {"default", "kube-system", "kube-public", "kube-node-lease", "phalanx-system"}
+KEPT_PRIORITY_CLASSES = ("system-", "phalanx-")
+PATIENCE_SECONDS = 30.0
+
+_WEBHOOKS = (
+    "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    "admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+)
+_AWAITED = (
+    "apps/v1/deployments",
+    "apps/v1/statefulsets",
+    "apps/v1/daemonsets",
+    "apps/v1/replicasets",
+    "batch/v1/cronjobs",
+    "batch/v1/jobs",
+    "v1/pods",
+    "v1/nodes",
+)
+"""Makers of pods before the pods."""
+_OTHERS = (
+    "policy/v1/poddisruptionbudgets",
+    "storage.k8s.io/v1/storageclasses",
+    "v1/persistentvolumeclaims",
+    "v1/persistentvolumes",
+    "v1/resourcequotas",
+    "v1/limitranges",
+)
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+_NAMESPACES = "/api/v1/namespaces"
+_NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+
+
+def empty(control_plane: ControlPlane) -> None:
+    """Remove what tests have made; definitions of kinds, access rules and the system namespace stay.
+
+    Again and again until a look finds nothing, because controllers still finish what they had begun. Namespaces are on
+    their way out for five more seconds (the controller-manager waits so long): a test gives its own a fresh name.
+    """
+    _remove_webhooks(control_plane)
+    wait_until(lambda: not _remove(control_plane), PATIENCE_SECONDS, "the cluster to become empty")
+    _remove_named(control_plane, _CLASSES, KEPT_PRIORITY_CLASSES)
+    _remove_named(control_plane, _NAMESPACES, tuple(KEPT_NAMESPACES))
+    _remove_all(control_plane, "v1/events")
+
+
+def _remove_webhooks(control_plane: ControlPlane) -> None:
+    for kind in _WEBHOOKS:
+        control_plane.request("DELETE", _path(kind))
+
+
+def _remove(control_plane: ControlPlane) -> bool:
+    """Delete everything there is; whether there was anything that a test would notice."""
+    for kind in (*_custom_kinds(control_plane), *_OTHERS):
+        _remove_all(control_plane, kind)
+    found = [_remove_all(control_plane, kind) for kind in _AWAITED]
+    return any(found)
+
+
+def _remove_all(control_plane: ControlPlane, kind: str) -> bool:
+    """Delete the objects of a kind; whether there were any."""
+    items = control_plane.request("GET", _path(kind)).get("items", [])
+    for namespace in {each["metadata"].get("namespace", "") for each in items}:
+        control_plane.request("DELETE", _path(kind, namespace), _NOW)
+    return bool(items)
+
+
+def _remove_named(control_plane: ControlPlane, path: str, kept: tuple[str, ...]) -> None:
+    for each in control_plane.request("GET", path)["items"]:
+        name = each["metadata"]["name"]
+        if not name.startswith(kept):
+            control_plane.request("DELETE", f"{path}/{name}")
+
+
+def _custom_kinds(control_plane: ControlPlane) -> Iterator[str]:
+    for definition in control_plane.request("GET", _DEFINITIONS)["items"]:
+        spec = definition["spec"]
+        version = next(each["name"] for each in spec["versions"] if each["served"])
+        yield f"{spec['group']}/{version}/{spec['names']['plural']}"
+
+
+def _path(kind: str, namespace: str = "") -> str:
+    group_version, _, plural = kind.rpartition("/")
+    root = "/apis" if "/" in group_version else "/api"
+    return f"{root}/{group_version}/{f'namespaces/{namespace}/' if namespace else ''}{plural}"
