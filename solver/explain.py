@@ -11,7 +11,7 @@ from solver.bounds import pending
 from solver.case import case_of
 from solver.modelling import Solved, solve_model
 from solver.nearest import deciding_level, held_by_domains, near_domains, needed_members
-from solver.plan import NearDomain, NoPlan
+from solver.plan import NearDomain, NoPlan, Proof
 from solver.problem import Limits, Node, Problem
 from solver.tallying import solve_by_counting
 from solver.tree import ROOT, tree_of
@@ -35,7 +35,7 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits) -> NoPlan:
     share = Limits(limits.deterministic * _SHARE, limits.seconds * _SHARE)
     level = deciding_level(problem)
     tree = tree_of(problem.nodes, len(problem.levels))
-    nearest = near_domains(problem, share)
+    nearest = near_domains(problem, share, refused=answer.proof is Proof.INFEASIBLE)
     held = held_by_domains(problem, share, evicting=False)
     return NoPlan(
         answer.proof,
@@ -77,6 +77,8 @@ def _more_slots(problem: Problem, nearest: tuple[NearDomain, ...]) -> Iterator[C
     if not shapes:
         return
     missing = near.needed - near.fits
+    if missing <= 0:
+        return
     most = [max(problem.shapes[shape].requests[each] for shape in shapes) for each in range(len(problem.resources))]
     path = [*near.path, *("" for _ in range(len(problem.levels) - 1 - len(near.path)))]
     inside = [node for node in problem.nodes if node.path[: len(near.path)] == near.path]

@@ -41,8 +41,10 @@ def held_by_domains(problem: Problem, limits: Limits, *, evicting: bool) -> dict
     return _filled(loose, case, level, limits, evicting=evicting)
 
 
-def near_domains(problem: Problem, limits: Limits) -> tuple[NearDomain, ...]:
-    """The domains that miss the fewest members, with everything evicted that may be."""
+def near_domains(problem: Problem, limits: Limits, *, refused: bool = True) -> tuple[NearDomain, ...]:
+    """The domains that miss the fewest members, with everything evicted that may be. `refused`: that no plan exists
+    is proven, so that none holds all that are needed, even if as many fit that are not the right ones of each set.
+    """
     case = case_of(problem, evicting=True)
     level, needed = deciding_level(problem), needed_members(problem)
     held = held_by_domains(problem, limits, evicting=True)
@@ -51,7 +53,7 @@ def near_domains(problem: Problem, limits: Limits) -> tuple[NearDomain, ...]:
         NearDomain(
             level="" if level == ROOT else problem.levels[level],
             path=() if level == ROOT else case.tree.paths[level][domain],
-            fits=min(held[domain], needed - 1),  # enough members may fit and still not the right ones of each set
+            fits=min(held[domain], needed - 1) if refused else held[domain],
             needed=needed,
             nodes=len(case.tree.nodes(level, domain)),
             excluded=_excluded(case, case.tree.nodes(level, domain)),

@@ -140,6 +140,19 @@ def test_members_of_several_sizes_are_counted_together() -> None:
     assert "1 more pod slot in the cluster" in answer.would_fit_if
 
 
+def test_without_time_nothing_is_claimed_to_be_missing() -> None:
+    nodes = (Node("a", ("r0",), (4,), (0,)), Node("b", ("r0",), (4,), (0,)))
+    members = (Member("m0", 0), Member("m1", 1))
+    shapes = (Shape((3,), frozenset({0, 1})), Shape((2,), frozenset({0, 1})))
+    problem = Problem(("rack", "node"), ("cpu",), nodes, shapes, (PodSet("main", members, 2),), 2)
+    answer = solve(problem, Limits(deterministic=0.0, seconds=0.0))
+    assert isinstance(answer, NoPlan)
+    assert answer.proof is Proof.UNPROVEN
+    assert answer.nearest[0].fits == answer.nearest[0].needed
+    assert answer.would_fit_if == ()
+    assert isinstance(solve(problem), Plan)
+
+
 def test_a_victim_that_frees_nothing_useful_does_not_count() -> None:
     nodes = (Node("a", ("r0",), (1,), (0,)), Node("b", ("r0",), (0,), (0,)))
     victims = (Victim("low", 1, 0, (1,)),)
