@@ -1,0 +1,89 @@
+"""How a member is pinned when it is let go.
+
+r1: n1, n2      r2: n3
+"""
+
+from typing import Any
+
+import pytest
+from protocol_scenes import RACK, TOPOLOGY, gang, node, pod, snapshot
+
+from controller.pinning import solved_domain
+from controller.protocol import Planned
+from controller.release import domain_labels, release_patch
+from kube.objects import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, PodAffinity, Requirement
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+USERS_OWN = Affinity(
+    node_affinity=NodeAffinity(
+        required=NodeSelector(
+            node_selector_terms=(NodeSelectorTerm(match_expressions=(Requirement(key="gpu", operator="Exists"),)),)
+        )
+    )
+)
+
+
+def domain(*nodes: str, indexed: bool = False, affinity: Affinity | None = None, others: Any = ()) -> Any:
+    """The solved domain of a gang planned on these nodes."""
+    members = [pod(f"m{i}", nominated=each, affinity=affinity) for i, each in enumerate(nodes)]
+    planned = [Planned(each, at) for each, at in zip(members, nodes, strict=True)]
+    return solved_domain(gang(*members, indexed=indexed), planned, snapshot(*members, *others), [TOPOLOGY])
+
+
+def test_a_gang_inside_one_rack_is_pinned_to_the_rack() -> None:
+    assert domain("n1", "n2") == ((RACK, "r1"),)
+
+
+@pytest.mark.parametrize(
+    ("why", "options"),
+    [
+        ("an index promises each its node", {"indexed": True}),
+        ("members constrain each other", {"affinity": Affinity(pod_anti_affinity=PodAffinity())}),
+        (
+            "the scheduler could evict a pod that the plan spares",
+            {"others": (pod("low", bound="n2", priority=1, cpu="1"),)},
+        ),
+    ],
+)
+def test_exact_nodes_are_pinned_where(why: str, options: dict[str, Any]) -> None:
+    assert domain("n1", "n2", **options) == (), why
+
+
+def test_a_gang_over_several_racks_is_pinned_to_its_exact_nodes() -> None:
+    assert domain("n1", "n3") == ()
+
+
+def test_without_a_user_affinity_the_exact_node_goes_into_match_fields() -> None:
+    patch = release_patch(pod("a", nominated="n1"), node("n1"), domain=())
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+    assert patch["spec"]["affinity"] == {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
+    assert patch["spec"]["schedulingGates"] == []
+    assert patch["metadata"] == {"resourceVersion": "1", "uid": "uid-a"}
+
+
+def test_a_domain_goes_into_match_expressions_one_for_each_level() -> None:
+    patch = release_patch(pod("a"), node("n1"), domain=((RACK, "r1"),))
+    term = {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["r1"]}]}
+    assert patch["spec"]["affinity"] == {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "selector"), [((), {"kubernetes.io/hostname": "n1"}), (((RACK, "r1"),), {RACK: "r1"})]
+)
+def test_beside_a_users_own_required_affinity_the_pin_is_a_node_selector(labels: Any, selector: dict[str, str]) -> None:
+    patch = release_patch(pod("a", affinity=USERS_OWN), node("n1"), domain=labels)
+    assert patch["spec"]["nodeSelector"] == selector
+    assert "affinity" not in patch["spec"]
+
+
+def test_gates_of_others_stay() -> None:
+    gated = pod("a")
+    both = gated.spec.scheduling_gates[0].__class__(name="example.com/other")
+    spec = gated.spec.__class__(scheduling_gates=(*gated.spec.scheduling_gates, both))
+    patch = release_patch(gated.__class__(metadata=gated.metadata, spec=spec), node("n1"), domain=())
+    assert patch["spec"]["schedulingGates"] == [{"name": "example.com/other"}]
+
+
+def test_a_domain_without_a_label_cannot_be_selected() -> None:
+    bare = node("n1").__class__(metadata=node("n1").metadata.__class__(name="n1"))
+    assert domain_labels(TOPOLOGY, bare, 1) is None
