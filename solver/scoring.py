@@ -42,7 +42,7 @@ def _first(goal: str, parts: Parts, bounds: Bounds) -> Goal:
     the search leaves out what is the same in every plan.
     """
     name, value = next(iter(parts.items()))
-    return Goal(goal, value, value - _gap(bounds, goal, name), parts if len(parts) > 1 else {})
+    return Goal(goal, value, max(0, value - _gap(bounds, goal, name)), parts if len(parts) > 1 else {})
 
 
 def _total(goal: str, parts: Parts, bounds: Bounds) -> Goal:
