@@ -31,7 +31,7 @@ lint: $(STAMP) ## Style, types, and which room may import which
 binaries: $(STAMP) ## Build the control plane's programs into the user's cache, once
 	@$(BIN)/python -m controlplane
 
-lock: ## Pin all dependencies anew
+lock: $(STAMP) ## Pin all dependencies anew
 	$(BIN)/uv --version >/dev/null 2>&1 || $(BIN)/pip install --quiet uv
 	$(BIN)/uv $(LOCK) -o requirements.txt pyproject.toml
 	$(BIN)/uv $(LOCK) --group dev -c requirements.txt -o requirements-dev.txt pyproject.toml
@@ -45,7 +45,7 @@ clean: ## Remove the environment; what was built stays in the cache
 $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Phalanx needs Python 3.11 or newer; set PYTHON=")'
 	@echo "installing the locked dependencies into $(VENV) …"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.phalanx-*
