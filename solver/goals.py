@@ -11,6 +11,7 @@ from itertools import pairwise
 from ortools.sat.python.cp_model import IntVar
 
 from solver.case import Seat
+from solver.covers import Covers
 from solver.linear import Sum, one, total
 from solver.model import Model, seat_variables
 from solver.search import Stage
@@ -62,18 +63,19 @@ def lowest_ranks(model: Model, solution: Solution) -> Iterator[Stage]:
 
 def compactness(model: Model, solution: Solution) -> Iterator[Stage]:
     """Level by level the fewest domains, for the gang and then summed over its sets."""
-    case = model.case
-    members = placed_in_sets(model, solution)
-    filled = [pod_set for pod_set, count in enumerate(members) if count]
-    for level, name in enumerate(case.problem.levels):
-        most = min(sum(members), len(model.touched[level]))
-        least = max(len(_pinned_domains(model, level)), min(1, most))
+    covers = Covers(model.case)
+    sets = placed_in_sets(model, solution)
+    filled = [pod_set for pod_set, seats in enumerate(sets) if seats]
+    everybody = [seat for seats in sets for seat in seats]
+    for level, name in enumerate(model.case.problem.levels):
+        most = min(len(everybody), len(model.touched[level]))
+        least = covers.least(level, everybody)
         yield Stage(f"compactness/{name}", "gang", total(model.touched[level].values()), least, most)
         if len(filled) > 1:
             flags = [flag for pod_set in filled for flag in model.set_touched[pod_set][level].values()]
-            least = sum(max(1, len(_pinned_domains(model, level, pod_set))) for pod_set in filled)
-            most = sum(min(members[pod_set], len(model.set_touched[pod_set][level])) for pod_set in filled)
-            yield Stage(f"compactness/{name}", "sets", total(flags), least, most)
+            fewest = sum(covers.least(level, sets[pod_set]) for pod_set in filled)
+            most = sum(min(len(sets[pod_set]), len(model.set_touched[pod_set][level])) for pod_set in filled)
+            yield Stage(f"compactness/{name}", "sets", total(flags), max(least, fewest), most)
 
 
 def preferences(model: Model, _solution: Solution) -> Iterator[Stage]:
@@ -181,12 +183,15 @@ def apart(model: Model) -> bool:
     return all(len(kind.ranks) == 1 for kind in model.kinds)
 
 
-def placed_in_sets(model: Model, solution: Solution) -> list[int]:
-    """How many members each set has placed, pinned ones included."""
-    counts = [sum(member.node is not None for member in pod_set.members) for pod_set in model.case.problem.sets]
+def placed_in_sets(model: Model, solution: Solution) -> list[list[Seat]]:
+    """The placed members of each set, pinned ones included; of members that are alike, those of the lowest ranks."""
+    sets: list[list[Seat]] = [[] for _ in model.case.problem.sets]
+    for seat in model.case.pinned:
+        sets[seat.pod_set].append(seat)
     for position, kind in enumerate(model.kinds):
-        counts[kind.pod_set] += model.placed(position).value(solution)
-    return counts
+        count = model.placed(position).value(solution)
+        sets[kind.pod_set].extend(Seat(kind.pod_set, rank) for rank in kind.ranks[:count])
+    return sets
 
 
 def narrowest_level(model: Model, solution: Solution) -> int:

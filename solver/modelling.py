@@ -8,7 +8,7 @@ from solver.model import Model, alike, each_alone, model_of
 from solver.naming import name_nodes
 from solver.problem import Limits
 from solver.scoring import Nodes
-from solver.search import Found, Reached, Search
+from solver.search import Budget, Found, Reached, Search, budget_of
 from solver.victim_ties import prefer_first_keys, prefer_started_last
 
 ALL_GOALS = frozenset(
@@ -53,11 +53,16 @@ def solve_model(case: Case, limits: Limits, wanted: frozenset[str] = ALL_GOALS) 
 
     `wanted`: goals to be heeded, by the names of their functions.
     """
+    return solve_within(case, budget_of(limits), wanted)
+
+
+def solve_within(case: Case, budget: Budget, wanted: frozenset[str] = ALL_GOALS) -> Solved | Found:
+    """As `solve_model`, within a budget that others share."""
     model = model_of(case, alike(case) or each_alone(case))
-    search = Search(model.cp, limits, linearization=2)
+    search = Search(model.cp, budget, linearization=2)
     found = search.any_solution()
     if found is Found.NONE:
-        return _confirmed(case, limits)
+        return _confirmed(case, budget)
     if found is Found.UNKNOWN:
         return found
     for phase in _PHASES:
@@ -72,12 +77,12 @@ def solve_model(case: Case, limits: Limits, wanted: frozenset[str] = ALL_GOALS) 
     return Solved(nodes, victims, tuple(search.reached), search.proven)
 
 
-def _confirmed(case: Case, limits: Limits) -> Found:
+def _confirmed(case: Case, budget: Budget) -> Found:
     """A second look, without presolve: CP-SAT 9.15 has called feasible models infeasible (google/or-tools#5274),
     without presolve it has not.
     """
     model = model_of(case, alike(case) or each_alone(case))
-    search = Search(model.cp, limits, linearization=0, presolve=False)
+    search = Search(model.cp, budget, linearization=0, presolve=False)
     found = search.any_solution()
     return Found.NONE if found is Found.NONE else Found.UNKNOWN
 

@@ -64,22 +64,34 @@ class Reached:
 
 
 @dataclass(slots=True)
+class Budget:
+    """The time that is left, shared by all searches of one solve."""
+
+    deterministic: float
+    seconds: float
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.deterministic <= 0 or self.seconds <= 0
+
+
+def budget_of(limits: Limits) -> Budget:
+    """All the time that the limits allow."""
+    return Budget(limits.deterministic, limits.seconds)
+
+
+@dataclass(slots=True)
 class Search:
     """A model, the best solution so far, and the time that is left."""
 
     cp: CpModel
-    limits: Limits
+    budget: Budget
     linearization: int = 1
     solution: list[int] = field(default_factory=list)
     reached: list[Reached] = field(default_factory=list)
     proven: bool = True
     presolve: bool = True
-    _deterministic: float = field(init=False)
-    _seconds: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._deterministic = self.limits.deterministic
-        self._seconds = self.limits.seconds
 
     def any_solution(self) -> Found:
         """Look for a solution, whatever it costs."""
@@ -151,7 +163,7 @@ class Search:
         """Minimise a batch of which at least one stage is open."""
         weight, number = 1, Sum()
         for stage, span in reversed(batch):
-            self.cp.add(stage.sum.expression() <= stage.least + span - 1)
+            self.cp.add_linear_constraint(stage.sum.expression(), stage.least, stage.least + span - 1)
             number += stage.sum.times(weight)
             weight *= span
         self.cp.minimize(number.expression())
@@ -178,14 +190,14 @@ class Search:
 
     def _solve(self, *, share: float) -> tuple[Found, int | None]:
         """Run CP-SAT once; a better solution replaces the present one."""
-        if self._deterministic <= 0 or self._seconds <= 0:
+        if self.budget.spent:
             return Found.UNKNOWN, None
         if self.solution and not self._small():
             self._hint()
         solver = self._solver(share)
         status = solver.solve(self.cp)
-        self._deterministic -= solver.deterministic_time
-        self._seconds -= solver.wall_time
+        self.budget.deterministic -= solver.deterministic_time
+        self.budget.seconds -= solver.wall_time
         match status:
             case _ if status == OPTIMAL:
                 self.solution = list(solver.response_proto.solution)
@@ -217,8 +229,8 @@ class Search:
         parameters.random_seed = 0
         parameters.log_search_progress = False
         parameters.catch_sigint_signal = False
-        parameters.max_deterministic_time = self._deterministic * share
-        parameters.max_time_in_seconds = self._seconds * share
+        parameters.max_deterministic_time = self.budget.deterministic * share
+        parameters.max_time_in_seconds = self.budget.seconds * share
         parameters.linearization_level = self.linearization
         if self._small() or not self.presolve:
             parameters.cp_model_presolve = False
