@@ -42,6 +42,8 @@ class GroupKind(Protocol):
     def kind(self) -> str: ...  # noqa: D102
     @property
     def plural(self) -> str: ...  # noqa: D102
+    @property
+    def only(self) -> tuple[str, str] | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class WatchedKind:
     versions: tuple[str, ...]
     kind: str
     plural: str
+    only: tuple[str, str] | None = None
+    """(namespace, name) of the one object that is watched; None: all."""
 
 
 class ClusterCache:
@@ -109,9 +113,17 @@ class ClusterCache:
     ) -> Iterator[Reflector[dict[str, Any]]]:
         for kind in kinds:
             root = f"/apis/{kind.group}" if kind.group else "/api"
-            paths = [f"{root}/{version}/{kind.plural}" for version in kind.versions]
-            sink = self._manifests.of(kind.group, kind.kind)
-            yield Reflector(transport, paths, dict[str, Any], sink, trim=trim_manifest, optional=True, timing=timing)
+            within = f"namespaces/{kind.only[0]}/" if kind.only else ""
+            yield Reflector(
+                transport,
+                [f"{root}/{version}/{within}{kind.plural}" for version in kind.versions],
+                dict[str, Any],
+                self._manifests.of(kind.group, kind.kind, kind.only),
+                trim=trim_manifest,
+                field_selector=f"metadata.name={kind.only[1]}" if kind.only else None,
+                optional=True,
+                timing=timing,
+            )
 
     def start(self) -> None:
         """Begin to watch."""

@@ -132,9 +132,9 @@ class Manifests:
         self._kept: dict[ObjectKey, Mapping[str, Any]] = {}
         self._all: dict[ObjectKey, Mapping[str, Any]] | None = {}
 
-    def of(self, group: str, kind: str) -> "ManifestsOfKind":
-        """The sink of one kind."""
-        return ManifestsOfKind(self, group, kind)
+    def of(self, group: str, kind: str, only: tuple[str, str] | None = None) -> "ManifestsOfKind":
+        """The sink of one kind, or of its one object of that namespace and name."""
+        return ManifestsOfKind(self, group, kind, only)
 
     def all(self) -> Mapping[ObjectKey, Mapping[str, Any]]:
         """Everything kept; the same object until something changes."""
@@ -164,14 +164,15 @@ class Manifests:
 class ManifestsOfKind:
     """The objects of one kind, as plain dicts with apiVersion and kind. A `Sink`."""
 
-    def __init__(self, manifests: Manifests, group: str, kind: str) -> None:
+    def __init__(self, manifests: Manifests, group: str, kind: str, only: tuple[str, str] | None = None) -> None:
         self._manifests = manifests
         self._group = group
         self._kind = kind
+        self._only = only
 
     def replace(self, objects: Sequence[dict[str, Any]], api_version: str) -> None:
         """These are all there are. The API server leaves version and kind out of a list's items."""
-        before = self._manifests.keys_of(self._group, self._kind)
+        before = [key for key in self._manifests.keys_of(self._group, self._kind) if self._only in (None, key[2:])]
         if not objects and not before:
             return
         with self._manifests.changing():

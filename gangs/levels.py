@@ -32,7 +32,7 @@ def choose(name: str | None, kind: str | None, topologies: Sequence[Topology]) -
 
     Where topologies of two kinds share a name and no kind is given, our own kind is meant.
     """
-    candidates = [each for each in topologies if kind in (None, each.kind)]
+    candidates = [each for each in topologies if each.kind == kind or (kind is None and not each.implicit)]
     if name is not None:
         named = sorted((each for each in candidates if each.name == name), key=lambda each: each.kind != OWN_KIND)
         return named[0] if named else Missing(f"{kind or OWN_KIND} {name}")

@@ -22,6 +22,8 @@ class Kind:
     kind: str
     plural: str
     namespaced: bool = True
+    only: tuple[str, str] | None = None
+    """(namespace, name) of the one object of this kind that is read; None: all of them."""
 
 
 @dataclass(frozen=True, slots=True)

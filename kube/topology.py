@@ -1,6 +1,6 @@
 """What a topology is, whichever object described it: named levels over node labels, widest first."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
@@ -44,6 +44,8 @@ class Topology:
     name: str
     kind: str
     levels: tuple[Level, ...]
+    implicit: bool = field(default=False, kw_only=True)
+    """Whether only gangs that name its kind mean it: it comes from a system's settings, not from an object of users."""
 
     @property
     def node_level(self) -> Level:

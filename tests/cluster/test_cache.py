@@ -27,6 +27,8 @@ WIDGET = {
     "metadata": {"name": "w", "namespace": "default"},
 }
 JOBS = WatchedKind("batch", ("v1",), "Job", "jobs")
+CONFIG = WatchedKind("", ("v1",), "ConfigMap", "configmaps", ("default", "config"))
+OTHER = WatchedKind("", ("v1",), "ConfigMap", "configmaps", ("default", "other"))
 GATE = "phalanx.dev/gang"
 
 
@@ -143,6 +145,19 @@ def test_items_of_a_list_know_their_kind_as_those_of_a_watch_do(cluster: Control
     with caching(cluster, JOBS) as cache:
         manifest = cache.objects()["batch", "Job", "default", "early"]
         assert (manifest["apiVersion"], manifest["kind"]) == ("batch/v1", "Job")
+
+
+def test_of_a_kind_only_the_named_objects_are_watched(cluster: ControlPlane) -> None:
+    def config(name: str) -> dict[str, Any]:
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
+
+    cluster.create("/api/v1/namespaces/default/configmaps", [config("other"), config("nobodys")])
+    with caching(cluster, CONFIG, OTHER) as cache:
+        assert sorted(key[3] for key in cache.objects()) == ["other"]
+        cluster.apply([config("config")])
+        until(lambda: sorted(key[3] for key in cache.objects()) == ["config", "other"])
+        cluster.kubectl("delete", "configmap", "config", "other", "nobodys")
+        until(lambda: not cache.objects())
 
 
 def test_a_kind_that_is_installed_later_is_found_and_one_taken_away_is_forgotten(cluster: ControlPlane) -> None:
