@@ -1,7 +1,6 @@
 """Says how every gang stands: Gang status, the members' own conditions, events. Writes only what has changed."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from controller.picture import Picture
 from controller.protocol import AwaitBinding, AwaitVictims, Evict, NeedPlan, Planned, Renominate, Settled
 from controller.records import PlannedVictim
 from controller.statuses import Phase, gang_status, status_patch
+from controller.times import now
 from controller.writes import Writer
 from gangs.model import ObjectRef
 from kube.keys import API_VERSION
@@ -183,11 +183,6 @@ def _reason(case: "Case", phase: Phase) -> Reason:
     if phase is Phase.UNPLACEABLE and any(member.pod.bound for member in case.gang.members):
         return events.MEMBER_IRREPLACEABLE
     return _REASONS[phase]
-
-
-def now() -> str:
-    """The present time as Kubernetes writes it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _pod_ref(pod: Pod) -> ObjectRef:

@@ -13,6 +13,7 @@ from controller.deciding import Planner
 from controller.picture import Picture, look
 from controller.protocol import AwaitBinding, NeedPlan, Settled, Situation, Step, next_step
 from controller.records import PlanRecord, record_from, record_of
+from controller.refusing import Refuser
 from controller.reporting import Reporter
 from controller.showing import Shower
 from controller.statuses import status_patch
@@ -72,6 +73,7 @@ class Controller:
         planner: Planner,
         carrier: Carrier,
         reporter: Reporter,
+        refuser: Refuser,
         shower: Shower,
     ) -> None:
         self._cache = cache
@@ -79,6 +81,7 @@ class Controller:
         self._planner = planner
         self._carrier = carrier
         self._reporter = reporter
+        self._refuser = refuser
         self._shower = shower
 
     def lead(self, lost: threading.Event) -> None:
@@ -99,6 +102,7 @@ class Controller:
         self._decide(cases, picture)
         self._carrier.carry(cases, picture)
         self._reporter.report(cases, picture)
+        self._refuser.tell(picture)
         self._shower.show(picture)
 
     def _round_safely(self) -> None:

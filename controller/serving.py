@@ -13,6 +13,7 @@ from controller.deciding import Planner
 from controller.election import Election, Timing
 from controller.events import Recorder
 from controller.probe import Probes
+from controller.refusing import Refuser
 from controller.reporting import Reporter
 from controller.rounds import Controller
 from controller.showing import Shower
@@ -78,6 +79,7 @@ def _lead(settings: Settings, transport: Transport, cache: ClusterCache, stop: t
             planner=planner,
             carrier=Carrier(writer, recorder, reporter, planner, Probes(writer)),
             reporter=reporter,
+            refuser=Refuser(writer, recorder),
             shower=Shower(writer),
         )
         controller.lead(lost)

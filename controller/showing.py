@@ -6,8 +6,8 @@ from typing import Any
 
 from controller.picture import Picture
 from controller.podgroups import pod_group_statuses
-from controller.reporting import now
 from controller.statuses import status_patch
+from controller.times import now
 from controller.topologies import topology_statuses
 from controller.writes import Writer
 from gangs.koordinator.keys import TOPOLOGY_KIND
