@@ -24,7 +24,7 @@ def live_cluster(kubeconfig: str | None) -> Live:
         if not cache.wait_synced(PATIENCE):
             raise click.ClickException(f"the cluster did not answer for: {', '.join(cache.unsynced())}")
         with cache.still():
-            return Live(cache.snapshot(), Sources(cache.pods(), cache.objects(), cache.namespaces()))
+            return Live(cache.snapshot(), Sources(cache.pods(), cache.objects(), cache.namespaces(), cache.found()))
     finally:
         cache.stop()
 

@@ -21,6 +21,7 @@ from cluster.trimming import trim_manifest, trim_node, trim_pod
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
 from kube.objects import Node, ObjectMeta, Pod, PodDisruptionBudget, PriorityClass, Struct
+from kube.topology import Topology
 
 log = logging.getLogger(__name__)
 
@@ -208,6 +209,11 @@ class ClusterCache:
         """Labels of the namespaces, by name."""
         with self._changed:
             return {each.metadata.name: each.metadata.labels for each in self._namespaces.all()}
+
+    def found(self) -> Topology | None:
+        """The topology that the nodes' well-known labels show, for clusters that describe none."""
+        with self._changed:
+            return self._nodes.found()
 
     @contextlib.contextmanager
     def changing(self, *, captured: bool) -> Iterator[None]:

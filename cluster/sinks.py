@@ -1,12 +1,15 @@
 """What a cache does with the objects that its reflectors bring."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
 from cluster.capturing import Capture
+from cluster.finding import found_by, known_labels
 from kube.objects import Node, ObjectMeta, Pod
+from kube.topology import Topology
 
 log = logging.getLogger(__name__)
 
@@ -86,17 +89,32 @@ class Table(Generic[Kept]):
 
 
 class Nodes(Table[Node]):
-    """Nodes, passed on to the capture."""
+    """Nodes, passed on to the capture; their well-known topology labels are counted as they come and go."""
 
     def __init__(self, cache: Changing, capture: Capture) -> None:
         super().__init__(cache)
         self._capture = capture
+        self._labels: dict[str, frozenset[str]] = {}
+        self._counts: Counter[str] = Counter()
+
+    def found(self) -> Topology | None:
+        """The topology that the labels of all nodes show."""
+        return found_by(self._counts)
 
     def _added(self, thing: Node) -> None:
         _readable(f"Node {thing.metadata.name}", self._capture.put_node, thing)
+        self._count(thing.metadata.name, known_labels(thing))
 
     def _remove(self, thing: Node) -> None:
         self._capture.drop_node(thing.metadata.name)
+        self._count(thing.metadata.name, frozenset())
+
+    def _count(self, name: str, labels: frozenset[str]) -> None:
+        before = self._labels.pop(name, frozenset())
+        self._counts.subtract(before - labels)
+        self._counts.update(labels - before)
+        if labels:
+            self._labels[name] = labels
 
 
 class Pods(Table[Pod]):

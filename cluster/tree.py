@@ -17,8 +17,9 @@ class DomainTree:
     """Where the nodes lie in a topology.
 
     `path_of`: each node inside, with one name per level above the node, in the order of the tree (level by level by
-    natural name, then node). `outside`: each other node, with the label that it lacks. `counts`: nodes under each
-    domain of every level, in the order of the tree, parents first; the empty path is the whole topology.
+    natural name, then node). `outside`: each other node, with the label that it lacks (`label=value` where it
+    is in no node pool of the topology). `counts`: nodes under each domain of every level, in the order of the tree,
+    parents first; the empty path is the whole topology.
     """
 
     topology: Topology
@@ -44,6 +45,9 @@ def domains(topology: Topology, nodes: Iterable[Node]) -> DomainTree:
     inside: dict[str, Path] = {}
     outside: dict[str, str] = {}
     for node in nodes:
+        if topology.pools and not _in_a_pool(topology, node):
+            outside[node.metadata.name] = str(topology.pools[0])
+            continue
         path: list[str] = []
         for level in levels:
             domain = _domain_at(level, node)
@@ -56,6 +60,10 @@ def domains(topology: Topology, nodes: Iterable[Node]) -> DomainTree:
     order = sorted(inside, key=lambda name: ([natural_key(part) for part in inside[name]], natural_key(name)))
     path_of = {name: inside[name] for name in order}
     return DomainTree(topology, path_of, outside, _counts(path_of.values()))
+
+
+def _in_a_pool(topology: Topology, node: Node) -> bool:
+    return any(node.metadata.labels.get(pool.label) == pool.value for pool in topology.pools)
 
 
 def _domain_at(level: Level, node: Node) -> str | None:

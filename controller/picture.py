@@ -37,7 +37,7 @@ class Picture:
 def look(cache: ClusterCache) -> Picture:
     """Take one consistent picture from the watch caches."""
     with cache.still():
-        sources = Sources(pods=cache.pods(), objects=cache.objects(), namespaces=cache.namespaces())
+        sources = Sources(cache.pods(), cache.objects(), cache.namespaces(), cache.found())
         snapshot = cache.snapshot()
     found, faults = topologies(sources)
     reading = read_all(sources)

@@ -4,7 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gangs import levels
+from gangs import levels, pools
+from gangs.ack import NAME as ACK
+from gangs.ack.dialect import AckDialect
+from gangs.ack.messages import told as told_by_ack
 from gangs.findings import Findings
 from gangs.koordinator.dialect import KoordinatorDialect
 from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
@@ -55,7 +58,14 @@ def topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
 
 
 def _topologies(sources: Sources, findings: Findings) -> list[Topology]:
-    return [topology for dialect in DIALECTS for topology in dialect.topologies(sources, findings)]
+    """Those that objects describe; where there are none, the one found on the nodes."""
+    described = [
+        (dialect.topology_kinds, topology) for dialect in DIALECTS for topology in dialect.topologies(sources, findings)
+    ]
+    known = pools.tied(described, sources, findings)
+    if sources.found is not None and all(topology.implicit for _, topology in described):
+        known.append(sources.found)
+    return known
 
 
 def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | None:
@@ -64,7 +74,8 @@ def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | Non
     None where there is none at all, and where the named one does not exist yet (then the gang waits for it). A fault
     where several exist and none is named, or where the gang names a level that the topology lacks.
     """
-    match levels.choose(gang.topology, gang.topology_kind, known):
+    pods = [member.pod for member in gang.members]
+    match levels.choose(gang.topology, gang.topology_kind, pools.reachable(gang.topology, pods, known)):
         case levels.Ambiguous(names):
             problem = "names no topology, and there are several"
             return Fault(gang.source, "spec.topology", problem, f"name one of {', '.join(names)}")
@@ -78,6 +89,8 @@ def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | Non
 
 
 def read_all(sources: Sources) -> Reading:
+            if problem := pools.out_of_reach(topology, pods, known):
+                return Fault(gang.source, "spec.topology", problem, pools.OUT_OF_REACH)
     """Every gang of every dialect, in order of dialect and key, with all that is wrong."""
     findings = Findings()
     known = _topologies(sources, findings)

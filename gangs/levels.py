@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gangs import pools
 from gangs.findings import Findings
 from gangs.model import Fault, Gang, ObjectRef
+from kube.objects import Pod
 from kube.topology import HOSTNAME_LABEL, Topology
 
 OWN_KIND = "Topology"
@@ -59,7 +61,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an object says about its topology and levels, with the fields where it does."""
+    """What an object says about its topology and levels, with the fields where it does.
+
+    `pods`: those of the gang, or one like them; their node selectors say which node pools it may use.
+    """
 
     ref: ObjectRef
     topology_field: str
@@ -67,6 +72,7 @@ class Request:
     kind: str | None = None
     levels: tuple[LevelWish, ...] = ()
     spans: tuple[Span, ...] = ()
+    pods: tuple[Pod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,7 @@ class Settled:
 
 def settle(request: Request, topologies: Sequence[Topology], findings: Findings) -> Settled:
     """Choose the topology and check the levels against it; faults go to `findings`."""
-    match choose(request.topology, request.kind, topologies):
+    match choose(request.topology, request.kind, pools.reachable(request.topology, request.pods, topologies)):
         case Missing(what):
             return Settled(waiting_for=(what,))
         case Ambiguous(names):
@@ -91,6 +97,8 @@ def settle(request: Request, topologies: Sequence[Topology], findings: Findings)
             kind = request.kind or OWN_KIND
             return Settled(waiting_for=tuple(f'{kind} with a level "{level}"' for level in unknown))
         case Topology() as topology:
+            if problem := pools.out_of_reach(topology, request.pods, topologies):
+                findings.fault(request.ref, request.topology_field, problem, pools.OUT_OF_REACH)
             check_levels(request.ref, request.levels, topology, findings)
             for span in request.spans:
                 check_span(request.ref, span, topology, findings)
@@ -104,7 +112,7 @@ def describe(topology: Topology) -> str:
 
 def unknown_level(ref: ObjectRef, wish: LevelWish, topology: Topology) -> Fault:
     """The fault of naming a level that the topology lacks."""
-    problem = f'"{wish.level}" is not a level of {topology.kind} {topology.name}'
+    problem = f'"{wish.level}" is not a level of {topology.title}'
     return Fault(ref, wish.field, problem, f"its levels are {describe(topology)}")
 
 

@@ -31,12 +31,14 @@ class Sources:
     """A consistent view of what was asked for.
 
     `pods`: the pods that may belong to gangs (all pods is fine). `objects`: group objects, topologies and workloads
-    by key. `namespaces`: labels by namespace name, for `phalanx.dev/automatic`.
+    by key. `namespaces`: labels by namespace name, for `phalanx.dev/automatic`. `found`: the topology that the nodes'
+    labels show (`cluster.finding`); it counts where no object describes one.
     """
 
     pods: Sequence[Pod] = ()
     objects: Mapping[ObjectKey, Manifest] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    found: Topology | None = None
 
     def of_kind(self, group: str, kind: str) -> Iterator[Manifest]:
         """All objects of a kind, ordered by namespace and name."""

@@ -15,6 +15,8 @@ REQUIRED = "phalanx.dev/required"
 PREFERRED = "phalanx.dev/preferred"
 MIN_MEMBER = "phalanx.dev/min-member"
 TOPOLOGY = "phalanx.dev/topology"
+NODE_POOLS = "phalanx.dev/node-pools"
+"""Annotation on a topology object of any system: the node pools that it describes, as `label=value`, by comma."""
 AUTOMATIC = "phalanx.dev/automatic"
 """Namespace label "true": every workload of more than one pod is a gang."""
 

@@ -27,10 +27,24 @@ class Level:
     name: str
     label_keys: tuple[str, ...]
     unlabelled: Unlabelled = Unlabelled.OUTSIDE
+    aliases: tuple[str, ...] = ()
+    """Further names by which users may mean it."""
 
     def named_by(self, name: str) -> bool:
-        """Whether a user who writes `name` means this level: its name or one of its labels."""
-        return name == self.name or name in self.label_keys
+        """Whether a user who writes `name` means this level: its name, one of its labels or another name of it."""
+        return name == self.name or name in self.label_keys or name in self.aliases
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NodePool:
+    """The nodes that carry a label with a value."""
+
+    label: str
+    value: str
+
+    def __str__(self) -> str:
+        """`label=value`, as in a label selector."""
+        return f"{self.label}={self.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +52,8 @@ class Topology:
     """Levels from the widest down to the one above the node, then the node level itself, always last.
 
     `node_level.label_keys` is `(kubernetes.io/hostname,)`; its domain is the node's own name. `kind` is the kind
-    of the object that described it ("Topology", "ClusterNetworkTopology", …; "" for levels found on the nodes).
+    of the object that described it ("Topology", "ClusterNetworkTopology", …; with its group where another system has
+    the same word, as kubectl writes it: "Topology.kai.scheduler"; "", without a name, for levels found on the nodes).
     """
 
     name: str
@@ -46,6 +61,13 @@ class Topology:
     levels: tuple[Level, ...]
     implicit: bool = field(default=False, kw_only=True)
     """Whether only gangs that name its kind mean it: it comes from a system's settings, not from an object of users."""
+    pools: tuple[NodePool, ...] = ()
+    """The node pools that it describes: nodes of no such pool are outside. Empty: it describes all nodes."""
+
+    @property
+    def title(self) -> str:
+        """The object, as people write it, or what stands for it."""
+        return f"{self.kind} {self.name}" if self.kind else "the levels found on the nodes"
 
     @property
     def node_level(self) -> Level:

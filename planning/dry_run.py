@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cluster.capturing import snapshot_of
+from cluster.finding import found_on
 from cluster.snapshot import Snapshot
 from gangs.dialects import DIALECTS, dialect_of, expanded, protected, read_all, topologies
 from gangs.manifests import group_of
@@ -108,7 +109,7 @@ def _request(objects: Objects) -> _Request:
         storage_classes=objects.storage_classes(),
         protected=protected,
     )
-    sources, faults = expanded(Sources(pods, objects.manifests, namespaces))
+    sources, faults = expanded(Sources(pods, objects.manifests, namespaces, found_on(objects.nodes())))
     notes = () if snapshot.nodes else ("the input holds no Node, so nothing can be placed",)
     return _Request(snapshot, sources, faults, notes=notes)
 

@@ -3,6 +3,8 @@
 Planned alone on the live snapshot: a forecast, no promise. Other gangs may come first.
 """
 
+from dataclasses import replace
+
 from gangs import dialects
 from gangs.manifests import ref_of
 from gangs.model import Gang, Manifest
@@ -47,4 +49,4 @@ def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:
     if not is_job(manifest):
         return sources
     pods = tuple(sources.pods)
-    return Sources((*pods, *missing_pods(manifest, pods)), sources.objects, sources.namespaces)
+    return replace(sources, pods=(*pods, *missing_pods(manifest, pods)))

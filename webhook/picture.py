@@ -53,11 +53,11 @@ class LivePicture:
     def sources(self) -> Sources:
         """What is asked for, as of one instant."""
         with self._cache.still():
-            return Sources(self._cache.pods(), self._cache.objects(), self._cache.namespaces())
+            return self._with(self._cache.pods())
 
     def sources_of(self, key: GangKey) -> Sources:
         """What is asked for, with the pods of one gang only."""
-        return Sources(self._pods_of(key), self._cache.objects(), self._cache.namespaces())
+        return self._with(self._pods_of(key))
 
     def snapshot(self) -> Snapshot:
         """What there is."""
@@ -66,6 +66,10 @@ class LivePicture:
     def age(self) -> float:
         """Seconds since the API server was last heard of, on the watch that has been silent longest."""
         return self._cache.age()
+
+    def _with(self, pods: Sequence[Pod]) -> Sources:
+        cache = self._cache
+        return Sources(pods, cache.objects(), cache.namespaces(), cache.found())
 
     def _pods_of(self, key: GangKey) -> Sequence[Pod]:
         with self._lock:

@@ -107,7 +107,7 @@ def read_group(units: Sequence[Unit], topologies: Sequence[Topology], findings: 
 def _topology(settled: Settled, topologies: Sequence[Topology]) -> tuple[str | None, str | None]:
     """Name and kind of the topology. A gang without a wish also does well by the only one there is, of any kind."""
     if settled.topology is None and not settled.waiting_for and len(topologies) == 1:
-        return topologies[0].name, topologies[0].kind
+        return topologies[0].name or None, topologies[0].kind
     return keys.TOPOLOGY_NAME if settled.topology or settled.waiting_for else None, keys.TOPOLOGY_KIND
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gangs.findings import Findings
 from gangs.levels import settle
@@ -58,11 +58,11 @@ def read_gang(
         findings.take([error.fault])
         return None
     check_spec(ref, spec, own)
-    settled = settle(request_of(ref, spec), topologies, own)
+    here = live(pods)
+    settled = settle(replace(request_of(ref, spec), pods=tuple(here)), topologies, own)
     if settled.topology is not None:
         check_slice_order(ref, spec, settled.topology, own)
     sizes = _sizes(ref, spec, sources)
-    here = live(pods)
     check_priorities(here, ref, own)
     members = seated(_seats(here, ref, sizes.sets, own), [each.name for each in sizes.sets], own)
     findings.take(own.faults, own.advice)

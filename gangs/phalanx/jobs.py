@@ -13,7 +13,17 @@ from gangs.membership import Seat, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
 from gangs.phalanx import NAME, gang_objects
 from gangs.sources import Sources
-from gangs.workloads import JOB_API_VERSION, JOB_KIND, WORKLOAD_KINDS, Job, controller_of, is_job, job_of, owned_by
+from gangs.workloads import (
+    JOB_API_VERSION,
+    JOB_KIND,
+    WORKLOAD_KINDS,
+    Job,
+    controller_of,
+    example_pod,
+    is_job,
+    job_of,
+    owned_by,
+)
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
@@ -77,8 +87,7 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
     own = Findings()
     _check_annotations(job, ref, own)
     _check_rivals(job, ref, sources, own)
-    request = _request(job, ref)
-    settled = settle(request, topologies, own)
+    settled = settle(_request(job, ref, example_pod(manifest)), topologies, own)
     check_priorities(pods, ref, own)
     seats = [Seat(pod, _SET, promised(pod, gang_objects.rank_places(pod), own)) for pod in pods]
     members = seated(seats, (_SET,), own)
@@ -140,7 +149,7 @@ def _check_rivals(job: Job, ref: ObjectRef, sources: Sources, findings: Findings
         findings.fault(ref, "metadata.name", f"{gang_objects.KIND} {job.name} has the same name", remedy)
 
 
-def _request(job: Job, ref: ObjectRef) -> Request:
+def _request(job: Job, ref: ObjectRef, pod: Pod) -> Request:
     annotations = job.metadata.annotations
 
     def wish(key: str) -> LevelWish | None:
@@ -153,6 +162,7 @@ def _request(job: Job, ref: ObjectRef) -> Request:
         topology=annotations.get(keys.TOPOLOGY),
         levels=tuple(each for each in (required, preferred) if each is not None),
         spans=(Span(required, preferred),),
+        pods=(pod,),
     )
 
 
