@@ -1,12 +1,15 @@
 """What the members' own PodScheduled conditions say while they wait: the first place where people look."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from controller.picture import Picture
-from gangs.koordinator import messages as koordinator
+from gangs.dialects import WORDS
 from gangs.model import Gang
+from gangs.telling import NoRoom
 from kube.objects import Pod
 from planning.decision import Decision, Outcome
+from planning.offering import node_offers
 from planning.planner import plan_gang
 
 Condition = Mapping[str, str]
@@ -15,8 +18,6 @@ Told = list[tuple[Pod, Condition]]
 POD_SCHEDULED = "PodScheduled"
 GATED = "SchedulingGated"
 UNSCHEDULABLE = "Unschedulable"
-KOORDINATOR = "koordinator"
-"""The shape of messages that the gangs of Koordinator's dialect ask for (`Gang.messages`)."""
 
 
 def condition(reason: str, message: str) -> Condition:
@@ -36,34 +37,25 @@ def differs(pod: Pod, wanted: Condition) -> bool:
 def member_conditions(gang: Gang, decision: Decision, picture: Picture) -> Told:
     """What each member that is still gated should say after this decision."""
     pods = [member.pod for member in gang.members if not member.pod.bound]
-    if gang.messages == KOORDINATOR and (decision.evictions or decision.outcome is Outcome.UNPLACEABLE):
-        return _in_koordinators_words(gang, decision, picture, pods)
+    words = WORDS.get(gang.messages)
+    if words and pods and (decision.evictions or decision.outcome is Outcome.UNPLACEABLE):
+        messages = words(_no_room(gang, decision, picture, pods))
+        if messages is not None:
+            return [(pod, condition(UNSCHEDULABLE, text)) for pod, text in zip(pods, messages, strict=True)]
     reason = GATED if decision.outcome in (Outcome.PLACED, Outcome.WAITING) else UNSCHEDULABLE
     return [(pod, condition(reason, f"gang {gang.key}: {decision.message}")) for pod in pods]
 
 
-def _in_koordinators_words(gang: Gang, decision: Decision, picture: Picture, pods: list[Pod]) -> Told:
-    """The first member tells what each domain offers, the others that they were rejected because of it.
-
-    What is offered is the room without any eviction, so a plan that evicts is asked for again without.
-    """
+def _no_room(gang: Gang, decision: Decision, picture: Picture, pods: list[Pod]) -> NoRoom:
+    """What is offered is the room without any eviction, so a plan that evicts is asked for again without."""
     refusal = decision
     if decision.evictions:
         refusal = plan_gang(gang, picture.snapshot, picture.topologies, preemption=False)
-    preemption = _preemption(decision, pods, len(picture.snapshot.nodes))
-    offered = [(level, path[-1] if path else "", slots) for level, path, slots in refusal.explanation.offered]
-    reason = koordinator.topology_reason(len(pods), offered)
-    first, *others = pods
-    group = ",".join(f"{ref.namespace}/{ref.name}" for ref in gang.groups) or str(gang.key)
-    leading = koordinator.unschedulable(len(picture.snapshot.nodes), reason, preemption)
-    following = koordinator.follower_message(group, first.key, reason, preemption)
-    told = [(first, leading), *((pod, following) for pod in others)]
-    return [(pod, condition(UNSCHEDULABLE, text)) for pod, text in told]
-
-
-def _preemption(decision: Decision, pods: list[Pod], nodes: int) -> str:
-    if decision.evictions:
-        return koordinator.TERMINATING
-    if any(pod.spec.preemption_policy == "Never" for pod in pods):
-        return koordinator.NEVER
-    return koordinator.not_helpful(nodes)
+    return NoRoom(
+        gang=gang,
+        pods=pods,
+        nodes=len(picture.snapshot.nodes),
+        offered=refusal.explanation.offered,
+        evicting=bool(decision.evictions),
+        node_offers=partial(node_offers, gang, picture.snapshot, picture.topologies),
+    )

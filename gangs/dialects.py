@@ -1,19 +1,25 @@
 """The table of dialects, and the questions that every other room asks of all of them together."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gangs import levels, pools
 from gangs.ack import NAME as ACK
 from gangs.ack.dialect import AckDialect
 from gangs.ack.messages import told as told_by_ack
+from gangs.ack import NAME as ACK
+from gangs.ack.dialect import AckDialect
+from gangs.ack.messages import told as told_by_ack
 from gangs.findings import Findings
+from gangs.koordinator import NAME as KOORDINATOR
 from gangs.koordinator.dialect import KoordinatorDialect
+from gangs.koordinator.messages import told as told_by_koordinator
 from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.phalanx.dialect import PhalanxDialect
 from gangs.sources import Dialect, Kind, Sources
+from gangs.telling import Words
 from gangs.workloads import JOB_GROUP, JOB_KIND, WORKLOAD_KINDS, controller_of, example_pod, is_job, missing_pods
 from kube import keys
 from kube.objects import Pod
@@ -21,9 +27,13 @@ from kube.topology import Topology
 
 DIALECTS: tuple[Dialect, ...] = (
     PhalanxDialect(),
+    AckDialect(),
     KoordinatorDialect(),
 )
 """In order of precedence: the first that knows a pod has it."""
+
+WORDS: Mapping[str, Words] = {ACK: told_by_ack, KOORDINATOR: told_by_koordinator}
+"""By the shape that gangs name (`Gang.messages`): what waiting members say in the words of their own system."""
 
 
 def dialect_of(pod: Pod) -> tuple[Dialect, GangKey] | None:
@@ -173,9 +183,17 @@ def _review_object(manifest: Manifest, sources: Sources) -> Findings:
         reading = _read_about(dialect, key, standing)
         about = _about(ref, reading)
         findings.take(about.faults, about.advice)
-        if known and (not is_job(manifest) or template_labels(manifest, sources)):
+        if known and (not is_job(manifest) or _asks_in(dialect, manifest, sources)):
             _add_bystanders(ref, key, reading, findings)
     return findings
+
+
+def _asks_in(dialect: Dialect, job: Manifest, sources: Sources) -> bool:
+    """Whether a Job asks to be a gang, by what it says itself or by what its pods will say in this dialect."""
+    if template_labels(job, sources):
+        return True
+    claim = dialect_of(example_pod(job))
+    return claim is not None and claim[0] is dialect and not isinstance(dialect, PhalanxDialect)
 
 
 def _read_about(dialect: Dialect, key: GangKey, sources: Sources) -> Reading:

@@ -156,7 +156,7 @@ class Gang:
     succeeded: int = 0
     """Pods of the gang that have ended well and still exist: they need no node any more, and nobody waits for them."""
     messages: str = ""
-    """Name of the shape of messages written on members' PodScheduled conditions ("koordinator"; "" = our own)."""
+    """Name of the shape of messages on members' PodScheduled conditions (`gangs.dialects.WORDS`; "" = our own)."""
 
     @property
     def names(self) -> frozenset[GangKey]:

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from math import lcm
 
 from gangs.findings import Findings
+from gangs.gathering import Wanted, request_of, wanted
 from gangs.koordinator import NAME, keys
-from gangs.koordinator.strategy import FIELD, Wanted, request_of, wanted
+from gangs.koordinator.strategy import FIELD
 from gangs.koordinator.units import Unit, annotation
 from gangs.levels import Settled, settle
 from gangs.membership import Promise, Seat, check_priorities, promised, seated
@@ -67,8 +68,8 @@ def read_group(units: Sequence[Unit], topologies: Sequence[Topology], findings: 
     absent = tuple(f"{keys.POD_GROUP_KIND} {key}" for key in sorted(first.groups - known))
     own = Findings()
     check_agreement(units, own)
-    settled = settle(request_of(first.strategy, first.ref), topologies, own)
-    levels = Wanted() if own.faults else wanted(first.strategy, settled.topology, first.ref, own)
+    settled = settle(request_of(first.strategy.gathers, first.ref, FIELD), topologies, own)
+    levels = Wanted() if own.faults else wanted(first.strategy.gathers, settled.topology, first.ref, own)
     check_priorities([pod for unit in units for pod in unit.pods], first.ref, own)
     _check_multiples(units, own)
     names = set_names(units)

@@ -1,20 +1,22 @@
 """Every key string of Koordinator that is read, once. Source: its API package and the user manuals of v1.8."""
 
+from gangs import gathering
+
 POD_GROUP_GROUP = "scheduling.sigs.k8s.io"
 POD_GROUP_KIND = "PodGroup"
-TOPOLOGY_GROUP = "scheduling.koordinator.sh"
-TOPOLOGY_KIND = "ClusterNetworkTopology"
-TOPOLOGY_NAME = "default"
-"""The one ClusterNetworkTopology that Koordinator reads."""
+TOPOLOGY_GROUP = gathering.NETWORK_GROUP
+TOPOLOGY_KIND = gathering.NETWORK_KIND
+TOPOLOGY_NAME = gathering.NETWORK_NAME
 
-NODE_LAYER = "NodeTopologyLayer"
-ROOT_LAYER = "ClusterTopologyLayer"
+NODE_LAYER = gathering.NODE_LAYER
+ROOT_LAYER = gathering.ROOT_LAYER
+LINGJUN_LAYERS = ("PoDTopologyLayer", "ASWTopologyLayer")
+LINGJUN_LABELS = "alibabacloud.com/"
+"""The beginning of the node labels of ACK Lingjun, which uses the same kind with a rule of its own."""
 
-POD_GROUP = "pod-group.scheduling.sigs.k8s.io"
-"""Pod label: name of a PodGroup in the pod's namespace."""
-LIGHT_NAME = "pod-group.scheduling.sigs.k8s.io/name"
-"""Pod label: name of a gang that needs no PodGroup."""
-LIGHT_MIN_AVAILABLE = "pod-group.scheduling.sigs.k8s.io/min-available"
+POD_GROUP = gathering.POD_GROUP_LABEL
+LIGHT_NAME = gathering.NAME_LABEL
+LIGHT_MIN_AVAILABLE = gathering.MIN_AVAILABLE_LABEL
 LIGHT_MATCH_POLICY = "pod-group.scheduling.sigs.k8s.io/match-policy"
 
 GANG_PREFIX = "gang.scheduling.koordinator.sh/"

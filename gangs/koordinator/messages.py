@@ -3,11 +3,36 @@
 from collections.abc import Mapping, Sequence
 
 from gangs.koordinator.keys import ROOT_LAYER
+from gangs.model import Gang
+from gangs.telling import NoRoom
 
 TERMINATING = "not eligible due to terminating pod on the nominated node."
 """Victims have been evicted and are not gone yet."""
 NEVER = "not eligible due to preemptionPolicy=Never."
 NO_PENDING_PODS = "no pending pods"
+
+
+def told(no_room: NoRoom) -> Sequence[str]:
+    """The first member tells what each domain offers, the others that they were rejected because of it."""
+    gang, (first, *others) = no_room.gang, no_room.pods
+    preemption = _preemption(no_room)
+    offered = [(level, path[-1] if path else "", slots) for level, path, slots in no_room.offered]
+    reason = topology_reason(len(no_room.pods), offered, _multiples(gang))
+    group = ",".join(f"{ref.namespace}/{ref.name}" for ref in gang.groups) or str(gang.key)
+    follower = follower_message(group, first.key, reason, preemption)
+    return [unschedulable(no_room.nodes, reason, preemption), *([follower] * len(others))]
+
+
+def _preemption(no_room: NoRoom) -> str:
+    if no_room.evicting:
+        return TERMINATING
+    if any(pod.spec.preemption_policy == "Never" for pod in no_room.pods):
+        return NEVER
+    return not_helpful(no_room.nodes)
+
+
+def _multiples(gang: Gang) -> dict[str, int]:
+    return {rule.level: rule.of for pod_set in gang.pod_sets for rule in pod_set.multiples}
 
 
 def preempted(waiting: int, desired: int) -> str:

@@ -5,25 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gangs.findings import Findings
+from gangs.gathering import MUST, PREFER, Gather, check_once
 from gangs.koordinator import keys
-from gangs.levels import LevelWish, Request
 from gangs.manifests import advise_unknown, json_of
 from gangs.model import MultipleRule, ObjectRef
-from kube.topology import Topology
 
 FIELD = f"metadata.annotations[{keys.TOPOLOGY_SPEC}]"
-MUST, PREFER = "MustGather", "PreferGather"
 _KEYS = ("layer", "strategy", "podCountMultiple")
-
-
-@dataclass(frozen=True, slots=True)
-class Gather:
-    """One entry of gatherStrategy."""
-
-    layer: str
-    must: bool
-    multiple: int = 1
-    field: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +49,7 @@ def parse(text: str, ref: ObjectRef, findings: Findings) -> Strategy:
     entries = enumerate(value.get("gatherStrategy", []))
     gathers = [_entry(entry, f"{FIELD}.gatherStrategy[{i}]", ref, findings) for i, entry in entries]
     known = [each for each in gathers if each is not None]
-    _check_once(known, ref, findings)
+    check_once(known, ref, findings)
     return Strategy(tuple(each for each in known if each.layer != keys.ROOT_LAYER))
 
 
@@ -83,53 +71,3 @@ def _entry(entry: Any, at: str, ref: ObjectRef, findings: Findings) -> Gather | 
         findings.fault(ref, f"{at}.podCountMultiple", problem, "correct it or leave it out")
         return None
     return Gather(layer, strategy == MUST, multiple or 1, at)
-
-
-def _check_once(gathers: list[Gather], ref: ObjectRef, findings: Findings) -> None:
-    seen: dict[str, Gather] = {}
-    for each in gathers:
-        first = seen.setdefault(each.layer, each)
-        if first is not each:
-            problem = f'layer "{each.layer}" is listed twice'
-            findings.fault(ref, f"{each.field}.layer", problem, f"keep one of {MUST} and {PREFER} for it")
-
-
-def request_of(strategy: Strategy, ref: ObjectRef) -> Request:
-    """The layers that it names, to be looked up in the ClusterNetworkTopology called default."""
-    wishes = tuple(LevelWish(f"{each.field}.layer", each.layer) for each in strategy.gathers)
-    name = keys.TOPOLOGY_NAME if wishes else None
-    return Request(ref, FIELD, name, keys.TOPOLOGY_KIND, wishes)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The levels a strategy comes to: of several layers the narrowest one implies the others."""
-
-    required: str | None = None
-    preferred: str | None = None
-
-
-def wanted(strategy: Strategy, topology: Topology | None, ref: ObjectRef, findings: Findings) -> Wanted:
-    """The narrowest MustGather layer, and the narrowest PreferGather layer where it is narrower than that.
-
-    Without a topology the layers' order is not known: the last one written of each kind stands for it, since the gang
-    waits for the topology anyway.
-    """
-    must = _narrowest([each for each in strategy.gathers if each.must], topology)
-    prefer = _narrowest([each for each in strategy.gathers if not each.must], topology)
-    if must and prefer and topology and _depth(prefer, topology) < _depth(must, topology):
-        text = f'adds nothing: {MUST} of "{must.layer}" implies that "{prefer.layer}" is shared'
-        findings.advise(ref, prefer.field, text)
-        prefer = None
-    return Wanted(must.layer if must else None, prefer.layer if prefer else None)
-
-
-def _narrowest(gathers: list[Gather], topology: Topology | None) -> Gather | None:
-    if topology is None or not gathers:
-        return gathers[-1] if gathers else None
-    return max(gathers, key=lambda each: _depth(each, topology))
-
-
-def _depth(gather: Gather, topology: Topology) -> int:
-    found = topology.find(gather.layer)
-    return -1 if found is None else found

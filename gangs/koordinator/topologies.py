@@ -34,7 +34,7 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
     """The topology that a manifest describes; None where it is wrong, or where Koordinator would not read it.
 
     A node without the label of the lowest layer above it is a domain of its own there; one that lacks a higher
-    layer's label is outside.
+    layer's label is outside. Of ACK Lingjun's layers all nodes without the label share one domain.
     """
     ref = ref_of(manifest)
     written = manifest.get("spec")
@@ -58,12 +58,19 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
 def _levels(chain: list[Layer]) -> tuple[Level, ...]:
     """`chain` runs from the widest layer to the node."""
     above = chain[:-1]
-    lowest = len(above) - 1
     levels = [
-        Level(each.topology_layer, each.label_key or (), Unlabelled.OWN_DOMAIN if i == lowest else Unlabelled.OUTSIDE)
-        for i, each in enumerate(above)
+        Level(each.topology_layer, each.label_key or (), _unlabelled(each, lowest=each is above[-1])) for each in above
     ]
     return (*levels, Level(keys.NODE_LAYER, (HOSTNAME_LABEL,)))
+
+
+def _unlabelled(layer: Layer, *, lowest: bool) -> Unlabelled:
+    """What becomes of nodes without the layer's label. Lingjun's layers are known by their names or their labels."""
+    if layer.topology_layer in keys.LINGJUN_LAYERS or any(
+        key.startswith(keys.LINGJUN_LABELS) for key in layer.label_key or ()
+    ):
+        return Unlabelled.DEFAULT_DOMAIN
+    return Unlabelled.OWN_DOMAIN if lowest else Unlabelled.OUTSIDE
 
 
 def _chain(layers: tuple[Layer, ...], ref: ObjectRef, findings: Findings) -> list[Layer]:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import yaml
 
+from gangs.ack.networks import JobNetworkSpec
 from gangs.dialects import all_kinds
 from gangs.koordinator.topologies import Layer
 from gangs.koordinator.units import PodGroupSpec
@@ -86,5 +87,7 @@ def test_our_own_specs_are_the_same_in_schema_and_code(kind: str, type_: type) -
 def test_foreign_specs_hold_at_least_what_is_read() -> None:
     pod_group = schema("PodGroup")["properties"]["spec"]["properties"]
     assert {each.encode_name for each in msgspec.structs.fields(PodGroupSpec)} <= pod_group.keys()
+    job_network = schema("JobNetworkTopology")["properties"]["spec"]
+    assert set(struct_fields(JobNetworkSpec, "spec")) == set(schema_fields(job_network, "spec"))
     network = schema("ClusterNetworkTopology")["properties"]["spec"]["properties"]["networkTopologySpec"]
     assert {each.encode_name for each in msgspec.structs.fields(Layer)} == network["items"]["properties"].keys()

@@ -1,0 +1,132 @@
+"""The ACK Lingjun dialect as the table of dialects knows it."""
+
+from collections.abc import Mapping, Sequence
+
+from gangs.ack import NAME, keys
+from gangs.ack.members import (
+    Group,
+    Name,
+    check_labels,
+    check_numbers,
+    example_of,
+    gang_of,
+    groups_of,
+    minimum_of,
+    network_named,
+    suspended,
+    touches,
+)
+from gangs.ack.networks import STRATEGY, Network, network_of
+from gangs.findings import Findings
+from gangs.gathering import NETWORK_KIND, NETWORK_NAME, Wanted, request_of, wanted
+from gangs.levels import Settled, settle
+from gangs.manifests import ref_of
+from gangs.membership import Seat, check_priorities, seated
+from gangs.model import Gang, GangKey, Manifest, PodSet, Reading
+from gangs.sources import Kind, PodKeys, Sources
+from gangs.workloads import JOB_GROUP, JOB_KIND
+from kube.objects import Pod
+from kube.topology import Topology
+
+_SET = "main"
+
+
+class AckDialect:
+    """Pods, most often of a Job, whose labels name a gang and a JobNetworkTopology."""
+
+    name = NAME
+    pod_keys = PodKeys(labels=(keys.JOB_NAME,))
+    group_kinds: tuple[Kind, ...] = (
+        Kind(keys.GROUP, ("v1alpha1",), keys.KIND, "jobnetworktopologies"),
+        Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),
+    )
+    topology_kinds: tuple[Kind, ...] = ()
+
+    def gang_of(self, pod: Pod) -> GangKey | None:
+        """The gang of a pod that names a JobNetworkTopology."""
+        return gang_of(pod)
+
+    def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
+        """The guide knows no protected pods."""
+        return ""
+
+    def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
+        """One gang to each name; each JobNetworkTopology is checked whether or not anybody names it."""
+        findings, gangs = Findings(), list[Gang]()
+        groups = [each for each in groups_of(sources) if about is None or touches(each, about)]
+        named = {network_named(example_of(each)) for each in groups}
+        networks: dict[Name, tuple[Network | None, Settled]] = {}
+        for manifest in sources.of_kind(keys.GROUP, keys.KIND):
+            ref = ref_of(manifest)
+            name = ref.namespace, ref.name
+            if about is None or name == (about.namespace, about.name) or name in named:
+                networks[name] = _network(manifest, topologies, findings)
+        for group in groups:
+            gang = _gang(group, networks, findings)
+            gangs += [] if gang is None else [gang]
+        return Reading(tuple(gangs), findings.faults, findings.advice)
+
+    def topologies(  # noqa: D102 -- the protocol says it; the ClusterNetworkTopology is read by Koordinator's dialect
+        self, sources: Sources, findings: Findings
+    ) -> Sequence[Topology]:
+        del sources, findings
+        return ()
+
+    def template_labels(  # noqa: D102 -- the protocol says it; the guide's templates carry their labels themselves
+        self, manifest: Manifest, sources: Sources, *, claimed: bool
+    ) -> Mapping[str, str]:
+        del manifest, sources, claimed
+        return {}
+
+
+def _network(manifest: Manifest, topologies: Sequence[Topology], findings: Findings) -> tuple[Network | None, Settled]:
+    """What a JobNetworkTopology asks, None where it is wrong, and the topology it is about."""
+    own = Findings()
+    network = network_of(manifest, own)
+    settled = Settled()
+    if network is not None:
+        settled = settle(request_of(network.gathers, network.ref, STRATEGY), topologies, own)
+        wanted(network.gathers, settled.topology, network.ref, own)
+    findings.take(own.faults, own.advice)
+    return (None if own.faults else network), settled
+
+
+def _gang(group: Group, networks: Mapping[Name, tuple[Network | None, Settled]], findings: Findings) -> Gang | None:
+    """The gang of a group; None where something is wrong with it or with its JobNetworkTopology."""
+    own, name = Findings(), network_named(example_of(group))
+    network, settled = networks.get(name, (None, Settled(waiting_for=(f"{keys.KIND} {'/'.join(name)}",))))
+    check_labels(group, own)
+    minimum = minimum_of(group, own)
+    check_numbers(group, minimum, "/".join(name), network.workers if network else None, own)
+    check_priorities(group.pods, group.source, own)
+    members = seated([Seat(pod, _SET) for pod in group.pods], (_SET,), own)
+    findings.take(own.faults, own.advice)
+    if own.faults or (name in networks and network is None):
+        return None
+    gathers = network.gathers if network else ()
+    levels = wanted(gathers, settled.topology, group.source, Findings()) if gathers else Wanted()
+    if group.expected is not None:
+        minimum = max(1, min(minimum, group.expected))
+    count = max(minimum, len(members))
+    by_layers = bool(gathers)
+    return Gang(
+        key=group.key,
+        source=group.source,
+        members=members,
+        pod_sets=(PodSet(_SET, count, minimum),),
+        expected=count,
+        min_member=minimum,
+        topology=NETWORK_NAME if by_layers else None,
+        topology_kind=NETWORK_KIND if by_layers else None,
+        required=levels.required,
+        preferred=levels.preferred,
+        schedule_timeout_seconds=network.timeout if network else None,
+        created=_created(group),
+        waiting_for=settled.waiting_for + suspended(group.jobs),
+        messages=NAME,
+    )
+
+
+def _created(group: Group) -> str:
+    first = group.jobs[0].job.metadata if group.jobs else group.pods[0].metadata
+    return first.creation_timestamp or ""

@@ -1,0 +1,30 @@
+"""Every key string of ACK Lingjun that is read, once. Source: its user guide on network topology-aware scheduling."""
+
+from gangs import gathering
+
+GROUP = gathering.NETWORK_GROUP
+KIND = "JobNetworkTopology"
+
+JOB_NAME = "network-topology-job-name"
+"""Pod label: the JobNetworkTopology that says where the gang is gathered."""
+JOB_NAMESPACE = "network-topology-job-namespace"
+"""Pod label: its namespace; absent: the pod's own."""
+POD_GROUP = gathering.POD_GROUP_LABEL
+GANG_NAME = gathering.NAME_LABEL
+MIN_AVAILABLE = gathering.MIN_AVAILABLE_LABEL
+PERMIT_WAIT_TIME = "network-topology-permit-wait-time"
+"""Label of a JobNetworkTopology: seconds that the gang may wait."""
+
+KEYS = (
+    JOB_NAME,
+    JOB_NAMESPACE,
+    GANG_NAME,
+    MIN_AVAILABLE,
+    POD_GROUP,
+    PERMIT_WAIT_TIME,
+    "spec.topologyStrategy",
+    "spec.topologyStrategy[].layer",
+    "spec.topologyStrategy[].strategy",
+    "spec.workerNum",
+)
+"""All that is read, or knowingly refused: labels, and fields of a JobNetworkTopology."""

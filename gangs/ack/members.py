@@ -1,0 +1,193 @@
+"""The pods and Jobs of one gang, and what they say of it: how many must start together, and which network they name."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gangs.ack import NAME, keys
+from gangs.findings import Findings
+from gangs.manifests import MalformedError, integer, pod_ref, ref_of
+from gangs.membership import age, live
+from gangs.model import GangKey, ObjectRef
+from gangs.sources import Sources
+from gangs.workloads import JOB_GROUP, JOB_KIND, Job, example_pod, job_of, owned_by
+from kube.objects import Pod
+
+Name = tuple[str, str]
+"""(namespace, name)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TemplatedJob:
+    """A Job whose template names the gang; `example` is a pod as it makes them."""
+
+    ref: ObjectRef
+    job: Job
+    example: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All that names one gang: live pods and Jobs that have not ended, the oldest first. Never both empty."""
+
+    key: GangKey
+    pods: tuple[Pod, ...]
+    jobs: tuple[TemplatedJob, ...]
+
+    @property
+    def speakers(self) -> list[tuple[ObjectRef, str, Pod]]:
+        """Who says what the gang is like: the Jobs, and the pods that none of them made, with the field's beginning."""
+        said = [(each.ref, "spec.template.metadata.labels", each.example) for each in self.jobs]
+        return said + [(pod_ref(pod), "metadata.labels", pod) for pod in self.bare]
+
+    @property
+    def bare(self) -> list[Pod]:
+        """Pods that none of the Jobs made."""
+        return [pod for pod in self.pods if not any(owned_by(pod, each.job) for each in self.jobs)]
+
+    @property
+    def source(self) -> ObjectRef:
+        """The object that asked."""
+        return self.speakers[0][0]
+
+    @property
+    def expected(self) -> int | None:
+        """Pods that its Jobs run now; None where it has none.
+
+        A Job without completions makes no more pods once one of them has ended well (Kubernetes documentation, "Jobs").
+        """
+        if not self.jobs:
+            return None
+        return sum(self._expected_of(each.job) for each in self.jobs) + len(self.bare)
+
+    def _expected_of(self, job: Job) -> int:
+        if job.spec.completions is None and job.status.succeeded:
+            return sum(owned_by(pod, job) for pod in self.pods)
+        return job.expected
+
+
+def gang_of(pod: Pod) -> GangKey | None:
+    """The gang of a pod that names a JobNetworkTopology; where it names no gang, that object stands for one."""
+    labels = pod.metadata.labels
+    network = labels.get(keys.JOB_NAME)
+    if not network:
+        return None
+    return GangKey(NAME, pod.metadata.namespace, labels.get(keys.GANG_NAME) or network)
+
+
+def network_named(pod: Pod) -> Name:
+    """The JobNetworkTopology that a member names."""
+    labels = pod.metadata.labels
+    return labels.get(keys.JOB_NAMESPACE) or pod.metadata.namespace, labels.get(keys.JOB_NAME, "")
+
+
+def groups_of(sources: Sources) -> list[Group]:
+    """Every gang that live pods or unfinished Jobs name, by key."""
+    pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
+    jobs: defaultdict[GangKey, list[TemplatedJob]] = defaultdict(list)
+    for pod in live(sources.pods):
+        if key := gang_of(pod):
+            pods[key].append(pod)
+    for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
+        try:
+            job, example = job_of(manifest), example_pod(manifest)
+        except MalformedError:
+            continue  # whoever reviews Jobs says so
+        if (key := gang_of(example)) and not job.finished:
+            jobs[key].append(TemplatedJob(ref_of(manifest), job, example))
+    return [
+        Group(
+            key,
+            tuple(sorted(pods[key], key=lambda pod: age(pod.metadata))),
+            tuple(sorted(jobs[key], key=lambda each: age(each.job.metadata))),
+        )
+        for key in sorted(pods.keys() | jobs.keys())
+    ]
+
+
+def check_labels(group: Group, findings: Findings) -> None:
+    """Note labels that are missing, that belong to another way of asking, or that differ within the gang."""
+    first: tuple[ObjectRef, Name] | None = None
+    for ref, at, pod in group.speakers:
+        labels = pod.metadata.labels
+        if keys.POD_GROUP in labels:
+            problem = f"cannot be combined with {keys.JOB_NAME}"
+            findings.fault(ref, f"{at}[{keys.POD_GROUP}]", problem, f"write {keys.GANG_NAME} and {keys.MIN_AVAILABLE}")
+        if not labels.get(keys.GANG_NAME):
+            findings.fault(ref, f"{at}[{keys.GANG_NAME}]", "is missing", "name the gang, the same on all its pods")
+        named = network_named(pod)
+        if first is None:
+            first = ref, named
+        elif named != first[1]:
+            problem = f"{'/'.join(named)} differs from {'/'.join(first[1])} of {first[0]}"
+            findings.fault(ref, f"{at}[{keys.JOB_NAME}]", problem, "name the same JobNetworkTopology on all members")
+
+
+def minimum_of(group: Group, findings: Findings) -> int:
+    """The number that the gang's labels give, 0 where they give none."""
+    found: tuple[ObjectRef, int] | None = None
+    for ref, at, pod in group.speakers:
+        number = _number(ref, f"{at}[{keys.MIN_AVAILABLE}]", pod, findings)
+        if number is None:
+            continue
+        if found is None:
+            found = ref, number
+        elif number != found[1]:
+            problem = f"{number} differs from {found[1]} of {found[0]}"
+            findings.fault(ref, f"{at}[{keys.MIN_AVAILABLE}]", problem, "write the same number on every member")
+    return found[1] if found else 0
+
+
+def _number(ref: ObjectRef, at: str, pod: Pod, findings: Findings) -> int | None:
+    text = pod.metadata.labels.get(keys.MIN_AVAILABLE)
+    if text is None:
+        findings.fault(ref, at, "is missing", "write the number of pods that must start together")
+        return None
+    number = integer(text)
+    if number is None or number < 1:
+        findings.fault(ref, at, f'"{text}" is not a whole number from 1 up', "correct it")
+        return None
+    return number
+
+
+def check_numbers(group: Group, minimum: int, network: str, workers: int | None, findings: Findings) -> None:
+    """Note where workerNum, parallelism and min-available disagree, naming all three.
+
+    :param workers: of the JobNetworkTopology called `network`; None while it is not there.
+    """
+    if not minimum:
+        return
+    told = f"workerNum of {keys.KIND} {network} " + ("is not known yet" if workers is None else f"is {workers}")
+    size = sum(each.job.size for each in group.jobs)
+    if group.jobs and not group.bare and {size, minimum, workers or minimum} != {minimum}:
+        jobs = "this Job runs" if len(group.jobs) == 1 else f"the {len(group.jobs)} Jobs of the gang run"
+        problem = f"{jobs} {_pods(size)} at a time, {keys.MIN_AVAILABLE} is {minimum}, and {told}"
+        findings.fault(group.jobs[-1].ref, "spec.parallelism", problem, "write the same number in all three")
+    if workers is None or workers == minimum:
+        return
+    for pod in group.bare:
+        at = f"metadata.labels[{keys.MIN_AVAILABLE}]"
+        remedy = "write the same number in both, and in the parallelism of the job if there is one"
+        findings.fault(pod_ref(pod), at, f"is {minimum}, but {told}", remedy)
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count} pods"
+
+
+def suspended(jobs: Iterable[TemplatedJob]) -> tuple[str, ...]:
+    """Jobs that have to be resumed before their pods come."""
+    return tuple(f"{each.ref} to be resumed" for each in jobs if each.job.spec.suspend)
+
+
+def touches(group: Group, about: GangKey) -> bool:
+    """Whether the gang goes by this name, or an object of this name takes part in it."""
+    name = about.namespace, about.name
+    jobs = {(each.ref.namespace, each.ref.name) for each in group.jobs}
+    networks = {network_named(pod) for _, _, pod in group.speakers}
+    return group.key == about or name in jobs | networks
+
+
+def example_of(group: Group) -> Pod:
+    """The member that speaks for the gang."""
+    return group.speakers[0][2]
