@@ -8,9 +8,6 @@ from gangs import levels, pools
 from gangs.ack import NAME as ACK
 from gangs.ack.dialect import AckDialect
 from gangs.ack.messages import told as told_by_ack
-from gangs.ack import NAME as ACK
-from gangs.ack.dialect import AckDialect
-from gangs.ack.messages import told as told_by_ack
 from gangs.findings import Findings
 from gangs.koordinator import NAME as KOORDINATOR
 from gangs.koordinator.dialect import KoordinatorDialect
@@ -90,6 +87,8 @@ def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | Non
             problem = "names no topology, and there are several"
             return Fault(gang.source, "spec.topology", problem, f"name one of {', '.join(names)}")
         case Topology() as topology:
+            if problem := pools.out_of_reach(topology, pods, known):
+                return Fault(gang.source, "spec.topology", problem, pools.OUT_OF_REACH)
             for name in levels.levels_named(gang):
                 if topology.find(name) is None:
                     return levels.unknown_level(gang.source, levels.LevelWish("spec", name), topology)
@@ -99,8 +98,6 @@ def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | Non
 
 
 def read_all(sources: Sources) -> Reading:
-            if problem := pools.out_of_reach(topology, pods, known):
-                return Fault(gang.source, "spec.topology", problem, pools.OUT_OF_REACH)
     """Every gang of every dialect, in order of dialect and key, with all that is wrong."""
     findings = Findings()
     known = _topologies(sources, findings)
