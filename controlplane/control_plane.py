@@ -55,6 +55,12 @@ class Options:
     components: Collection[str] = COMPONENTS
     stages: Sequence[Manifest] = ()
 
+    def __post_init__(self) -> None:
+        """Refuse a component that there is not."""
+        unknown = set(self.components) - set(COMPONENTS)
+        if unknown:
+            raise ValueError(f"no such components: {', '.join(sorted(unknown))}; there are {', '.join(COMPONENTS)}")
+
 
 class ControlPlane:
     """A control plane on free loopback ports. Use it as a context manager.
@@ -107,7 +113,12 @@ class ControlPlane:
         return self._programs[name]
 
     def run(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Program:
-        """Start another program beside the control plane; it is stopped with it."""
+        """Start another program beside the control plane; it is stopped with it.
+
+        :raises RuntimeError: one of that name runs.
+        """
+        if name in self._programs and self._programs[name].running:
+            raise RuntimeError(f"{name} runs already")
         marked = {**(os.environ if environment is None else environment), MARK: str(self.directory)}
         program = Program(name, command, self.directory / f"{name}.log", marked)
         self._programs[name] = program
@@ -199,6 +210,7 @@ class ControlPlane:
         self._write_keys(place)
         self._launch("etcd", binaries)
         self._launch("kube-apiserver", binaries)  # asks for etcd until it is there
+        self.await_ready("etcd")
         self.await_ready("kube-apiserver")
         others = [each for each in COMPONENTS[2:] if each in self._options.components]
         for component in others:

@@ -1,10 +1,13 @@
 """Long steps say that they are under way, and how long they took: on standard error, a line each."""
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
+
+TICK_SECONDS = 30.0
 
 
 class Progress:
@@ -23,9 +26,21 @@ class Progress:
         """Announce a step, and its time once it is done."""
         self.say(f"  {text} …", end=" ")
         started = time.monotonic()
+        done = threading.Event()
+        ticking = threading.Thread(target=self._tick, args=(started, done), name="progress", daemon=True)
+        ticking.start()
         try:
             yield
         except BaseException:
+            done.set()
+            ticking.join()
             self.say("failed")
             raise
+        done.set()
+        ticking.join()
         self.say(f"{time.monotonic() - started:.0f} s")
+
+    def _tick(self, started: float, done: threading.Event) -> None:
+        """Say how long a step has been going on, so that nobody takes it for dead."""
+        while not done.wait(TICK_SECONDS):
+            self.say(f"{time.monotonic() - started:.0f} s …", end=" ")

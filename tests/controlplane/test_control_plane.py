@@ -165,6 +165,8 @@ def test_a_program_beside_it_is_stopped_with_its_children(cluster: ControlPlane)
     wait_until(lambda: program.tail() == "started" and bool(children(program.pid)), 5, "the program")
     with pytest.raises(RuntimeError, match="beside runs already"):
         program.start()
+    with pytest.raises(RuntimeError, match="beside runs already"):
+        cluster.run("beside", ["true"])
     (child,) = children(program.pid)
     program.kill()
     wait_until(lambda: not Path(f"/proc/{child}").exists(), 5, "the child's end")

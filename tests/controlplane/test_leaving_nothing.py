@@ -120,20 +120,25 @@ def test_nothing_is_left_after_the_end(
         await_nothing(tmp_path, directory)
 
 
+@pytest.mark.parametrize("component", COMPONENTS)
 def test_a_component_that_ends_at_once_is_named_with_its_last_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, component: str
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    found = find_binaries()
-    broken = tmp_path / "kube-scheduler"
+    broken = tmp_path / component
     broken.write_text("#!/bin/sh\necho cannot go on; exit 1\n")
     broken.chmod(0o755)
     with (
-        pytest.raises(StartError, match="kube-scheduler ended at once:\ncannot go on"),
-        ControlPlane(Options(), Binaries({**found.paths, "kube-scheduler": broken})),
+        pytest.raises(StartError, match=f"{component} ended at once:\ncannot go on"),
+        ControlPlane(Options(), Binaries({**find_binaries().paths, component: broken})),
     ):
         pass
     assert not runs(tmp_path)
+
+
+def test_a_component_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match="no such components: kubelet; there are etcd, kube-apiserver"):
+        Options(components=["kubelet"])
 
 
 def test_only_what_is_asked_for_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
