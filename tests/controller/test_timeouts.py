@@ -1,0 +1,41 @@
+"""When a gang's time is over: counted from when it was complete, never once it was let go."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from gang_builders import gang, pod
+
+from controller.timeouts import expired, timed_out
+
+
+def status(*, complete_for: float | None, released: bool = False) -> dict[str, object]:
+    """A Gang's status whose members have been complete for so many seconds (None: are not)."""
+    since = datetime.now(UTC) - timedelta(seconds=complete_for or 0)
+    complete = {"type": "Complete", "status": "False" if complete_for is None else "True"}
+    complete["lastTransitionTime"] = since.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"conditions": [complete, {"type": "Released", "status": str(released)}]}
+
+
+@pytest.mark.parametrize(
+    ("timeout", "complete_for", "released", "over"),
+    [
+        (None, 10_000, False, False),  # no limit
+        (60, 30, False, False),
+        (60, 90, False, True),
+        (60, 90, True, False),  # it runs already
+        (60, None, False, False),  # it waits for its own pods
+    ],
+)
+def test_the_time_is_over(timeout: int | None, complete_for: float | None, released: bool, over: bool) -> None:  # noqa: FBT001 - a table
+    of = gang(pod("w-0"), schedule_timeout_seconds=timeout)
+    assert expired(of, status(complete_for=complete_for, released=released)) is over
+
+
+def test_a_gang_without_a_status_has_all_its_time() -> None:
+    assert not expired(gang(pod("w-0"), schedule_timeout_seconds=1), {})
+
+
+@pytest.mark.parametrize(("said", "known"), [("True", True), ("False", None), (None, None)])
+def test_whether_it_was_over_once_is_read_from_the_status(said: str | None, known: bool | None) -> None:  # noqa: FBT001 - a table
+    conditions = [] if said is None else [{"type": "TimedOut", "status": said}]
+    assert timed_out({"conditions": conditions}) is known
