@@ -12,10 +12,11 @@ from gangs.findings import Findings
 from gangs.koordinator import NAME as KOORDINATOR
 from gangs.koordinator.dialect import KoordinatorDialect
 from gangs.koordinator.messages import told as told_by_koordinator
+from gangs.kueue.dialect import KueueDialect
 from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.phalanx.dialect import PhalanxDialect
-from gangs.sources import Dialect, Kind, Sources
+from gangs.sources import Dialect, Kind, Resuming, Sources
 from gangs.telling import Words
 from gangs.workloads import JOB_GROUP, JOB_KIND, WORKLOAD_KINDS, controller_of, example_pod, is_job, missing_pods
 from kube import keys
@@ -26,6 +27,7 @@ DIALECTS: tuple[Dialect, ...] = (
     PhalanxDialect(),
     AckDialect(),
     KoordinatorDialect(),
+    KueueDialect(),
 )
 """In order of precedence: the first that knows a pod has it."""
 
@@ -225,15 +227,30 @@ def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
     if not is_job(manifest):
         return {}
     claimed = dialect_of(example_pod(manifest)) is not None
+    asked = _labels(manifest, sources, claimed=True)  # what is asked for in so many words goes before what is automatic
+    return asked if asked or claimed else _labels(manifest, sources, claimed=False)
+
+
+def _labels(manifest: Manifest, sources: Sources, *, claimed: bool) -> dict[str, str]:
     labels: dict[str, str] = {}
     for dialect in DIALECTS:
         labels.update(dialect.template_labels(manifest, sources, claimed=claimed))
     return labels
 
 
+def resumed(manifest: Manifest) -> bool:
+    """Whether a workload that was written suspended starts all the same: its queue would resume it.
+
+    Raises `MalformedError`.
+    """
+    return any(isinstance(each, Resuming) and each.resumes(manifest) for each in DIALECTS)
+
+
 def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
     """The object as it is after admission: a workload that asks for a gang has its template labelled."""
     labels = template_labels(manifest, sources)
+    if labels and (manifest.get("spec") or {}).get("suspend") and resumed(manifest):
+        manifest = {**manifest, "spec": {**manifest["spec"], "suspend": False}}
     if not labels:
         return manifest
     spec = manifest.get("spec") or {}

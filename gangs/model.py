@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gangs.queues import Account
 from kube.objects import NodeAffinity, Pod
 
 
@@ -144,6 +145,8 @@ class Gang:
     schedule_timeout_seconds: int | None = None
     on_failure: str = "Wait"
     queue: str | None = None
+    account: Account | None = None
+    """Where its use of resources is counted against a quota; None: nowhere."""
     node_affinity: NodeAffinity | None = None
     created: str = ""
     """RFC 3339 creation time of `source`: the gang's age."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from gangs.findings import Findings
 from gangs.manifests import ObjectKey, key_of
@@ -10,7 +10,7 @@ from gangs.model import GangKey, Manifest, Reading
 from kube.objects import Pod
 from kube.topology import Topology
 
-__all__ = ["Dialect", "Kind", "ObjectKey", "PodKeys", "Sources"]
+__all__ = ["Dialect", "Kind", "ObjectKey", "PodKeys", "Queueing", "Resuming", "Sources"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -98,3 +98,19 @@ class Dialect(Protocol):
 
         `claimed`: the pods of the template name a gang already, in any dialect.
         """
+
+
+@runtime_checkable
+class Queueing(Protocol):
+    """A dialect whose workloads ask by labels of their own, such as a queue's name."""
+
+    workload_labels: tuple[str, ...]
+    """Labels by which the API server recognises such workloads: for match conditions."""
+
+
+@runtime_checkable
+class Resuming(Protocol):
+    """A dialect whose workloads are written suspended, for their queue to start them."""
+
+    def resumes(self, manifest: Manifest) -> bool:
+        """Whether this workload is started at its admission. Raises `MalformedError`."""

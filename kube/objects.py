@@ -121,12 +121,16 @@ class Affinity(Struct, frozen=True):
 
 
 class Toleration(Struct, frozen=True):
-    """core/v1 Toleration. `operator` is Equal where absent; an empty key with Exists tolerates everything."""
+    """core/v1 Toleration. No operator means Equal; an empty key with Exists tolerates everything.
+
+    Complete and as written, because a pod's tolerations can only be written back all together and unchanged.
+    """
 
     key: str = ""
-    operator: str = "Equal"
+    operator: str = ""
     value: str = ""
     effect: str = ""
+    toleration_seconds: int | None = None
 
 
 class TopologySpreadConstraint(Struct, frozen=True):

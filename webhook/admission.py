@@ -24,6 +24,8 @@ def mutate(request: Request, picture: Picture) -> Decision:
             return pods.updated(_object(request), _old(request))
         case "batch", "jobs", "CREATE":
             return objects.workload_created(_object(request), _sources(picture))
+        case "batch", "jobs", "UPDATE":
+            return objects.workload_updated(_object(request))
     return Admitted()
 
 

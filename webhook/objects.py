@@ -14,11 +14,27 @@ Forecast = Callable[[Manifest], tuple[str, ...]]
 
 
 def workload_created(manifest: Manifest, sources: Sources) -> Decision:
-    """Label the pod template of a workload that asks to be a gang, so that its pods are known as members."""
+    """Label the pod template of a workload that asks to be a gang, so that its pods are known as members.
+
+    One that was written suspended for its queue to start it is started.
+    """
     patch = PatchBuilder(manifest)
     for key, value in dialects.template_labels(manifest, sources).items():
         patch.set(("spec", "template", "metadata", "labels", key), value)
+    _resume(manifest, patch)
     return Admitted(patch.build())
+
+
+def workload_updated(manifest: Manifest) -> Decision:
+    """Keep a workload going that is suspended for its queue: the same manifest can be applied again."""
+    patch = PatchBuilder(manifest)
+    _resume(manifest, patch)
+    return Admitted(patch.build())
+
+
+def _resume(manifest: Manifest, patch: PatchBuilder) -> None:
+    if (manifest.get("spec") or {}).get("suspend") and dialects.resumed(manifest):
+        patch.set(("spec", "suspend"), value=False)
 
 
 def checked(manifest: Manifest, old: Manifest | None, sources: Sources, forecast: Forecast) -> Decision:

@@ -8,7 +8,9 @@ import pytest
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.installing import system_objects, webhook_configurations
 from gangs.dialects import DIALECTS, all_kinds
+from gangs.kueue.keys import WISHES as PLACES
 from gangs.phalanx.jobs import WISHES
+from gangs.sources import Queueing
 from kube import keys
 
 URL = "https://127.0.0.1:9443"
@@ -40,6 +42,17 @@ def test_pods_are_sent_by_exactly_the_keys_of_the_dialects(webhook: str, subject
 @pytest.mark.parametrize("webhook", ["jobs.phalanx.dev", "workloads.phalanx.dev"])
 def test_workloads_are_sent_by_exactly_the_annotations_that_opt_in(webhook: str) -> None:
     assert keys_in(condition(webhook, "asks-to-be-a-gang"), "object.metadata.annotations") == set(WISHES)
+
+
+@pytest.mark.parametrize("webhook", ["queued-jobs.phalanx.dev", "queued-workloads.phalanx.dev"])
+def test_workloads_that_name_a_queue_are_sent_by_exactly_the_labels_of_the_dialects(webhook: str) -> None:
+    labels = {key for dialect in DIALECTS if isinstance(dialect, Queueing) for key in dialect.workload_labels}
+    assert keys_in(condition(webhook, "names-a-queue"), "object.metadata.labels") == labels
+
+
+def test_jobs_whose_template_asks_for_a_place_are_reviewed() -> None:
+    expression = condition("placed-jobs.phalanx.dev", "asks-for-a-place")
+    assert keys_in(expression, "object.spec.template.metadata.annotations") == set(PLACES)
 
 
 def test_every_kind_that_describes_gangs_or_topologies_is_reviewed() -> None:

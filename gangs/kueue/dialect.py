@@ -1,0 +1,135 @@
+"""The Kueue dialect as the table of dialects knows it."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from gangs.findings import Findings
+from gangs.kueue import NAME, keys, queues, topologies, units
+from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref
+from gangs.model import Gang, GangKey, Manifest, Reading
+from gangs.sources import Kind, PodKeys, Sources
+from gangs.workloads import JOB_GROUP, JOB_KIND, WORKLOAD_KINDS, is_job
+from kube import keys as own
+from kube.objects import Pod
+from kube.topology import Topology
+
+_QUEUE_VERSIONS = tuple(version for version in keys.VERSIONS if version != "v1alpha1")
+_NOT_QUEUED = {JOB_KIND, "CronJob"}
+"""A Job is a gang; a CronJob's Jobs carry the label themselves."""
+
+
+class KueueDialect:
+    """Jobs and pods that name a queue or a place, with Kueue's topologies, flavors and queues."""
+
+    name = NAME
+    pod_keys = PodKeys(labels=(keys.QUEUE_NAME, keys.POD_GROUP), annotations=keys.WISHES)
+    workload_labels: tuple[str, ...] = (keys.QUEUE_NAME,)
+    group_kinds: tuple[Kind, ...] = (Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),)
+    topology_kinds: tuple[Kind, ...] = (
+        Kind(keys.GROUP, keys.VERSIONS, keys.TOPOLOGY, "topologies", namespaced=False),
+        Kind(keys.GROUP, _QUEUE_VERSIONS, keys.FLAVOR, "resourceflavors", namespaced=False),
+        Kind(keys.GROUP, _QUEUE_VERSIONS, keys.CLUSTER_QUEUE, "clusterqueues", namespaced=False),
+        Kind(keys.GROUP, _QUEUE_VERSIONS, keys.LOCAL_QUEUE, "localqueues"),
+    )
+
+    def gang_of(self, pod: Pod) -> GangKey | None:
+        """By its group, by the Job that controls it, or by itself."""
+        return units.gang_of(pod)
+
+    def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
+        """Kueue protects no pod."""
+        return ""
+
+    def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
+        """Gangs of Jobs, of groups of pods, and of pods alone."""
+        findings, gangs = Findings(), list[Gang | None]()
+        around = units.Surroundings(sources, topologies, _used(sources))
+        pods = _by_gang(sources.pods)
+        for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
+            key = _key(manifest)
+            mine = pods.pop(key, [])
+            if about in (None, key):
+                job = _read_job(manifest, around, findings)
+                gangs += [job, _group_called(key, mine, job, around, findings)]
+        for key, mine in sorted(pods.items()):
+            if about in (None, key):
+                gangs.append(units.read_pods(key, mine, around, findings))
+        for manifest in sources.objects.values():
+            if about in (None, _key(manifest)) and _is_other_workload(manifest):
+                _check(manifest, findings)
+        return Reading(tuple(each for each in gangs if each is not None), findings.faults, findings.advice)
+
+    def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
+        """Kueue's Topology objects; flavors and queues are checked with them."""
+        queues.review(sources, findings)
+        found = (topologies.topology_of(each, findings) for each in sources.of_kind(keys.GROUP, keys.TOPOLOGY))
+        return [each for each in found if each is not None]
+
+    def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
+        """The queue's name, so that the pods of a Job are known by it."""
+        del sources, claimed
+        metadata = metadata_of(manifest)
+        queue = units.queue_of(metadata.labels, metadata.annotations)
+        return {keys.QUEUE_NAME: queue} if queue and is_job(manifest) else {}
+
+    def resumes(self, manifest: Manifest) -> bool:
+        """A Job in a queue is suspended for Kueue to resume it. Here the gates of its pods hold it back instead."""
+        metadata = metadata_of(manifest)
+        return is_job(manifest) and bool(units.queue_of(metadata.labels, metadata.annotations))
+
+
+def _key(manifest: Manifest) -> GangKey:
+    _, _, namespace, name = key_of(manifest)
+    return GangKey(NAME, namespace, name)
+
+
+def _by_gang(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
+    found: defaultdict[GangKey, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        if key := units.gang_of(pod):
+            found[key].append(pod)
+    return dict(found)
+
+
+def _read_job(manifest: Manifest, around: units.Surroundings, findings: Findings) -> Gang | None:
+    try:
+        return units.read_job(manifest, around, findings)
+    except MalformedError as error:
+        findings.take([error.fault])
+        return None
+
+
+def _group_called(
+    key: GangKey, pods: Sequence[Pod], job: Gang | None, around: units.Surroundings, findings: Findings
+) -> Gang | None:
+    """The group of plain pods that goes by the name of a Job; wrong where that Job is a gang."""
+    grouped = [pod for pod in pods if pod.metadata.labels.get(keys.POD_GROUP)]
+    if job is None:
+        return units.read_pods(key, grouped, around, findings)
+    for pod in grouped:
+        problem = f"{job.source}, which is a gang, has the same name"
+        findings.fault(pod_ref(pod), f"metadata.labels[{keys.POD_GROUP}]", problem, "rename the group")
+    return None
+
+
+def _used(sources: Sources) -> units.Used:
+    """The flavors of plans in force, as the Gang objects tell that show this dialect's gangs."""
+    found = {}
+    for manifest in sources.of_kind(own.GROUP, "Gang"):
+        shown = (manifest["metadata"].get("annotations") or {}).get(own.MIRRORS, "")
+        flavors = (manifest.get("status") or {}).get("flavors")
+        if shown.startswith(f"{NAME}/") and flavors:
+            found[shown] = tuple(flavors)
+    return found
+
+
+def _is_other_workload(manifest: Manifest) -> bool:
+    group, kind, _, _ = key_of(manifest)
+    return kind in WORKLOAD_KINDS.get(group, ()) and kind not in _NOT_QUEUED
+
+
+def _check(manifest: Manifest, findings: Findings) -> None:
+    try:
+        units.check_unsupported(manifest, findings)
+    except MalformedError as error:
+        findings.take([error.fault])

@@ -1,0 +1,73 @@
+"""Every key string of Kueue that is read or knowingly not honoured, once. Source: its API types and documentation."""
+
+GROUP = "kueue.x-k8s.io"
+VERSIONS = ("v1beta2", "v1beta1", "v1alpha1")
+"""Of Topology; the queues and flavors have no v1alpha1."""
+
+TOPOLOGY = "Topology"
+FLAVOR = "ResourceFlavor"
+CLUSTER_QUEUE = "ClusterQueue"
+LOCAL_QUEUE = "LocalQueue"
+TOPOLOGY_KIND = f"{TOPOLOGY}.{GROUP}"
+"""What tells Kueue's topologies from those of others, who call theirs Topology, too."""
+
+QUEUE_NAME = f"{GROUP}/queue-name"
+"""Label of a Job, and of the pods of a gang: the LocalQueue in their namespace."""
+MIN_PARALLELISM = f"{GROUP}/job-min-parallelism"
+PRIORITY_CLASS = f"{GROUP}/priority-class"
+MAX_EXEC_TIME = f"{GROUP}/max-exec-time-seconds"
+PREBUILT = f"{GROUP}/prebuilt-workload-name"
+ELASTIC = f"{GROUP}/elastic-job"
+COMPLETIONS_FOLLOW = f"{GROUP}/job-completions-equal-parallelism"
+
+POD_GROUP = f"{GROUP}/pod-group-name"
+POD_GROUP_TOTAL = f"{GROUP}/pod-group-total-count"
+POD_GROUP_FAST = f"{GROUP}/pod-group-fast-admission"
+POD_GROUP_SERVING = f"{GROUP}/pod-group-serving"
+RETRIABLE = f"{GROUP}/retriable-in-group"
+POD_INDEX = f"{GROUP}/pod-group-pod-index"
+POD_INDEX_LABEL = f"{GROUP}/pod-group-pod-index-label"
+
+REQUIRED = f"{GROUP}/podset-required-topology"
+PREFERRED = f"{GROUP}/podset-preferred-topology"
+UNCONSTRAINED = f"{GROUP}/podset-unconstrained-topology"
+SLICE_LEVEL = f"{GROUP}/podset-slice-required-topology"
+SLICE_SIZE = f"{GROUP}/podset-slice-size"
+SLICE_CONSTRAINTS = f"{GROUP}/podset-slice-required-topology-constraints"
+SET_GROUP = f"{GROUP}/podset-group-name"
+SPREADING = f"{GROUP}/podset-topology-spreading"
+
+WISHES = (REQUIRED, PREFERRED, UNCONSTRAINED, SLICE_LEVEL, SLICE_SIZE, SLICE_CONSTRAINTS, SET_GROUP)
+"""Annotations of a pod template that ask for a place; any of them makes its pods a gang."""
+
+REFUSED = (PREBUILT, ELASTIC)
+"""Of a Job, label or annotation: asks for something whose meaning is not built, so it is refused by name."""
+IGNORED = (PRIORITY_CLASS, MAX_EXEC_TIME, COMPLETIONS_FOLLOW)
+"""Of a Job, label or annotation: has no effect here, and a warning says so."""
+WRITTEN_BY_KUEUE = (
+    f"{GROUP}/workload",
+    f"{GROUP}/podset",
+    f"{GROUP}/pod-index-offset",
+    f"{GROUP}/workload-slice-name",
+    f"{GROUP}/managed",
+    f"{GROUP}/tas",
+)
+"""Written by Kueue's own controllers; without meaning to anybody else."""
+
+KEYS: tuple[str, ...] = (
+    QUEUE_NAME,
+    MIN_PARALLELISM,
+    POD_GROUP,
+    POD_GROUP_TOTAL,
+    POD_GROUP_FAST,
+    POD_GROUP_SERVING,
+    RETRIABLE,
+    POD_INDEX,
+    POD_INDEX_LABEL,
+    *WISHES,
+    SPREADING,
+    *REFUSED,
+    *IGNORED,
+    *WRITTEN_BY_KUEUE,
+)
+"""All keys of labels and annotations that this dialect knows."""

@@ -1,0 +1,308 @@
+"""Flavors, cluster queues and local queues: what they say, and what a gang of a queue is charged to."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from gangs.findings import Findings
+from gangs.kueue import keys
+from gangs.kueue.topologies import lowest_level
+from gangs.manifests import MalformedError, advise_unknown, decode, ref_of, section
+from gangs.model import Manifest, ObjectRef
+from gangs.queues import Account, ClusterQueue, Flavor, FlavorQuotas, Quota, ResourceGroup
+from gangs.sources import Sources
+from kube.objects import LabelSelector, Taint, Toleration
+
+QUANTITY = re.compile(r"\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?")
+"""A Kubernetes quantity that is not negative (apimachinery, resource.Quantity)."""
+
+Written = dict[str, Any]
+
+
+class FlavorSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """`spec` of a ResourceFlavor."""
+
+    node_labels: dict[str, str] = {}
+    node_taints: tuple[Taint, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    topology_name: str | None = None
+
+
+class QuotaSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """One resource of a flavor in a ClusterQueue."""
+
+    name: str
+    nominal_quota: str | int | float
+    borrowing_limit: str | int | float | None = None
+    lending_limit: str | int | float | None = None
+
+
+class FlavorQuotasSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """One flavor in a ClusterQueue."""
+
+    name: str
+    resources: tuple[QuotaSpec, ...]
+
+
+class GroupSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """One resource group of a ClusterQueue."""
+
+    covered_resources: tuple[str, ...]
+    flavors: tuple[FlavorQuotasSpec, ...]
+
+
+class ClusterQueueSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """`spec` of a ClusterQueue, as far as it is honoured. `cohortName` is v1beta2's name of `cohort`."""
+
+    resource_groups: tuple[GroupSpec, ...] = ()
+    cohort: str | None = None
+    cohort_name: str | None = None
+    namespace_selector: LabelSelector | None = None
+    stop_policy: str | None = None
+
+
+class LocalQueueSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """`spec` of a LocalQueue."""
+
+    cluster_queue: str
+    stop_policy: str | None = None
+
+
+NOT_HONOURED = {
+    "preemption": "a gang never evicts for quota: it waits until quota is free",
+    "flavorFungibility": "flavors are tried in their order, each with what may be borrowed, before any pod is evicted",
+    "admissionChecks": "no admission check is run",
+    "admissionChecksStrategy": "no admission check is run",
+    "fairSharing": "gangs go by priority, then age",
+    "admissionScope": "gangs go by priority, then age",
+}
+"""Fields of a ClusterQueue that have no effect here, and what happens instead."""
+_QUEUE_FIELDS = (
+    "resourceGroups",
+    "cohort",
+    "cohortName",
+    "namespaceSelector",
+    "stopPolicy",
+    "queueingStrategy",
+    *NOT_HONOURED,
+)
+_LOCAL_FIELDS = ("clusterQueue", "stopPolicy", "fairSharing")
+_FLAVOR_FIELDS = ("nodeLabels", "nodeTaints", "tolerations", "topologyName")
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """What a LocalQueue's name comes to. `waiting_for`: objects on the way that are not there, or that hold it up."""
+
+    account: Account | None = None
+    waiting_for: tuple[str, ...] = field(default=())
+
+
+def any_queue(sources: Sources) -> bool:
+    """Whether the cluster has queue objects. Where it has none, queue names are labels and nothing else."""
+    kinds = (keys.LOCAL_QUEUE, keys.CLUSTER_QUEUE)
+    return any(next(sources.of_kind(keys.GROUP, kind), None) is not None for kind in kinds)
+
+
+def account_of(namespace: str, name: str, sources: Sources) -> Charged:
+    """Follow a queue's name to its ClusterQueue and the flavors there."""
+    if not any_queue(sources):
+        return Charged()
+    local = _valid(sources.get(keys.GROUP, keys.LOCAL_QUEUE, namespace, name), LocalQueueSpec)
+    if local is None:
+        return Charged(waiting_for=(f"{keys.LOCAL_QUEUE} {namespace}/{name}",))
+    if _stopped(local.stop_policy):
+        return Charged(waiting_for=(f"{keys.LOCAL_QUEUE} {namespace}/{name} to be resumed (spec.stopPolicy)",))
+    manifest = sources.get(keys.GROUP, keys.CLUSTER_QUEUE, "", local.cluster_queue)
+    spec = _valid(manifest, ClusterQueueSpec)
+    if manifest is None or spec is None:
+        return Charged(waiting_for=(f"{keys.CLUSTER_QUEUE} {local.cluster_queue}",))
+    if _stopped(spec.stop_policy):
+        return Charged(waiting_for=(f"{keys.CLUSTER_QUEUE} {local.cluster_queue} to be resumed (spec.stopPolicy)",))
+    return _with_flavors(_queue_of(manifest, spec), sources)
+
+
+def _with_flavors(queue: ClusterQueue, sources: Sources) -> Charged:
+    flavors, missing = list[Flavor](), list[str]()
+    for name in dict.fromkeys(each.flavor for group in queue.groups for each in group.flavors):
+        manifest = sources.get(keys.GROUP, keys.FLAVOR, "", name)
+        spec = _valid(manifest, FlavorSpec)
+        if spec is None:
+            missing.append(f"{keys.FLAVOR} {name}")
+            continue
+        topology = None if spec.topology_name is None else _topology(spec.topology_name, sources)
+        if spec.topology_name is not None and topology is None:
+            missing.append(f"{keys.TOPOLOGY} {spec.topology_name}")
+        flavors.append(_flavor(name, spec, topology))
+    peers = _cohort(queue, sources)
+    account = Account(queue, tuple(flavors), peers, topology_kind=keys.TOPOLOGY_KIND)
+    return Charged(account, tuple(dict.fromkeys(missing)))
+
+
+def _topology(name: str, sources: Sources) -> Manifest | None:
+    return sources.get(keys.GROUP, keys.TOPOLOGY, "", name)
+
+
+def _flavor(name: str, spec: FlavorSpec, topology: Manifest | None) -> Flavor:
+    return Flavor(
+        name=name,
+        node_labels=tuple(sorted(spec.node_labels.items())),
+        taints=spec.node_taints,
+        tolerations=spec.tolerations,
+        topology=spec.topology_name,
+        preferred=lowest_level(topology) if topology is not None else None,
+    )
+
+
+def _cohort(queue: ClusterQueue, sources: Sources) -> tuple[ClusterQueue, ...]:
+    """The queues that share a cohort, in the order of their names."""
+    if not queue.cohort:
+        return (queue,)
+    return tuple(each for each in _all_queues(sources) if each.cohort == queue.cohort)
+
+
+def _all_queues(sources: Sources) -> Iterator[ClusterQueue]:
+    for manifest in sources.of_kind(keys.GROUP, keys.CLUSTER_QUEUE):
+        if (spec := _valid(manifest, ClusterQueueSpec)) is not None:
+            yield _queue_of(manifest, spec)
+
+
+def _queue_of(manifest: Manifest, spec: ClusterQueueSpec) -> ClusterQueue:
+    return ClusterQueue(
+        name=ref_of(manifest).name,
+        groups=tuple(
+            ResourceGroup(
+                group.covered_resources,
+                tuple(FlavorQuotas(each.name, tuple(map(_quota, each.resources))) for each in group.flavors),
+            )
+            for group in spec.resource_groups
+        ),
+        cohort=spec.cohort_name or spec.cohort or "",
+        namespaces=spec.namespace_selector,
+    )
+
+
+def _quota(spec: QuotaSpec) -> Quota:
+    return Quota(spec.name, str(spec.nominal_quota), _text(spec.borrowing_limit), _text(spec.lending_limit))
+
+
+def _text(quantity: str | float | None) -> str | None:
+    return None if quantity is None else str(quantity)
+
+
+def _stopped(policy: str | None) -> bool:
+    return policy in ("Hold", "HoldAndDrain")
+
+
+def _valid(manifest: Manifest | None, type_: type[msgspec.Struct]) -> Any:
+    """The spec of an object, None where it is not there or wrong (its own review says what is)."""
+    if manifest is None:
+        return None
+    findings = Findings()
+    spec = read_spec(manifest, type_, findings)
+    return None if findings.faults else spec
+
+
+def read_spec(manifest: Manifest, type_: type[msgspec.Struct], findings: Findings) -> Any:
+    """The spec of a flavor or queue; what is wrong goes to `findings`, and then None may come back."""
+    ref = ref_of(manifest)
+    try:
+        spec = decode(section(manifest, "spec"), type_, ref, "spec")
+    except MalformedError as error:
+        findings.take([error.fault])
+        return None
+    if isinstance(spec, ClusterQueueSpec):
+        _check_queue(ref, spec, findings)
+    if isinstance(spec, FlavorSpec) and spec.topology_name and not spec.node_labels:
+        remedy = "list at least one label that the flavor's nodes carry"
+        findings.fault(ref, "spec.nodeLabels", "is empty, but spec.topologyName is set", remedy)
+    return spec
+
+
+def review(sources: Sources, findings: Findings) -> None:
+    """Check every flavor and queue; what is wrong, and what has no effect, goes to `findings`."""
+    for kind, type_, known in (
+        (keys.FLAVOR, FlavorSpec, _FLAVOR_FIELDS),
+        (keys.CLUSTER_QUEUE, ClusterQueueSpec, _QUEUE_FIELDS),
+        (keys.LOCAL_QUEUE, LocalQueueSpec, _LOCAL_FIELDS),
+    ):
+        for manifest in sources.of_kind(keys.GROUP, kind):
+            spec = read_spec(manifest, type_, findings)
+            advise_unknown(manifest.get("spec"), known, ref_of(manifest), "spec", findings)
+            _advise_missing(ref_of(manifest), spec, sources, findings)
+            if kind == keys.CLUSTER_QUEUE:
+                _advise_policies(manifest, findings)
+
+
+def _advise_missing(ref: ObjectRef, spec: Any, sources: Sources, findings: Findings) -> None:
+    """Name what the object names and what does not exist yet."""
+    named: list[tuple[str, str, str]] = []
+    match spec:
+        case FlavorSpec(topology_name=str(topology)):
+            named.append(("spec.topologyName", keys.TOPOLOGY, topology))
+        case LocalQueueSpec(cluster_queue=queue):
+            named.append(("spec.clusterQueue", keys.CLUSTER_QUEUE, queue))
+        case ClusterQueueSpec(resource_groups=groups):
+            named += [
+                (f"spec.resourceGroups[{i}].flavors[{j}].name", keys.FLAVOR, each.name)
+                for i, group in enumerate(groups)
+                for j, each in enumerate(group.flavors)
+            ]
+    for at, kind, name in named:
+        if sources.get(keys.GROUP, kind, "", name) is None:
+            findings.advise(ref, at, f"{kind} {name} does not exist yet: gangs wait for it")
+
+
+def _advise_policies(manifest: Manifest, findings: Findings) -> None:
+    ref, spec = ref_of(manifest), manifest.get("spec")
+    written = spec if isinstance(spec, dict) else {}
+    for name, text in NOT_HONOURED.items():
+        if written.get(name) and not _says_never(written[name]):
+            findings.advise(ref, f"spec.{name}", f"has no effect: {text}")
+    if written.get("queueingStrategy") == "StrictFIFO":
+        text = "has no effect: a gang that fits goes before an older one that does not (BestEffortFIFO)"
+        findings.advise(ref, "spec.queueingStrategy", text)
+    if written.get("stopPolicy") == "HoldAndDrain":
+        findings.advise(ref, "spec.stopPolicy", "holds new gangs back; those that run are not drained")
+    if not written.get("namespaceSelector") and written.get("namespaceSelector") != {}:
+        findings.advise(ref, "spec.namespaceSelector", "is not set: no namespace may use the queue; write {} for all")
+
+
+def _says_never(policy: object) -> bool:
+    """Whether a preemption policy asks for nothing."""
+    return isinstance(policy, dict) and all(each == "Never" for each in policy.values())
+
+
+def _check_queue(ref: ObjectRef, spec: ClusterQueueSpec, findings: Findings) -> None:
+    resources, flavors = dict[str, str](), dict[str, str]()
+    for i, group in enumerate(spec.resource_groups):
+        at = f"spec.resourceGroups[{i}]"
+        for j, resource in enumerate(group.covered_resources):
+            _once(ref, resource, f"{at}.coveredResources[{j}]", resources, findings)
+        for j, flavor in enumerate(group.flavors):
+            _once(ref, flavor.name, f"{at}.flavors[{j}].name", flavors, findings)
+            _check_quotas(ref, flavor, group.covered_resources, f"{at}.flavors[{j}].resources", findings)
+
+
+def _once(ref: ObjectRef, name: str, at: str, seen: dict[str, str], findings: Findings) -> None:
+    first = seen.setdefault(name, at)
+    if first != at:
+        findings.fault(ref, at, f'"{name}" is in {first} already', "list it once")
+
+
+def _check_quotas(
+    ref: ObjectRef, flavor: FlavorQuotasSpec, covered: tuple[str, ...], at: str, findings: Findings
+) -> None:
+    listed = tuple(each.name for each in flavor.resources)
+    if sorted(listed) != sorted(covered):
+        problem = f"are {', '.join(listed) or 'none'}, but coveredResources are {', '.join(covered) or 'none'}"
+        findings.fault(ref, at, problem, "list exactly the covered resources")
+    for i, each in enumerate(flavor.resources):
+        limits = (("borrowingLimit", each.borrowing_limit), ("lendingLimit", each.lending_limit))
+        for name, quantity in (("nominalQuota", each.nominal_quota), *limits):
+            if quantity is not None and not QUANTITY.fullmatch(str(quantity)):
+                problem = f'"{quantity}" is not a quantity from 0 up'
+                findings.fault(ref, f"{at}[{i}].{name}", problem, "write a quantity such as 8, 500m or 64Gi")

@@ -1,0 +1,255 @@
+"""The gangs of Kueue: a Job that names a queue or a place, a group of plain pods, a plain pod of its own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gangs.findings import Findings
+from gangs.kueue import NAME, keys, wishes
+from gangs.kueue.queues import account_of
+from gangs.kueue.wishes import Annotated, Wish
+from gangs.manifests import integer, metadata_of, pod_ref, ref_of
+from gangs.membership import Promise, Seat, age, check_priorities, live, promised, seated
+from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PodSet
+from gangs.queues import Account
+from gangs.sources import Sources
+from gangs.workloads import JOB_KIND, Job, controller_of, example_pod, job_of, owned_by
+from kube import keys as own
+from kube.objects import Pod
+from kube.topology import Topology
+
+SET = "main"
+NO_TOPOLOGY = "none"
+"""A kind that no topology has: every node for itself."""
+
+Used = Mapping[str, tuple[str, ...]]
+"""The flavors that plans in force use, by the gang as its mirror names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a gang is read among."""
+
+    sources: Sources
+    topologies: Sequence[Topology]
+    used: Used
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a Job or a pod group asks, before its queue and its levels are looked up."""
+
+    key: GangKey
+    ref: ObjectRef
+    members: tuple[Member, ...]
+    expected: int
+    minimum: int
+    queue: str
+    wish: Wish
+    created: str
+    waiting_for: tuple[str, ...] = ()
+
+
+def gang_of(pod: Pod) -> GangKey | None:
+    """The gang that a pod names: its group, else the Job that controls it, else itself."""
+    meta = pod.metadata
+    group = meta.labels.get(keys.POD_GROUP)
+    if group:
+        return GangKey(NAME, meta.namespace, group)
+    if not meta.labels.get(keys.QUEUE_NAME) and not wishes.asks(meta.annotations):
+        return None
+    owner = controller_of(pod)
+    name = owner.name if owner is not None and owner.kind == JOB_KIND else meta.name or meta.generate_name
+    return GangKey(NAME, meta.namespace, name)
+
+
+def queue_of(meta_labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    """The LocalQueue that an object names; the annotation is the older way. "" for none."""
+    return meta_labels.get(keys.QUEUE_NAME) or annotations.get(keys.QUEUE_NAME) or ""
+
+
+def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Gang | None:
+    """The gang of a Job; None where it asks Kueue for nothing or is wrong. Raises `MalformedError`."""
+    job, ref = job_of(manifest), ref_of(manifest)
+    queue = queue_of(job.metadata.labels, job.metadata.annotations)
+    if not queue and gang_of(example_pod(manifest)) is None:
+        return None
+    if job.pod_labels.get(own.WORKLOAD) or job.pod_labels.get(own.GANG):
+        problem = "names a queue or a level of Kueue, but the Job is a gang by keys of phalanx.dev as well"
+        findings.fault(ref, "metadata", problem, "keep one of the two ways of asking")
+        return None
+    if gang_of(example_pod(manifest)) is None:
+        text = "came too late: the Job was made before it was set or without Phalanx; delete it and create it again"
+        findings.advise(ref, f"metadata.labels[{keys.QUEUE_NAME}]", text)
+        return None
+    pods = live(pod for pod in around.sources.pods if owned_by(pod, job))
+    if not pods and not job.expected:
+        return None
+    found = Findings()
+    _check_job(job, ref, found)
+    of = Annotated(ref, "spec.template.metadata.annotations", job.pod_annotations, job.size)
+    asked = _Asked(
+        key=GangKey(NAME, job.metadata.namespace, job.name),
+        ref=ref,
+        members=_seated(pods, ref, found),
+        expected=job.expected,
+        minimum=max(1, min(_minimum(job), job.expected)),
+        queue=queue or job.pod_labels.get(keys.QUEUE_NAME, ""),
+        wish=wishes.read_wish(of, found),
+        created=job.metadata.creation_timestamp or "",
+        waiting_for=(f"{ref} to be resumed",) if job.spec.suspend else (),
+    )
+    return _gang(asked, around, found, findings)
+
+
+def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
+    """The gang of plain pods that name a group, or of one that names none; None where they are wrong."""
+    mine = sorted(live(pods), key=lambda pod: age(pod.metadata))
+    if not mine:
+        return None
+    first, found = mine[0], Findings()
+    ref, meta = pod_ref(first), first.metadata
+    grouped = keys.POD_GROUP in meta.labels
+    total = _total(mine, found) if grouped else 1
+    _advise_ignored(ref, "metadata", {**meta.labels, **meta.annotations}, found)
+    asked = _Asked(
+        key=key,
+        ref=ref,
+        members=_seated(mine, ref, found),
+        expected=max(total, len(mine)),
+        minimum=total,
+        queue=queue_of(meta.labels, meta.annotations),
+        wish=wishes.read_wish(Annotated(ref, "metadata.annotations", meta.annotations, total), found),
+        created=meta.creation_timestamp or "",
+    )
+    if grouped and len(mine) > total:
+        problem = f"is {total}, but {len(mine)} pods are in the group"
+        found.fault(ref, f"metadata.annotations[{keys.POD_GROUP_TOTAL}]", problem, "write how many there are")
+    return _gang(asked, around, found, findings)
+
+
+def _gang(asked: _Asked, around: Surroundings, found: Findings, findings: Findings) -> Gang | None:
+    charged = account_of(asked.key.namespace, asked.queue, around.sources) if asked.queue else None
+    account, waiting = (charged.account, charged.waiting_for) if charged else (None, ())
+    topology, needs_plan = None, any(not member.pod.bound for member in asked.members) or not asked.members
+    if account is not None:
+        if needs_plan:  # a running gang keeps its place in the accounts whatever becomes of its topology
+            wishes.place_in_queue(asked.wish, account, around.topologies, asked.ref, found)
+        account = _with_used(account, asked.key, around.used)
+    elif not waiting:
+        place = wishes.place_alone(asked.wish, around.topologies, asked.ref, found)
+        topology, waiting = place.topology, place.waiting_for
+    findings.take(found.faults, found.advice)
+    if found.faults:
+        return None
+    wish, count = asked.wish, max(asked.expected, len(asked.members))
+    return Gang(
+        key=asked.key,
+        source=asked.ref,
+        members=asked.members,
+        pod_sets=(PodSet(SET, count, asked.minimum, slices=wish.slices),),
+        expected=count,
+        min_member=asked.minimum,
+        topology=topology,
+        topology_kind=keys.TOPOLOGY_KIND if topology or waiting else NO_TOPOLOGY,
+        required=wish.required.level if wish.required else None,
+        preferred=wish.preferred.level if wish.preferred else None,
+        queue=asked.queue or None,
+        account=account,
+        created=asked.created,
+        waiting_for=waiting + asked.waiting_for,
+        groups=(asked.ref,),
+        exact_nodes=any(member.index is not None for member in asked.members),
+    )
+
+
+def _with_used(account: Account, key: GangKey, used: Used) -> Account:
+    return Account(
+        queue=account.queue,
+        flavors=account.flavors,
+        cohort=account.cohort,
+        used=used.get(f"{NAME}/{key}", ()),
+        topology_kind=account.topology_kind,
+    )
+
+
+def _seated(pods: Sequence[Pod], ref: ObjectRef, findings: Findings) -> tuple[Member, ...]:
+    check_priorities(pods, ref, findings)
+    return seated([Seat(pod, SET, _promise(pod, findings)) for pod in pods], (SET,), findings)
+
+
+def _promise(pod: Pod, findings: Findings) -> Promise | None:
+    """The rank in a group of plain pods, by the label that the group chose for it."""
+    meta = pod.metadata
+    label = meta.annotations.get(keys.POD_INDEX_LABEL, keys.POD_INDEX)
+    return promised(pod, (("metadata.labels", meta.labels, label),), findings)
+
+
+def _total(pods: Sequence[Pod], findings: Findings) -> int:
+    """How many pods a group has: every pod must say the same."""
+    at = f"metadata.annotations[{keys.POD_GROUP_TOTAL}]"
+    said = [pod.metadata.annotations.get(keys.POD_GROUP_TOTAL) for pod in pods]
+    for pod, text in zip(pods, said, strict=True):
+        total = integer(text) if text is not None else None
+        if total is None or total < 1:
+            problem = "is missing" if text is None else f'"{text}" is not a whole number from 1 up'
+            findings.fault(pod_ref(pod), at, problem, "write how many pods the group has")
+        elif text != said[0] and integer(said[0] or ""):
+            problem = f'"{text}" differs from "{said[0]}" of Pod {pods[0].key}'
+            findings.fault(pod_ref(pod), at, problem, "write the same number on all pods of the group")
+    return max(1, integer(said[0] or "") or 1)
+
+
+def _minimum(job: Job) -> int:
+    return integer(job.metadata.annotations.get(keys.MIN_PARALLELISM, "")) or job.size
+
+
+def _check_job(job: Job, ref: ObjectRef, findings: Findings) -> None:
+    annotations = job.metadata.annotations
+    at, written = f"metadata.annotations[{keys.MIN_PARALLELISM}]", annotations.get(keys.MIN_PARALLELISM)
+    if written is not None:
+        minimum = integer(written)
+        if minimum is None or minimum < 1:
+            findings.fault(ref, at, f'"{written}" is not a whole number from 1 up', "correct it or leave it out")
+        elif minimum > job.size:
+            problem = f"{minimum} is more than the {job.size} pods that the Job runs at a time"
+            findings.fault(ref, at, problem, f"lower it to {job.size} or raise spec.parallelism and spec.completions")
+    queue, template = job.metadata.labels.get(keys.QUEUE_NAME), job.pod_labels.get(keys.QUEUE_NAME)
+    if queue and template and queue != template:
+        at = f"spec.template.metadata.labels[{keys.QUEUE_NAME}]"
+        findings.fault(ref, at, f'"{template}" differs from "{queue}" of the Job', "leave it out")
+    named = {**job.metadata.labels, **annotations}
+    for key in keys.REFUSED:
+        if key in named:
+            findings.fault(ref, f"metadata[{key}]", "is not built here", "leave it out")
+    _advise_ignored(ref, "metadata", named, findings)
+
+
+_IGNORED = {
+    keys.PRIORITY_CLASS: "is ignored: the pods' own priority class orders gangs and lets them preempt",
+    keys.MAX_EXEC_TIME: "is ignored: set spec.activeDeadlineSeconds on the Job",
+    keys.COMPLETIONS_FOLLOW: "is ignored: a Job here never runs with fewer pods than its parallelism for long",
+    keys.POD_GROUP_FAST: "is ignored: all pods of a group start together",
+    keys.POD_GROUP_SERVING: "is ignored: the group ends with its pods",
+    keys.RETRIABLE: "is ignored: a new pod of the group takes the place of one that ended",
+}
+
+
+def _advise_ignored(ref: ObjectRef, at: str, named: Mapping[str, str], findings: Findings) -> None:
+    for key, text in _IGNORED.items():
+        if key in named:
+            findings.advise(ref, f"{at}[{key}]", text)
+    for key in named:
+        if key.startswith(f"{keys.GROUP}/") and key not in keys.KEYS:
+            findings.advise(ref, f"{at}[{key}]", "is ignored: Phalanx knows no such key")
+
+
+def check_unsupported(manifest: Manifest, findings: Findings) -> None:
+    """Refuse a queue's name on a workload of a kind that cannot be queued; only its pods' template may carry it."""
+    metadata = metadata_of(manifest)
+    if queue_of(metadata.labels, {}):
+        ref = ref_of(manifest)
+        at, problem = f"metadata.labels[{keys.QUEUE_NAME}]", f"a {ref.kind} cannot be queued as a whole yet"
+        remedy = (
+            f"label its pod template instead (each pod is then queued alone), or group its pods by {keys.POD_GROUP}"
+        )
+        findings.fault(ref, at, problem, remedy)

@@ -1,0 +1,204 @@
+"""The annotations of a pod template that ask for a place: which levels, and slices of which size.
+
+Rules as Kueue documents them for topology aware scheduling. What Kueue leaves to chance (a level that no topology has,
+slices that do not cover all pods) is refused here; what it refuses without need (required and preferred together) is
+not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gangs.findings import Findings
+from gangs.kueue import keys
+from gangs.levels import LevelWish, Span, check_levels, check_span
+from gangs.manifests import integer, json_of
+from gangs.model import ObjectRef, SliceRule
+from gangs.queues import Account
+from kube.topology import Topology
+
+MOST_LAYERS = 3
+_DIVIDE = "choose a size that does"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """The annotations of one object, and where in it they stand. `count`: pods in the set they speak of."""
+
+    ref: ObjectRef
+    prefix: str
+    annotations: Mapping[str, str]
+    count: int
+
+    def field(self, key: str) -> str:
+        """The field path of an annotation."""
+        return f"{self.prefix}[{key}]"
+
+    def level(self, key: str) -> LevelWish | None:
+        """The level that an annotation names."""
+        return LevelWish(self.field(key), self.annotations[key]) if key in self.annotations else None
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Where the pods of a set would like to be."""
+
+    required: LevelWish | None = None
+    preferred: LevelWish | None = None
+    unconstrained: bool = False
+    slices: tuple[SliceRule, ...] = ()
+    slice_levels: tuple[LevelWish, ...] = ()
+
+    @property
+    def levels(self) -> tuple[LevelWish, ...]:
+        """Every level that is named."""
+        return tuple(each for each in (self.required, self.preferred, *self.slice_levels) if each is not None)
+
+
+def asks(annotations: Mapping[str, str]) -> bool:
+    """Whether any annotation asks for a place."""
+    return any(key in annotations for key in keys.WISHES)
+
+
+def read_wish(of: Annotated, findings: Findings) -> Wish:
+    """What the annotations ask; what is wrong goes to `findings`."""
+    unconstrained = _unconstrained(of, findings)
+    if keys.SET_GROUP in of.annotations:
+        problem = "needs two pod sets, and there is one"
+        remedy = "leave it out: all pods of the gang share a domain of the required level anyway"
+        findings.fault(of.ref, of.field(keys.SET_GROUP), problem, remedy)
+    if keys.SPREADING in of.annotations:
+        findings.fault(of.ref, of.field(keys.SPREADING), "is not built yet", "use topologySpreadConstraints")
+    slices, levels = _slices(of, findings)
+    return Wish(of.level(keys.REQUIRED), of.level(keys.PREFERRED), unconstrained, slices, levels)
+
+
+def _unconstrained(of: Annotated, findings: Findings) -> bool:
+    value = of.annotations.get(keys.UNCONSTRAINED)
+    if value not in (None, "true", "false"):
+        problem = f'"{value}" is neither "true" nor "false"'
+        findings.fault(of.ref, of.field(keys.UNCONSTRAINED), problem, 'write "true" or leave it out')
+    for key in (keys.REQUIRED, keys.PREFERRED):
+        if value == "true" and key in of.annotations:
+            findings.fault(of.ref, of.field(keys.UNCONSTRAINED), f"contradicts {key}", "keep one of them")
+    return value == "true"
+
+
+def _slices(of: Annotated, findings: Findings) -> tuple[tuple[SliceRule, ...], tuple[LevelWish, ...]]:
+    if keys.SLICE_CONSTRAINTS in of.annotations:
+        return _layers(of, findings)
+    if keys.SLICE_LEVEL not in of.annotations and keys.SLICE_SIZE not in of.annotations:
+        return (), ()
+    for key, other in ((keys.SLICE_LEVEL, keys.SLICE_SIZE), (keys.SLICE_SIZE, keys.SLICE_LEVEL)):
+        if key not in of.annotations:
+            findings.fault(of.ref, of.field(key), f"is missing, but {other} is set", "set both or none")
+            return (), ()
+    at, size = of.field(keys.SLICE_SIZE), integer(of.annotations[keys.SLICE_SIZE])
+    if size is None or size < 1:
+        problem = f'"{of.annotations[keys.SLICE_SIZE]}" is not a whole number from 1 up'
+        findings.fault(of.ref, at, problem, "write the number of pods in a slice")
+        return (), ()
+    if of.count % size:
+        findings.fault(of.ref, at, f"{size} does not divide the {of.count} pods of the set", _DIVIDE)
+    level = LevelWish(of.field(keys.SLICE_LEVEL), of.annotations[keys.SLICE_LEVEL])
+    return (SliceRule(level.level, size),), (level,)
+
+
+def _layers(of: Annotated, findings: Findings) -> tuple[tuple[SliceRule, ...], tuple[LevelWish, ...]]:
+    """Nested slices: a JSON list of topology and size, widest first."""
+    at = of.field(keys.SLICE_CONSTRAINTS)
+    for key in (keys.SLICE_LEVEL, keys.SLICE_SIZE):
+        if key in of.annotations:
+            findings.fault(of.ref, at, f"contradicts {key}", "write all slices in one of them")
+    value, problem = json_of(of.annotations[keys.SLICE_CONSTRAINTS])
+    if problem or not isinstance(value, list) or not 1 <= len(value) <= MOST_LAYERS:
+        problem = problem or f"is not a list of 1 to {MOST_LAYERS} entries"
+        findings.fault(of.ref, at, problem, 'write [{"topology": "…", "size": …}], widest first')
+        return (), ()
+    layers = [_layer(each, f"{at}[{i}]", of, findings) for i, each in enumerate(value)]
+    known = [each for each in layers if each is not None]
+    above, whose = of.count, f"the {of.count} pods of the set"
+    for wish, size in known:
+        if above % size:
+            findings.fault(of.ref, wish.field, f"{size} does not divide {whose}", _DIVIDE)
+        above, whose = size, f"the size {size} before it"
+    return tuple(SliceRule(wish.level, size) for wish, size in known), tuple(wish for wish, _ in known)
+
+
+def _layer(entry: Any, at: str, of: Annotated, findings: Findings) -> tuple[LevelWish, int] | None:
+    written = entry if isinstance(entry, dict) else {}
+    level, size = written.get("topology"), written.get("size")
+    if isinstance(level, str) and level and isinstance(size, int) and not isinstance(size, bool) and size > 0:
+        return LevelWish(at, level), size
+    findings.fault(of.ref, at, "is no pair of a topology and a size from 1 up", "name a level's label and a number")
+    return None
+
+
+def check_in(wish: Wish, topology: Topology, ref: ObjectRef, findings: Findings) -> None:
+    """Note what the wish contradicts in a topology: levels that it lacks, narrower ones named as the wider."""
+    check_levels(ref, wish.levels, topology, findings)
+    check_span(ref, Span(wish.required, wish.preferred), topology, findings)
+    outer = wish.required or wish.preferred
+    for level in wish.slice_levels:
+        check_span(ref, Span(outer, level), topology, findings)
+        outer = level
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a wish is meant: in a topology, if one applies, or in what it waits for."""
+
+    topology: str | None = None
+    waiting_for: tuple[str, ...] = ()
+
+
+def place_in_queue(
+    wish: Wish, account: Account, topologies: Sequence[Topology], ref: ObjectRef, findings: Findings
+) -> None:
+    """Check the wish against the topologies of a queue's flavors: one that takes it is enough."""
+    named = {each.topology for each in account.flavors if each.topology}
+    known = [each for each in topologies if each.kind == account.topology_kind and each.name in named]
+    if not wish.levels or len(known) < len(named):
+        return
+    if not known:
+        problem = f"asks for a level, but no flavor of {keys.CLUSTER_QUEUE} {account.queue.name} has a topology"
+        remedy = f"set topologyName on one of its flavors ({', '.join(each.name for each in account.flavors)})"
+        findings.fault(ref, wish.levels[0].field, problem, remedy)
+        return
+    _check_in_one(wish, known, ref, findings)
+
+
+def place_alone(wish: Wish, topologies: Sequence[Topology], ref: ObjectRef, findings: Findings) -> Place:
+    """The topology of a gang without a queue: the one that has all its levels, or the only one there is.
+
+    With several topologies and no level named there is no telling which is meant, and none applies.
+    """
+    known = [each for each in topologies if each.kind == keys.TOPOLOGY_KIND]
+    if not known:
+        unknown = dict.fromkeys(each.level for each in wish.levels)
+        return Place(waiting_for=tuple(f'{keys.TOPOLOGY} with a level "{level}"' for level in unknown))
+    fitting = [each for each in known if all(each.find(level.level) is not None for level in wish.levels)]
+    if not fitting:
+        _check_in_one(wish, known, ref, findings)
+        return Place()
+    if len(fitting) > 1:
+        if wish.levels:
+            names = ", ".join(each.name for each in fitting)
+            problem = f'"{wish.levels[0].level}" is a level of several topologies ({names})'
+            remedy = "make the queues and flavors that say which is meant"
+            findings.fault(ref, wish.levels[0].field, problem, remedy)
+        return Place()
+    (topology,) = fitting
+    check_in(wish, topology, ref, findings)
+    return Place(topology.name)
+
+
+def _check_in_one(wish: Wish, known: Sequence[Topology], ref: ObjectRef, findings: Findings) -> None:
+    """Note what is wrong with the wish in each topology, if it is in all of them; then that of the nearest one."""
+    tried = []
+    for topology in known:
+        found = Findings()
+        check_in(wish, topology, ref, found)
+        tried.append(found)
+    if all(each.faults for each in tried):
+        findings.take(min(tried, key=lambda each: len(each.faults)).faults)
