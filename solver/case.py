@@ -64,8 +64,10 @@ class Case:
         return tuple((each, self.tree.domain(each, node)) for each in range(level - 1, ROOT - 1, -1))
 
 
-def case_of(problem: Problem, *, evicting: bool) -> Case:
-    """Work out a problem, with its victims or as if there were none."""
+def case_of(problem: Problem, *, evicting: bool, scarce: int | None = None) -> Case:
+    """Work out a problem, with its victims or as if there were none. `scarce`: the scarcest resource, where another
+    problem decides that.
+    """
     seats = [
         Seat(set_position, rank)
         for set_position, pod_set in enumerate(problem.sets)
@@ -77,7 +79,7 @@ def case_of(problem: Problem, *, evicting: bool) -> Case:
     eligible = frozenset[int]().union(*(problem.shapes[shape].nodes for shape in shapes))
     useful = useful_victims(problem, eligible) if evicting else ()
     amounts = room(problem, useful)
-    scarce = scarcest(problem)
+    scarce = scarcest(problem) if scarce is None else scarce
     by_name = sorted(range(len(problem.nodes)), key=lambda node: natural_key(problem.nodes[node].name))
     name_rank = {node: place for place, node in enumerate(by_name)}
     return Case(

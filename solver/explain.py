@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 from solver.bounds import pending
 from solver.case import case_of
-from solver.modelling import Solved, solve_model
+from solver.modelling import Solved, solve_within
 from solver.nearest import deciding_level, held_by_domains, near_domains, needed_members
 from solver.plan import NearDomain, NoPlan, Proof
 from solver.problem import Limits, Node, Problem
+from solver.search import Budget, budget_of
 from solver.tallying import solve_by_counting
 from solver.tree import ROOT, tree_of
 
@@ -32,7 +33,7 @@ class Change:
 
 def explained(problem: Problem, answer: NoPlan, limits: Limits) -> NoPlan:
     """The answer with nearest domains, what each domain holds as it is, and what would make the gang fit."""
-    share = Limits(limits.deterministic * _SHARE, limits.seconds * _SHARE)
+    share = budget_of(limits).portion(_SHARE)
     level = deciding_level(problem)
     tree = tree_of(problem.nodes, len(problem.levels))
     nearest = near_domains(problem, share, refused=answer.proof is Proof.INFEASIBLE)
@@ -45,17 +46,17 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits) -> NoPlan:
     )
 
 
-def fits(problem: Problem, limits: Limits) -> bool:
+def fits(problem: Problem, budget: Budget) -> bool:
     """Whether a plan exists, found in time."""
     for evicting in (False, True) if problem.victims else (False,):
         case = case_of(problem, evicting=evicting)
-        solved = solve_by_counting(case) or solve_model(case, limits, frozenset())
+        solved = solve_by_counting(case) or solve_within(case, budget.portion(1), frozenset())
         if isinstance(solved, Solved):
             return True
     return False
 
 
-def remedies(problem: Problem, nearest: tuple[NearDomain, ...], limits: Limits) -> Iterator[Change]:
+def remedies(problem: Problem, nearest: tuple[NearDomain, ...], budget: Budget) -> Iterator[Change]:
     """Changes that work; of those of one sort the smallest."""
     for sort in (
         _more_slots(problem, nearest),
@@ -64,7 +65,7 @@ def remedies(problem: Problem, nearest: tuple[NearDomain, ...], limits: Limits) 
         _lifted_exclusions(problem),
         _dropped_rules(problem),
     ):
-        working = next((change for change in sort if fits(change.problem, limits)), None)
+        working = next((change for change in sort if fits(change.problem, budget)), None)
         if working is not None:
             yield working
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from solver.bounds import Counts, capacities, most_members, pending, room
 from solver.case import Case, case_of
-from solver.modelling import Solved, solve_model
+from solver.modelling import Solved, solve_within
 from solver.plan import NearDomain
-from solver.problem import Limits, Problem
+from solver.problem import Problem
+from solver.search import Budget
 from solver.tallying import members_by_domain
 from solver.tree import ROOT
 
@@ -27,7 +28,7 @@ def needed_members(problem: Problem) -> int:
     return max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets))
 
 
-def held_by_domains(problem: Problem, limits: Limits, *, evicting: bool) -> dict[int, int]:
+def held_by_domains(problem: Problem, budget: Budget, *, evicting: bool) -> dict[int, int]:
     """How many members each domain of the deciding level can hold, pinned ones there included; minimums aside."""
     loose = _without_minimums(problem)
     level = deciding_level(problem)
@@ -38,16 +39,16 @@ def held_by_domains(problem: Problem, limits: Limits, *, evicting: bool) -> dict
         counted = members_by_domain(case, level)
     if counted is not None:
         return {domain: counted.get(domain, 0) for domain in range(case.tree.count(level))}
-    return _filled(loose, case, level, limits, evicting=evicting)
+    return _filled(loose, case, level, budget, evicting=evicting)
 
 
-def near_domains(problem: Problem, limits: Limits, *, refused: bool = True) -> tuple[NearDomain, ...]:
+def near_domains(problem: Problem, budget: Budget, *, refused: bool = True) -> tuple[NearDomain, ...]:
     """The domains that miss the fewest members, with everything evicted that may be. `refused`: that no plan exists
     is proven, so that none holds all that are needed, even if as many fit that are not the right ones of each set.
     """
     case = case_of(problem, evicting=True)
     level, needed = deciding_level(problem), needed_members(problem)
-    held = held_by_domains(problem, limits, evicting=True)
+    held = held_by_domains(problem, budget, evicting=True)
     nearest = sorted(held, key=lambda domain: (-held[domain], domain))[:SHOWN]
     return tuple(
         NearDomain(
@@ -74,15 +75,15 @@ def _all_gone(problem: Problem) -> Case:
     return case_of(replace(problem, nodes=nodes, victims=()), evicting=False)
 
 
-def _filled(loose: Problem, case: Case, level: int, limits: Limits, *, evicting: bool) -> dict[int, int]:
+def _filled(loose: Problem, case: Case, level: int, budget: Budget, *, evicting: bool) -> dict[int, int]:
     """Fill the most promising domains by CP-SAT; the others, and where time runs out, an upper bound by counting."""
     whole = case_of(loose, evicting=evicting)
     amounts = room(loose, whole.useful)
     held = {domain: _at_most(loose, whole, amounts, level, domain) for domain in range(case.tree.count(level))}
     promising = sorted(held, key=lambda domain: (-held[domain], domain))[:_EXACT]
-    share = replace(limits, deterministic=limits.deterministic / _EXACT, seconds=limits.seconds / _EXACT)
     for domain in promising:
-        solved = solve_model(_inside(loose, whole, level, domain, evicting=evicting), share, frozenset({"extras"}))
+        inside = _inside(loose, whole, level, domain, evicting=evicting)
+        solved = solve_within(inside, budget.portion(1 / _EXACT), frozenset({"extras"}))
         if isinstance(solved, Solved) and solved.proven:
             nodes = set(case.tree.nodes(level, domain))
             held[domain] = sum(node in nodes for row in solved.nodes for node in row)

@@ -64,21 +64,34 @@ class Reached:
 
 
 @dataclass(slots=True)
+class Wall:
+    """Seconds left until the emergency stop."""
+
+    seconds: float
+
+
+@dataclass(slots=True)
 class Budget:
-    """The time that is left, shared by all searches of one solve."""
+    """The time that is left, shared by all searches of one solve. `deterministic` rules; `wall` only ends what went
+    wrong, and is never divided: a small share of it would make answers depend on how busy the machine is.
+    """
 
     deterministic: float
-    seconds: float
+    wall: Wall
 
     @property
     def spent(self) -> bool:
         """Whether nothing is left."""
-        return self.deterministic <= 0 or self.seconds <= 0
+        return self.deterministic <= 0 or self.wall.seconds <= 0
+
+    def portion(self, share: float) -> "Budget":
+        """A budget of its own with a share of the deterministic time; the wall stays the same."""
+        return Budget(self.deterministic * share, self.wall)
 
 
 def budget_of(limits: Limits) -> Budget:
     """All the time that the limits allow."""
-    return Budget(limits.deterministic, limits.seconds)
+    return Budget(limits.deterministic, Wall(limits.seconds))
 
 
 @dataclass(slots=True)
@@ -197,7 +210,7 @@ class Search:
         solver = self._solver(share)
         status = solver.solve(self.cp)
         self.budget.deterministic -= solver.deterministic_time
-        self.budget.seconds -= solver.wall_time
+        self.budget.wall.seconds -= solver.wall_time
         match status:
             case _ if status == OPTIMAL:
                 self.solution = list(solver.response_proto.solution)
@@ -230,7 +243,7 @@ class Search:
         parameters.log_search_progress = False
         parameters.catch_sigint_signal = False
         parameters.max_deterministic_time = self.budget.deterministic * share
-        parameters.max_time_in_seconds = self.budget.seconds * share
+        parameters.max_time_in_seconds = self.budget.wall.seconds
         parameters.linearization_level = self.linearization
         if self._small() or not self.presolve:
             parameters.cp_model_presolve = False

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from solver.bounds import room, too_few
 from solver.case import Case, case_of
+from solver.domains import solve_by_domains
 from solver.explain import explained
 from solver.modelling import ALL_GOALS, Solved, solve_model
 from solver.plan import Answer, NoPlan, Plan, Proof
@@ -36,7 +37,13 @@ def decide(problem: Problem, limits: Limits, wanted: frozenset[str] = ALL_GOALS)
     """The answer without an explanation. `wanted`: the goals to be heeded; leaving one out is for tests."""
     if wanted != ALL_GOALS:
         return by_model(problem, limits, wanted)
-    return _decided(problem, [_bounded, solve_by_counting, lambda case: solve_model(case, limits)])
+    ways: list[Way] = [
+        _bounded,
+        solve_by_counting,
+        lambda case: solve_by_domains(case, limits),
+        lambda case: solve_model(case, limits),
+    ]
+    return _decided(problem, ways)
 
 
 def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] = ALL_GOALS) -> Answer:

@@ -10,6 +10,7 @@ from solver.explain import remedies
 from solver.nearest import near_domains
 from solver.plan import NoPlan, Plan, Proof
 from solver.problem import Budget, Exclusion, Limits, Member, Node, PodSet, Problem, Shape, Victim
+from solver.search import budget_of
 from solver.solving import solve
 
 SPINE, BLOCK = 0, 1
@@ -171,7 +172,7 @@ def test_every_change_that_is_told_helps_and_no_domain_holds_enough(first: int) 
         if isinstance(answer, Plan):
             continue
         assert all(near.fits < near.needed for near in answer.nearest), seed
-        changes = list(remedies(problem, near_domains(problem, Limits()), Limits()))
+        changes = list(remedies(problem, near_domains(problem, budget_of(Limits())), budget_of(Limits())))
         assert tuple(change.words for change in changes) == answer.would_fit_if, seed
         for change in changes:
             assert isinstance(solve(change.problem), Plan), f"seed {seed}: {change.words}"

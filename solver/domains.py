@@ -1,0 +1,195 @@
+"""Domain by domain: where one domain can hold the whole gang, the best plan lies in the narrowest such domain.
+
+Every domain is a small case of its own. A bound says what a plan in it can cost at best; domains are solved in order
+of their bounds until the next bound is worse than the best plan: a proof over all of them (branch and bound with the
+domains as branches).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.case import Case, Seat
+from solver.covers import Covers
+from solver.modelling import Solved, solve_within
+from solver.parts import part_of, whole_nodes
+from solver.plan import Goal
+from solver.problem import Limits
+from solver.scoring import goals_of
+from solver.search import Budget, Found, budget_of
+
+WORTHWHILE = 48
+"""Nodes from which on it pays to look at domains one by one."""
+
+Key = tuple[tuple[int, ...], ...]
+"""The goals from compactness on, each with its parts, smaller being better."""
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A domain as a case of its own. `bound`: what the first goals cost there at best. `first_name`: the first place
+    in natural order among its nodes. Domains of equal `sign` differ in names only.
+    """
+
+    nodes: tuple[int, ...]
+    part: Case
+    bound: Key
+    first_name: int
+    sign: object
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """The best plan inside one domain."""
+
+    key: Key
+    solved: Solved
+
+
+def solve_by_domains(case: Case, limits: Limits, worthwhile: int = WORTHWHILE) -> Solved | Found | None:
+    """The best plan, if it lies inside one domain and holds everybody without evictions. None where it does not, or
+    where it is not worth the trouble, or where time ran out before anything was found.
+
+    `worthwhile`: the number of nodes from which on it is.
+    """
+    if case.evicting or len(case.problem.nodes) < worthwhile or not case.pending:
+        return None
+    budget = budget_of(limits)
+    for level in range(case.tree.depth - 1, -1, -1):
+        best, proven = _best_of(
+            case, sorted(_branches(case, level), key=lambda each: (each.bound, each.first_name)), budget
+        )
+        if best is not None:
+            return Solved(best.solved.nodes, (), best.solved.reached, proven and best.solved.proven)
+        if not proven:
+            return None
+    return None
+
+
+def _best_of(case: Case, branches: list[_Branch], budget: Budget) -> tuple[_Leaf | None, bool]:
+    """The best plan of these domains, and whether it is proven that there is no better one in them."""
+    best: _Leaf | None = None
+    proven = True
+    solved_alike: dict[object, Key | None] = {}
+    for branch in branches:
+        if best is not None and branch.bound > best.key[: len(branch.bound)]:
+            break
+        if branch.sign in solved_alike and not _may_win(branch, solved_alike[branch.sign], best):
+            continue
+        solved = solve_within(branch.part, budget)
+        if isinstance(solved, Solved):
+            leaf = _leaf(case, branch, solved)
+            proven = proven and solved.proven
+            best = leaf if best is None or leaf.key < best.key else best
+            if solved.proven:
+                solved_alike[branch.sign] = leaf.key
+        elif solved is Found.NONE:
+            solved_alike[branch.sign] = None
+        else:
+            proven = False
+    return best, proven
+
+
+def _may_win(branch: _Branch, alike: Key | None, best: _Leaf | None) -> bool:
+    """Whether a domain may have the best plan that is like one with this key (None: like one without a plan), but for
+    its names and what lies around it.
+    """
+    if alike is None:
+        return False
+    spread, liked, _, *inside, _ = alike
+    return best is None or (spread, liked, branch.bound[-1], *inside, (branch.first_name,)) < best.key
+
+
+def _branches(case: Case, level: int) -> Iterator[_Branch]:
+    """The domains of a level that may hold everybody, as far as counting tells."""
+    covers = Covers(case)
+    seats = [*case.pinned, *case.pending]
+    enough = np.all(covers.offers(level) >= covers.needs(case.pending), axis=1).tolist()
+    held = {case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned}
+    for domain in range(case.tree.count(level)):
+        if enough[domain] and held <= {domain}:
+            nodes = case.tree.nodes(level, domain)
+            part = part_of(case, nodes)
+            first_name = min(case.name_rank[node] for node in nodes)
+            yield _Branch(nodes, part, _bound(case, level, domain, part, seats), first_name, _sign(part, level, 0))
+
+
+def _sign(part: Case, level: int, domain: int) -> object:
+    """What makes plans inside a domain good or bad, names apart."""
+    if level < part.tree.depth - 1:
+        children = part.tree.children(level, domain)
+        return tuple(sorted((_sign(part, level + 1, child) for child in children), key=repr))
+    node, problem = part.problem.nodes[domain], part.problem
+    shapes = tuple((domain in shape.nodes, shape.preferences.get(domain, 0)) for shape in problem.shapes)
+    return node.free, node.terminating, shapes, _only_here(part, domain)
+
+
+def _only_here(part: Case, node: int) -> object:
+    """What cannot be compared with other domains: who is pinned to the node, and who excludes whom there."""
+    pinned = tuple(seat for seat in part.pinned if part.pinned_node(seat) == node)
+    groups = tuple(rule.group[node] for rule in part.problem.exclusions)
+    return (part.problem.nodes[node].name, pinned) if pinned or any(groups) else ()
+
+
+def _bound(case: Case, level: int, domain: int, part: Case, seats: list[Seat]) -> Key:
+    return (_spread(part, seats), (-_liked(part),), _around(case, level, domain))
+
+
+def _spread(part: Case, seats: list[Seat]) -> tuple[int, ...]:
+    """At best so many domains, level by level, of the gang and summed over its sets."""
+    covers = Covers(part)
+    sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(part.problem.sets))]
+    filled = [each for each in sets if each]
+    found: list[int] = []
+    for level in range(part.tree.depth):
+        gang = covers.least(level, seats)
+        found.append(gang)
+        if len(filled) > 1:
+            found.append(max(gang, sum(covers.least(level, each) for each in filled)))
+    return tuple(found)
+
+
+def _liked(part: Case) -> int:
+    """At most so much weight of node preferences."""
+    best = 0
+    for seat in part.pending:
+        shape = part.problem.shapes[part.member(seat).shape]
+        best += max((shape.preferences.get(node, 0) for node in sorted(shape.nodes)), default=0)
+    return best
+
+
+def _around(case: Case, level: int, domain: int) -> tuple[int, ...]:
+    """The potential of the domain and of those around it: what is left of it is the same for every plan inside."""
+    node = case.tree.nodes(level, domain)[0]
+    return (case.domain_potential(level, domain), *(case.domain_potential(*each) for each in case.parents(level, node)))
+
+
+def _leaf(case: Case, branch: _Branch, solved: Solved) -> _Leaf:
+    """The plan in the whole case, with its key."""
+    goals = goals_of(branch.part, solved.nodes, ())
+    nodes = whole_nodes(branch.nodes, solved.nodes)
+    names = tuple(case.name_rank[node] for row in nodes for node in row if node is not None)
+    key = (
+        tuple(part for goal in goals if goal.name.startswith("compactness/") for part in _parts(goal)),
+        (-_value(goals, "preferences"),),
+        branch.bound[-1],
+        _inward(goals),
+        tuple(part for goal in goals if goal.name in ("ranks", "ties") for part in _parts(goal)),
+        names,
+    )
+    return _Leaf(key, Solved(nodes, (), solved.reached, solved.proven))
+
+
+def _parts(goal: Goal) -> tuple[int, ...]:
+    return tuple(goal.parts.values()) or (goal.value,)
+
+
+def _value(goals: tuple[Goal, ...], name: str) -> int:
+    return next(goal.value for goal in goals if goal.name == name)
+
+
+def _inward(goals: tuple[Goal, ...]) -> tuple[int, ...]:
+    """The parts of waste inside the domain, (c) and (d)."""
+    waste = next(goal for goal in goals if goal.name == "waste")
+    return tuple(value for part, value in waste.parts.items() if part[0] in "cd")
