@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cluster.snapshot import Snapshot
-from controller.records import PlannedVictim, PlanRecord
+from controller.records import PlannedVictim, PlanRecord, request_digest
 from controller.verifying import lost_room
 from gangs.model import Gang
 from kube.keys import GATE, PLAN
@@ -127,14 +127,14 @@ def next_step(situation: Situation) -> Step:
 
 
 def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], planned: tuple[Planned, ...]) -> Step:
-    here = {member.pod.metadata.uid for member in situation.gang.members}
-    vanished = [member.name for member in record.members if member.uid not in here]
-    if vanished:
-        return NeedPlan(f"member {vanished[0]} is gone", _nominated(gated))
     victims = tuple(v for v in record.victims if v.uid in situation.live)
-    lost = situation.lost(planned, gone=(v.uid for v in victims), count_terminating=True)
-    if lost:
-        return NeedPlan(lost, _nominated(gated))
+    fallen = (
+        _vanished(situation, record)
+        or _changed(situation, record)
+        or situation.lost(planned, gone=(v.uid for v in victims), count_terminating=True)
+    )
+    if fallen:
+        return NeedPlan(fallen, _nominated(gated))
     missing = tuple(m for m in planned if m.gated and not m.nominated_by(record.plan_id))
     if missing:
         return Nominate(missing)
@@ -144,6 +144,21 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
     if situation.lost(planned):
         return AwaitVictims(victims)
     return Release(tuple(m for m in planned if m.gated))
+
+
+def _vanished(situation: Situation, record: PlanRecord) -> str:
+    """Which planned member is gone; "" while all are there."""
+    here = {member.pod.metadata.uid for member in situation.gang.members}
+    return next((f"member {member.name} is gone" for member in record.members if member.uid not in here), "")
+
+
+def _changed(situation: Situation, record: PlanRecord) -> str:
+    """Whether the request was edited after it was planned. Once a member has been let go its siblings must follow."""
+    if record.request in ("", request_digest(situation.gang)):
+        return ""
+    uids = {member.uid for member in record.members}
+    pods = [member.pod for member in situation.gang.members if member.pod.metadata.uid in uids]
+    return "what it asks for has changed" if all(pod.gated_by(GATE) for pod in pods) else ""
 
 
 def _after_release(situation: Situation, gated: list[Pod], planned: tuple[Planned, ...]) -> Step:

@@ -2,9 +2,10 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from gangs.model import Gang
 from kube.names import natural_key
 from planning.decision import Decision
 
@@ -31,11 +32,19 @@ class PlannedVictim:
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """Members and victims of one plan. `plan_id` is a digest of both, so equal plans have equal identities."""
+    """Members and victims of one plan.
+
+    `plan_id` holds a digest of both, so equal plans have equal identities, and after a dot one of what was asked.
+    """
 
     plan_id: str
     members: tuple[PlannedMember, ...]
     victims: tuple[PlannedVictim, ...]
+
+    @property
+    def request(self) -> str:
+        """The digest of what was asked (`request_digest`), "" where the record does not hold it."""
+        return self.plan_id.partition(".")[2]
 
     def node_of(self, uid: str) -> str | None:
         """The node planned for the member with that uid."""
@@ -55,7 +64,10 @@ def record_of(decision: Decision) -> PlanRecord:
             key=lambda v: (natural_key(v.namespace), natural_key(v.name)),
         )
     )
-    return PlanRecord(_digest(members, victims), members, victims)
+    plan_id = _digest(members, victims)
+    if decision.gang is not None:
+        plan_id = f"{plan_id}.{request_digest(decision.gang)}"
+    return PlanRecord(plan_id, members, victims)
 
 
 def record_from(status: Mapping[str, Any]) -> PlanRecord | None:
@@ -76,6 +88,28 @@ def record_from(status: Mapping[str, Any]) -> PlanRecord | None:
     return PlanRecord(plan_id, members, victims)
 
 
+def request_digest(gang: Gang) -> str:
+    """A digest of where the gang asks to be placed, without who its members are: a plan holds only as long as this.
+
+    Sizes that shrink by themselves as a workload nears its end are not part of it.
+    """
+    sets = tuple(replace(each, count=0, min_count=0) for each in gang.pod_sets)
+    asked = (
+        gang.topology,
+        gang.topology_kind,
+        gang.required,
+        gang.preferred,
+        gang.together,
+        gang.node_affinity,
+        sets,
+    )
+    return _short(repr(asked))
+
+
 def _digest(members: Iterable[PlannedMember], victims: Iterable[PlannedVictim]) -> str:
     text = ";".join([*(f"{m.uid}>{m.node}" for m in members), *(f"-{v.uid}" for v in victims)])
+    return _short(text)
+
+
+def _short(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]

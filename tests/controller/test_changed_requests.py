@@ -1,0 +1,70 @@
+"""A plan falls when what was asked has changed, as long as nobody has been let go.
+
+r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from gang_builders import placed
+from protocol_scenes import gang, pod, record, situation
+
+from controller.protocol import NeedPlan, Nominate, Release, next_step
+from controller.records import PlanRecord, record_of, request_digest
+from gangs.model import Gang, PodSet, SliceRule
+from kube.objects import NodeAffinity
+
+HELD = {"a": "n1", "b": "n2"}
+
+
+def planned(of: Gang) -> PlanRecord:
+    """The record of a plan for the gang as it asks now."""
+    return replace(record(list(HELD.items())), plan_id=f"plan.{request_digest(of)}")
+
+
+def members(plan: str) -> list[Any]:
+    """Both members nominated as planned."""
+    return [pod(name, nominated=node, plan=plan) for name, node in HELD.items()]
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "the required level": {"required": "rack"},
+    "the preferred level": {"preferred": "rack"},
+    "the topology": {"topology": "other"},
+    "the node affinity": {"node_affinity": NodeAffinity()},
+    "a rule of a set": {"pod_sets": (PodSet("main", 2, 2, slices=(SliceRule("rack", 2),)),)},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_plan_for_another_request_falls_and_gives_back_its_room(change: dict[str, Any]) -> None:
+    of = gang()
+    plan = planned(of)
+    pods = members(plan.plan_id)
+    step = next_step(situation(replace(gang(*pods), **change), plan))
+    assert step == NeedPlan("what it asks for has changed", tuple(pods))
+
+
+def test_a_plan_for_the_same_request_stands() -> None:
+    plan = planned(gang())
+    assert isinstance(next_step(situation(gang(*members(plan.plan_id)), plan)), Release)
+
+
+def test_a_plan_that_has_begun_to_be_released_is_finished() -> None:
+    """Who was let go stays where he is, so the others have to follow."""
+    plan = planned(gang())
+    released = pod("a", bound="n1")
+    step = next_step(situation(replace(gang(released, pod("b")), required="rack"), plan))
+    assert isinstance(step, Nominate)
+
+
+def test_fewer_pods_near_the_end_of_a_workload_are_no_other_request() -> None:
+    of = gang(pod("a"), pod("b"))
+    fewer = replace(of, min_member=1, expected=1, pod_sets=(PodSet(of.pod_sets[0].name, 1, 1),))
+    assert request_digest(fewer) == request_digest(of)
+
+
+def test_a_record_knows_the_request_that_its_decision_was_for() -> None:
+    of = gang(pod("a"), pod("b"))
+    assert record_of(placed(of, "n1", "n2")).request == request_digest(of)
