@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gangs.koordinator.keys import POD_GROUP_KIND
+from gangs.koordinator.keys import POD_GROUP_GROUP, POD_GROUP_KIND
+from gangs.manifests import group_of
 from gangs.model import Gang, ObjectRef
 from kube.objects import Pod
 
@@ -22,7 +23,7 @@ def pod_group_statuses(
     """
     statuses = {}
     for ref, pod_set in zip(gang.groups, gang.pod_sets, strict=False):
-        if ref.kind == POD_GROUP_KIND:
+        if (group_of(ref.api_version), ref.kind) == (POD_GROUP_GROUP, POD_GROUP_KIND):
             pods = [member.pod for member in gang.members if member.pod_set == pod_set.name]
             statuses[ref] = pod_group_status(pod_set.min_count, pods, now=now, previous=previous.get(ref))
     return statuses

@@ -9,6 +9,7 @@ from gangs.ack import NAME as ACK
 from gangs.ack.dialect import AckDialect
 from gangs.ack.messages import told as told_by_ack
 from gangs.findings import Findings
+from gangs.kai.dialect import KaiDialect
 from gangs.koordinator import NAME as KOORDINATOR
 from gangs.koordinator.dialect import KoordinatorDialect
 from gangs.koordinator.messages import told as told_by_koordinator
@@ -27,6 +28,7 @@ DIALECTS: tuple[Dialect, ...] = (
     PhalanxDialect(),
     AckDialect(),
     KoordinatorDialect(),
+    KaiDialect(),
     KueueDialect(),
 )
 """In order of precedence: the first that knows a pod has it."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gangs.queues import Account
-from kube.objects import NodeAffinity, Pod
+from kube.objects import NodeAffinity, Pod, PreferredSchedulingTerm
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -121,6 +121,15 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeWish:
+    """A weighed wish for nodes that only gangs of a certain size have."""
+
+    term: PreferredSchedulingTerm
+    several_nodes: bool
+    """True: it counts where no node, were it empty, could hold the gang's minimum; False: where one could."""
+
+
+@dataclass(frozen=True, slots=True)
 class Gang:
     """What one gang asks for.
 
@@ -148,6 +157,8 @@ class Gang:
     account: Account | None = None
     """Where its use of resources is counted against a quota; None: nowhere."""
     node_affinity: NodeAffinity | None = None
+    node_wishes: tuple[NodeWish, ...] = ()
+    """Wishes beside `node_affinity` that depend on how large the gang is."""
     created: str = ""
     """RFC 3339 creation time of `source`: the gang's age."""
     waiting_for: tuple[str, ...] = ()

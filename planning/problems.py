@@ -20,6 +20,7 @@ from kube.names import natural_key
 from kube.objects import Node, ObjectMeta, Pod
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 from planning.antiaffinity import exclusions, spread_exclusions
+from planning.preferring import affinity_of
 from planning.priorities import may_preempt
 from planning.shapes import ShapeBook, watched_labels
 from planning.victims import RunningGangs, Victims, candidates, victims_of
@@ -183,7 +184,7 @@ class _Framer:
             snapshot=self.snapshot,
             siblings=[member.pod for member in self.gang.members],
             own=self.own,
-            affinity=self.gang.node_affinity,
+            affinity=affinity_of(self.gang, self.snapshot.nodes),
             label_keys=watched_labels(self.snapshot),
         )
 

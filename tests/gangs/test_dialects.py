@@ -95,6 +95,7 @@ def test_every_kind_is_watched_once() -> None:
         ("phalanx.dev", "Topology", False),
         ("scheduling.sigs.k8s.io", "PodGroup", True),
         ("scheduling.koordinator.sh", "ClusterNetworkTopology", False),
+        ("scheduling.run.ai", "PodGroup", True),
         ("scheduling.koordinator.sh", "JobNetworkTopology", True),
     }
 

@@ -1,0 +1,116 @@
+"""The KAI dialect as the table of dialects knows it."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from gangs.findings import Findings
+from gangs.kai import NAME, groups, keys, members
+from gangs.kai.settings import Settings, settings_of
+from gangs.kai.topologies import topology_of
+from gangs.manifests import MalformedError, ref_of
+from gangs.model import Gang, GangKey, Manifest, Reading
+from gangs.sources import Kind, PodKeys, Sources
+from gangs.workloads import JOB_GROUP, JOB_KIND
+from kube.objects import Pod
+from kube.topology import Topology
+
+
+class KaiDialect:
+    """PodGroups of scheduling.run.ai, pods that name a policy, and the ConfigMap of levels and policies."""
+
+    name = NAME
+    pod_keys = PodKeys(
+        annotations=(keys.POD_GROUP, keys.POD_GROUP_NAME, keys.POLICY),
+        scheduler_names=(keys.SCHEDULER,),
+    )
+    group_kinds: tuple[Kind, ...] = (Kind(keys.GROUP, keys.VERSIONS, keys.POD_GROUP_KIND, "podgroups"),)
+    topology_kinds: tuple[Kind, ...] = (
+        Kind("", ("v1",), keys.CONFIG_KIND, "configmaps", only=(keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)),
+    )
+
+    def gang_of(self, pod: Pod) -> GangKey | None:
+        """By its PodGroup; where it only names a policy, by its Job, or alone."""
+        return members.gang_of(pod)
+
+    def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
+        """The guide protects no pod."""
+        return ""
+
+    def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
+        """One gang to each PodGroup, to each Job whose pods only name a policy, and to each such pod without a Job."""
+        findings, gangs = Findings(), list[Gang]()
+        settings = settings_of(sources, Findings())
+        own = topology_of(settings)
+        for unit, wrong in _units(sources, about):
+            gang = groups.read_unit(unit, settings, own, topologies, wrong) if unit else None
+            findings.take(wrong.faults, wrong.advice)
+            if gang is not None and not wrong.faults:
+                gangs.append(gang)
+        if about is not None:
+            _check_job(about, sources, settings, findings)
+        return Reading(tuple(gangs), findings.faults, findings.advice)
+
+    def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
+        """The levels of the ConfigMap, once anybody uses this dialect."""
+        settings = settings_of(sources, findings)
+        return (topology_of(settings),) if _used(sources) else ()
+
+    def template_labels(  # noqa: D102 -- the protocol says it; workloads of this dialect carry their keys themselves
+        self, manifest: Manifest, sources: Sources, *, claimed: bool
+    ) -> Mapping[str, str]:
+        del manifest, sources, claimed
+        return {}
+
+
+def _used(sources: Sources) -> bool:
+    config = sources.get("", keys.CONFIG_KIND, keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)
+    groups_there = (key[:2] == (keys.GROUP, keys.POD_GROUP_KIND) for key in sources.objects)
+    return config is not None or any(groups_there) or any(map(members.gang_of, sources.pods))
+
+
+def _units(sources: Sources, about: GangKey | None) -> list[tuple[groups.Unit | None, Findings]]:
+    """Every unit with what is wrong with it; None for one that is malformed or over."""
+    pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
+    for pod in sources.pods:
+        if key := members.gang_of(pod):
+            pods[key].append(pod)
+    found: list[tuple[groups.Unit | None, Findings]] = []
+    for manifest in sources.of_kind(keys.GROUP, keys.POD_GROUP_KIND):
+        ref = ref_of(manifest)
+        key = GangKey(NAME, ref.namespace, ref.name)
+        mine = pods.pop(key, [])
+        if about in (None, key):
+            wrong = Findings()
+            found.append((_group_unit(manifest, mine, sources, wrong), wrong))
+    for key, mine in sorted(pods.items()):
+        if about in (None, key):
+            wrong = Findings()
+            found.append((_loose_unit(key, mine, sources, wrong), wrong))
+    return found
+
+
+def _check_job(about: GangKey, sources: Sources, settings: Settings, findings: Findings) -> None:
+    """What is wrong with the Job of that name: said to whoever writes it, before its first pod is refused."""
+    manifest = sources.get(JOB_GROUP, JOB_KIND, about.namespace, about.name)
+    if manifest is None:
+        return
+    try:
+        groups.check_template(manifest, settings, findings)
+    except MalformedError as error:
+        findings.take([error.fault])
+
+
+def _group_unit(manifest: Manifest, pods: Sequence[Pod], sources: Sources, wrong: Findings) -> groups.Unit | None:
+    try:
+        return groups.unit_of_group(manifest, pods, sources, wrong)
+    except MalformedError as error:
+        wrong.take([error.fault])
+        return None
+
+
+def _loose_unit(key: GangKey, pods: Sequence[Pod], sources: Sources, wrong: Findings) -> groups.Unit | None:
+    try:
+        return groups.unit_of_pods(key, pods, sources, wrong)
+    except MalformedError as error:
+        wrong.take([error.fault])
+        return None

@@ -1,0 +1,36 @@
+"""How many whole GPUs pods ask for: scopes and NVLink domains are counted in them."""
+
+from collections.abc import Iterable, Sequence
+
+from gangs.findings import Findings
+from gangs.kai import keys
+from gangs.manifests import integer, pod_ref
+from gangs.membership import age
+from gangs.model import ObjectRef
+from kube.objects import Container, Pod
+
+
+def gpus_of(pod: Pod) -> int:
+    """The GPUs of all containers together, or of the largest init container."""
+    running = sum(map(_of_container, pod.spec.containers))
+    return max([running, *map(_of_container, pod.spec.init_containers)])
+
+
+def gpus_together(pods: Sequence[Pod], count: int) -> int:
+    """The fewest GPUs that `count` of the pods ask for."""
+    return sum(sorted(map(gpus_of, pods))[:count])
+
+
+def check_gpu_scope(pods: Iterable[Pod], group: ObjectRef, findings: Findings) -> None:
+    """Note the pods by which a gang of scope gpu asks for more than the one GPU that it may have."""
+    total = 0
+    for pod in sorted(pods, key=lambda each: age(each.metadata)):
+        total += gpus_of(pod)
+        if total > 1 and gpus_of(pod):
+            problem = f"makes {total} {keys.GPU} together, and {group} has the scope of a single GPU"
+            findings.fault(pod_ref(pod), "spec.containers", problem, "choose the scope node, or ask for less")
+
+
+def _of_container(container: Container) -> int:
+    amounts = {**container.resources.limits, **container.resources.requests}
+    return integer(str(amounts.get(keys.GPU, 0))) or 0

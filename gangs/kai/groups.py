@@ -1,0 +1,218 @@
+"""Gangs of PodGroups, and gangs of pods that name nothing but a policy."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gangs.findings import Findings
+from gangs.kai import NAME, keys, members, wishes
+from gangs.kai.gpus import check_gpu_scope, gpus_together
+from gangs.kai.settings import PACK, TITLE, Settings
+from gangs.kai.spec import NOTHING, PodGroupSpec, spec_of
+from gangs.levels import LevelWish, Request, Settled, Span, settle
+from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of
+from gangs.membership import age, check_priorities, live, seated
+from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
+from gangs.sources import Sources
+from gangs.workloads import JOB_GROUP, JOB_KIND, Job, job_of
+from kube.objects import Pod
+from kube.topology import Topology
+
+SCOPE = "spec.topologyPolicy.scope"
+CONSTRAINT = "spec.topologyConstraint"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One gang as far as it is known. `spec`: its PodGroup's; `minimum`: pods that must start together."""
+
+    key: GangKey
+    ref: ObjectRef
+    pods: tuple[Pod, ...]
+    minimum: int
+    expected: int
+    created: str = ""
+    spec: PodGroupSpec = NOTHING
+    jobs: tuple[ObjectRef, ...] = ()
+    """The Jobs that make its pods."""
+    waiting_for: tuple[str, ...] = ()
+
+
+def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit | None:
+    """The unit of a PodGroup; None once the Jobs that made its pods have completed. Raises `MalformedError`.
+
+    Pods that a Job has seen to their end are not waited for again.
+    """
+    ref = ref_of(manifest)
+    spec = spec_of(manifest, ref, findings)
+    here = tuple(live(pods))
+    made = [(at, job) for at, job in _jobs(sources, ref.namespace) if members.named_by(job.pod_annotations) == ref.name]
+    ended = sum(job.size - job.expected for _, job in made)
+    minimum = max(0, (spec.min_member or 0) - ended)
+    if ended and not here and not minimum:
+        return None
+    return Unit(
+        key=GangKey(NAME, ref.namespace, ref.name),
+        ref=ref,
+        pods=here,
+        minimum=max(1, minimum),
+        expected=max(1, minimum, len(here), sum(job.expected for _, job in made)),
+        created=metadata_of(manifest).creation_timestamp or "",
+        spec=spec,
+        jobs=tuple(at for at, _ in made),
+    )
+
+
+def unit_of_pods(key: GangKey, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit | None:
+    """The unit of pods without a PodGroup object: those of one Job, or a pod alone; None without a live pod."""
+    here = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
+    if not here:
+        return None
+    first = here[0]
+    unit = Unit(key, pod_ref(first), here, len(here), len(here), first.metadata.creation_timestamp or "")
+    if any(members.group_of(pod) for pod in here):
+        return replace(unit, waiting_for=(f"{keys.POD_GROUP_KIND} {key}",))
+    if not members.job_of(first):
+        if first.metadata.owner_references:
+            text = f"asks for a gang of this one pod: name a PodGroup ({keys.POD_GROUP}) for more"
+            findings.advise(unit.ref, members.annotation(keys.POLICY), text)
+        return unit
+    manifest = sources.get(JOB_GROUP, JOB_KIND, key.namespace, key.name)
+    if manifest is None:
+        return replace(unit, waiting_for=(f"{JOB_KIND} {key}",))
+    job = job_of(manifest)
+    count = max(job.expected, len(here))
+    return replace(
+        unit,
+        ref=ref_of(manifest),
+        minimum=max(1, job.expected),
+        expected=count,
+        created=job.metadata.creation_timestamp or "",
+    )
+
+
+def read_unit(
+    unit: Unit, settings: Settings, own: Topology, topologies: Sequence[Topology], findings: Findings
+) -> Gang | None:
+    """The gang of a unit, None where something is wrong. `own`: the topology that the settings make."""
+    wrong = Findings()
+    members.check_annotations(unit.pods, wrong)
+    check_priorities(unit.pods, unit.ref, wrong)
+    policy, waits = members.policy_of(unit.pods, settings, wrong)
+    _check_scope(unit, policy, settings, own, wrong)
+    settled = _settled(unit, topologies, wrong)
+    roles = members.roles_of(unit.pods) or (members.MAIN,)
+    seated_members = seated(members.seats_of(unit.pods, wrong), roles, wrong)
+    findings.take(wrong.faults, wrong.advice)
+    if wrong.faults:
+        return None
+    gpus = gpus_together(unit.pods, unit.minimum)
+    asked = wishes.wishes_of(wishes.Asked(unit.spec.scope, unit.spec.required_labels, policy, gpus), settings, own)
+    gang = Gang(
+        key=unit.key,
+        source=unit.ref,
+        members=seated_members,
+        pod_sets=_pod_sets(unit, roles),
+        expected=unit.expected,
+        min_member=unit.minimum,
+        topology=own.name,
+        topology_kind=own.kind,
+        required=asked.required,
+        preferred=asked.preferred,
+        queue=unit.spec.queue,
+        node_affinity=asked.affinity,
+        node_wishes=asked.of_size,
+        created=unit.created,
+        waiting_for=(*unit.waiting_for, *waits, *settled.waiting_for),
+        groups=(unit.ref, *unit.jobs) if unit.ref.kind != "Pod" else (),
+        exact_nodes=asked.affinity is not None or any(member.index is not None for member in seated_members),
+        messages=NAME,
+    )
+    return _constrained(gang, unit.spec, settled)
+
+
+def check_template(manifest: Manifest, settings: Settings, findings: Findings) -> None:
+    """Note what is wrong with the annotations that a Job gives its pods. Raises `MalformedError`."""
+    job, ref = job_of(manifest), ref_of(manifest)
+    name = job.pod_annotations.get(keys.POLICY)
+    if name is None or not settings.there or settings.policy(name) is not None:
+        return
+    at = f"spec.template.{members.annotation(keys.POLICY)}"
+    findings.fault(ref, at, f'"{name}" is not a policy of {TITLE}', members.known_policies(settings))
+
+
+def _constrained(gang: Gang, spec: PodGroupSpec, settled: Settled) -> Gang:
+    """The gang in the topology that KAI Scheduler's own field names, where it does."""
+    constraint = spec.topology_constraint
+    if constraint is None:
+        return gang
+    return replace(
+        gang,
+        topology=constraint.topology or (settled.topology.name if settled.topology else None),
+        topology_kind=settled.topology.kind if settled.topology else None,
+        required=constraint.required_topology_level,
+        preferred=constraint.preferred_topology_level,
+    )
+
+
+def _settled(unit: Unit, topologies: Sequence[Topology], findings: Findings) -> Settled:
+    constraint = unit.spec.topology_constraint
+    if constraint is None:
+        return Settled()
+    required = _wish("requiredTopologyLevel", constraint.required_topology_level)
+    preferred = _wish("preferredTopologyLevel", constraint.preferred_topology_level)
+    request = Request(
+        ref=unit.ref,
+        topology_field=f"{CONSTRAINT}.topology",
+        topology=constraint.topology,
+        levels=tuple(each for each in (required, preferred) if each is not None),
+        spans=(Span(required, preferred),),
+        pods=unit.pods,
+    )
+    return settle(request, topologies, findings)
+
+
+def _wish(field: str, level: str | None) -> LevelWish | None:
+    return None if level is None else LevelWish(f"{CONSTRAINT}.{field}", level)
+
+
+def _check_scope(unit: Unit, policy: str | None, settings: Settings, own: Topology, findings: Findings) -> None:
+    """A scope that nobody knows is wrong; one inside the node, and what is switched off, is said."""
+    scope = unit.spec.scope
+    known = wishes.scopes(settings, own)
+    if scope is not None and scope not in known:
+        findings.fault(unit.ref, SCOPE, f'"{scope}" is not a scope', f"the scopes are {', '.join(known)}")
+    elif scope is not None and not settings.enabled:
+        text = f"has no effect: {keys.CONFIG_SECTION}.enabled is false in {TITLE}"
+        findings.advise(unit.ref, SCOPE, text)
+    elif scope in settings.below_the_node:
+        text = f'"{scope}" lies below the node: all pods are placed on one node, which chooses inside'
+        findings.advise(unit.ref, SCOPE, text)
+    if scope == keys.GPU_SCOPE and settings.enabled:
+        check_gpu_scope(unit.pods, unit.ref, findings)
+    named = settings.policy(policy) if policy else None
+    if named and named.strategy == PACK and named.topology in {"numa"} | settings.below_the_node:
+        for pod in unit.pods:
+            text = f'"{named.topology}" lies below the node: the pods are packed onto few nodes, which choose inside'
+            findings.advise(pod_ref(pod), members.annotation(keys.POLICY), text)
+
+
+def _pod_sets(unit: Unit, roles: Sequence[str]) -> tuple[PodSet, ...]:
+    """One set for each role; every role takes part. Pods that are still to come may have any role."""
+    existing = Counter(map(members.role_of, unit.pods))
+    if len(roles) == 1:
+        return (PodSet(roles[0], unit.expected, unit.minimum),)
+    least = 1 if len(roles) <= unit.minimum else 0
+    return tuple(PodSet(role, existing[role], least) for role in roles)
+
+
+def _jobs(sources: Sources, namespace: str) -> list[tuple[ObjectRef, Job]]:
+    """The Jobs of a namespace; a malformed one says itself what is wrong."""
+    found = []
+    for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
+        if (ref := ref_of(manifest)).namespace == namespace:
+            try:
+                found.append((ref, job_of(manifest)))
+            except MalformedError:
+                continue
+    return found

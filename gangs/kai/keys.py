@@ -1,0 +1,82 @@
+"""Every key string of the KAI guide that is read, once. Source: the guide, and KAI Scheduler's API package (v0.17)."""
+
+GROUP = "scheduling.run.ai"
+VERSIONS = ("v2", "v2alpha2")
+POD_GROUP_KIND = "PodGroup"
+
+POD_GROUP = "scheduling.run.ai/pod-group"
+"""Pod annotation: name of a PodGroup in the pod's namespace."""
+POD_GROUP_NAME = "pod-group-name"
+"""The same, as KAI Scheduler itself writes it."""
+POLICY = "scheduling.run.ai/topology-policy"
+"""Pod annotation: a policy of the ConfigMap. Alone it asks for a gang, too: of the pods of the pod's Job."""
+ROLE = "scheduling.run.ai/topology-role"
+"""Pod annotation: the part that the pod plays; pods of one role are one pod set."""
+PREFIX = "scheduling.run.ai/"
+ON_PODS = (POD_GROUP, POLICY, ROLE)
+
+ROLES = ("prefill", "decode")
+
+CONFIG_KIND = "ConfigMap"
+CONFIG_NAMESPACE = "kai-scheduler"
+CONFIG_NAME = "kai-scheduler-config"
+CONFIG_FILE = "config.yaml"
+CONFIG_SECTION = "topologyAwareScheduling"
+
+GPU_SCOPE = "gpu"
+NVLINK_LEVEL = "nvlink-domain"
+NUMA_LEVEL = "numa-node"
+NODE_LEVEL = "node"
+RACK_LEVEL = "rack"
+ZONE_LEVEL = "zone"
+
+NVLINK_DOMAIN = "gpu.topology/nvlink-domain"
+NVLINK_DOMAIN_SIZE = "gpu.topology/nvlink-domain-size"
+INTERCONNECT = "gpu.topology/interconnect"
+NVLINK_VERSION = "nvidia.com/nvlink.version"
+NVSWITCH_PRESENT = "nvidia.com/nvswitch.present"
+GPU_CLIQUE = "nvidia.com/gpu.clique"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+RACK_LABELS = ("topology.kubernetes.io/rack", "cloud.provider.com/topology-rack")
+
+GPU = "nvidia.com/gpu"
+"""The resource."""
+SCHEDULER = "kai-scheduler"
+
+SPEC_FIELDS = ("minMember", "queue", "topologyPolicy", "topologyConstraint")
+"""Fields of a PodGroup's spec that are honoured."""
+NOT_BUILT = ("minSubGroup", "subGroups")
+"""Fields of v2alpha2 that would change what is placed and are refused."""
+WITHOUT_EFFECT = (
+    "priorityClassName",
+    "preemptibility",
+    "markUnschedulable",
+    "schedulingBackoff",
+    "preemptionDelay",
+    "stalenessGracePeriod",
+)
+"""Fields of v2alpha2 that are admitted with a warning."""
+
+_SECTION = f"{CONFIG_FILE} {CONFIG_SECTION}"
+KEYS: tuple[str, ...] = (
+    POD_GROUP,
+    POD_GROUP_NAME,
+    POLICY,
+    ROLE,
+    *(f"spec.{name}" for name in ("minMember", "queue", "topologyPolicy.scope", "topologyPolicy.affinity.required")),
+    "spec.affinity.required",
+    *(f"spec.topologyConstraint.{name}" for name in ("topology", "requiredTopologyLevel", "preferredTopologyLevel")),
+    *(f"spec.{name}" for name in (*NOT_BUILT, *WITHOUT_EFFECT)),
+    *(f"{_SECTION}.{name}" for name in ("enabled", "policies[].name", "policies[].weight", "policies[].topology")),
+    *(f"{_SECTION}.{name}" for name in ("policies[].strategy", "levels[].name", "levels[].label")),
+    NVLINK_DOMAIN,
+    NVLINK_DOMAIN_SIZE,
+    INTERCONNECT,
+    NVLINK_VERSION,
+    NVSWITCH_PRESENT,
+    GPU_CLIQUE,
+    ZONE_LABEL,
+    *RACK_LABELS,
+    f"spec.schedulerName: {SCHEDULER}",
+)
+"""Every key and field of the dialect, as docs/reference/keys/kai.md lists them."""

@@ -1,0 +1,119 @@
+"""Which gang a pod names, which part it plays there, and what its annotations may say."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from gangs.findings import Findings
+from gangs.kai import NAME, keys
+from gangs.kai.settings import TITLE, Settings
+from gangs.manifests import pod_ref
+from gangs.membership import Seat, age, promised
+from gangs.model import GangKey
+from gangs.workloads import JOB_KIND, controller_of
+from kube import keys as own
+from kube.names import natural_key
+from kube.objects import Pod
+
+MAIN = "main"
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+
+
+def annotation(key: str) -> str:
+    """The field path of an annotation."""
+    return f"metadata.annotations[{key}]"
+
+
+def named_by(annotations: Mapping[str, str]) -> str:
+    """The PodGroup that a pod's annotations name, "" for none."""
+    return annotations.get(keys.POD_GROUP) or annotations.get(keys.POD_GROUP_NAME) or ""
+
+
+def group_of(pod: Pod) -> str:
+    """The PodGroup that the pod names, "" for none."""
+    return named_by(pod.metadata.annotations)
+
+
+def gang_of(pod: Pod) -> GangKey | None:
+    """By its PodGroup; where it only names a policy, by its Job, or alone."""
+    meta = pod.metadata
+    if not meta.annotations:
+        return None
+    name = group_of(pod)
+    if not name and keys.POLICY in meta.annotations:
+        name = job_of(pod) or meta.name or meta.generate_name
+    return GangKey(NAME, meta.namespace, name) if name else None
+
+
+def job_of(pod: Pod) -> str:
+    """The Job that controls the pod, "" for none."""
+    owner = controller_of(pod)
+    return owner.name if owner is not None and owner.kind == JOB_KIND else ""
+
+
+def role_of(pod: Pod) -> str:
+    """The pod set that the pod belongs to."""
+    return pod.metadata.annotations.get(keys.ROLE) or MAIN
+
+
+def roles_of(pods: Sequence[Pod]) -> tuple[str, ...]:
+    """The pod sets that the pods make, by name; the one of pods without a role first."""
+    return tuple(sorted({role_of(pod) for pod in pods}, key=lambda role: (role != MAIN, natural_key(role))))
+
+
+def policy_of(pods: Sequence[Pod], settings: Settings, findings: Findings) -> tuple[str | None, tuple[str, ...]]:
+    """The policy that the pods name, and what they wait for because of it. All of them must name the same."""
+    naming = [
+        pod for pod in sorted(pods, key=lambda each: age(each.metadata)) if keys.POLICY in pod.metadata.annotations
+    ]
+    if not naming:
+        return None, ()
+    first, at = naming[0], annotation(keys.POLICY)
+    name = first.metadata.annotations[keys.POLICY]
+    for pod in naming[1:]:
+        other = pod.metadata.annotations[keys.POLICY]
+        if other != name:
+            problem = f'"{other}" differs from "{name}" of Pod {first.key}'
+            findings.fault(pod_ref(pod), at, problem, "name one policy on all members")
+    if not settings.there:
+        return name, (f'{TITLE} with a policy "{name}"',)
+    if settings.policy(name) is None:
+        findings.fault(pod_ref(first), at, f'"{name}" is not a policy of {TITLE}', known_policies(settings))
+    return name, ()
+
+
+def known_policies(settings: Settings) -> str:
+    """What to write instead of a policy that is not there."""
+    return f"its policies are {', '.join(each.name for each in settings.policies) or 'none'}"
+
+
+def seats_of(pods: Sequence[Pod], findings: Findings) -> list[Seat]:
+    """The pods with their sets and the ranks that their users gave them."""
+    return [Seat(pod, role_of(pod), promised(pod, _rank_places(pod), findings)) for pod in pods]
+
+
+def check_annotations(pods: Sequence[Pod], findings: Findings) -> None:
+    """Note roles that cannot be and groups that disagree; warn of what nobody reads."""
+    for pod in pods:
+        ref, annotations = pod_ref(pod), pod.metadata.annotations
+        role = annotations.get(keys.ROLE)
+        if role is not None and not _LABEL_VALUE.fullmatch(role):
+            remedy = f"write {' or '.join(keys.ROLES)}, or another word of letters, digits and dashes"
+            findings.fault(ref, annotation(keys.ROLE), f'"{role}" cannot name a pod set', remedy)
+        elif role is not None and role not in keys.ROLES:
+            text = f'"{role}" is a pod set of its own; the guide knows {" and ".join(keys.ROLES)}'
+            findings.advise(ref, annotation(keys.ROLE), text)
+        both = {annotations[key] for key in (keys.POD_GROUP, keys.POD_GROUP_NAME) if annotations.get(key)}
+        if len(both) > 1:
+            problem = f"differs from {annotation(keys.POD_GROUP)}"
+            findings.fault(ref, annotation(keys.POD_GROUP_NAME), problem, "name one PodGroup")
+        for key in annotations:
+            if key.startswith(keys.PREFIX) and key not in keys.ON_PODS:
+                findings.advise(ref, annotation(key), f"is ignored: the known ones are {', '.join(keys.ON_PODS)}")
+
+
+def _rank_places(pod: Pod) -> tuple[tuple[str, dict[str, str], str], ...]:
+    meta = pod.metadata
+    return (
+        ("metadata.annotations", meta.annotations, own.INDEX),
+        ("metadata.labels", meta.labels, own.INDEX),
+    )

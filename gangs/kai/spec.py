@@ -1,0 +1,129 @@
+"""A PodGroup's spec as it is written, in the guide's version and as far as KAI Scheduler's own is honoured."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from gangs.findings import Findings
+from gangs.kai import keys
+from gangs.manifests import advise_unknown, decode
+from gangs.model import Manifest, ObjectRef
+from kube.objects import Requirement
+
+_INTEGER = re.compile(r"-?[0-9]+")
+_NEEDS = {
+    "In": "values",
+    "NotIn": "values",
+    "Exists": "no values",
+    "DoesNotExist": "no values",
+    "Gt": "one",
+    "Lt": "one",
+}
+
+
+class Affinity(msgspec.Struct, frozen=True):
+    """Requirements on the labels of nodes that must all hold."""
+
+    required: tuple[Requirement, ...] | None = None
+
+
+class TopologyPolicy(msgspec.Struct, frozen=True):
+    """`scope`: the level of which one domain holds the whole gang."""
+
+    scope: str | None = None
+    affinity: Affinity | None = None
+
+
+class TopologyConstraint(msgspec.Struct, frozen=True, rename="camel"):
+    """The wish as KAI Scheduler's own version has it."""
+
+    topology: str | None = None
+    required_topology_level: str | None = None
+    preferred_topology_level: str | None = None
+
+
+class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """`spec` of a PodGroup, as far as it is read."""
+
+    min_member: int | None = None
+    queue: str | None = None
+    topology_policy: TopologyPolicy | None = None
+    affinity: Affinity | None = None
+    topology_constraint: TopologyConstraint | None = None
+
+    @property
+    def scope(self) -> str | None:
+        """The scope that is asked for."""
+        return self.topology_policy.scope if self.topology_policy else None
+
+    @property
+    def required_labels(self) -> tuple[Requirement, ...]:
+        """What every node must carry, wherever it is written."""
+        inner = self.topology_policy.affinity if self.topology_policy else None
+        return tuple(each for part in (inner, self.affinity) if part for each in part.required or ())
+
+
+NOTHING = PodGroupSpec()
+
+
+def spec_of(manifest: Manifest, ref: ObjectRef, findings: Findings) -> PodGroupSpec:
+    """The spec, checked by itself. Raises `MalformedError`."""
+    written = manifest.get("spec") or {}
+    spec = decode(written, PodGroupSpec, ref, "spec")
+    _check_fields(written, ref, findings)
+    if spec.min_member is None or spec.min_member < 1:
+        problem = "is missing" if spec.min_member is None else f"{spec.min_member} is less than 1"
+        findings.fault(ref, "spec.minMember", problem, "write the number of pods that must start together")
+    if spec.scope is not None and spec.topology_constraint is not None:
+        problem = "is given beside spec.topologyPolicy.scope"
+        findings.fault(ref, "spec.topologyConstraint", problem, "keep one of the two")
+    return spec
+
+
+def _check_fields(written: dict[str, Any], ref: ObjectRef, findings: Findings) -> None:
+    for name in keys.NOT_BUILT:
+        if written.get(name) is not None:
+            remedy = "leave it out; pods of one role (annotation topology-role) are one pod set"
+            findings.fault(ref, f"spec.{name}", "is not built yet", remedy)
+    for name in keys.WITHOUT_EFFECT:
+        if written.get(name) is not None:
+            findings.advise(ref, f"spec.{name}", "has no effect here: the pods' own fields count")
+    known = (*keys.SPEC_FIELDS, "affinity", *keys.NOT_BUILT, *keys.WITHOUT_EFFECT)
+    advise_unknown({key: each for key, each in written.items() if key not in known}, known, ref, "spec", findings)
+    policy, constraint = written.get("topologyPolicy"), written.get("topologyConstraint")
+    advise_unknown(policy, ("scope", "affinity"), ref, "spec.topologyPolicy", findings)
+    names = ("topology", "requiredTopologyLevel", "preferredTopologyLevel")
+    advise_unknown(constraint, names, ref, "spec.topologyConstraint", findings)
+    inner = policy.get("affinity") if isinstance(policy, dict) else None
+    for at, part in (("spec.topologyPolicy.affinity", inner), ("spec.affinity", written.get("affinity"))):
+        _check_affinity(part, ref, at, findings)
+
+
+def _check_affinity(part: Any, ref: ObjectRef, at: str, findings: Findings) -> None:
+    if not isinstance(part, dict):
+        return
+    for name in part:
+        if name != "required":
+            findings.fault(ref, f"{at}.{name}", "is not known", "write required: a list of key, operator and values")
+    for position, each in enumerate(part.get("required") or ()):
+        _check_requirement(msgspec.convert(each, Requirement), ref, f"{at}.required[{position}]", findings)
+
+
+def _check_requirement(requirement: Requirement, ref: ObjectRef, at: str, findings: Findings) -> None:
+    values: Sequence[str] = requirement.values
+    needs = _NEEDS.get(requirement.operator)
+    if not requirement.key:
+        findings.fault(ref, f"{at}.key", "is missing", "name a label of the nodes")
+    if needs is None:
+        problem = f'"{requirement.operator}" is not known'
+        findings.fault(ref, f"{at}.operator", problem, f"write one of {', '.join(_NEEDS)}")
+    elif needs == "values" and not values:
+        findings.fault(ref, f"{at}.values", f"is empty, and {requirement.operator} needs values", "list them")
+    elif needs == "no values" and values:
+        findings.fault(ref, f"{at}.values", f"is not empty, and {requirement.operator} takes none", "remove it")
+    elif needs == "one" and (len(values) != 1 or not _INTEGER.fullmatch(values[0])):
+        findings.fault(
+            ref, f"{at}.values", f"is not one whole number, which {requirement.operator} needs", "correct it"
+        )

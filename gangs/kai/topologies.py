@@ -1,0 +1,29 @@
+"""The topology that the ConfigMap's levels make, widest first, with sensible ones where its list lacks them.
+
+A node that lacks the label of a wide level is in that level's default domain: only a gang whose own scope is that level
+needs nodes that carry it (`gangs.kai.wishes`). A node without a label for NVLink domains is a domain of its own.
+"""
+
+from gangs.kai import keys
+from gangs.kai.settings import Settings
+from kube.topology import HOSTNAME_LABEL, Level, Topology, Unlabelled
+
+
+def topology_of(settings: Settings) -> Topology:
+    """The levels zone, rack, nvlink-domain and node, with the ConfigMap's own where it lists them."""
+    listed = [Level(each.name, (each.label,), Unlabelled.DEFAULT_DOMAIN) for each in settings.above_the_node()]
+    names = {each.name for each in listed}
+    taken = {key for each in listed for key in each.label_keys}
+    wide = [] if keys.ZONE_LEVEL in names else _default(keys.ZONE_LEVEL, (keys.ZONE_LABEL,), taken)
+    near = [] if keys.RACK_LEVEL in names else _default(keys.RACK_LEVEL, keys.RACK_LABELS, taken)
+    label = settings.label_of(keys.NVLINK_LEVEL)
+    nvlink_labels = (label,) if label else (keys.NVLINK_DOMAIN, keys.GPU_CLIQUE)
+    nvlink = Level(keys.NVLINK_LEVEL, nvlink_labels, Unlabelled.OWN_DOMAIN)
+    node = Level(keys.NODE_LEVEL, (HOSTNAME_LABEL,))
+    return Topology(keys.CONFIG_NAME, keys.CONFIG_KIND, (*wide, *listed, *near, nvlink, node), implicit=True)
+
+
+def _default(name: str, labels: tuple[str, ...], taken: set[str]) -> list[Level]:
+    """The level by the labels that no level of the ConfigMap uses."""
+    free = tuple(each for each in labels if each not in taken)
+    return [Level(name, free, Unlabelled.DEFAULT_DOMAIN)] if free else []

@@ -1,0 +1,158 @@
+"""What scopes and policies ask of the placement: levels, and node affinities with their weights."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gangs.kai import keys
+from gangs.kai.settings import NUMA, NVLINK, NVSWITCH, PACK, Policy, Settings
+from gangs.model import NodeWish
+from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm, Requirement
+from kube.topology import Topology
+
+_NVLINK_NODES = (
+    Requirement(key=keys.NVLINK_VERSION, operator="Exists"),
+    Requirement(key=keys.INTERCONNECT, operator="In", values=("nvlink", "nvswitch")),
+    Requirement(key=keys.NVLINK_DOMAIN, operator="Exists"),
+    Requirement(key=keys.NVLINK_DOMAIN_SIZE, operator="Exists"),
+)
+_NVSWITCH_NODES = (
+    Requirement(key=keys.NVSWITCH_PRESENT, operator="In", values=("true",)),
+    Requirement(key=keys.INTERCONNECT, operator="In", values=("nvswitch",)),
+)
+_CONNECTED = Requirement(key=keys.INTERCONNECT, operator="NotIn", values=("pcie", "none"))
+_OPPOSITE = {"Exists": "DoesNotExist", "In": "NotIn"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """Levels by name, and what the nodes must or should be like. `of_size`: wishes that depend on the gang's size."""
+
+    required: str | None = None
+    preferred: str | None = None
+    affinity: NodeAffinity | None = None
+    of_size: tuple[NodeWish, ...] = ()
+
+
+def scopes(settings: Settings, topology: Topology) -> tuple[str, ...]:
+    """Every scope that a PodGroup may name, narrowest first."""
+    return (*sorted(settings.below_the_node), *(level.name for level in reversed(topology.levels)))
+
+
+def level_of(scope: str, settings: Settings) -> str:
+    """The level that a scope means: the node for everything inside it."""
+    return keys.NODE_LEVEL if scope in settings.below_the_node else scope
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a gang says: its PodGroup's scope and labels, the policy that its pods name, the GPUs of its minimum."""
+
+    scope: str | None
+    labels: tuple[Requirement, ...]
+    policy: str | None
+    gpus: int
+
+
+def wishes_of(asked: Asked, settings: Settings, topology: Topology) -> Wishes:
+    """What a gang asks of its placement.
+
+    What the named policy packs into is preferred, else what the weightiest one packs into. All policies weigh on the
+    choice of nodes.
+    """
+    if not settings.enabled:
+        return Wishes(affinity=_affinity(_terms(replace(asked, scope=None), topology), ()))
+    required = None if asked.scope is None else level_of(asked.scope, settings)
+    return Wishes(
+        required=required,
+        preferred=_preferred(asked.policy, required, settings, topology),
+        affinity=_affinity(
+            _terms(asked, topology),
+            [term for each in settings.policies for term in _always(each, topology)],
+        ),
+        of_size=tuple(wish for each in settings.policies for wish in _by_size(each)),
+    )
+
+
+def packs_into(policy: Policy, settings: Settings) -> str | None:
+    """The level that a policy packs into, None for one that only prefers nodes."""
+    if policy.strategy != PACK:
+        return None
+    inside = {NUMA, NVSWITCH} | settings.below_the_node
+    return keys.NVLINK_LEVEL if policy.topology == NVLINK else level_of(_node_if(policy.topology, inside), settings)
+
+
+def _node_if(name: str, inside: frozenset[str] | set[str]) -> str:
+    return keys.NODE_LEVEL if name in inside else name
+
+
+def _preferred(name: str | None, required: str | None, settings: Settings, topology: Topology) -> str | None:
+    """The level to pack into, where it is narrower than the required one."""
+    packing = [each for each in settings.policies if packs_into(each, settings)]
+    named = settings.policy(name) if name else max(packing, key=lambda each: each.weight, default=None)
+    level = packs_into(named, settings) if named else None
+    if level is None or topology.find(level) is None:
+        return None
+    if required is not None and (topology.find(level) or 0) <= (topology.find(required) or 0):
+        return None
+    return level
+
+
+def _terms(asked: Asked, topology: Topology) -> tuple[NodeSelectorTerm, ...]:
+    """What every node must carry: the labels asked for, and that of a scope's level, one of them where it has several.
+
+    In an NVLink domain the GPUs are connected by NVLink; one that says how many there are must have enough of them.
+    """
+    at = topology.find(asked.scope) if asked.scope is not None else None
+    choices: list[tuple[Requirement, ...]] = [()]
+    if asked.scope == keys.NVLINK_LEVEL:
+        size = keys.NVLINK_DOMAIN_SIZE
+        big = Requirement(key=size, operator="Gt", values=(str(asked.gpus - 1),))
+        choices = [(_CONNECTED, big), (_CONNECTED, Requirement(key=size, operator="DoesNotExist"))]
+    elif at is not None and asked.scope != keys.NODE_LEVEL:
+        choices = [(Requirement(key=key, operator="Exists"),) for key in topology.levels[at].label_keys]
+    terms = (NodeSelectorTerm(match_expressions=(*asked.labels, *choice)) for choice in choices)
+    return tuple(term for term in terms if term.match_expressions)
+
+
+def _affinity(
+    required: Sequence[NodeSelectorTerm], preferred: Sequence[PreferredSchedulingTerm]
+) -> NodeAffinity | None:
+    if not required and not preferred:
+        return None
+    selector = NodeSelector(node_selector_terms=tuple(required)) if required else None
+    return NodeAffinity(required=selector, preferred=tuple(preferred))
+
+
+def _always(policy: Policy, topology: Topology) -> tuple[PreferredSchedulingTerm, ...]:
+    """Nodes that a policy favours, whatever the gang's size."""
+    if policy.topology == NVLINK:
+        return _weighted(policy.weight, _NVLINK_NODES)
+    at = None if policy.strategy == PACK else topology.find(policy.topology)
+    if at is None:
+        return ()
+    return _weighted(policy.weight, [Requirement(key=k, operator="Exists") for k in topology.levels[at].label_keys])
+
+
+def _by_size(policy: Policy) -> tuple[NodeWish, ...]:
+    """NVSwitch is for gangs of several nodes; the others leave those nodes to them."""
+    if policy.topology != NVSWITCH or policy.strategy == PACK:
+        return ()
+    without = NodeSelectorTerm(match_expressions=tuple(map(_opposite, _NVSWITCH_NODES)))
+    spared = PreferredSchedulingTerm(weight=policy.weight, preference=without)
+    wanted = _weighted(policy.weight, _NVSWITCH_NODES)
+    return (*(NodeWish(term, several_nodes=True) for term in wanted), NodeWish(spared, several_nodes=False))
+
+
+def _weighted(weight: int, any_of: Sequence[Requirement]) -> tuple[PreferredSchedulingTerm, ...]:
+    """Terms of which a node fulfils exactly one if it meets any of the requirements, so that none counts twice."""
+    return tuple(
+        PreferredSchedulingTerm(
+            weight=weight,
+            preference=NodeSelectorTerm(match_expressions=(*map(_opposite, any_of[:position]), each)),
+        )
+        for position, each in enumerate(any_of)
+    )
+
+
+def _opposite(requirement: Requirement) -> Requirement:
+    return Requirement(key=requirement.key, operator=_OPPOSITE[requirement.operator], values=requirement.values)
