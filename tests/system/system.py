@@ -74,7 +74,7 @@ class Phalanx:
         """The Gang object of that name."""
         path = f"/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/{name}"
         found = self.cluster.request("GET", path)
-        return found if isinstance(found, dict) else {}
+        return found if found.get("kind") == "Gang" else {}
 
     def status(self, name: str) -> Object:
         """A gang's status; empty where it has none yet."""
