@@ -17,6 +17,11 @@ PATIENCE = 60.0
 
 def live_cluster(kubeconfig: str | None) -> Live:
     """List everything that matters. Raises `click.ClickException` where the cluster does not answer."""
+    return live_picture(kubeconfig)[1]
+
+
+def live_picture(kubeconfig: str | None) -> tuple[Transport, Live]:
+    """As `live_cluster`, with the connection for further questions."""
     transport = _transport(kubeconfig)
     cache = ClusterCache(transport, all_kinds(), protected=protected)
     cache.start()
@@ -24,7 +29,8 @@ def live_cluster(kubeconfig: str | None) -> Live:
         if not cache.wait_synced(PATIENCE):
             raise click.ClickException(f"the cluster did not answer for: {', '.join(cache.unsynced())}")
         with cache.still():
-            return Live(cache.snapshot(), Sources(cache.pods(), cache.objects(), cache.namespaces(), cache.found()))
+            live = Live(cache.snapshot(), Sources(cache.pods(), cache.objects(), cache.namespaces(), cache.found()))
+            return transport, live
     finally:
         cache.stop()
 

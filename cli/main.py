@@ -22,6 +22,7 @@ class Entry:
 COMMANDS = {
     "solve": Entry("cli.solve", "solve", "Plan the gangs in some files and say where they fit; changes nothing."),
     "why": Entry("cli.why", "why", "Explain a gang of the live cluster."),
+    "doctor": Entry("cli.doctor", "doctor", "Check the live cluster: labels, topologies, requests, webhooks."),
     "demo": Entry("cli.demo", "demo", "Run the whole thing on a control plane of its own."),
     "webhook": Entry("cli.webhook", "webhook", "Serve admission, dry runs and the live picture."),
     "controller": Entry("cli.controller", "controller", "Carry out the plans of the live cluster."),

@@ -1,0 +1,97 @@
+"""What the doctor finds, one illness a row.
+
+rack r1: n1, n2      rack r2: n3      each in block b1, labelled by hand
+"""
+
+from typing import Any
+
+import msgspec
+
+from cluster.capturing import snapshot_of
+from gangs.sources import Sources
+from kube.keys import GATE
+from kube.objects import Node, Pod
+from planning.checkup import Finding, Severity, check_up
+
+BLOCK, RACK = "example.com/block", "example.com/rack"
+TOPOLOGY = {
+    "apiVersion": "phalanx.dev/v1alpha1",
+    "kind": "Topology",
+    "metadata": {"name": "dc"},
+    "spec": {"levels": [{"name": "block", "nodeLabel": BLOCK}, {"name": "rack", "nodeLabel": RACK}]},
+}
+
+
+def node(name: str, **labels: str) -> Node:
+    """A node with these labels of block and rack."""
+    keys = {"block": BLOCK, "rack": RACK}
+    return msgspec.convert({"metadata": {"name": name, "labels": {keys[k]: v for k, v in labels.items()}}}, Node)
+
+
+def pod(name: str, gang: str = "", *, gated: bool = False) -> Pod:
+    """A pending pod."""
+    spec: dict[str, Any] = {"schedulingGates": [{"name": GATE}]} if gated else {}
+    labels = {"phalanx.dev/gang": gang} if gang else {}
+    return msgspec.convert({"metadata": {"name": name, "namespace": "default", "labels": labels}, "spec": spec}, Pod)
+
+
+HEALTHY = [node("n1", block="b1", rack="r1"), node("n2", block="b1", rack="r1"), node("n3", block="b1", rack="r2")]
+
+
+def found(nodes: list[Node], *objects: dict[str, Any], pods: tuple[Pod, ...] = ()) -> list[Finding]:
+    """What the doctor says of a cluster."""
+    keyed = {
+        (
+            each["apiVersion"].split("/")[0],
+            each["kind"],
+            each["metadata"].get("namespace", ""),
+            each["metadata"]["name"],
+        ): each
+        for each in objects
+    }
+    return check_up(snapshot_of(nodes, pods, gate=GATE), Sources(pods, keyed))
+
+
+def ill(findings: list[Finding]) -> list[str]:
+    """The texts of what is not well."""
+    return [f"{each.subject}: {each.text}" for each in findings if each.severity is not Severity.OK]
+
+
+def test_a_healthy_cluster_has_nothing_but_good_news() -> None:
+    findings = found(HEALTHY, TOPOLOGY)
+    assert not ill(findings)
+    assert [each.text for each in findings] == ["3 nodes, all of them inside", "no gang uses it now"]
+
+
+def test_nodes_without_a_label_are_named_with_the_label() -> None:
+    text = "outside it for want of label example.com/rack: never used by gangs that name a level of it"
+    nodes = [*HEALTHY, node("n4", block="b1"), node("n5", block="b1")]
+    assert ill(found(nodes, TOPOLOGY)) == [f"Topology dc: 2 nodes (n4..5) lie {text}"]
+
+
+def test_a_domain_that_lies_under_two_parents_is_most_likely_mislabelled() -> None:
+    assert ill(found([*HEALTHY, node("n4", block="b2", rack="r1")], TOPOLOGY)) == [
+        'Topology dc: rack "r1" lies under b1 (2 nodes) and b2 (1 nodes): these count as different domains'
+    ]
+
+
+def test_a_topology_of_no_node_is_an_error() -> None:
+    findings = found([node("n1", block="b1")], TOPOLOGY)
+    assert [each.text for each in findings if each.severity is Severity.ERROR] == ["no node belongs to it"]
+
+
+def test_a_cluster_without_topologies_is_told_what_to_do() -> None:
+    assert ill(found([node("n1")])) == ["topologies: there is none: gangs are packed by node only"]
+
+
+def test_a_request_for_a_level_that_is_not_there_is_an_error() -> None:
+    spec = {"minMember": 1, "required": "spine"}
+    metadata = {"name": "llm", "namespace": "default"}
+    gang = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": metadata, "spec": spec}
+    assert any("spine" in each and each.startswith("Gang default/llm") for each in ill(found(HEALTHY, TOPOLOGY, gang)))
+
+
+def test_pods_that_are_held_for_nothing_and_pods_that_slipped_past_are_named() -> None:
+    texts = ill(found(HEALTHY, TOPOLOGY, pods=(pod("held", gated=True), pod("slipped", "llm"))))
+    assert "Pod default/held: is gated but names no gang: nothing will start it" in texts
+    assert any(each.startswith("Pod default/slipped: names gang default/llm but was never gated") for each in texts)
