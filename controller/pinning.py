@@ -6,7 +6,7 @@ from cluster.snapshot import Snapshot
 from cluster.tree import domains
 from controller.protocol import Planned
 from controller.release import domain_labels
-from gangs.levels import choose
+from gangs.dialects import topology_of
 from gangs.model import Gang
 from kube.objects import Pod
 from kube.topology import Topology
@@ -18,10 +18,16 @@ def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, to
     """Labels of the narrowest domain that holds the whole gang; empty where each member must have its exact node.
 
     Exact: where a rank was promised, where members constrain each other across nodes (the scheduler would seat them
-    anew), and where the domain holds pods of lower priority (the scheduler could evict one that the plan spares).
+    anew), where nodes outside the topology's node pools may carry the same labels, and where the domain holds pods of
+    lower priority (the scheduler could evict one that the plan spares).
     """
-    topology = choose(gang.topology, gang.topology_kind, topologies)
-    if not isinstance(topology, Topology) or _promises_nodes(gang) or any(_binds_siblings(p.pod) for p in planned):
+    topology = topology_of(gang, topologies)
+    if (
+        not isinstance(topology, Topology)
+        or topology.pools
+        or _promises_nodes(gang)
+        or any(_binds_siblings(p.pod) for p in planned)
+    ):
         return ()
     tree = domains(topology, [state.node for state in snapshot.nodes])
     nodes = {p.node for p in planned} | {m.pod.spec.node_name for m in gang.members if m.pod.bound}

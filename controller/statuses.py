@@ -11,7 +11,7 @@ from typing import Any
 
 from gangs.model import Fault, Gang, Member
 from kube.keys import PLANNED_NODE
-from planning.decision import Decision
+from planning.decision import Decision, Outcome
 from planning.report import gang_report
 from planning.wording import compressed, listed, more_pods, pods
 from solver.plan import Proof
@@ -19,7 +19,7 @@ from solver.plan import Proof
 Status = Mapping[str, Any]
 
 _VICTIMS_SHOWN = 3
-_PLAN_FIELDS = ("planId", "assignments", "levels", "victims", "objective", "proof", "explanation")
+_PLAN_FIELDS = ("planId", "flavors", "assignments", "levels", "victims", "objective", "proof", "explanation")
 
 
 class Phase(Enum):
@@ -75,7 +75,7 @@ def gang_status(
     :param now: RFC 3339, for conditions that change with this status.
     :param decision: a new answer; None keeps what the plan in force said, and drops it in a phase without a plan.
     :param plan_id: identity of the decision's plan, "" where it has none.
-    :param topology: name of the topology that applies; None: the one that the gang names.
+    :param topology: name of the topology that applies; None: the one that the gang names or was planned in.
     :param previous: the status as it is; its conditions keep their times where they do not change.
     :param reason: one word, `message`: one line for a person; "" for those that the phase and the numbers give.
     :param timed_out: whether the gang's time is over; None: as it was, and over no more once it is released.
@@ -91,7 +91,7 @@ def gang_status(
         "reason": reason,
         "message": message,
         "observedGeneration": generation,
-        "topology": topology or gang.topology,
+        "topology": topology or gang.topology or _topology(decision, before),
         "conditions": _kept(conditions, before.get("conditions") or (), now, generation),
         "members": counts,
         "summary": _summary(counts, plan.get("levels") or ()),
@@ -139,7 +139,7 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
         kept = {key: before[key] for key in _PLAN_FIELDS if key in before}
         return kept if "assignments" in kept else {**kept, "assignments": _assigned(gang.members)}
     if decision is None:
-        return {"assignments": _assigned(m for m in gang.members if m.pod.bound)}
+        return {"flavors": _flavors(gang, (), before), "assignments": _assigned(m for m in gang.members if m.pod.bound)}
     report = gang_report(decision)
     assignments = [
         entry if each.member.pod.bound else {**entry, "uid": each.member.pod.metadata.uid}
@@ -148,6 +148,7 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
     victims = [{**entry, "uid": each.uid} for entry, each in zip(report["victims"], decision.evictions, strict=True)]
     plan = {
         "planId": plan_id,
+        "flavors": _flavors(gang, decision.flavors, before),
         "assignments": assignments if phase.planned else _assigned(m for m in gang.members if m.pod.bound),
         "levels": report["levels"],
         "victims": victims,
@@ -156,6 +157,18 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
         "explanation": None if phase.planned else report["explanation"],
     }
     return {key: _without_nulls(value) for key, value in plan.items()}
+
+
+def _flavors(gang: Gang, planned: Sequence[str], before: Status) -> list[str] | None:
+    """The flavors of the plan; those of the one before as long as a member still runs in them."""
+    kept = before.get("flavors") or () if any(member.pod.bound for member in gang.members) else ()
+    return list(planned or kept) or None
+
+
+def _topology(decision: Decision | None, before: Status) -> str | None:
+    """The topology that the gang was planned in, now or last."""
+    searched = decision is not None and decision.outcome in (Outcome.PLACED, Outcome.UNPLACEABLE)
+    return decision.topology if decision is not None and searched else before.get("topology")
 
 
 def _without_nulls(value: Any) -> Any:

@@ -17,6 +17,7 @@ from gangs.kueue.dialect import KueueDialect
 from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.phalanx.dialect import PhalanxDialect
+from gangs.runai.dialect import RunaiDialect
 from gangs.sources import Dialect, Kind, Resuming, Sources
 from gangs.telling import Words
 from gangs.workloads import JOB_GROUP, JOB_KIND, WORKLOAD_KINDS, controller_of, example_pod, is_job, missing_pods
@@ -26,6 +27,7 @@ from kube.topology import Topology
 
 DIALECTS: tuple[Dialect, ...] = (
     PhalanxDialect(),
+    RunaiDialect(),
     AckDialect(),
     KoordinatorDialect(),
     KaiDialect(),

@@ -86,6 +86,10 @@ class Decision:
     evictions: tuple[Eviction, ...] = ()
     goals: tuple[Goal, ...] = ()
     proof: str = ""
+    flavors: tuple[str, ...] = ()
+    """Names of the flavors whose quotas and nodes the plan uses."""
+    topology: str = ""
+    """Name of the topology that it was planned in, "" for none and for levels found on the nodes."""
     explanation: Explanation = field(default_factory=Explanation)
     faults: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()

@@ -43,6 +43,7 @@ def _placed(gang: Gang, framing: Framing, plan: Plan, running: RunningGangs, sec
         evictions=evictions,
         goals=_in_base_units(framing, plan.goals),
         proof=plan.proof.value,
+        topology=framing.topology.name,
         notes=framing.unmodelled,
         seconds=seconds,
     )
@@ -65,6 +66,7 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
         outcome=Outcome.UNPLACEABLE,
         message=message + wording.unmodelled(framing.unmodelled),
         proof=answer.proof.value,
+        topology=framing.topology.name,
         explanation=explanation,
         notes=framing.unmodelled,
         seconds=seconds,

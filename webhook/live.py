@@ -1,14 +1,14 @@
 """The live picture as plain JSON data: `/v1/gangs` and `/v1/topology`."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cluster.capturing import room
 from cluster.snapshot import NodeState
 from cluster.tree import DomainTree, domains
 from gangs import dialects
-from gangs.model import Gang
+from gangs.model import Fault, Gang
 from kube import keys
 from kube.topology import Topology
 from webhook.picture import Picture
@@ -20,11 +20,13 @@ LEAST_PRIORITY = -(2**31)
 
 def gangs(picture: Picture) -> Json:
     """Every gang with its members, and every request that is wrong."""
-    reading = dialects.read_all(picture.sources())
+    sources = picture.sources()
+    reading = dialects.read_all(sources)
+    known, _ = dialects.topologies(sources)
     return {
         "synced": picture.synced(),
         "age": round(picture.age(), 3),
-        "gangs": [_gang(each) for each in reading.gangs],
+        "gangs": [_gang(each, known) for each in reading.gangs],
         "faults": [str(each) for each in reading.faults],
     }
 
@@ -46,7 +48,8 @@ def topology(picture: Picture) -> Json:
     }
 
 
-def _gang(gang: Gang) -> Json:
+def _gang(gang: Gang, known: Sequence[Topology]) -> Json:
+    topology = dialects.topology_of(gang, known)
     return {
         "namespace": gang.key.namespace,
         "name": gang.key.name,
@@ -55,6 +58,9 @@ def _gang(gang: Gang) -> Json:
         "priority": gang.priority,
         "expected": gang.expected,
         "minMember": gang.min_member,
+        "topology": topology.name if isinstance(topology, Topology) else gang.topology or "",
+        "required": _level(gang.required, topology),
+        "preferred": _level(gang.preferred, topology),
         "waitingFor": list(gang.waiting_for),
         "members": [
             {
@@ -69,6 +75,12 @@ def _gang(gang: Gang) -> Json:
             for each in gang.members
         ],
     }
+
+
+def _level(named: str | None, topology: Topology | Fault | None) -> str | None:
+    """A level by the name that it has in the topology, as the gang names it where that has none."""
+    position = topology.find(named) if named is not None and isinstance(topology, Topology) else None
+    return named if position is None or not isinstance(topology, Topology) else topology.levels[position].name
 
 
 def _topology(known: Topology, states: Mapping[str, NodeState]) -> Json:

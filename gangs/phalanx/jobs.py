@@ -26,7 +26,7 @@ from gangs.workloads import (
 )
 from kube import keys
 from kube.objects import Pod
-from kube.topology import Topology
+from kube.topology import HOSTNAME_LABEL, Topology
 
 WISHES = (keys.GANG, keys.REQUIRED, keys.PREFERRED, keys.MIN_MEMBER, keys.TOPOLOGY)
 """Annotations by which a workload opts in; any of them does."""
@@ -87,7 +87,11 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
     own = Findings()
     _check_annotations(job, ref, own)
     _check_rivals(job, ref, sources, own)
-    settled = settle(_request(job, ref, example_pod(manifest)), topologies, own)
+    automatic = not opted_in(job.metadata.annotations)
+    chosen = _recorded(job, sources) if automatic else None
+    settled = settle(_request(job, ref, example_pod(manifest), chosen), topologies, own)
+    if automatic and settled.topology is not None:
+        chosen = settled.topology.name or None
     check_priorities(pods, ref, own)
     seats = [Seat(pod, _SET, promised(pod, gang_objects.rank_places(pod), own)) for pod in pods]
     members = seated(seats, (_SET,), own)
@@ -105,9 +109,9 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
         pod_sets=(PodSet(_SET, count, minimum),),
         expected=count,
         min_member=minimum,
-        topology=annotations.get(keys.TOPOLOGY),
+        topology=annotations.get(keys.TOPOLOGY, chosen),
         required=annotations.get(keys.REQUIRED),
-        preferred=annotations.get(keys.PREFERRED),
+        preferred=HOSTNAME_LABEL if automatic else annotations.get(keys.PREFERRED),
         created=job.metadata.creation_timestamp or "",
         waiting_for=settled.waiting_for + resumed,
         groups=(ref,),
@@ -149,7 +153,18 @@ def _check_rivals(job: Job, ref: ObjectRef, sources: Sources, findings: Findings
         findings.fault(ref, "metadata.name", f"{gang_objects.KIND} {job.name} has the same name", remedy)
 
 
-def _request(job: Job, ref: ObjectRef, pod: Pod) -> Request:
+def _recorded(job: Job, sources: Sources) -> str | None:
+    """The topology that an automatic gang was given first: it keeps that one, even where others come or it goes."""
+    mirrored = f"{NAME}/{job.metadata.namespace}/{job.name}"
+    for name in (job.name, f"{JOB_KIND.lower()}-{job.name}"):
+        shown = sources.get(keys.GROUP, gang_objects.KIND, job.metadata.namespace, name) or {}
+        annotations = (shown.get("metadata") or {}).get("annotations") or {}
+        if annotations.get(keys.MIRRORS) == mirrored:
+            return (shown.get("status") or {}).get("topology")
+    return None
+
+
+def _request(job: Job, ref: ObjectRef, pod: Pod, chosen: str | None) -> Request:
     annotations = job.metadata.annotations
 
     def wish(key: str) -> LevelWish | None:
@@ -159,7 +174,7 @@ def _request(job: Job, ref: ObjectRef, pod: Pod) -> Request:
     return Request(
         ref=ref,
         topology_field=field_of(keys.TOPOLOGY),
-        topology=annotations.get(keys.TOPOLOGY),
+        topology=annotations.get(keys.TOPOLOGY, chosen),
         levels=tuple(each for each in (required, preferred) if each is not None),
         spans=(Span(required, preferred),),
         pods=(pod,),

@@ -114,9 +114,32 @@ def test_members_of_a_job_stand_by_number() -> None:
     assert gang.pod_sets == (PodSet("main", 11, 11),)
 
 
-def test_a_job_in_an_automatic_namespace_names_no_level() -> None:
+def test_a_job_in_an_automatic_namespace_prefers_the_node_in_the_topology_there_is() -> None:
     (gang,) = reading_of(job("{}"), DATACENTER, namespaces=AUTOMATIC).gangs
-    assert (gang.required, gang.preferred, gang.expected) == (None, None, 4)
+    assert (gang.required, gang.preferred, gang.expected) == (None, "kubernetes.io/hostname", 4)
+    assert gang.topology == "datacenter"
+
+
+def mirror(topology: str) -> str:
+    """The Gang object that shows an automatic Job, planned in that topology."""
+    return f"""
+        apiVersion: phalanx.dev/v1alpha1
+        kind: Gang
+        metadata: {{name: train, annotations: {{phalanx.dev/mirrors: phalanx/default/train}}}}
+        status: {{topology: {topology}}}
+    """
+
+
+def test_an_automatic_gang_keeps_the_topology_that_it_was_given_first() -> None:
+    other = DATACENTER.replace("datacenter", "other")
+    (gang,) = reading_of(job("{}"), DATACENTER, other, mirror("datacenter"), namespaces=AUTOMATIC).gangs
+    assert (gang.topology, gang.waiting_for) == ("datacenter", ())
+
+
+def test_an_automatic_gang_waits_for_its_topology_where_that_was_deleted() -> None:
+    other = DATACENTER.replace("datacenter", "other")
+    (gang,) = reading_of(job("{}"), other, mirror("datacenter"), namespaces=AUTOMATIC).gangs
+    assert (gang.topology, gang.waiting_for) == ("datacenter", ("Topology datacenter",))
 
 
 def test_the_pods_of_a_job_find_it_by_their_owner_whatever_its_name_is_made_of() -> None:

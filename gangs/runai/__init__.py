@@ -1,0 +1,4 @@
+"""NVIDIA Run:ai's way of asking: Topology objects of kai.scheduler and annotations on Jobs."""
+
+NAME = "runai"
+"""The dialect's name, in `GangKey` and in the report."""

@@ -1,0 +1,69 @@
+"""The Run:ai dialect as the table of dialects knows it."""
+
+from collections.abc import Mapping, Sequence
+
+from gangs.findings import Findings
+from gangs.manifests import MalformedError, key_of
+from gangs.model import Gang, GangKey, Manifest, Reading
+from gangs.runai import NAME, jobs, keys, topologies
+from gangs.sources import Kind, PodKeys, Sources
+from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
+from kube.keys import WORKLOAD
+from kube.objects import Pod
+from kube.topology import Topology
+
+
+class RunaiDialect:
+    """Jobs with annotations of kai.scheduler, and its Topology objects."""
+
+    name = NAME
+    pod_keys = PodKeys(labels=(WORKLOAD,), scheduler_names=keys.SCHEDULERS)
+    group_kinds: tuple[Kind, ...] = (Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),)
+    topology_kinds: tuple[Kind, ...] = (
+        Kind(keys.GROUP, keys.VERSIONS, keys.TOPOLOGY_OBJECT, "topologies", namespaced=False),
+    )
+
+    def gang_of(self, pod: Pod) -> GangKey | None:
+        """By the Job that controls the pod, where its template says so."""
+        name = jobs.owner_of(pod)
+        return GangKey(NAME, pod.metadata.namespace, name) if name else None
+
+    def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
+        """Run:ai protects no pod: priority classes say who may be a victim."""
+        return ""
+
+    def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
+        """One gang to each Job that asks for it."""
+        findings, gangs = Findings(), list[Gang]()
+        for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
+            if about in (None, _key(manifest)):
+                gang = _read_job(manifest, sources, topologies, findings)
+                gangs += [] if gang is None else [gang]
+        for manifest in sources.objects.values():
+            if about in (None, _key(manifest)):
+                jobs.check_unsupported(manifest, findings)
+        return Reading(tuple(gangs), findings.faults, findings.advice)
+
+    def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
+        """The Topology objects of kai.scheduler."""
+        written = sources.of_kind(keys.GROUP, keys.TOPOLOGY_OBJECT)
+        found = (topologies.topology_of(each, findings) for each in written)
+        return [each for each in found if each is not None]
+
+    def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
+        """The label by which the pods of a Job that is a gang are known."""
+        del sources, claimed
+        return jobs.template_labels(manifest) if is_job(manifest) else {}
+
+
+def _key(manifest: Manifest) -> GangKey:
+    _, _, namespace, name = key_of(manifest)
+    return GangKey(NAME, namespace, name)
+
+
+def _read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
+    try:
+        return jobs.read_job(manifest, sources, topologies, findings)
+    except MalformedError as error:
+        findings.take([error.fault])
+        return None

@@ -1,0 +1,102 @@
+"""Run:ai's Topology: node labels, widest first, each with an alias if it likes. Its rules are those of KAI Scheduler's
+definition of the kind and of the webhook that guards it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from gangs.findings import Findings
+from gangs.manifests import MalformedError, advise_unknown, decode, ref_of
+from gangs.model import Manifest, ObjectRef
+from gangs.runai import keys
+from kube.topology import HOSTNAME_LABEL, Level, Topology
+
+MAX_LEVELS = 16
+NODE_LEVEL = "node"
+_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+
+
+class LevelSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """One level."""
+
+    node_label: str
+    alias: str | None = None
+
+
+class TopologySpec(msgspec.Struct, frozen=True, rename="camel"):
+    """`spec` of a Topology."""
+
+    levels: tuple[LevelSpec, ...]
+
+
+def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
+    """The topology that a manifest describes, None where it is wrong; what is wrong goes to `findings`.
+
+    A level goes by its label, by its alias, and by the last part of its label: `cloud.provider.com/topology-rack` is
+    also `topology-rack` and `rack`, where no other level has that name. The node is the last level, listed or not.
+    """
+    ref = ref_of(manifest)
+    try:
+        spec = decode(manifest.get("spec"), TopologySpec, ref, "spec")
+    except MalformedError as error:
+        findings.take([error.fault])
+        return None
+    for position, entry in enumerate(manifest["spec"]["levels"]):
+        advise_unknown(entry, ("nodeLabel", "alias"), ref, f"spec.levels[{position}]", findings)
+    before = len(findings.faults)
+    _check(ref, spec.levels, findings)
+    if len(findings.faults) > before:
+        return None
+    levels = list(spec.levels)
+    if levels[-1].node_label != HOSTNAME_LABEL:
+        levels.append(LevelSpec(HOSTNAME_LABEL))
+    return Topology(ref.name, keys.TOPOLOGY_KIND, _levels(levels))
+
+
+def _levels(written: Sequence[LevelSpec]) -> tuple[Level, ...]:
+    """Names that two levels would share are left to nobody; a level without any name goes by its label."""
+    offered = [_names(each) for each in written]
+    times = Counter(name for names in offered for name in set(names))
+    fixed = {name for each in written for name in (each.alias, each.node_label) if name}
+    levels = []
+    for each, names in zip(written, offered, strict=True):
+        own = [name for name in names if name == each.alias or (times[name] == 1 and name not in fixed)]
+        first = own[-1] if own and each.alias is None else each.alias or each.node_label
+        levels.append(Level(first, (each.node_label,), aliases=tuple(name for name in own if name != first)))
+    return tuple(levels)
+
+
+def _names(level: LevelSpec) -> list[str]:
+    """The level's alias, then the last part of its label, then what follows `topology-` in that."""
+    if level.node_label == HOSTNAME_LABEL:
+        parts = ["hostname", NODE_LEVEL]
+    else:
+        last = level.node_label.rpartition("/")[2]
+        parts = [last, last.removeprefix("topology-")]
+    return list(dict.fromkeys(each for each in (level.alias, *parts) if each))
+
+
+def _check(ref: ObjectRef, levels: Sequence[LevelSpec], findings: Findings) -> None:
+    if not 1 <= len(levels) <= MAX_LEVELS:
+        findings.fault(ref, "spec.levels", f"has {len(levels)} levels", f"list 1 to {MAX_LEVELS}, widest first")
+    labels = [each.node_label for each in levels]
+    aliases = [each.alias for each in levels]
+    for position, level in enumerate(levels):
+        at = f"spec.levels[{position}]"
+        if not _LABEL_KEY.fullmatch(level.node_label):
+            problem = f'"{level.node_label}" cannot be the key of a node label'
+            findings.fault(ref, f"{at}.nodeLabel", problem, "write a key such as example.com/rack")
+        if level.node_label in labels[:position]:
+            problem = f'"{level.node_label}" is spec.levels[{labels.index(level.node_label)}] already'
+            findings.fault(ref, f"{at}.nodeLabel", problem, "give each level a label of its own")
+        if level.node_label == HOSTNAME_LABEL and position < len(levels) - 1:
+            findings.fault(ref, f"{at}.nodeLabel", f"{HOSTNAME_LABEL} is the node", "put it last or leave it out")
+        if level.alias is not None and level.alias in aliases[:position]:
+            problem = f'"{level.alias}" is spec.levels[{aliases.index(level.alias)}] already'
+            findings.fault(ref, f"{at}.alias", problem, "give each level an alias of its own")
+        elif level.alias in labels:
+            problem = f'"{level.alias}" is the nodeLabel of spec.levels[{labels.index(level.alias)}]'
+            findings.fault(ref, f"{at}.alias", problem, "choose a name that is no level's label")

@@ -1,0 +1,161 @@
+"""What a Job says in Run:ai's keys, on itself and on its pod template, and what is wrong with that alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from gangs.findings import Findings
+from gangs.levels import LevelWish, Request, Span
+from gangs.manifests import integer
+from gangs.model import ObjectRef
+from gangs.runai import keys
+from gangs.workloads import Job
+from kube import keys as own
+from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Requirement
+from kube.topology import Topology
+
+_OWN_WISHES = (own.GANG, own.REQUIRED, own.PREFERRED, own.MIN_MEMBER, own.TOPOLOGY)
+_AT_TEMPLATE = "spec.template."
+_REMEDY = "write it on one of the two, or the same on both"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The value of a key, and the field where it stands."""
+
+    field: str
+    value: str
+
+
+Wishes = Mapping[str, Wish]
+
+
+def wishes_of(job: Job) -> dict[str, Wish]:
+    """The annotations of Run:ai that hold for the Job; its own go before those of its pod template."""
+    found = {key: Wish(annotation(key, _AT_TEMPLATE), value) for key, value in job.pod_annotations.items()}
+    found |= {key: Wish(annotation(key), value) for key, value in job.metadata.annotations.items()}
+    return {key: wish for key, wish in found.items() if key.startswith(keys.PREFIX)}
+
+
+def annotation(key: str, at: str = "") -> str:
+    """The field path of an annotation."""
+    return f"{at}metadata.annotations[{key}]"
+
+
+def opted_in(wishes: Wishes) -> bool:
+    """Whether a Job asks for a gang."""
+    skipped = keys.SKIP in wishes and wishes[keys.SKIP].value == "true"
+    return not skipped and any(key in wishes for key in keys.WISHES)
+
+
+def minimum_of(job: Job, wishes: Wishes) -> int:
+    """Pods that must start together: as written, else all that the Job runs at a time."""
+    written = wishes.get(keys.MIN_MEMBER)
+    return job.size if written is None else (integer(written.value) or job.size)
+
+
+def request_of(ref: ObjectRef, wishes: Wishes, pod: Pod) -> Request:
+    """Topology and levels that are named, with their fields. `pod`: one as the Job makes them."""
+    required, preferred = _level(wishes, keys.REQUIRED), _level(wishes, keys.PREFERRED)
+    topology = wishes.get(keys.TOPOLOGY)
+    return Request(
+        ref=ref,
+        topology_field=topology.field if topology else annotation(keys.TOPOLOGY),
+        topology=topology.value if topology else None,
+        kind=keys.TOPOLOGY_KIND,
+        levels=tuple(each for each in (required, preferred) if each is not None),
+        spans=(Span(required, preferred),),
+        pods=(pod,),
+    )
+
+
+def in_pool(pod: Pod, pool: str | None) -> Pod:
+    """The pod with the node pool of its label as a node selector: KAI Scheduler keeps it to the nodes of that pool."""
+    if pool is None:
+        return pod
+    selector = {**pod.spec.node_selector, keys.NODE_POOL: pool}
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_selector=selector))
+
+
+def pool_of(job: Job) -> str | None:
+    """The node pool that the Job, or else its pod template, is labelled with."""
+    return job.metadata.labels.get(keys.NODE_POOL) or job.pod_labels.get(keys.NODE_POOL)
+
+
+def affinity_to(pool: str | None) -> NodeAffinity | None:
+    """What keeps the members to a node pool."""
+    if pool is None:
+        return None
+    term = NodeSelectorTerm(match_expressions=(Requirement(key=keys.NODE_POOL, operator="In", values=(pool,)),))
+    return NodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
+
+
+def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
+    """Note what contradicts itself, whatever the topology, and what is not read."""
+    for key in keys.WISHES:
+        here, there = job.metadata.annotations.get(key), job.pod_annotations.get(key)
+        if here is not None and there not in (None, here):
+            problem = f'"{there}" differs from "{here}" on the Job'
+            findings.fault(ref, annotation(key, _AT_TEMPLATE), problem, _REMEDY)
+    _check_minimum(job, ref, wishes, findings)
+    for key in _OWN_WISHES:
+        if key in job.metadata.annotations and job.metadata.annotations.get(own.GANG) != "false":
+            problem = "asks for the gang that annotations of kai.scheduler ask for already"
+            findings.fault(ref, annotation(key), problem, "keep the annotations of one of the two")
+    for key, wish in wishes.items():
+        if key in keys.SEGMENTS:
+            problem = "has no meaning on a Job: it divides PyTorchJobs and LeaderWorkerSets"
+            findings.fault(ref, wish.field, problem, "remove it, or write a Gang with slices for the Job's pods")
+        elif key in keys.WITHOUT_EFFECT:
+            findings.advise(
+                ref, wish.field, "is not honoured: victims go when the gang is placed, a gang that runs stays"
+            )
+        elif key not in (*keys.WISHES, keys.SKIP):
+            known = ", ".join((*keys.WISHES, keys.SKIP))
+            findings.advise(ref, wish.field, f"is ignored: the known annotations are {known}")
+    _advise_labels(job, ref, findings)
+
+
+def check_order(ref: ObjectRef, wishes: Wishes, topology: Topology, findings: Findings) -> None:
+    """Note a preferred level that is the required one: it must be below it. A wider one is noted elsewhere."""
+    if keys.REQUIRED not in wishes or keys.PREFERRED not in wishes:
+        return
+    required, preferred = wishes[keys.REQUIRED], wishes[keys.PREFERRED]
+    position = topology.find(required.value)
+    if position is None or topology.find(preferred.value) != position:
+        return
+    problem = f'"{preferred.value}" is the required level "{required.value}" itself'
+    below = topology.levels[position + 1 : position + 2]
+    remedy = f"prefer a level below it, such as {below[0].name}, or leave it out" if below else "leave it out"
+    findings.fault(ref, preferred.field, problem, remedy)
+
+
+def _level(wishes: Wishes, key: str) -> LevelWish | None:
+    return LevelWish(wishes[key].field, wishes[key].value) if key in wishes else None
+
+
+def _check_minimum(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
+    written = wishes.get(keys.MIN_MEMBER)
+    if written is None:
+        return
+    minimum = integer(written.value)
+    if minimum is None or minimum < 1:
+        findings.fault(ref, written.field, f'"{written.value}" is not a number from 1 up', "correct it")
+    elif minimum > job.size:
+        problem = f"{minimum} is more than the {job.size} pods that the Job runs at a time"
+        remedy = f"lower it to {job.size} or raise spec.parallelism and spec.completions"
+        findings.fault(ref, written.field, problem, remedy)
+
+
+def _advise_labels(job: Job, ref: ObjectRef, findings: Findings) -> None:
+    for at, labels in (("", job.metadata.labels), (_AT_TEMPLATE, job.pod_labels)):
+        if keys.PREEMPTIBILITY in labels:
+            text = "is not honoured: pods of a lower priority class may be victims, others never"
+            findings.advise(ref, f"{at}metadata.labels[{keys.PREEMPTIBILITY}]", text)
+        if keys.TASK_PRIORITY in labels:
+            text = "is not honoured: members go by their completion index, or by name"
+            findings.advise(ref, f"{at}metadata.labels[{keys.TASK_PRIORITY}]", text)
+        if "priorityClassName" in labels:
+            text = "is not honoured: write spec.template.spec.priorityClassName"
+            findings.advise(ref, f"{at}metadata.labels[priorityClassName]", text)
