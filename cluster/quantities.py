@@ -15,6 +15,10 @@ from pathlib import Path
 LARGEST = 2**63 - 1
 """A quantity beyond this is capped to it, as the API documents (apimachinery, resource.Quantity)."""
 
+_BINARY_UNITS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+_BINARY = ("memory", "ephemeral-storage")
+_SHOWN_DIGITS = 10_000
+
 _CHARACTERS = re.compile(r"[0-9A-Za-z.+-]+")
 
 
@@ -57,3 +61,14 @@ def _amount(text: str, scale: int) -> int:
     if number < 0:
         raise ValueError(f"{text!r} is negative")
     return LARGEST if number > LARGEST // scale else math.ceil(number * scale)
+
+
+def written(resource: str, value: int) -> str:
+    """An amount in base units as people write it, rounded down: cores or millicores, bytes in units for 4 digits."""
+    if resource == "cpu":
+        return f"{value}m" if value % 1000 else str(value // 1000)
+    if resource in _BINARY or resource.startswith("hugepages-"):
+        for unit, size in _BINARY_UNITS:
+            if (value % size == 0 and value) or value >= size * _SHOWN_DIGITS:
+                return f"{value // size}{unit}"
+    return str(value)

@@ -17,6 +17,7 @@ from controller.release import release_patch
 from controller.reporting import Reporter
 from controller.writes import Result, Writer, Written
 from kube.keys import GATE
+from planning.flavors import flavors_in_use, node_labels, settled
 
 if TYPE_CHECKING:
     from controller.rounds import Case
@@ -115,11 +116,13 @@ class Carrier:
     def _release(self, case: "Case", members: Sequence[Planned], picture: Picture) -> None:
         if case.record is None or not self._probes.seen(case.record.plan_id):
             return
-        domain = solved_domain(case.gang, members, picture.snapshot, picture.topologies)
+        flavors = flavors_in_use(case.gang)
+        domain = solved_domain(settled(case.gang), members, picture.snapshot, picture.topologies)
+        domain = (*domain, *node_labels(flavors)) if domain else ()
+        added = any(each.tolerations for each in flavors)
         nodes = {state.name: state.node for state in picture.snapshot.nodes}
-        written = self._writer.all(
-            partial(self._writer.release, m.pod, release_patch(m.pod, nodes[m.node], domain=domain)) for m in members
-        )
+        patches = [(m.pod, release_patch(m.pod, nodes[m.node], domain=domain, tolerating=added)) for m in members]
+        written = self._writer.all(partial(self._writer.release, *each) for each in patches)
         if all(each.done for each in written):
             self._reporter.released(case, members)
 

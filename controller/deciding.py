@@ -12,6 +12,7 @@ from controller.picture import Picture
 from gangs.model import Gang, GangKey
 from planning.decision import Decision, Outcome
 from planning.planner import plan_all
+from planning.quotas import usage_of
 from planning.victims import running_gangs
 from solver.plan import Proof
 from solver.problem import Limits
@@ -71,6 +72,7 @@ class Planner:
             picture.snapshot,
             picture.topologies,
             running_gangs=running_gangs(picture.reading.gangs),
+            usage=usage_of(picture.reading.gangs, picture.snapshot),
             limits=self._limits,
         )
 

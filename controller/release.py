@@ -7,6 +7,8 @@ node was promised or the stock scheduler could do harm in between (research: exa
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from kube.keys import GATE
 from kube.objects import Node, Pod
 from kube.topology import HOSTNAME_LABEL, Topology
@@ -23,14 +25,20 @@ def domain_labels(topology: Topology | None, node: Node, depth: int) -> tuple[tu
     return tuple(found)
 
 
-def release_patch(pod: Pod, node: Node, *, domain: Sequence[tuple[str, str]] | None) -> Mapping[str, Any]:
+def release_patch(
+    pod: Pod, node: Node, *, domain: Sequence[tuple[str, str]] | None, tolerating: bool = False
+) -> Mapping[str, Any]:
     """The merge patch that releases `pod`, guarded by its resourceVersion (a clean 409 when it changed meanwhile).
 
     :param node: where the plan puts it.
     :param domain: labels of the solved domain; None or empty pins the exact node.
+    :param tolerating: whether `pod` has tolerations that are to be written, beside those that stand. A pod may always
+        be given more (core/v1 validation), and a merge patch replaces the whole list.
     """
     gates = [{"name": gate.name} for gate in pod.spec.scheduling_gates if gate.name != GATE]
     spec: dict[str, Any] = {"schedulingGates": gates, **_pin(pod, node, domain or ())}
+    if tolerating:
+        spec["tolerations"] = [msgspec.to_builtins(each) for each in pod.spec.tolerations]
     return {
         "metadata": {"resourceVersion": pod.metadata.resource_version, "uid": pod.metadata.uid},
         "spec": spec,

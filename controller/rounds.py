@@ -21,6 +21,7 @@ from controller.timeouts import expired, timed_out
 from controller.writes import Writer, gang_path
 from gangs.model import Gang, Manifest
 from planning.decision import Decision, Outcome
+from planning.flavors import settled
 
 LOG = logging.getLogger(__name__)
 
@@ -166,7 +167,7 @@ class Controller:
 def _case(gang: Gang, manifest: Manifest, picture: Picture) -> Case:
     status = manifest.get("status") or {}
     record = record_from(status)
-    step = next_step(Situation(gang, record, picture.snapshot, picture.live))
+    step = next_step(Situation(settled(gang), record, picture.snapshot, picture.live))
     return Case(gang, manifest, record, step, timed_out=timed_out(status))
 
 

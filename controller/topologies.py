@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cluster.capturing import room
+from cluster.quantities import written
 from cluster.snapshot import Amounts, NodeState, Snapshot
 from cluster.tree import DomainTree, Path, domains
 from gangs.koordinator import keys as koordinator
@@ -19,10 +20,6 @@ MAX_DOMAINS = 500
 
 _LEAST_PRIORITY = -(2**31)
 """Every reservation counts against it."""
-
-_BINARY_UNITS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
-_BINARY = ("memory", "ephemeral-storage")
-_SHOWN_DIGITS = 10_000
 
 
 def topology_statuses(topologies: Iterable[Topology], snapshot: Snapshot) -> Mapping[ObjectRef, dict[str, Any]]:
@@ -117,15 +114,4 @@ def _domain(topology: Topology, tree: DomainTree, path: Path, free: Amounts) -> 
 
 
 def _quantities(amounts: Amounts) -> dict[str, str]:
-    return {resource: _quantity(resource, amount) for resource, amount in sorted(amounts.items())}
-
-
-def _quantity(resource: str, amount: int) -> str:
-    """An amount as people write it, rounded down: cpu in cores or millicores, bytes in the unit that keeps 4 digits."""
-    if resource == "cpu":
-        return f"{amount}m" if amount % 1000 else str(amount // 1000)
-    if resource in _BINARY or resource.startswith("hugepages-"):
-        for unit, size in _BINARY_UNITS:
-            if (amount % size == 0 and amount) or amount >= size * _SHOWN_DIGITS:
-                return f"{amount // size}{unit}"
-    return str(amount)
+    return {resource: written(resource, amount) for resource, amount in sorted(amounts.items())}

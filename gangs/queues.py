@@ -72,6 +72,8 @@ class Account:
     flavors: tuple[Flavor, ...] = ()
     cohort: tuple[ClusterQueue, ...] = ()
     used: tuple[str, ...] = ()
+    nearby: bool = True
+    """Whether a gang that names no level prefers the narrowest of its flavor's topology."""
     topology_kind: str | None = None
     """Kind of the topologies that the flavors name."""
 

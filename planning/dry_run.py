@@ -17,6 +17,7 @@ from planning.documents import Document, Mistake
 from planning.inputs import Objects, read_objects
 from planning.planner import DEFAULT_LIMITS, is_pending, plan_all
 from planning.priorities import admitted
+from planning.quotas import usage_of
 from planning.victims import running_gangs
 from solver.problem import Limits
 
@@ -60,6 +61,7 @@ def dry_run(
         request.snapshot,
         known,
         running_gangs=running_gangs(reading.gangs),
+        usage=usage_of(reading.gangs, request.snapshot),
         preemption=preemption,
         limits=limits,
     )

@@ -21,6 +21,8 @@ from planning.decision import Decision, Outcome
 from planning.outcomes import decided
 from planning.priorities import missing_class, with_priorities
 from planning.problems import Framing, UnknownLevelError, frame
+from planning.queueing import charged, decide_in_queue
+from planning.quotas import NO_USAGE, Usage
 from planning.reserving import after
 from planning.victims import RunningGangs
 from solver.plan import Answer, NoPlan, Proof
@@ -45,14 +47,36 @@ def plan_gang(
     running_gangs: RunningGangs = NO_RUNNING_GANGS,
     limits: Limits = DEFAULT_LIMITS,
     preemption: bool = True,
+    usage: Usage = NO_USAGE,
 ) -> Decision:
     """The decision for one gang: where its members go and who makes room, or why not and what would help.
 
     `topologies`: all there are; the gang's own is chosen from them. `running_gangs`: the gangs of pods that run
-    already (`planning.victims.running_gangs`). Never raises for what a gang asks.
+    already (`planning.victims.running_gangs`). `usage`: what gangs use of their queues. Never raises for what a gang
+    asks.
     """
-    started = time.perf_counter()
     gang = with_priorities(gang, snapshot.priority_classes)
+
+    def placed(charged_to_nobody: Gang) -> Decision:
+        return _plan(charged_to_nobody, snapshot, topologies, running_gangs, limits, preemption=preemption)
+
+    if gang.account is None:
+        return placed(gang)
+    if reasons := _reasons_to_wait(gang, snapshot, None):
+        return _waiting(gang, reasons)
+    return decide_in_queue(gang, usage, snapshot, placed)
+
+
+def _plan(
+    gang: Gang,
+    snapshot: Snapshot,
+    topologies: Sequence[Topology],
+    running_gangs: RunningGangs,
+    limits: Limits,
+    *,
+    preemption: bool,
+) -> Decision:
+    started = time.perf_counter()
     topology = topology_of(gang, topologies)
     if isinstance(topology, Fault):
         return _invalid(gang, topology)
@@ -76,14 +100,15 @@ def plan_all(
     running_gangs: RunningGangs = NO_RUNNING_GANGS,
     limits: Limits = DEFAULT_LIMITS,
     preemption: bool = True,
+    usage: Usage = NO_USAGE,
 ) -> list[Decision]:
     """Decisions for all `gangs`, in the order of their planning; each plan counts for those that follow."""
     decisions = []
     for gang in in_order(with_priorities(each, snapshot.priority_classes) for each in gangs):
         decision = plan_gang(
-            gang, snapshot, topologies, running_gangs=running_gangs, limits=limits, preemption=preemption
+            gang, snapshot, topologies, running_gangs=running_gangs, limits=limits, preemption=preemption, usage=usage
         )
-        snapshot = after(decision, snapshot)
+        snapshot, usage = after(decision, snapshot), charged(decision, usage)
         decisions.append(decision)
     return decisions
 

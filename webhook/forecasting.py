@@ -11,6 +11,7 @@ from gangs.model import Gang, Manifest
 from gangs.sources import Sources
 from gangs.workloads import is_job, missing_pods
 from planning.planner import plan_gang
+from planning.quotas import usage_of
 from planning.victims import running_gangs
 from solver.problem import Limits
 from webhook.picture import Picture
@@ -29,11 +30,13 @@ def forecast(manifest: Manifest, picture: Picture, seconds: float) -> tuple[str,
     if gang is None:
         return ()
     topologies, _ = dialects.topologies(sources)
+    snapshot = picture.snapshot()
     decision = plan_gang(
         gang,
-        picture.snapshot(),
+        snapshot,
         topologies,
         running_gangs=running_gangs(reading.gangs),
+        usage=usage_of(reading.gangs, snapshot),
         limits=Limits(seconds=seconds),
     )
     return (f"{_title(gang)}: {decision.message}", *decision.notes)

@@ -1,16 +1,16 @@
 """The gangs of Kueue: a Job that names a queue or a place, a group of plain pods, a plain pod of its own."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gangs.findings import Findings
 from gangs.kueue import NAME, keys, wishes
 from gangs.kueue.queues import account_of
+from gangs.kueue.topologies import lowest_level
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.manifests import integer, metadata_of, pod_ref, ref_of
 from gangs.membership import Promise, Seat, age, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PodSet
-from gangs.queues import Account
 from gangs.sources import Sources
 from gangs.workloads import JOB_KIND, Job, controller_of, example_pod, job_of, owned_by
 from kube import keys as own
@@ -130,14 +130,17 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
 def _gang(asked: _Asked, around: Surroundings, found: Findings, findings: Findings) -> Gang | None:
     charged = account_of(asked.key.namespace, asked.queue, around.sources) if asked.queue else None
     account, waiting = (charged.account, charged.waiting_for) if charged else (None, ())
+    lowest: str | None = None
     topology, needs_plan = None, any(not member.pod.bound for member in asked.members) or not asked.members
     if account is not None:
         if needs_plan:  # a running gang keeps its place in the accounts whatever becomes of its topology
             wishes.place_in_queue(asked.wish, account, around.topologies, asked.ref, found)
-        account = _with_used(account, asked.key, around.used)
+        used = around.used.get(f"{NAME}/{asked.key}", ())
+        account = replace(account, used=used, nearby=not asked.wish.unconstrained)
     elif not waiting:
         place = wishes.place_alone(asked.wish, around.topologies, asked.ref, found)
         topology, waiting = place.topology, place.waiting_for
+        lowest = _lowest(topology, around) if topology and not asked.wish.unconstrained else None
     findings.take(found.faults, found.advice)
     if found.faults:
         return None
@@ -152,7 +155,7 @@ def _gang(asked: _Asked, around: Surroundings, found: Findings, findings: Findin
         topology=topology,
         topology_kind=keys.TOPOLOGY_KIND if topology or waiting else NO_TOPOLOGY,
         required=wish.required.level if wish.required else None,
-        preferred=wish.preferred.level if wish.preferred else None,
+        preferred=wish.preferred.level if wish.preferred else lowest if wish.required is None else None,
         queue=asked.queue or None,
         account=account,
         created=asked.created,
@@ -162,14 +165,10 @@ def _gang(asked: _Asked, around: Surroundings, found: Findings, findings: Findin
     )
 
 
-def _with_used(account: Account, key: GangKey, used: Used) -> Account:
-    return Account(
-        queue=account.queue,
-        flavors=account.flavors,
-        cohort=account.cohort,
-        used=used.get(f"{NAME}/{key}", ()),
-        topology_kind=account.topology_kind,
-    )
+def _lowest(topology: str, around: Surroundings) -> str | None:
+    """What a gang that names no level prefers, as Kueue does: the narrowest level that the topology lists."""
+    manifest = around.sources.get(keys.GROUP, keys.TOPOLOGY, "", topology)
+    return None if manifest is None else lowest_level(manifest)
 
 
 def _seated(pods: Sequence[Pod], ref: ObjectRef, findings: Findings) -> tuple[Member, ...]:
