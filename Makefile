@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.phalanx-$(shell cat pyproject.toml requirements-dev.txt 2>/dev/null | cksum | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-long lint binaries lock clean
+.PHONY: help demo examples test test-fast test-long lint binaries lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 demo: $(STAMP) ## All set-up, then the Koordinator guide's examples on a control plane of its own
 	@$(BIN)/phalanx demo
+
+examples: $(STAMP) ## Every documented system's examples, expected beside seen
+	@$(BIN)/python -m cli.scenarios
 
 test: lint binaries ## All set-up, then everything that proves it works
 	$(BIN)/pytest

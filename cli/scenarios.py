@@ -1,0 +1,182 @@
+"""The examples as they are documented, played on a real control plane: expected beside seen.
+
+`python -m cli.scenarios [FOLDER …]` (or `make examples`) plays `scenario.yaml` of each folder below `examples/`, each on
+a control plane of its own, and ends with status 1 where anything differs.
+"""
+
+import fnmatch
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from cli.deployment import Deployment
+from controlplane.binaries import Binaries, find_binaries
+from controlplane.control_plane import ControlPlane, Options
+from kube.names import natural_key
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+FILE = "scenario.yaml"
+PATIENCE_SECONDS = 40.0
+_POLL_SECONDS = 0.2
+
+
+class Act(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    """Files that are applied, in order, and what there is to be seen then.
+
+    Pods are named by patterns (`pi-*`), in any namespace. `nodes`: where those that match run, in the order of their
+    names (`anyOrder`: sorted). `pending`: those that match have no node, and their condition says this. `victims`: the
+    pods that were evicted in this act. `delete`: files, or `kind/name`s, deleted before anything is applied.
+    """
+
+    title: str
+    delete: tuple[str, ...] = ()
+    apply: tuple[str, ...] = ()
+    nodes: dict[str, tuple[str, ...]] = {}
+    any_order: bool = False
+    pending: dict[str, str] = {}
+    victims: tuple[str, ...] | None = None
+
+
+class Scenario(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    """A documented system's example. `slowDeletion`: seconds that pods of a priority class take to end."""
+
+    title: str
+    acts: tuple[Act, ...]
+    slow_deletion: dict[str, float] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing to be seen."""
+
+    what: str
+    expected: str
+    seen: str
+
+    @property
+    def right(self) -> bool:
+        """Whether it is as documented."""
+        return self.seen == self.expected
+
+
+def read(folder: Path) -> Scenario:
+    """The scenario of a folder."""
+    return msgspec.yaml.decode((folder / FILE).read_text(), type=Scenario)
+
+
+def play(act: Act, folder: Path, control_plane: ControlPlane) -> list[Row]:
+    """Do what the act says, and look until everything is as expected or patience ends."""
+    before = _evicted(control_plane)
+    for each in act.delete:
+        target = ["-f", str(folder / each)] if (folder / each).exists() else [each]
+        control_plane.kubectl("delete", "--ignore-not-found", *target)
+    for each in act.apply:
+        _apply(control_plane, folder / each)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        rows = list(_look(act, control_plane, before))
+        if all(row.right for row in rows) or time.monotonic() > deadline:
+            return rows
+        time.sleep(_POLL_SECONDS)
+
+
+def _apply(control_plane: ControlPlane, path: Path) -> None:
+    answer = control_plane.kubectl_result("apply", "-f", str(path))
+    if answer.returncode != 0:
+        raise RuntimeError(f"kubectl apply -f {path}: {answer.stderr}")
+    names = [line.split()[0].removeprefix("node/") for line in answer.stdout.splitlines() if line.startswith("node/")]
+    if names:
+        control_plane.await_nodes(names)
+
+
+def _look(act: Act, control_plane: ControlPlane, evicted_before: set[str]) -> Iterator[Row]:
+    pods = _pods(control_plane)
+    for pattern, nodes in act.nodes.items():
+        seen = [pod["spec"].get("nodeName", "-") for pod in _matching(pods, pattern)]
+        yield Row(pattern, _joined(nodes), _joined(sorted(seen, key=natural_key) if act.any_order else seen))
+    for pattern, text in act.pending.items():
+        matching = _matching(pods, pattern)
+        waiting = bool(matching) and not any(pod["spec"].get("nodeName") for pod in matching)
+        said = " | ".join(dict.fromkeys(_message(pod) for pod in matching))
+        yield Row(pattern, f"pending: {text}", f"pending: {text}" if waiting and text in said else f"pending: {said}")
+    if act.victims is not None:
+        evicted = sorted(_evicted(control_plane) - evicted_before, key=natural_key)
+        yield Row("evicted", _joined(act.victims), _joined(evicted))
+
+
+def _pods(control_plane: ControlPlane) -> list[Mapping[str, Any]]:
+    found = control_plane.request("GET", "/api/v1/pods")["items"]
+    return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
+
+
+def _matching(pods: Iterable[Mapping[str, Any]], pattern: str) -> list[Mapping[str, Any]]:
+    found = [pod for pod in pods if fnmatch.fnmatchcase(pod["metadata"]["name"], pattern)]
+    return sorted(found, key=lambda pod: natural_key(pod["metadata"]["name"]))
+
+
+def _message(pod: Mapping[str, Any]) -> str:
+    conditions = pod.get("status", {}).get("conditions", ())
+    return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
+
+
+def _evicted(control_plane: ControlPlane) -> set[str]:
+    """Names of the pods that were evicted for a gang, by the events that say so."""
+    events = control_plane.request("GET", "/apis/events.k8s.io/v1/events")["items"]
+    return {each["regarding"]["name"] for each in events if each["reason"] == "Preempted"}
+
+
+def _joined(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def play_folder(folder: Path, binaries: Binaries, console: Console) -> bool:
+    """Play one folder on a control plane of its own. Returns whether all was as documented."""
+    scenario = read(folder)
+    console.rule(f"[bold]{scenario.title}")
+    right = True
+    with ControlPlane(Options(slow_deletion=scenario.slow_deletion), binaries) as control_plane:
+        deployment = Deployment(control_plane)
+        deployment.install()
+        deployment.start_webhook()
+        deployment.register_webhook()
+        deployment.start_controller()
+        for act in scenario.acts:
+            rows = play(act, folder, control_plane)
+            right = right and all(row.right for row in rows)
+            console.print(_table(act, rows))
+    return right
+
+
+def _table(act: Act, rows: Sequence[Row]) -> Table:
+    table = Table(title=act.title, title_justify="left", title_style="", box=None, pad_edge=False)
+    for heading in ("", "WHAT", "EXPECTED", "SEEN"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row("[green]ok[/]" if row.right else "[red]differs[/]", row.what, row.expected, row.seen)
+    return table
+
+
+def folders() -> list[Path]:
+    """Every example that has a scenario."""
+    return sorted(path.parent for path in EXAMPLES.glob(f"*/{FILE}"))
+
+
+def main(names: Sequence[str]) -> int:
+    """Play the folders of these names, all where none is given."""
+    console = Console(highlight=False, soft_wrap=True)
+    binaries = find_binaries()
+    chosen = [folder for folder in folders() if not names or folder.name in names]
+    results = [play_folder(folder, binaries, console) for folder in chosen]
+    console.print(f"{sum(results)} of {len(results)} examples are as documented")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
