@@ -14,7 +14,7 @@ from controller.records import PlannedVictim
 from controller.statuses import Phase, gang_status, status_patch
 from controller.times import now
 from controller.writes import Writer
-from gangs.model import ObjectRef
+from gangs.model import Gang, ObjectRef
 from kube.keys import API_VERSION
 from kube.objects import Pod
 from planning.decision import Outcome
@@ -101,7 +101,8 @@ class Reporter:
         """A plan was found and recorded: for the gang, or for a member that was lost."""
         if case.decision:
             repair = any(member.pod.bound for member in case.gang.members)
-            self._tell(case, events.MEMBER_REPLACED if repair else events.GANG_PLANNED, case.decision.message)
+            reason = events.MEMBER_REPLACED if repair else events.GANG_PLANNED
+            self._tell(case, reason, _decided(case.gang, case.decision.message))
 
     def nominated(self, case: "Case", members: Sequence[Planned]) -> None:
         """Room is held for every member of the plan."""
@@ -151,7 +152,7 @@ class Reporter:
         changed = before.get("phase") != phase.value
         reworded = changed or before.get("message") != status["message"]
         if phase in _REASONS and (changed if phase is Phase.PLACED else reworded):
-            self._tell(case, _reason(case, phase), status["message"])
+            self._tell(case, _reason(case, phase), _decided(case.gang, status["message"]))
 
     def _tell(self, case: "Case", reason: Reason, note: str) -> None:
         """Record an event on the gang, and on the object that asked for it where that is another one."""
@@ -183,6 +184,15 @@ def _reason(case: "Case", phase: Phase) -> Reason:
     if phase is Phase.UNPLACEABLE and any(member.pod.bound for member in case.gang.members):
         return events.MEMBER_IRREPLACEABLE
     return _REASONS[phase]
+
+
+def _decided(gang: Gang, message: str) -> str:
+    """What was decided, with the topology and the levels by which it was: people look for these among events."""
+    if gang.topology is None:
+        return message
+    asked = (("required", gang.required), ("preferred", gang.preferred))
+    levels = [f"{mode} {level}" for mode, level in asked if level is not None]
+    return f"{message} (topology {', '.join([gang.topology, *levels])})"
 
 
 def _pod_ref(pod: Pod) -> ObjectRef:

@@ -1,0 +1,202 @@
+"""The KAI guide's steps, applied as its document has them.
+
+gpu-zone-1
+├── rack-a: dgx-h100-01, dgx-h100-02 (8 GPUs, NVSwitch)
+├── rack-b: dgx-h100-03, dgx-h100-04 (8 GPUs, NVSwitch)
+└── rack-c: hgx-a100-01 (4 GPUs, NVLink without NVSwitch), l40s-01 (8 GPUs, PCIe)
+"""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from system import EXAMPLES, Object, Phalanx, scheduled_message
+
+from controlplane.control_plane import wait_until
+
+pytestmark = pytest.mark.controlplane
+
+KAI = EXAMPLES / "kai"
+NODES = [*(f"dgx-h100-0{number}" for number in range(1, 5)), "hgx-a100-01", "l40s-01"]
+TRAINING, INFERENCE = "ml-training", "ml-inference"
+PATIENCE = 30.0
+
+
+class Guide:
+    """The guide's cluster, and what its reader asks of it."""
+
+    def __init__(self, phalanx: Phalanx) -> None:
+        self.phalanx = phalanx
+        for name in ("kai-scheduler", TRAINING, INFERENCE):
+            path = f"/api/v1/namespaces/{name}"
+            wait_until(lambda at=path: phalanx.cluster.request("GET", at).get("code") == 404, PATIENCE, f"{name} to go")
+        self.apply("nodes.yaml", "namespaces.yaml")
+        phalanx.cluster.await_nodes(NODES)
+
+    def apply(self, *names: str) -> str:
+        """`kubectl apply` of the guide's files; returns what kubectl prints, warnings included and made one line."""
+        told = ""
+        for name in names:
+            answer = self.phalanx.cluster.kubectl_result("apply", "-f", str(KAI / name))
+            assert answer.returncode == 0, answer.stderr
+            told += answer.stdout + answer.stderr
+        return told.replace("\nWarning: ", " ")
+
+    def pods(self, namespace: str) -> list[Object]:
+        """The pods of a namespace."""
+        found: list[Object] = self.phalanx.cluster.request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
+        return found
+
+    def nodes(self, namespace: str, group: str) -> list[str]:
+        """Where the pods of a gang run; "" for each that has no node."""
+        mine = [p for p in self.pods(namespace) if p["metadata"]["labels"].get("phalanx.dev/gang") == group]
+        return [pod["spec"].get("nodeName", "") for pod in mine]
+
+    def await_nodes(self, namespace: str, group: str, count: int) -> list[str]:
+        """Wait until so many pods of the gang have nodes, and return these in order."""
+
+        def bound() -> bool:
+            found = self.nodes(namespace, group)
+            return len(found) == count and all(found)
+
+        self.phalanx.wait(bound, f"{count} pods of {group} to be bound")
+        return sorted(self.nodes(namespace, group))
+
+    def await_message(self, namespace: str, pod: str, text: str) -> None:
+        """Wait until the pod, which is still gated, says so."""
+
+        def said() -> bool:
+            found = self.phalanx.cluster.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}")
+            gated = found["spec"].get("schedulingGates") == [{"name": "phalanx.dev/gang"}]
+            return gated and text in scheduled_message(found)
+
+        self.phalanx.wait(said, f"{pod} to say {text!r}")
+
+    def gang(self, namespace: str, name: str) -> dict[str, Any]:
+        """A Gang object."""
+        path = f"/apis/phalanx.dev/v1alpha1/namespaces/{namespace}/gangs/{name}"
+        found: dict[str, Any] = self.phalanx.cluster.request("GET", path)
+        return found
+
+    def config(self, change: str, to: str) -> str:
+        """The guide's ConfigMap with one line of it changed."""
+        manifest = yaml.safe_load((KAI / "tas-config.yaml").read_text())
+        text = manifest["data"]["config.yaml"]
+        assert change in text
+        manifest["data"]["config.yaml"] = text.replace(change, to)
+        return yaml.safe_dump(manifest)
+
+    def configure(self, change: str, to: str) -> None:
+        """Apply it."""
+        self.phalanx.apply(yaml.safe_load(self.config(change, to)))
+
+
+def test_the_guide_step_by_step(phalanx: Phalanx) -> None:
+    guide = Guide(phalanx)
+    # Step 3: the node's labels, written as the guide writes them and by kubectl label
+    guide.apply("node-labels/topology-labels.yaml")
+    labels = ("nvidia.com/nvswitch.present=true", "gpu.topology/interconnect=nvswitch")
+    phalanx.cluster.kubectl("label", "node", "dgx-h100-01", *labels)
+    # Step 4: no restart is needed; what admission cannot place is said
+    told = guide.apply("tas-config.yaml")
+    for level in ("gpu", "numa-node"):
+        assert f'"{level}" lies below the node: pods are placed on nodes, and the node chooses inside' in told
+    # Step 5: 4 pods of 2 GPUs fill one node
+    told = guide.apply("topology-aware-training.yaml")
+    assert "gang ml-training/ddp-training-tas: waits for 4 more pods: 0 of 4 exist" in told
+    (node,) = set(guide.await_nodes(TRAINING, "ddp-training-tas", 4))
+    assert node.startswith("dgx-h100")
+    # Step 6: one pod of two waits; the second completes the gang, in the rack that still has two nodes
+    guide.apply("multi-node-tas.yaml")
+    guide.await_message(TRAINING, "trainer-node-0", "waits for 1 more pod: 1 of 2 exist")
+    guide.apply("complete/trainer-node-1.yaml")
+    taken = guide.await_nodes(TRAINING, "multi-node-training", 2)
+    racks = [["dgx-h100-01", "dgx-h100-02"], ["dgx-h100-03", "dgx-h100-04"]]
+    assert [taken] == [rack for rack in racks if node not in rack]
+    for name in ("tas-config.yaml", "multi-node-tas.yaml"):
+        guide.apply(name)
+        difference = phalanx.cluster.kubectl_result("diff", "-f", str(KAI / name))
+        assert (difference.returncode, difference.stdout) == (0, "")
+    # Step 7: two pods of three wait; the router completes the pipeline on one node
+    guide.apply("disaggregated-serving.yaml")
+    guide.await_message(INFERENCE, "prefill-worker", "waits for 1 more pod: 2 of 3 exist")
+    guide.await_message(INFERENCE, "decode-worker", "waits for 1 more pod: 2 of 3 exist")
+    guide.apply("complete/router.yaml")
+    serving = set(guide.await_nodes(INFERENCE, "llm-serving-pipeline", 3))
+    assert len(serving) == 1
+    assert serving <= {each for rack in racks for each in rack} - set(taken)
+    sets = {each["name"] for each in guide.gang(INFERENCE, "llm-serving-pipeline")["spec"]["podSets"]}
+    assert sets == {"main", "prefill", "decode"}
+    # Step 9: a small job leaves the NVSwitch nodes alone
+    guide.apply("benchmark-topology.yaml")
+    assert guide.await_nodes(TRAINING, "nccl-benchmark", 1) == ["hgx-a100-01"]
+    # Step 8: events tell what was decided about the topology
+    listed = phalanx.cluster.kubectl("get", "events", "-n", TRAINING)
+    decided = [line for line in listed.splitlines() if "topology" in line.lower()]
+    assert any("4 pods fit on" in line and "required nvlink-domain" in line for line in decided)
+    assert any("2 pods fit in gpu-zone-1/rack-" in line for line in decided)
+
+
+def test_the_configmap_is_read_live(phalanx: Phalanx) -> None:
+    guide = Guide(phalanx)
+    guide.configure("enabled: true", "enabled: false")
+    # switched off, the members start together and the scope counts for nothing: two nodes of 8 GPUs hold 4 pods of 4
+    pod_group, job = yaml.safe_load_all((KAI / "topology-aware-training.yaml").read_text())
+    job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 4
+    told = phalanx.apply(pod_group).replace("\nWarning: ", " ")
+    assert (
+        "has no effect: topologyAwareScheduling.enabled is false in ConfigMap kai-scheduler/kai-scheduler-config"
+        in told
+    )
+    phalanx.apply(job)
+    assert len(set(guide.await_nodes(TRAINING, "ddp-training-tas", 4))) == 2
+    phalanx.cluster.kubectl(
+        "delete", "-n", TRAINING, "job/ddp-nvlink-training", "podgroups.scheduling.run.ai/ddp-training-tas"
+    )
+    phalanx.wait(lambda: not guide.pods(TRAINING), "the pods to go")
+    # a wrong text is refused where it is written
+    wrong = phalanx.cluster.kubectl_result("apply", "-f", "-", stdin=guide.config("strategy: prefer", "strategy: like"))
+    assert wrong.returncode != 0
+    assert 'policies[2].strategy: "like" is not known; write pack or prefer' in wrong.stderr
+    misspelt = (KAI / "benchmark-topology.yaml").read_text().replace("nvlink-locality", "nvlink-localty")
+    # switched on again, 16 GPUs are more than any NVLink domain has
+    guide.configure("enabled: true", "enabled: true")
+    phalanx.apply(pod_group, job)
+    phalanx.wait(lambda: "needs 4 pods in one nvlink-domain" in json.dumps(guide.pods(TRAINING)), "the pods to say why")
+    assert not any(guide.nodes(TRAINING, "ddp-training-tas"))
+    wrong = phalanx.cluster.kubectl_result("apply", "-f", "-", stdin=misspelt)
+    assert wrong.returncode != 0
+    assert '"nvlink-localty" is not a policy of ConfigMap kai-scheduler/kai-scheduler-config' in wrong.stderr
+
+
+REFUSED = {
+    "an unknown scope": (
+        {"spec": {"minMember": 2, "topologyPolicy": {"scope": "nvlink"}}},
+        (
+            'spec.topologyPolicy.scope: "nvlink" is not a scope; '
+            "the scopes are gpu, numa-node, node, nvlink-domain, rack, zone"
+        ),
+    ),
+    "no minimum": (
+        {"spec": {"queue": "training"}},
+        "spec.minMember: is missing; write the number of pods that must start together",
+    ),
+    "an operator nobody knows": (
+        {"spec": {"minMember": 2, "topologyPolicy": {"affinity": {"required": [{"key": "a", "operator": "Is"}]}}}},
+        (
+            'spec.topologyPolicy.affinity.required[0].operator: "Is" is not known; '
+            "write one of In, NotIn, Exists, DoesNotExist, Gt, Lt"
+        ),
+    ),
+}
+
+
+def test_wrong_groups_are_refused_by_kubectl_in_both_versions(phalanx: Phalanx) -> None:
+    metadata = {"name": "wrong", "namespace": "default"}
+    for version in ("v2", "v2alpha2"):
+        for part, answer in REFUSED.values():
+            manifest = {"apiVersion": f"scheduling.run.ai/{version}", "kind": "PodGroup", "metadata": metadata, **part}
+            result = phalanx.cluster.kubectl_result("apply", "-f", "-", stdin=yaml.safe_dump(manifest))
+            assert result.returncode != 0
+            assert f"PodGroup default/wrong: {answer}" in result.stderr
