@@ -101,6 +101,7 @@ def request_digest(gang: Gang) -> str:
         gang.preferred,
         gang.together,
         gang.node_affinity,
+        gang.preempts,
         sets,
     )
     return _short(repr(asked))

@@ -169,6 +169,8 @@ class Gang:
     """Whether an index or rank was promised, so that release must pin each member to its exact node."""
     succeeded: int = 0
     """Pods of the gang that have ended well and still exist: they need no node any more, and nobody waits for them."""
+    preempts: bool = True
+    """Whether pods of lower priority may be evicted for it, as far as its members allow it themselves."""
     messages: str = ""
     """Name of the shape of messages on members' PodScheduled conditions (`gangs.dialects.WORDS`; "" = our own)."""
 

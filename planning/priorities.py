@@ -41,8 +41,8 @@ def with_priorities(gang: Gang, classes: Mapping[str, PriorityClass]) -> Gang:
 
 
 def may_preempt(gang: Gang) -> bool:
-    """Whether every member allows that others are evicted for it. Expects a gang from `with_priorities`."""
-    return all(member.pod.spec.preemption_policy != NEVER for member in gang.members)
+    """Whether the gang and its members allow that others are evicted for it. Expects a gang from `with_priorities`."""
+    return gang.preempts and all(member.pod.spec.preemption_policy != NEVER for member in gang.members)
 
 
 def _class_of(pod: Pod, classes: Mapping[str, PriorityClass]) -> PriorityClass | None:

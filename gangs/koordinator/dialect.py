@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from gangs.findings import Findings
 from gangs.koordinator import NAME, groups, keys, topologies, units
+from gangs.koordinator.settings import settings_of
 from gangs.manifests import MalformedError, ref_of
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.sources import Kind, PodKeys, Sources
@@ -24,6 +25,7 @@ class KoordinatorDialect:
     group_kinds: tuple[Kind, ...] = (Kind(keys.POD_GROUP_GROUP, ("v1alpha1",), keys.POD_GROUP_KIND, "podgroups"),)
     topology_kinds: tuple[Kind, ...] = (
         Kind(keys.TOPOLOGY_GROUP, ("v1alpha1",), keys.TOPOLOGY_KIND, "clusternetworktopologies", namespaced=False),
+        Kind("", ("v1",), keys.CONFIG_KIND, "configmaps", only=(keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)),
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
@@ -42,6 +44,7 @@ class KoordinatorDialect:
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """One gang to each GangGroup whose units agree."""
         known, faulty = _units(sources, about)
+        configured = settings_of(sources, Findings())
         findings, gangs = Findings(), list[Gang]()
         for group in groups.groups_of(known):
             members = {unit.key for unit in group} | group[0].groups
@@ -50,7 +53,7 @@ class KoordinatorDialect:
             wrong = [faulty[unit.key] for unit in group]
             for each in wrong:
                 findings.take(each.faults, each.advice)
-            gang = groups.read_group(group, topologies, findings)
+            gang = groups.read_group(group, topologies, findings, configured)
             if gang is not None and not any(each.faults for each in wrong):
                 gangs.append(gang)
         for key in faulty.keys() - known.keys():
@@ -59,7 +62,8 @@ class KoordinatorDialect:
         return Reading(tuple(gangs), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """The ClusterNetworkTopology called default."""
+        """The ClusterNetworkTopology called default. The scheduler's ConfigMap is checked with it."""
+        settings_of(sources, findings)
         written = sources.of_kind(keys.TOPOLOGY_GROUP, keys.TOPOLOGY_KIND)
         found = (topologies.topology_of(each, findings) for each in written)
         return [each for each in found if each is not None]

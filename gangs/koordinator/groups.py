@@ -6,8 +6,9 @@ from math import lcm
 from gangs.findings import Findings
 from gangs.gathering import Wanted, request_of, wanted
 from gangs.koordinator import NAME, keys
-from gangs.koordinator.strategy import FIELD
-from gangs.koordinator.units import Unit, annotation
+from gangs.koordinator.settings import DEFAULTS, TITLE, Settings
+from gangs.koordinator.strategy import FIELD, NO_WISH, Strategy
+from gangs.koordinator.units import ONCE_SATISFIED, ONLY_WAITING, Unit, annotation
 from gangs.levels import Settled, settle
 from gangs.membership import Promise, Seat, check_priorities, promised, seated
 from gangs.model import Gang, GangKey, PodSet
@@ -61,15 +62,18 @@ def _listed(groups: frozenset[GangKey]) -> str:
     return "[" + ", ".join(map(str, sorted(groups))) + "]"
 
 
-def read_group(units: Sequence[Unit], topologies: Sequence[Topology], findings: Findings) -> Gang | None:
+def read_group(
+    units: Sequence[Unit], topologies: Sequence[Topology], findings: Findings, settings: Settings = DEFAULTS
+) -> Gang | None:
     """The gang of a GangGroup, None where something is wrong. `units` are sorted by key; at least one."""
     first = units[0]
     known = {unit.key for unit in units}
     absent = tuple(f"{keys.POD_GROUP_KIND} {key}" for key in sorted(first.groups - known))
     own = Findings()
     check_agreement(units, own)
-    settled = settle(request_of(first.strategy.gathers, first.ref, FIELD), topologies, own)
-    levels = Wanted() if own.faults else wanted(first.strategy.gathers, settled.topology, first.ref, own)
+    strategy = _honoured(first, settings, own)
+    settled = settle(request_of(strategy.gathers, first.ref, FIELD), topologies, own)
+    levels = Wanted() if own.faults else wanted(strategy.gathers, settled.topology, first.ref, own)
     check_priorities([pod for unit in units for pod in unit.pods], first.ref, own)
     _check_multiples(units, own)
     names = set_names(units)
@@ -78,9 +82,9 @@ def read_group(units: Sequence[Unit], topologies: Sequence[Topology], findings: 
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
-    multiples = first.strategy.multiples
+    multiples = strategy.multiples
     sets = tuple(
-        PodSet(names[unit.key], expected(unit), unit.minimum, multiples=multiples if len(units) == 1 else ())
+        PodSet(names[unit.key], expected(unit), needed(unit, units), multiples=multiples if len(units) == 1 else ())
         for unit in units
     )
     named, kind = _topology(settled, topologies)
@@ -98,11 +102,45 @@ def read_group(units: Sequence[Unit], topologies: Sequence[Topology], findings: 
         preferred=levels.preferred,
         schedule_timeout_seconds=min((u.timeout for u in units if u.timeout is not None), default=None),
         created=first.created,
-        waiting_for=waits + absent + settled.waiting_for,
+        waiting_for=waits + absent + settled.waiting_for + _only_waiting(units),
         groups=tuple(unit.ref for unit in units),
         exact_nodes=any(member.index is not None for member in members),
         messages=NAME,
+        preempts=settings.preemption,
     )
+
+
+def _honoured(unit: Unit, settings: Settings, findings: Findings) -> Strategy:
+    """The unit's strategy, unless the cluster's settings say that the network does not count."""
+    if settings.topology or not unit.strategy.gathers:
+        return unit.strategy
+    findings.advise(unit.ref, FIELD, f"is not honoured: awareNetworkTopology is not true in {TITLE}")
+    return NO_WISH
+
+
+def needed(unit: Unit, group: Sequence[Unit]) -> int:
+    """Pods of the unit that must run together.
+
+    With the policy once-satisfied a gang of which a member runs already has started once, as members only ever start
+    together: whoever comes later, in place of one that has gone, does not wait for others.
+    """
+    started = any(pod.bound for each in group for pod in each.pods)
+    coming = any(not pod.bound for each in group for pod in each.pods)
+    if unit.policy == ONCE_SATISFIED and started and coming:
+        return min(unit.minimum, len(unit.pods))
+    return unit.minimum
+
+
+def _only_waiting(units: Sequence[Unit]) -> tuple[str, ...]:
+    """What a unit lacks whose policy does not count the pods that have a node already."""
+    found = []
+    for unit in units:
+        waiting = sum(not pod.bound for pod in unit.pods)
+        if unit.policy == ONLY_WAITING and 0 < waiting < min(unit.minimum, len(unit.pods)):
+            lacks = unit.minimum - waiting
+            more = "1 more pod" if lacks == 1 else f"{lacks} more pods"
+            found.append(f"{more} of {unit.key}: {waiting} of {unit.minimum} wait, and {ONLY_WAITING} counts no others")
+    return tuple(found)
 
 
 def _topology(settled: Settled, topologies: Sequence[Topology]) -> tuple[str | None, str | None]:

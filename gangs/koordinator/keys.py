@@ -40,4 +40,38 @@ ON_PODS = (GANG_NAME, MIN_AVAILABLE, WAITING_TIME, INDEX, *ON_GROUPS)
 DISABLE_PREEMPTIBLE = "scheduling.koordinator.sh/disable-preemptible"
 QUOTA_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 
+SELECTOR = "scheduling.koordinator.sh/network-topology-selector"
+"""Pod annotation: pods with the same value want to be near each other."""
+
 SCHEDULER = "koord-scheduler"
+
+CONFIG_KIND = "ConfigMap"
+CONFIG_NAMESPACE = "koordinator-system"
+CONFIG_NAME = "koord-scheduler-config"
+"""The ConfigMap, and the key in its data."""
+PLUGIN = "Coscheduling"
+
+KEYS = (
+    POD_GROUP,
+    LIGHT_NAME,
+    LIGHT_MIN_AVAILABLE,
+    LIGHT_MATCH_POLICY,
+    *ON_PODS,
+    SELECTOR,
+    DISABLE_PREEMPTIBLE,
+    QUOTA_PREEMPTIBLE,
+    "spec.minMember",
+    "spec.minResources",
+    "spec.scheduleTimeoutSeconds",
+    "gatherStrategy",
+    "gatherStrategy[].layer",
+    "gatherStrategy[].strategy",
+    "gatherStrategy[].podCountMultiple",
+    "spec.networkTopologySpec",
+    "spec.networkTopologySpec[].topologyLayer",
+    "spec.networkTopologySpec[].parentTopologyLayer",
+    "spec.networkTopologySpec[].labelKey",
+    "awareNetworkTopology",
+    "enablePreemption",
+)
+"""All that is read, or knowingly not honoured: labels, annotations, fields of its objects and of its ConfigMap."""

@@ -17,7 +17,8 @@ from kube.objects import Pod
 _DURATION = re.compile(r"([0-9]*\.?[0-9]+)(ns|us|µs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 MODES = ("Strict", "NonStrict")
-POLICIES = ("once-satisfied", "only-waiting", "waiting-and-running")
+ONCE_SATISFIED, ONLY_WAITING = "once-satisfied", "only-waiting"
+POLICIES = (ONCE_SATISFIED, ONLY_WAITING, "waiting-and-running")
 
 
 class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -47,6 +48,7 @@ class Unit:
     timeout: int | None = None
     groups: frozenset[GangKey] = frozenset()
     strategy: Strategy = NO_WISH
+    policy: str = ONCE_SATISFIED
     waiting_for: tuple[str, ...] = ()
 
 
@@ -90,6 +92,7 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -
         timeout=timeout,
         groups=_groups(meta.annotations, key, ref, findings),
         strategy=_strategy(meta.annotations, ref, findings),
+        policy=_policy(meta.annotations, meta.labels, ref, findings),
         waiting_for=(),
     )
 
@@ -118,6 +121,7 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit 
         timeout=_waiting_time(annotations, ref, findings),
         groups=_groups(annotations, key, ref, findings),
         strategy=_strategy(annotations, ref, findings),
+        policy=_policy(annotations, first.metadata.labels, ref, findings),
     )
 
 
@@ -187,20 +191,29 @@ def _groups(annotations: Mapping[str, str], key: GangKey, ref: ObjectRef, findin
 
 
 def _strategy(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings) -> Strategy:
-    _check_modes(annotations, ref, findings)
+    mode = annotations.get(keys.MODE, MODES[0])
+    if mode not in MODES:
+        findings.fault(ref, annotation(keys.MODE), f'"{mode}" is not known', f"write one of {', '.join(MODES)}")
     text = annotations.get(keys.TOPOLOGY_SPEC)
     return NO_WISH if text is None else parse(text, ref, findings)
 
 
-def _check_modes(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings) -> None:
-    """Mode and match policy: the first values are what is done; the others are said not to be."""
-    for key, values in ((keys.MODE, MODES), (keys.MATCH_POLICY, POLICIES), (keys.LIGHT_MATCH_POLICY, POLICIES)):
-        value = annotations.get(key, values[0])
-        if value not in values:
-            findings.fault(ref, annotation(key), f'"{value}" is not known', f"write one of {', '.join(values)}")
-        elif value != values[0]:
-            text = f'"{value}" is not honoured yet: the gang is treated as {values[0]}'
-            findings.advise(ref, annotation(key), text)
+def _policy(
+    annotations: Mapping[str, str], labels: Mapping[str, str], ref: ObjectRef, findings: Findings
+) -> str:
+    """The match policy: by annotation, by its older name as annotation or label, else the default."""
+    for where, mapping, key in (
+        ("annotations", annotations, keys.MATCH_POLICY),
+        ("annotations", annotations, keys.LIGHT_MATCH_POLICY),
+        ("labels", labels, keys.LIGHT_MATCH_POLICY),
+    ):
+        value = mapping.get(key)
+        if value is not None and value not in POLICIES:
+            problem = f'"{value}" is not known'
+            findings.fault(ref, f"metadata.{where}[{key}]", problem, f"write one of {', '.join(POLICIES)}")
+        elif value is not None:
+            return value
+    return ONCE_SATISFIED
 
 
 def _waiting_time(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings) -> int | None:

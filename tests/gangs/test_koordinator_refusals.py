@@ -291,17 +291,6 @@ def test_a_waiting_time_must_be_a_duration(text: str) -> None:
 
 
 ADVICE = {
-    "a mode that is not honoured yet": (
-        group(mode="NonStrict"),
-        f'PodGroup default/g: {PREFIX}mode]: "NonStrict" is not honoured yet: the gang is treated as Strict',
-    ),
-    "a match policy that is not honoured yet": (
-        group(match_policy="only-waiting"),
-        (
-            f'PodGroup default/g: {PREFIX}match-policy]: "only-waiting" is not honoured yet: '
-            "the gang is treated as once-satisfied"
-        ),
-    ),
     "an annotation nobody reads": (
         group(totalnumber="4"),
         (

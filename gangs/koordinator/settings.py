@@ -1,0 +1,85 @@
+"""The ConfigMap koord-scheduler-config: whether Koordinator's scheduler would look at the network, and preempt.
+
+Read live where it exists; Phalanx needs none. What its document says of a key that is missing holds here too: in a
+ConfigMap that is there, awareNetworkTopology and enablePreemption are off unless they are true.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from gangs.findings import Findings
+from gangs.koordinator import keys
+from gangs.manifests import MalformedError, decode, ref_of, section
+from gangs.model import Manifest
+from gangs.sources import Sources
+
+TITLE = f"{keys.CONFIG_KIND} {keys.CONFIG_NAMESPACE}/{keys.CONFIG_NAME}"
+AT = f"data[{keys.CONFIG_NAME}]"
+
+
+class _Arguments(msgspec.Struct, frozen=True, rename="camel"):
+    aware_network_topology: bool = False
+    enable_preemption: bool = False
+
+
+class _Plugin(msgspec.Struct, frozen=True):
+    name: str = ""
+    args: _Arguments | None = None
+
+
+class _Profile(msgspec.Struct, frozen=True, rename="camel"):
+    plugin_config: tuple[_Plugin, ...] | None = None
+
+
+class _Configuration(msgspec.Struct, frozen=True):
+    profiles: tuple[_Profile, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Whether layers are honoured (`topology`) and whether gangs may evict (`preemption`)."""
+
+    topology: bool = True
+    preemption: bool = True
+
+
+DEFAULTS = Settings()
+
+
+def settings_of(sources: Sources, findings: Findings) -> Settings:
+    """What the cluster's ConfigMap says; the defaults where there is none, or where it is wrong (noted)."""
+    manifest = sources.get("", keys.CONFIG_KIND, keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)
+    if manifest is None:
+        return DEFAULTS
+    try:
+        return _read(manifest, findings)
+    except MalformedError as error:
+        findings.take([error.fault])
+        return DEFAULTS
+
+
+def _read(manifest: Manifest, findings: Findings) -> Settings:
+    """The first profile that configures the plugin decides. Raises `MalformedError`."""
+    ref = ref_of(manifest)
+    text = section(manifest, "data").get(keys.CONFIG_NAME, "")
+    whole, problem = _yaml(text if isinstance(text, str) else "")
+    if problem:
+        findings.fault(ref, AT, problem, "correct the text")
+        return DEFAULTS
+    profiles = decode(whole, _Configuration, ref, AT).profiles or ()
+    plugins = (each for profile in profiles for each in profile.plugin_config or ())
+    arguments = next((each.args for each in plugins if each.name == keys.PLUGIN and each.args), _Arguments())
+    return Settings(arguments.aware_network_topology, arguments.enable_preemption)
+
+
+@lru_cache(maxsize=16)
+def _yaml(text: str) -> tuple[dict[str, Any], str]:
+    """The text's mapping, and what is wrong with it. Read once for each text: the settings are asked for often."""
+    try:
+        value = msgspec.yaml.decode(text.encode()) or {}
+    except msgspec.DecodeError as error:
+        return {}, f"cannot be read as YAML: {' '.join(str(error).split())}"
+    return (value, "") if isinstance(value, dict) else ({}, "is not a mapping")
