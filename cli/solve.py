@@ -13,6 +13,7 @@ from planning.decision import Outcome
 from planning.documents import Document, Mistake, parse
 from planning.dry_run import DryRun, dry_run
 from planning.report import solve_report
+from planning.workers import shared_workers
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
@@ -51,6 +52,7 @@ def solve(
     what is asked of it (pods without a node, workloads, groups). Exit status: 0 every gang has its minimum placed,
     3 at least one has not, 2 bad input or an invalid request.
     """
+    shared_workers().start()  # while the files are read
     documents, mistakes = read(sources)
     live = None
     if cluster == "live":

@@ -19,6 +19,7 @@ from controller.rounds import Controller
 from controller.showing import Shower
 from controller.writes import Writer
 from gangs.dialects import all_kinds, protected
+from planning.workers import shared_workers
 from solver.problem import Limits
 
 LOG = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Server:
     def run(self, stop: threading.Event) -> None:
         """Serve until `stop` is set."""
         self._cache.start()
+        shared_workers().start()
         try:
             while not self._cache.wait_synced(SYNC_STEP_SECONDS):
                 if stop.is_set():
@@ -60,6 +62,7 @@ class Server:
             _lead(self._settings, self._transport, self._cache, stop)
         finally:
             self._cache.stop()
+            shared_workers().close()
 
 
 def _lead(settings: Settings, transport: Transport, cache: ClusterCache, stop: threading.Event) -> None:

@@ -5,7 +5,6 @@ room is taken for those that follow. Gangs of one priority are not yet weighed a
 takes its extra members before a later one gets its minimum.
 """
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,12 +24,9 @@ from planning.queueing import charged, decide_in_queue
 from planning.quotas import NO_USAGE, Usage
 from planning.reserving import after
 from planning.victims import RunningGangs
-from solver.plan import Answer, NoPlan, Proof
+from planning.workers import shared_workers
+from solver.plan import Answer
 from solver.problem import Limits, Problem
-from solver.search import SolverFaultError
-from solver.solving import solve
-
-log = logging.getLogger(__name__)
 
 NO_RUNNING_GANGS: RunningGangs = {}
 DEFAULT_LIMITS = Limits()
@@ -126,12 +122,8 @@ def _answer(gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits) ->
 
 
 def _solved(problem: Problem, limits: Limits) -> Answer:
-    """The solver's answer. A solver that contradicts itself has proven nothing; the other gangs go on."""
-    try:
-        return solve(problem, limits)
-    except SolverFaultError:
-        log.exception("the solver failed; taken as not proven")
-        return NoPlan(Proof.UNPROVEN)
+    """The solver's answer, from a process of its own. A solver that fails has proven nothing; other gangs go on."""
+    return shared_workers().solve(problem, limits)
 
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:

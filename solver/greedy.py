@@ -99,10 +99,14 @@ class _Seating:
         tree = self.case.tree
         held = {tree.domain(block.level, self.at[seat]) for seat in block.seats if seat in self.at}
         for domain in sorted(held) or dict.fromkeys(tree.domain(block.level, node) for node in nodes):
-            before = ([list(free) for free in self.free], dict(self.at))
-            if self._seat_blocks(block.seats, inner, tree.nodes(block.level, domain)):
+            inside = tree.nodes(block.level, domain)
+            before = {node: self.free[node] for node in inside}
+            seated = set(self.at)
+            if self._seat_blocks(block.seats, inner, inside):
                 return True
-            self.free, self.at = before
+            for node, free in before.items():
+                self.free[node] = free
+            self.at = {seat: node for seat, node in self.at.items() if seat in seated}
         return False
 
     def _seat(self, seat: Seat, nodes: tuple[int, ...]) -> bool:

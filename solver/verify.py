@@ -101,12 +101,16 @@ def _eligible(picture: _Picture) -> Iterator[str]:
 
 def _room(picture: _Picture) -> Iterator[str]:
     """A resource that nobody new asks for may be overcommitted already."""
-    for position, node in enumerate(picture.problem.nodes):
-        new = [picture.asks(each) for each in picture.placed if each.new and each.node == position]
+    new: dict[int, list[tuple[int, ...]]] = {}
+    for each in picture.placed:
+        if each.new:
+            new.setdefault(each.node, []).append(picture.asks(each))
+    for position, amounts in sorted(new.items()):
+        node = picture.problem.nodes[position]
         gone = [victim.requests for victim in picture.evicted if victim.node == position]
         for resource, name in enumerate(picture.problem.resources):
-            asked = sum(amounts[resource] for amounts in new)
-            if asked > 0 and asked > node.free[resource] + sum(amounts[resource] for amounts in gone):
+            asked = sum(each[resource] for each in amounts)
+            if asked > 0 and asked > node.free[resource] + sum(each[resource] for each in gone):
                 yield f"{node.name} has too little {name}"
 
 
@@ -233,6 +237,9 @@ class _Recount:
             if each.new:
                 self.used[each.node] += picture.asks(each)[self.scarce]
         self.sets = sorted({each.pod_set for each in picture.placed})
+        self.evictable: Counter[int] = Counter()
+        for victim in self.problem.victims:
+            self.evictable[victim.node] += victim.requests[self.scarce]
 
     def goals(self) -> Iterator[tuple[str, int, Parts]]:
         """Name, value and parts, in the contract's order."""
@@ -313,7 +320,7 @@ class _Recount:
     def _potential(self, node: int) -> int:
         room = self.problem.nodes[node].free[self.scarce]
         if self.picture.evicted:
-            room += sum(victim.requests[self.scarce] for victim in self.problem.victims if victim.node == node)
+            room += self.evictable[node]
         return max(room, 0)
 
     def _crossings(self, level: int) -> int:

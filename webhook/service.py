@@ -10,6 +10,7 @@ from cluster.access import AccessReviewer
 from cluster.cache import ClusterCache
 from cluster.transport import Transport
 from gangs.dialects import all_kinds, protected
+from planning.workers import shared_workers
 from webhook.app import create_app
 from webhook.health import Check
 from webhook.metrics import Metrics
@@ -24,6 +25,7 @@ class WebhookService:
     def __init__(self, transport: Transport) -> None:
         self._cache = ClusterCache(transport, all_kinds(), protected=protected)
         self._cache.start()
+        shared_workers().start()
         threading.Thread(target=self._settle, name="settle", daemon=True).start()
         picture = LivePicture(self._cache)
         self._metrics = Metrics(picture.synced, picture.age)
@@ -38,8 +40,9 @@ class WebhookService:
         self._metrics.certificate_changed(not_after)
 
     def close(self) -> None:
-        """End the watches."""
+        """End the watches and the solving processes."""
         self._cache.stop()
+        shared_workers().close()
 
     def _settle(self) -> None:
         """Once all is listed, take it out of the garbage collector's rounds: it lives as long as the process."""

@@ -1,0 +1,135 @@
+"""The process that solves: reads tasks from standard input, writes answers to standard output, until either ends.
+
+It may crash, hang or lie: `planning.workers` on the other side of the pipe expects that. A message is its length in
+eight bytes and its MessagePack. A no is answered twice, first as soon as it is known, then with its explanation.
+"""
+
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+import msgspec
+
+from solver.explain import explained
+from solver.plan import NoPlan, Plan
+from solver.problem import Limits, Problem
+from solver.solving import decide
+
+MEMORY_BYTES = 2 << 30
+"""What a worker may allocate; an allocation beyond it fails, in the worker alone."""
+PARENT_POLL_SECONDS = 1.0
+_HEAD = 8
+
+
+class Task(msgspec.Struct, frozen=True, tag=True):
+    """Place one gang."""
+
+    problem: Problem
+    limits: Limits
+
+
+class Ready(msgspec.Struct, frozen=True, tag=True):
+    """The worker has started and can take a task."""
+
+
+class Placed(msgspec.Struct, frozen=True, tag=True):
+    """A plan for one gang. `peak`: the most memory that the worker has held, in bytes."""
+
+    plan: Plan
+    peak: int = 0
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """A no. `last` False: its explanation follows."""
+
+    answer: NoPlan
+    last: bool
+    peak: int = 0
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """The solver failed; the worker should not be used again."""
+
+    reason: str
+
+
+Request = Task
+Reply = Ready | Placed | Refused | Failed
+Answering = Callable[[Request], Iterator[Reply]]
+
+
+def answers(request: Request) -> Iterator[Reply]:
+    """What is answered to a request."""
+    answer = decide(request.problem, request.limits)
+    if isinstance(answer, Plan):
+        yield Placed(answer, _peak())
+        return
+    yield Refused(answer, last=False)
+    yield Refused(explained(request.problem, answer, request.limits), last=True, peak=_peak())
+
+
+def serve(answering: Answering = answers) -> None:
+    """Answer requests until standard input ends or the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    source, sink = _pipes()
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    decoder = msgspec.msgpack.Decoder(Request)
+    write(sink, Ready())
+    while (body := read(source)) is not None:
+        _answer(answering, decoder.decode(body), sink)
+
+
+def write(sink: BinaryIO, message: Request | Reply) -> None:
+    """Send a message. Raises `OSError` where nobody reads any more."""
+    body = msgspec.msgpack.encode(message)
+    sink.write(len(body).to_bytes(_HEAD, "big"))
+    sink.write(body)
+    sink.flush()
+
+
+def read(source: BinaryIO) -> bytes | None:
+    """The next message's body; None where the other side has ended."""
+    head = source.read(_HEAD)
+    if len(head) < _HEAD:
+        return None
+    length = int.from_bytes(head, "big")
+    body = source.read(length)
+    return body if len(body) == length else None
+
+
+def _answer(answering: Answering, request: Request, sink: BinaryIO) -> None:
+    try:
+        for reply in answering(request):
+            write(sink, reply)
+    except MemoryError:
+        write(sink, Failed("out of memory"))
+    except Exception as error:  # noqa: BLE001 -- the parent logs it and puts another worker in this one's place
+        write(sink, Failed(f"{type(error).__name__}: {error}"))
+
+
+def _pipes() -> tuple[BinaryIO, BinaryIO]:
+    """The way in and out. What a library prints to standard output goes to standard error from now on."""
+    sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return sys.stdin.buffer, sink
+
+
+def _end_with(parent: int) -> None:
+    """A worker that is solving does not read, and so would not see the end of its parent."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_POLL_SECONDS)
+    os._exit(1)
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+if __name__ == "__main__":
+    serve()

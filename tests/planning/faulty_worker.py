@@ -1,0 +1,97 @@
+"""A worker that fails in one way, named on its command line. For the tests of `planning.workers` only."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from planning.worker import Placed, Refused, Reply, Request, answers, serve
+from solver.plan import NoPlan, Plan, Proof
+
+
+def killed(_request: Request) -> Iterator[Reply]:
+    """Dies like a process that the kernel kills."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    yield from ()
+
+
+def hung(_request: Request) -> Iterator[Reply]:
+    """Never answers."""
+    time.sleep(3600)
+    yield from ()
+
+
+def stopped(_request: Request) -> Iterator[Reply]:
+    """Does not even run."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+    yield from ()
+
+
+def greedy_for_memory(request: Request) -> Iterator[Reply]:
+    """Takes memory until there is no more."""
+    held = []
+    while True:
+        held.append(bytearray(64 << 20))
+    yield from answers(request)
+
+
+def lying(request: Request) -> Iterator[Reply]:
+    """Puts everybody onto the first node, and says that this is the best."""
+    for reply in answers(request):
+        if isinstance(reply, Placed):
+            nodes = tuple(tuple(0 for _ in row) for row in reply.plan.nodes)
+            yield replace_plan(reply, replace(reply.plan, nodes=nodes))
+        else:
+            yield reply
+
+
+def boasting(request: Request) -> Iterator[Reply]:
+    """Gives a sound plan and counts its goals wrongly."""
+    for reply in answers(request):
+        assert isinstance(reply, Placed)
+        goals = tuple(replace(goal, value=0, bound=0, parts={}) for goal in reply.plan.goals)
+        yield replace_plan(reply, replace(reply.plan, goals=goals))
+
+
+def contradicting(_request: Request) -> Iterator[Reply]:
+    """Says no, and that this is proven optimal."""
+    yield Refused(NoPlan(Proof.OPTIMAL), last=True)
+
+
+def raising(_request: Request) -> Iterator[Reply]:
+    """Raises what nobody expects."""
+    yield from ()
+    raise ZeroDivisionError("once upon a time")
+
+
+def silent_after_no(_request: Request) -> Iterator[Reply]:
+    """Knows that there is no plan, and hangs while it looks for reasons."""
+    yield Refused(NoPlan(Proof.INFEASIBLE), last=False)
+    time.sleep(3600)
+
+
+def replace_plan(reply: Placed, plan: Plan) -> Placed:
+    """The reply with another plan."""
+    return Placed(plan, reply.peak)
+
+
+FAULTS: dict[str, Callable[[Request], Iterator[Reply]]] = {
+    each.__name__: each
+    for each in (
+        killed,
+        hung,
+        stopped,
+        greedy_for_memory,
+        lying,
+        boasting,
+        contradicting,
+        raising,
+        silent_after_no,
+    )
+}
+
+
+if __name__ == "__main__":
+    serve(FAULTS[sys.argv[1]])
