@@ -19,7 +19,7 @@ from solver.problem import Limits
 from solver.scoring import goals_of
 from solver.search import Budget, Found, budget_of
 
-WORTHWHILE = 48
+WORTHWHILE = 12
 """Nodes from which on it pays to look at domains one by one."""
 
 Key = tuple[tuple[int, ...], ...]

@@ -13,7 +13,7 @@ from ortools.sat.python.cp_model import IntVar
 from solver.case import Seat
 from solver.covers import Covers
 from solver.linear import Sum, one, total
-from solver.model import Model, seat_variables
+from solver.model import Model, everybody_placed, seat_variables
 from solver.search import Stage
 from solver.tree import ROOT
 
@@ -54,7 +54,7 @@ def extras(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 def lowest_ranks(model: Model, solution: Solution) -> Iterator[Stage]:
     """Those of the lowest ranks: the pattern of who is placed, in order of set and rank."""
-    if all(model.placed(position).value(solution) == len(kind.ranks) for position, kind in enumerate(model.kinds)):
+    if everybody_placed(model, solution):
         return
     for position, kind in enumerate(model.kinds):
         missing = model.placed(position).times(-1) + Sum((), len(kind.ranks))

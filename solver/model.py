@@ -1,25 +1,17 @@
 """The CP-SAT model of one case: its variables, and every hard rule as one function.
 
-Members that are alike may be counted together (`Kind`): a kind has one counting variable per node. Where the rules
-or the goals tell members apart, every member is a kind of its own and its variables are Booleans.
+A kind of members (`solver.kinds`) has one counting variable per node; where every member is a kind of its own, they
+are Booleans.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ortools.sat.python.cp_model import CpModel, IntVar
 
 from solver.case import Case, Seat
+from solver.kinds import Kind
 from solver.linear import Sum, one, total
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """Pending members of one set that are counted together: their shape and their ranks, lowest first."""
-
-    pod_set: int
-    shape: int
-    ranks: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -75,34 +67,6 @@ class Model:
 
     def _scarce_request(self, kind: int) -> int:
         return self.case.problem.shapes[self.kinds[kind].shape].requests[self.case.scarce]
-
-
-def alike(case: Case) -> tuple[Kind, ...] | None:
-    """One kind per set, where members of a set need not be told apart: all pending, all of one shape, and every
-    slice complete. None where they must be.
-
-    Such members can always be seated so that every domain's ranks are consecutive; that keeps slices whole (their
-    sizes divide one another, and each domain's count) and is the best that the goal of ranks allows.
-    """
-    problem = case.problem
-    everybody = problem.minimum == sum(len(pod_set.members) for pod_set in problem.sets)
-    for pod_set in problem.sets:
-        members = pod_set.members
-        if any(member.node is not None or member.shape != members[0].shape for member in members):
-            return None
-        whole = everybody or pod_set.minimum == len(members)
-        if pod_set.slices and not (whole and all(len(members) % each.size == 0 for each in pod_set.slices)):
-            return None
-    return tuple(
-        Kind(position, pod_set.members[0].shape, tuple(range(len(pod_set.members))))
-        for position, pod_set in enumerate(problem.sets)
-        if pod_set.members
-    )
-
-
-def each_alone(case: Case) -> tuple[Kind, ...]:
-    """Every pending member as a kind of its own."""
-    return tuple(Kind(seat.pod_set, case.member(seat).shape, (seat.rank,)) for seat in case.pending)
 
 
 def model_of(case: Case, kinds: tuple[Kind, ...]) -> Model:
@@ -389,12 +353,21 @@ RULES = (
 )
 
 
-def seats_of(model: Model, solution: list[int]) -> list[tuple[Kind, dict[int, int]]]:
-    """Where a solution puts the members of every kind: members by node, nodes without any left out."""
-    return [
-        (kind, {node: solution[variable.index] for node, variable in here.items() if solution[variable.index]})
-        for kind, here in zip(model.kinds, model.seats, strict=True)
-    ]
+def everybody_placed(model: Model, solution: Sequence[int]) -> bool:
+    """Whether a solution leaves nobody out."""
+    return all(model.placed(position).value(solution) == len(kind.ranks) for position, kind in enumerate(model.kinds))
+
+
+def told_apart(counts: Model, solution: Sequence[int], members: Model) -> dict[int, int]:
+    """A solution over counts as values of the seats and victims of a model in which every member stands alone."""
+    values = {flag.index: solution[counts.evict[victim].index] for victim, flag in members.evict.items()}
+    for kind, here in zip(counts.kinds, counts.seats, strict=True):
+        nodes = sorted(here, key=lambda node: [level[node] for level in counts.case.tree.domain_of])
+        row = [node for node in nodes for _ in range(solution[here[node].index])]
+        for place, rank in enumerate(kind.ranks):
+            for node, flag in seat_variables(members, Seat(kind.pod_set, rank)).items():
+                values[flag.index] = int(place < len(row) and row[place] == node)
+    return values
 
 
 def seat_variables(model: Model, seat: Seat) -> dict[int, IntVar]:

@@ -1,14 +1,16 @@
 """Solving a case by CP-SAT: all goals in order, then the names."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from solver import goals
 from solver.case import Case
-from solver.model import Model, alike, each_alone, model_of
+from solver.kinds import Kind, alike, by_shape, each_alone
+from solver.model import Model, everybody_placed, model_of, told_apart
 from solver.naming import name_nodes
 from solver.problem import Limits
 from solver.scoring import Nodes
-from solver.search import Budget, Found, Reached, Search, budget_of
+from solver.search import Budget, Found, Reached, Search, SolverFaultError, Stage, budget_of
 from solver.victim_ties import prefer_first_keys, prefer_started_last
 
 ALL_GOALS = frozenset(
@@ -28,14 +30,13 @@ ALL_GOALS = frozenset(
         "keys",
     )
 )
-_PHASES: tuple[tuple[goals.GoalStages, ...], ...] = (
-    (goals.victims, goals.gangs_broken, goals.evicted),
-    (goals.extras,),
-    (goals.lowest_ranks,),
-    (goals.compactness, goals.preferences),
-    (goals.waste, goals.ranks, goals.terminating),
-)
+Phase = tuple[goals.GoalStages, ...]
 """Goals that can be stated at the same time; the next phase depends on what the one before came to."""
+
+_HOW_MANY: tuple[Phase, ...] = ((goals.victims, goals.gangs_broken, goals.evicted), (goals.extras,))
+_WHO: Phase = (goals.lowest_ranks,)
+_WHERE: tuple[Phase, ...] = ((goals.compactness, goals.preferences), (goals.waste,))
+_IN_WHICH_ORDER: Phase = (goals.ranks, goals.terminating)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +59,58 @@ def solve_model(case: Case, limits: Limits, wanted: frozenset[str] = ALL_GOALS) 
 
 def solve_within(case: Case, budget: Budget, wanted: frozenset[str] = ALL_GOALS) -> Solved | Found:
     """As `solve_model`, within a budget that others share."""
-    model = model_of(case, alike(case) or each_alone(case))
+    together = alike(case)
+    counted = by_shape(case) if together is None else None
+    if counted is not None:
+        return _counted_first(case, counted, budget, wanted)
+    started = _started(case, together or each_alone(case), budget)
+    if isinstance(started, Found):
+        return started
+    return _continued(*started, (*_HOW_MANY, _WHO, *_WHERE), wanted)
+
+
+def _started(case: Case, kinds: tuple[Kind, ...], budget: Budget) -> tuple[Model, Search] | Found:
+    """A model with a first solution, whatever it costs."""
+    model = model_of(case, kinds)
     search = Search(model.cp, budget, linearization=2)
-    found = search.any_solution()
-    if found is Found.NONE:
-        return _confirmed(case, budget)
-    if found is Found.UNKNOWN:
-        return found
-    for phase in _PHASES:
-        stated = (goal(model, search.solution) for goal in phase if goal.__name__ in wanted)
-        search.minimise(stage for stages in stated for stage in stages)
+    match search.any_solution():
+        case Found.NONE:
+            return _confirmed(case, kinds, budget)
+        case Found.UNKNOWN:
+            return Found.UNKNOWN
+        case Found.BEST | Found.SOME:
+            return model, search
+
+
+def _counted_first(case: Case, kinds: tuple[Kind, ...], budget: Budget, wanted: frozenset[str]) -> Solved | Found:
+    """The goals that do not tell members of one shape apart over counts, which have far fewer solutions that are only
+    permutations of each other; then the others over single members, starting from what has been reached.
+    """
+    started = _started(case, kinds, budget)
+    if isinstance(started, Found):
+        return started
+    counts, search = started
+    phases = _HOW_MANY
+    for phase in _HOW_MANY:
+        search.minimise(_stages(counts, search, phase, wanted))
+    if everybody_placed(counts, search.solution):
+        phases = (*_HOW_MANY, *_WHERE)
+        for phase in _WHERE:
+            search.minimise(_stages(counts, search, phase, wanted))
+    members = model_of(case, each_alone(case))
+    single = Search(members.cp, budget, linearization=2, proven=search.proven)
+    if not single.adopt(told_apart(counts, search.solution, members)):
+        raise SolverFaultError("a solution over counts is none over members")
+    for phase in phases:
+        single.accept(_stages(members, single, phase, wanted), search.reached)
+    left = () if len(phases) > len(_HOW_MANY) else (_WHO, *_WHERE)
+    return _continued(members, single, left, wanted)
+
+
+def _continued(model: Model, search: Search, phases: Iterable[Phase], wanted: frozenset[str]) -> Solved:
+    """The remaining goals up to the names."""
+    for phase in (*phases, _IN_WHICH_ORDER):
+        search.minimise(_stages(model, search, phase, wanted))
     if "started" in wanted:
         prefer_started_last(model, search)
     nodes = _named(model, search, wanted)
@@ -77,11 +120,18 @@ def solve_within(case: Case, budget: Budget, wanted: frozenset[str] = ALL_GOALS)
     return Solved(nodes, victims, tuple(search.reached), search.proven)
 
 
-def _confirmed(case: Case, budget: Budget) -> Found:
+def _stages(model: Model, search: Search, phase: Phase, wanted: frozenset[str]) -> Iterator[Stage]:
+    """The stages of a phase, as far as they are wanted."""
+    for goal in phase:
+        if goal.__name__ in wanted:
+            yield from goal(model, search.solution)
+
+
+def _confirmed(case: Case, kinds: tuple[Kind, ...], budget: Budget) -> Found:
     """A second look, without presolve: CP-SAT 9.15 has called feasible models infeasible (google/or-tools#5274),
     without presolve it has not.
     """
-    model = model_of(case, alike(case) or each_alone(case))
+    model = model_of(case, kinds)
     search = Search(model.cp, budget, linearization=0, presolve=False)
     found = search.any_solution()
     return Found.NONE if found is Found.NONE else Found.UNKNOWN

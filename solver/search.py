@@ -27,6 +27,8 @@ _DIGITS = 1 << 24
 """The largest number that goals are packed into."""
 _SHARE = 0.5
 """The share of the remaining time that one goal may take."""
+_MOMENT = 1.0
+"""Time for what needs no search, even where the budget is spent."""
 
 
 class Found(Enum):
@@ -111,6 +113,29 @@ class Search:
         self.cp.clear_objective()  # type: ignore[no-untyped-call]
         found, _ = self._solve(share=1.0)
         return found
+
+    def adopt(self, values: dict[int, int]) -> bool:
+        """Take these values of some variables, by their index, for the present solution; the others follow from them.
+        False where they make no solution.
+        """
+        self.cp.clear_objective()  # type: ignore[no-untyped-call]
+        solver = self._solver(1.0)
+        solver.parameters.max_deterministic_time = _MOMENT
+        solver.parameters.max_time_in_seconds = _MOMENT
+        solver.parameters.fix_variables_to_their_hinted_value = True
+        self._hint_at(values)
+        found, _ = self._run(solver)
+        self.cp.clear_hints()  # type: ignore[no-untyped-call]
+        return found is Found.BEST
+
+    def accept(self, stages: Iterable[Stage], reached: Iterable[Reached]) -> None:
+        """Hold stages at the values that they reached in another search; the present solution has them too."""
+        values = {(each.goal, each.part): each for each in reached}
+        for stage in stages:
+            known = values.get((stage.goal, stage.part))
+            if known is not None:
+                self.reached.append(known)
+                self.hold(stage.sum, known.value)
 
     def minimise(self, stages: Iterable[Stage]) -> None:
         """Prove each stage in turn and hold its value from then on. Expects a solution."""
@@ -206,8 +231,10 @@ class Search:
         if self.budget.spent:
             return Found.UNKNOWN, None
         if self.solution and not self._small():
-            self._hint()
-        solver = self._solver(share)
+            self._hint_at(dict(enumerate(self.solution)))
+        return self._run(self._solver(share))
+
+    def _run(self, solver: CpSolver) -> tuple[Found, int | None]:
         status = solver.solve(self.cp)
         self.budget.deterministic -= solver.deterministic_time
         self.budget.wall.seconds -= solver.wall_time
@@ -227,11 +254,11 @@ class Search:
             case _:
                 raise SolverFaultError(f"CP-SAT answers with an unknown status {int(status)}")
 
-    def _hint(self) -> None:
+    def _hint_at(self, values: dict[int, int]) -> None:
         self.cp.clear_hints()  # type: ignore[no-untyped-call]
         hint = self.cp.proto.solution_hint
-        hint.vars.extend(range(len(self.solution)))
-        hint.values.extend(self.solution)
+        hint.vars.extend(list(values))
+        hint.values.extend(list(values.values()))
 
     def _solver(self, share: float) -> CpSolver:
         """One worker and no interleaving: others have crashed CP-SAT 9.15 or made its answers vary."""

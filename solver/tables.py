@@ -6,7 +6,7 @@ import numpy as np
 
 from solver.case import Case
 from solver.counting import NEVER, Layout, Products, Table, layout_of
-from solver.model import Kind, alike
+from solver.kinds import Kind, alike
 from solver.problem import Exclusion
 from solver.tree import ROOT
 
