@@ -1,7 +1,7 @@
 """The examples as they are documented, played on a real control plane: expected beside seen.
 
-`python -m cli.scenarios [FOLDER …]` (or `make examples`) plays `scenario.yaml` of each folder below `examples/`, each on
-a control plane of its own, and ends with status 1 where anything differs.
+`python -m cli.scenarios [FOLDER …]` (or `make examples`) plays `scenario.yaml` of each folder below `examples/`, each
+on a control plane of its own, and ends with status 1 where anything differs.
 """
 
 import fnmatch
