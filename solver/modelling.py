@@ -35,7 +35,7 @@ Phase = tuple[goals.GoalStages, ...]
 
 _HOW_MANY: tuple[Phase, ...] = ((goals.victims, goals.gangs_broken, goals.evicted), (goals.extras,))
 _WHO: Phase = (goals.lowest_ranks,)
-_WHERE: tuple[Phase, ...] = ((goals.compactness, goals.preferences), (goals.waste,))
+WHERE: tuple[Phase, ...] = ((goals.compactness, goals.preferences), (goals.waste,))
 _IN_WHICH_ORDER: Phase = (goals.ranks, goals.terminating)
 
 
@@ -57,16 +57,18 @@ def solve_model(case: Case, limits: Limits, wanted: frozenset[str] = ALL_GOALS) 
     return solve_within(case, budget_of(limits), wanted)
 
 
-def solve_within(case: Case, budget: Budget, wanted: frozenset[str] = ALL_GOALS) -> Solved | Found:
-    """As `solve_model`, within a budget that others share."""
+def solve_within(
+    case: Case, budget: Budget, wanted: frozenset[str] = ALL_GOALS, where: tuple[Phase, ...] = WHERE
+) -> Solved | Found:
+    """As `solve_model`, within a budget that others share. `where`: the phases of compactness and waste."""
     together = alike(case)
     counted = by_shape(case) if together is None else None
     if counted is not None:
-        return _counted_first(case, counted, budget, wanted)
+        return _counted_first(case, counted, budget, wanted, where)
     started = _started(case, together or each_alone(case), budget)
     if isinstance(started, Found):
         return started
-    return _continued(*started, (*_HOW_MANY, _WHO, *_WHERE), wanted)
+    return _continued(*started, (*_HOW_MANY, _WHO, *where), wanted)
 
 
 def _started(case: Case, kinds: tuple[Kind, ...], budget: Budget) -> tuple[Model, Search] | Found:
@@ -82,7 +84,9 @@ def _started(case: Case, kinds: tuple[Kind, ...], budget: Budget) -> tuple[Model
             return model, search
 
 
-def _counted_first(case: Case, kinds: tuple[Kind, ...], budget: Budget, wanted: frozenset[str]) -> Solved | Found:
+def _counted_first(
+    case: Case, kinds: tuple[Kind, ...], budget: Budget, wanted: frozenset[str], where: tuple[Phase, ...]
+) -> Solved | Found:
     """The goals that do not tell members of one shape apart over counts, which have far fewer solutions that are only
     permutations of each other; then the others over single members, starting from what has been reached.
     """
@@ -94,8 +98,8 @@ def _counted_first(case: Case, kinds: tuple[Kind, ...], budget: Budget, wanted: 
     for phase in _HOW_MANY:
         search.minimise(_stages(counts, search, phase, wanted))
     if everybody_placed(counts, search.solution):
-        phases = (*_HOW_MANY, *_WHERE)
-        for phase in _WHERE:
+        phases = (*_HOW_MANY, *where)
+        for phase in where:
             search.minimise(_stages(counts, search, phase, wanted))
     members = model_of(case, each_alone(case))
     single = Search(members.cp, budget, linearization=2, proven=search.proven)
@@ -103,7 +107,7 @@ def _counted_first(case: Case, kinds: tuple[Kind, ...], budget: Budget, wanted: 
         raise SolverFaultError("a solution over counts is none over members")
     for phase in phases:
         single.accept(_stages(members, single, phase, wanted), search.reached)
-    left = () if len(phases) > len(_HOW_MANY) else (_WHO, *_WHERE)
+    left = () if len(phases) > len(_HOW_MANY) else (_WHO, *where)
     return _continued(members, single, left, wanted)
 
 
