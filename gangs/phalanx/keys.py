@@ -1,0 +1,15 @@
+"""The keys of our own dialect that users write; the strings stand in `kube.keys`, because every room knows them."""
+
+from kube import keys
+
+KEYS: tuple[str, ...] = (
+    keys.GANG,
+    keys.POD_SET,
+    keys.INDEX,
+    keys.REQUIRED,
+    keys.PREFERRED,
+    keys.MIN_MEMBER,
+    keys.TOPOLOGY,
+    keys.AUTOMATIC,
+)
+"""All keys of labels and annotations that users of this dialect write."""
