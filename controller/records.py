@@ -100,6 +100,7 @@ def request_digest(gang: Gang) -> str:
         gang.required,
         gang.preferred,
         gang.together,
+        gang.multiples,
         gang.node_affinity,
         gang.preempts,
         sets,

@@ -135,6 +135,7 @@ def check_span(ref: ObjectRef, span: Span, topology: Topology, findings: Finding
 def levels_named(gang: Gang) -> tuple[str, ...]:
     """Every level that the gang names, wherever it does."""
     named = [gang.required, gang.preferred, *(rule.level for rule in gang.together)]
+    named += [rule.level for rule in gang.multiples]
     for pod_set in gang.pod_sets:
         named += [pod_set.required, pod_set.preferred]
         named += [rule.level for rule in pod_set.slices]

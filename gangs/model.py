@@ -151,6 +151,8 @@ class Gang:
     required: str | None = None
     preferred: str | None = None
     together: tuple[TogetherRule, ...] = ()
+    multiples: tuple[MultipleRule, ...] = ()
+    """Rules for the members of all sets together; those of one set stand there."""
     schedule_timeout_seconds: int | None = None
     on_failure: str = "Wait"
     queue: str | None = None

@@ -172,6 +172,9 @@ class _Framer:
             minimum=self.gang.still_needed,
             required=self._level(self.gang.required),
             together=self._together(),
+            multiples=tuple(
+                solving.Multiple(level_at(self.topology, each.level), each.of) for each in self.gang.multiples
+            ),
             exclusions=exclusions(self.members, [place.state for place in places], self.snapshot.namespaces),
             victims=victims.victims,
             victim_gangs=victims.gangs,

@@ -154,9 +154,9 @@ def _dropped_rules(problem: Problem) -> Iterator[Change]:
     if any(pod_set.caps for pod_set in problem.sets):
         sets = tuple(replace(pod_set, caps=()) for pod_set in problem.sets)
         yield Change("members per domain not limited", replace(problem, sets=sets))
-    if any(pod_set.multiples for pod_set in problem.sets):
+    if problem.multiples or any(pod_set.multiples for pod_set in problem.sets):
         sets = tuple(replace(pod_set, multiples=()) for pod_set in problem.sets)
-        yield Change("multiples per domain dropped", replace(problem, sets=sets))
+        yield Change("multiples per domain dropped", replace(problem, sets=sets, multiples=()))
     if any(pod_set.slices for pod_set in problem.sets):
         sets = tuple(replace(pod_set, slices=()) for pod_set in problem.sets)
         yield Change("slices dropped", replace(problem, sets=sets))

@@ -265,10 +265,17 @@ def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
 
 
 def _multiples(model: Model) -> None:
-    """The members of a set in each domain come in multiples."""
+    """The members of a set, or of the gang, in each domain come in multiples."""
     for position, pod_set in enumerate(model.case.problem.sets):
         for rule in pod_set.multiples:
             _add_multiples(model, position, rule.level, rule.of)
+    problem = model.case.problem
+    most = sum(len(pod_set.members) for pod_set in problem.sets)
+    for rule in problem.multiples:
+        for domain in model.touched[rule.level]:
+            here = total(model.set_in_domain(at, rule.level, domain) for at in range(len(problem.sets)))
+            times = model.cp.new_int_var(0, most // rule.of, "")
+            model.cp.add(here.expression() == rule.of * times)
 
 
 def _add_multiples(model: Model, pod_set: int, level: int, of: int) -> None:

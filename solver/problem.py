@@ -152,7 +152,7 @@ class Problem:
 
     `levels`: names, widest first, the node last. `resources`: names; every amount tuple runs parallel to it.
     `minimum`: members of all sets together that must be placed. `required`: the level of which one domain must
-    hold every placed member.
+    hold every placed member. `multiples` count the placed members of all sets together.
     """
 
     levels: tuple[str, ...]
@@ -163,6 +163,7 @@ class Problem:
     minimum: int
     required: int | None = None
     together: tuple[Together, ...] = ()
+    multiples: tuple[Multiple, ...] = ()
     exclusions: tuple[Exclusion, ...] = ()
     victims: tuple[Victim, ...] = ()
     victim_gangs: tuple[VictimGang, ...] = ()

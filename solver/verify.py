@@ -150,6 +150,10 @@ def _slices(picture: _Picture) -> Iterator[str]:
 
 
 def _counts(picture: _Picture) -> Iterator[str]:
+    everybody = [each for position in range(len(picture.problem.sets)) for each in picture.of_set(position)]
+    for rule in picture.problem.multiples:
+        if any(count % rule.of for count in picture.domains(rule.level, everybody).values()):
+            yield f"the gang is not in multiples of {rule.of} in each {picture.level(rule.level)}"
     for position, pod_set in enumerate(picture.problem.sets):
         yield from _counts_of_set(picture, pod_set, picture.of_set(position))
 

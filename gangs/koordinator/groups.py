@@ -100,6 +100,7 @@ def read_group(
         topology_kind=kind,
         required=levels.required,
         preferred=levels.preferred,
+        multiples=multiples if len(units) > 1 else (),
         schedule_timeout_seconds=min((u.timeout for u in units if u.timeout is not None), default=None),
         created=first.created,
         waiting_for=waits + absent + settled.waiting_for + _only_waiting(units),
@@ -172,19 +173,18 @@ def _rank(pod: Pod, findings: Findings) -> Promise | None:
 
 
 def _check_multiples(units: Sequence[Unit], findings: Findings) -> None:
+    """Note a group of which no number of pods that may run satisfies its multiples. They count all its pods."""
     unit = units[0]
     rules = unit.strategy.multiples
-    if not rules:
+    if not rules or unit.groups - {each.key for each in units}:
         return
     at = f"{FIELD}.gatherStrategy"
-    if len(units) > 1 or len(unit.groups) > 1:
-        problem = "podCountMultiple of a group of several PodGroups is not built yet"
-        findings.fault(unit.ref, at, problem, "leave it out, or put the pods into one PodGroup")
+    step, most = lcm(*(rule.of for rule in rules)), sum(map(expected, units))
+    least = sum(each.minimum for each in units)
+    if most // step * step >= least:
         return
-    step, most = lcm(*(rule.of for rule in rules)), expected(unit)
-    if most // step * step < unit.minimum:
-        problem = f"no number of pods from {unit.minimum} to {most} is a multiple of {step}"
-        if unit.declared is not None:
-            findings.fault(unit.ref, at, problem, "change minMember, total-number or podCountMultiple")
-        else:
-            findings.advise(unit.ref, at, f"{problem}: the gang needs more pods than its minimum")
+    problem = f"no number of pods from {least} to {most} is a multiple of {step}"
+    if all(each.declared is not None for each in units):
+        findings.fault(unit.ref, at, problem, "change minMember, total-number or podCountMultiple")
+    else:
+        findings.advise(unit.ref, at, f"{problem}: the gang needs more pods than its minimum")

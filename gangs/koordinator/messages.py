@@ -32,7 +32,8 @@ def _preemption(no_room: NoRoom) -> str:
 
 
 def _multiples(gang: Gang) -> dict[str, int]:
-    return {rule.level: rule.of for pod_set in gang.pod_sets for rule in pod_set.multiples}
+    rules = [*gang.multiples, *(rule for pod_set in gang.pod_sets for rule in pod_set.multiples)]
+    return {rule.level: rule.of for rule in rules}
 
 
 def preempted(waiting: int, desired: int) -> str:

@@ -198,9 +198,7 @@ def _strategy(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings
     return NO_WISH if text is None else parse(text, ref, findings)
 
 
-def _policy(
-    annotations: Mapping[str, str], labels: Mapping[str, str], ref: ObjectRef, findings: Findings
-) -> str:
+def _policy(annotations: Mapping[str, str], labels: Mapping[str, str], ref: ObjectRef, findings: Findings) -> str:
     """The match policy: by annotation, by its older name as annotation or label, else the default."""
     for where, mapping, key in (
         ("annotations", annotations, keys.MATCH_POLICY),

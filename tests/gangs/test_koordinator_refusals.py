@@ -8,6 +8,7 @@ from koordinator_objects import GROUPS, INDEX, SPEC, gather, group
 from written import NETWORK, documents, pod, sources
 
 from gangs.dialects import read_all, review
+from gangs.model import MultipleRule
 from gangs.sources import Sources
 
 AT = f"metadata.annotations[{SPEC}]"
@@ -357,13 +358,23 @@ def test_a_wish_on_a_pod_of_a_group_is_said_to_be_ignored() -> None:
     ]
 
 
-def test_multiples_over_several_groups_are_refused_by_name() -> None:
+def test_multiples_over_several_groups_count_the_pods_of_all() -> None:
+    """Two groups of 2 pods are 4, of which no number is a multiple of 3; with a declared total that is a fault."""
+    strategy = gather(("SpineLayer", "MustGather", 3))
+    written = {"groups": BOTH, "network_topology_spec": strategy}
+    advice = "no number of pods from 4 to 4 is a multiple of 3"
+    reading = read_all(sources(NETWORK, *(group(name, **written) for name in "ab")))
+    assert reading.faults == ()
+    assert [each.text for each in reading.advice] == [f"{advice}: the gang needs more pods than its minimum"]
+    reading = read_all(sources(NETWORK, *(group(name, total_number="2", **written) for name in "ab")))
+    assert [str(each) for each in reading.faults] == [
+        f"PodGroup default/a: {AT}.gatherStrategy: {advice}; change minMember, total-number or podCountMultiple"
+    ]
+
+
+def test_multiples_over_several_groups_are_rules_of_the_gang() -> None:
     strategy = gather(("SpineLayer", "MustGather", 2))
     first, second = (group(name, groups=BOTH, network_topology_spec=strategy) for name in "ab")
-    reading = read_all(sources(NETWORK, first, second))
-    assert [str(each) for each in reading.faults] == [
-        (
-            f"PodGroup default/a: {AT}.gatherStrategy: podCountMultiple of a group of several PodGroups "
-            "is not built yet; leave it out, or put the pods into one PodGroup"
-        )
-    ]
+    (gang,) = read_all(sources(NETWORK, first, second)).gangs
+    assert gang.multiples == (MultipleRule("SpineLayer", 2),)
+    assert [each.multiples for each in gang.pod_sets] == [(), ()]
