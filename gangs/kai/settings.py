@@ -118,7 +118,7 @@ def _yaml(text: str) -> tuple[dict[str, Any], str]:
     """The text's mapping, and what is wrong with it. Read once for each text: the settings are asked for often."""
     try:
         value = msgspec.yaml.decode(text.encode()) or {}
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:  # a date that is none, say, or a nesting without end
         return {}, f"cannot be read as YAML: {' '.join(str(error).split())}"
     return (value, "") if isinstance(value, dict) else ({}, "is not a mapping")
 

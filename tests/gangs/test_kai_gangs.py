@@ -1,5 +1,6 @@
 """What PodGroups, policies, roles and the ConfigMap of the KAI guide ask for."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -211,8 +212,11 @@ def test_the_guides_files_say_nothing_wrong() -> None:
     assert {gang.queue for gang in found.values()} == {"training", "inference", None}
 
 
-def test_every_key_is_listed_once() -> None:
+def test_every_key_is_listed_once_and_told_in_the_reference() -> None:
     assert len(set(KEYS)) == len(KEYS)
+    page = Path(__file__).parents[2] / "docs" / "reference" / "keys" / "kai.md"
+    told = re.findall(r"^\| `([^`]+)` \|", page.read_text(), re.MULTILINE)
+    assert told == list(KEYS)
     text = yaml.safe_load((GUIDE / "tas-config.yaml").read_text())["data"]["config.yaml"]
     settings = yaml.safe_load(text)["topologyAwareScheduling"]
     listed = {f"policies[].{key}" for each in settings["policies"] for key in each}

@@ -107,6 +107,10 @@ def test_the_guide_step_by_step(phalanx: Phalanx) -> None:
     assert "gang ml-training/ddp-training-tas: waits for 4 more pods: 0 of 4 exist" in told
     (node,) = set(guide.await_nodes(TRAINING, "ddp-training-tas", 4))
     assert node.startswith("dgx-h100")
+    written = next(yaml.safe_load_all((KAI / "topology-aware-training.yaml").read_text()))["spec"]
+    for version in ("v2", "v2alpha2"):
+        path = f"/apis/scheduling.run.ai/{version}/namespaces/{TRAINING}/podgroups/ddp-training-tas"
+        assert phalanx.cluster.request("GET", path)["spec"] == written
     # Step 6: one pod of two waits; the second completes the gang, in the rack that still has two nodes
     guide.apply("multi-node-tas.yaml")
     guide.await_message(TRAINING, "trainer-node-0", "waits for 1 more pod: 1 of 2 exist")
