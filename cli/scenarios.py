@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from cli.deployment import Deployment
 from controlplane.binaries import Binaries, find_binaries
@@ -159,7 +160,8 @@ def _table(act: Act, rows: Sequence[Row]) -> Table:
     for heading in ("", "WHAT", "EXPECTED", "SEEN"):
         table.add_column(heading, overflow="fold")
     for row in rows:
-        table.add_row("[green]ok[/]" if row.right else "[red]differs[/]", row.what, row.expected, row.seen)
+        verdict = Text("ok", "green") if row.right else Text("differs", "red")
+        table.add_row(verdict, Text(row.what), Text(row.expected), Text(row.seen))
     return table
 
 
