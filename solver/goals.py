@@ -105,11 +105,11 @@ def waste(model: Model, solution: Solution) -> Iterator[Stage]:
     names = model.case.problem.levels
     narrowest = narrowest_level(model, solution)
     if narrowest > ROOT:
-        yield _potential(model, narrowest, "a")
+        yield _potential(model, solution, narrowest, "a", single=True)
         for level in range(narrowest - 1, ROOT, -1):
-            yield _potential(model, level, f"b/{names[level]}")
+            yield _potential(model, solution, level, f"b/{names[level]}", single=True)
     for level in range(narrowest + 1, len(names)):
-        yield _potential(model, level, f"c/{names[level]}")
+        yield _potential(model, solution, level, f"c/{names[level]}", single=False)
     for level in range(narrowest + 1, len(names)):
         yield _with_room_left(model, level, f"d/{names[level]}")
 
@@ -223,11 +223,14 @@ def _pinned_domains(model: Model, level: int, pod_set: int | None = None) -> set
     return {case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned if pod_set in (None, seat.pod_set)}
 
 
-def _potential(model: Model, level: int, part: str) -> Stage:
+def _potential(model: Model, solution: Solution, level: int, part: str, *, single: bool) -> Stage:
+    """The summed potential of the touched domains of a level. `single`: exactly one is touched."""
     case = model.case
     weighted = [(case.domain_potential(level, domain), flag) for domain, flag in model.touched[level].items()]
     whole = total(flag.times(weight) for weight, flag in weighted if weight)
-    return Stage("waste", part, whole, whole.constant, sum(weight for weight, _ in weighted))
+    used = sum(model.used(node).value(solution) for node in range(len(case.problem.nodes)))
+    least = max(used, whole.constant, min(weight for weight, _ in weighted) if single else 0)
+    return Stage("waste", part, whole, least, sum(weight for weight, _ in weighted))
 
 
 def _with_room_left(model: Model, level: int, part: str) -> Stage:
