@@ -158,6 +158,8 @@ class Gang:
     queue: str | None = None
     account: Account | None = None
     """Where its use of resources is counted against a quota; None: nowhere."""
+    near: tuple[str, ...] = ()
+    """Names of nodes, one for each pod beside which the members would like to be; a wish before those of affinity."""
     node_affinity: NodeAffinity | None = None
     node_wishes: tuple[NodeWish, ...] = ()
     """Wishes beside `node_affinity` that depend on how large the gang is."""

@@ -20,6 +20,7 @@ from kube.names import natural_key
 from kube.objects import Node, ObjectMeta, Pod
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 from planning.antiaffinity import exclusions, spread_exclusions
+from planning.nearness import nearness
 from planning.preferring import affinity_of
 from planning.priorities import may_preempt
 from planning.shapes import ShapeBook, watched_labels
@@ -188,6 +189,7 @@ class _Framer:
             siblings=[member.pod for member in self.gang.members],
             own=self.own,
             affinity=affinity_of(self.gang, self.snapshot.nodes),
+            near=nearness(self.tree, [state.name for state in inside], self.gang.near),
             label_keys=watched_labels(self.snapshot),
         )
 

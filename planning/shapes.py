@@ -29,6 +29,8 @@ class ShapeBook:
     """The gang's own members, as `namespace/name`: they do not stand in each other's way here."""
     affinity: NodeAffinity | None
     """The gang's own node affinity, which holds beside each pod's."""
+    near: Sequence[int]
+    """By position: how much the gang would like to be on that node, because of who is near."""
     label_keys: frozenset[str]
     """Label keys of pods that matter to pods already in the cluster (`watched_labels`)."""
     shapes: list[Shape] = field(default_factory=list)
@@ -71,7 +73,7 @@ class ShapeBook:
                 excluded[position] = reason
                 continue
             eligible.add(position)
-            if weight := eligibility.preference(state):
+            if weight := eligibility.preference(state) + self.near[position]:
                 wishes[position] = weight
         return Shape(requests, frozenset(eligible), excluded, wishes)
 

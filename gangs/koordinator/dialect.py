@@ -53,7 +53,7 @@ class KoordinatorDialect:
             wrong = [faulty[unit.key] for unit in group]
             for each in wrong:
                 findings.take(each.faults, each.advice)
-            gang = groups.read_group(group, topologies, findings, configured)
+            gang = groups.read_group(group, topologies, findings, configured, sources.pods)
             if gang is not None and not any(each.faults for each in wrong):
                 gangs.append(gang)
         for key in faulty.keys() - known.keys():

@@ -10,7 +10,7 @@ from gangs.koordinator.settings import DEFAULTS, TITLE, Settings
 from gangs.koordinator.strategy import FIELD, NO_WISH, Strategy
 from gangs.koordinator.units import ONCE_SATISFIED, ONLY_WAITING, Unit, annotation
 from gangs.levels import Settled, settle
-from gangs.membership import Promise, Seat, check_priorities, promised, seated
+from gangs.membership import Promise, Seat, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, PodSet
 from kube.names import natural_key
 from kube.objects import Pod
@@ -63,9 +63,16 @@ def _listed(groups: frozenset[GangKey]) -> str:
 
 
 def read_group(
-    units: Sequence[Unit], topologies: Sequence[Topology], findings: Findings, settings: Settings = DEFAULTS
+    units: Sequence[Unit],
+    topologies: Sequence[Topology],
+    findings: Findings,
+    settings: Settings = DEFAULTS,
+    everybody: Sequence[Pod] = (),
 ) -> Gang | None:
-    """The gang of a GangGroup, None where something is wrong. `units` are sorted by key; at least one."""
+    """The gang of a GangGroup, None where something is wrong. `units` are sorted by key; at least one.
+
+    `everybody`: the pods among which its members' topology selectors look for others.
+    """
     first = units[0]
     known = {unit.key for unit in units}
     absent = tuple(f"{keys.POD_GROUP_KIND} {key}" for key in sorted(first.groups - known))
@@ -101,6 +108,7 @@ def read_group(
         required=levels.required,
         preferred=levels.preferred,
         multiples=multiples if len(units) > 1 else (),
+        near=_near([member.pod for member in members], everybody),
         schedule_timeout_seconds=min((u.timeout for u in units if u.timeout is not None), default=None),
         created=first.created,
         waiting_for=waits + absent + settled.waiting_for + _only_waiting(units),
@@ -166,6 +174,21 @@ def set_names(units: Sequence[Unit]) -> dict[GangKey, str]:
 
 def _set_name(key: GangKey, *, alone: bool) -> str:
     return key.name if alone else f"{key.namespace}.{key.name}"
+
+
+def _near(members: Sequence[Pod], everybody: Sequence[Pod]) -> tuple[str, ...]:
+    """Where pods of other gangs run that carry the same topology selector as a member that has no node yet."""
+    own = {pod.key for pod in members}
+    wanted = {_selector(pod) for pod in members if not pod.bound} - {None}
+    if not wanted:
+        return ()
+    others = (pod for pod in live(everybody) if pod.bound and pod.key not in own)
+    return tuple(sorted(pod.spec.node_name for pod in others if _selector(pod) in wanted))
+
+
+def _selector(pod: Pod) -> tuple[str, str] | None:
+    text = pod.metadata.annotations.get(keys.SELECTOR)
+    return (pod.metadata.namespace, text) if text else None
 
 
 def _rank(pod: Pod, findings: Findings) -> Promise | None:
