@@ -4,6 +4,7 @@ Nothing here outlives a round but answers that would come out the same again: th
 in the cluster or the request changes.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -16,6 +17,8 @@ from planning.quotas import usage_of
 from planning.victims import running_gangs
 from solver.plan import Proof
 from solver.problem import Limits
+
+LOG = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
@@ -48,7 +51,8 @@ class Planner:
         answers = {gang.key: kept.decision for gang in gangs if (kept := self._kept(gang, ground)) is not None}
         for decision in self._plan([gang for gang in gangs if gang.key not in answers], picture):
             answers[decision.key] = decision
-            self._remember(decision, ground)
+            if not self._held(decision):
+                self._remember(decision, ground)
         return answers
 
     def forget_others(self, keys: Sequence[GangKey]) -> None:
@@ -65,6 +69,25 @@ class Planner:
         return decision
 
     def _plan(self, gangs: Sequence[Gang], picture: Picture) -> Sequence[Decision]:
+        """Plan them all; a gang on which the planning itself fails is set aside, so that it stops no other."""
+        try:
+            return self._plan_together(gangs, picture)
+        except Exception:
+            LOG.exception("planning failed; looking for the gang on which it does")
+        faulty = [gang for gang in gangs if not self._plans(gang, picture)]
+        message = "could not be planned: an error of Phalanx itself, told in the controller's log"
+        sound = [gang for gang in gangs if gang not in faulty]
+        return [*(self.hold_off(gang, message, picture) for gang in faulty), *self._plan_together(sound, picture)]
+
+    def _plans(self, gang: Gang, picture: Picture) -> bool:
+        try:
+            self._plan_together([gang], picture)
+        except Exception:
+            LOG.exception("gang %s cannot be planned", gang.key)
+            return False
+        return True
+
+    def _plan_together(self, gangs: Sequence[Gang], picture: Picture) -> Sequence[Decision]:
         if not gangs:
             return ()
         return plan_all(
@@ -82,6 +105,10 @@ class Planner:
             return None
         unchanged = kept.ground == ground and kept.decision.proof != Proof.UNPROVEN.value
         return kept if unchanged or monotonic() < kept.again else None
+
+    def _held(self, decision: Decision) -> bool:
+        kept = self._refusals.get(decision.key)
+        return kept is not None and kept.decision is decision
 
     def _remember(self, decision: Decision, ground: object) -> None:
         before = self._refusals.pop(decision.key, None)

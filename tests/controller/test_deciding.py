@@ -3,6 +3,7 @@
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ from controller.picture import Picture
 from gangs.model import Gang, GangKey, Reading
 from gangs.sources import Sources
 from kube.objects import Pod
-from planning.decision import Outcome
+from planning.decision import Decision, Outcome
 from solver.problem import Limits
 
 
@@ -89,3 +90,21 @@ def test_gangs_that_are_gone_are_forgotten(clock: list[float]) -> None:
     planner.forget_others([])
     clock[0] += 1
     assert planner.decide([wide], picture())[wide.key] is not first
+
+
+def test_a_gang_on_which_planning_fails_stops_no_other(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    real = deciding.plan_all
+
+    def failing(gangs: Sequence[Gang], *arguments: object, **options: object) -> list[Decision]:
+        """An error of ours on one gang."""
+        if any(gang.key.name == "cursed" for gang in gangs):
+            raise RuntimeError("a fault in the planner")
+        return real(gangs, *arguments, **options)
+
+    monkeypatch.setattr(deciding, "plan_all", failing)
+    cursed, sound = named("cursed", *pair("c")), named("sound", *pair("s"))
+    answers = Planner(Limits()).decide([cursed, sound], picture())
+    assert answers[sound.key].outcome is Outcome.PLACED
+    assert answers[cursed.key].outcome is Outcome.UNPLACEABLE
+    assert "an error of Phalanx itself" in answers[cursed.key].message
+    assert clock[0] == 100.0
