@@ -8,6 +8,7 @@ from typing import Any
 from gangs.model import Gang
 from kube.names import natural_key
 from planning.decision import Decision
+from planning.flavors import settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def record_of(decision: Decision) -> PlanRecord:
     )
     plan_id = _digest(members, victims)
     if decision.gang is not None:
-        plan_id = f"{plan_id}.{request_digest(decision.gang)}"
+        plan_id = f"{plan_id}.{request_digest(settled(decision.gang, decision.flavors))}"
     return PlanRecord(plan_id, members, victims)
 
 

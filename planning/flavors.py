@@ -78,8 +78,10 @@ def flavors_in_use(gang: Gang) -> tuple[Flavor, ...]:
     return () if account is None else tuple(each for each in account.flavors if each.name in account.used)
 
 
-def settled(gang: Gang) -> Gang:
-    """The gang in the flavors of its plan in force; as it is where there are none."""
+def settled(gang: Gang, planned: Sequence[str] = ()) -> Gang:
+    """The gang in the flavors of its plan in force, or in those `planned`; as it is where there are none."""
+    if gang.account is not None and planned:
+        gang = replace(gang, account=replace(gang.account, used=tuple(planned)))
     used = flavors_in_use(gang)
     return in_flavors(gang, used) if used else gang
 

@@ -54,7 +54,7 @@ WRITTEN_BY_KUEUE = (
 )
 """Written by Kueue's own controllers; without meaning to anybody else."""
 
-KEYS: tuple[str, ...] = (
+LABELS_AND_ANNOTATIONS: tuple[str, ...] = (
     QUEUE_NAME,
     MIN_PARALLELISM,
     POD_GROUP,
@@ -71,3 +71,20 @@ KEYS: tuple[str, ...] = (
     *WRITTEN_BY_KUEUE,
 )
 """All keys of labels and annotations that this dialect knows."""
+
+_GROUPS = "spec.resourceGroups[]"
+_QUOTAS = f"{_GROUPS}.flavors[].resources[]"
+FIELDS: tuple[str, ...] = (
+    "spec.suspend",
+    "spec.levels[].nodeLabel",
+    *(f"spec.{name}" for name in ("nodeLabels", "nodeTaints", "tolerations", "topologyName")),
+    *(f"{_GROUPS}.{name}" for name in ("coveredResources", "flavors[].name")),
+    *(f"{_QUOTAS}.{name}" for name in ("nominalQuota", "borrowingLimit", "lendingLimit")),
+    *(f"spec.{name}" for name in ("cohort", "cohortName", "namespaceSelector", "stopPolicy", "queueingStrategy")),
+    *(f"spec.{name}" for name in ("preemption", "flavorFungibility", "fairSharing", "admissionScope")),
+    *(f"spec.{name}" for name in ("admissionChecks", "admissionChecksStrategy", "clusterQueue")),
+)
+"""Fields of the objects that this dialect reads or knowingly does not honour."""
+
+KEYS = (*LABELS_AND_ANNOTATIONS, *FIELDS)
+"""Every key and field of the dialect, as docs/reference/keys/kueue.md lists them."""

@@ -238,7 +238,7 @@ def _advise_ignored(ref: ObjectRef, at: str, named: Mapping[str, str], findings:
         if key in named:
             findings.advise(ref, f"{at}[{key}]", text)
     for key in named:
-        if key.startswith(f"{keys.GROUP}/") and key not in keys.KEYS:
+        if key.startswith(f"{keys.GROUP}/") and key not in keys.LABELS_AND_ANNOTATIONS:
             findings.advise(ref, f"{at}[{key}]", "is ignored: Phalanx knows no such key")
 
 

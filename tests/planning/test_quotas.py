@@ -1,0 +1,215 @@
+"""What gangs of a queue may have: flavors in order, quotas with what is used, lent and borrowed."""
+
+from typing import Any
+
+import pytest
+
+from cluster.capturing import snapshot_of
+from cluster.snapshot import Snapshot
+from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
+from gangs.queues import Account, ClusterQueue, Flavor, FlavorQuotas, Quota, ResourceGroup
+from kube.objects import (
+    Container,
+    LabelSelector,
+    Node,
+    NodeSpec,
+    NodeStatus,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    ResourceRequirements,
+    Taint,
+    Toleration,
+)
+from kube.topology import HOSTNAME_LABEL, Level, Topology
+from planning.decision import Decision, Outcome
+from planning.planner import plan_all, plan_gang
+from planning.quotas import NO_USAGE, Purse, usage_of
+
+RACK = Topology("net", "T", (Level("rack", ("rack",)), Level("node", (HOSTNAME_LABEL,))))
+BLUE = Flavor("blue", (("color", "blue"),), topology="net", preferred="rack")
+RED = Flavor(
+    "red",
+    (("color", "red"),),
+    taints=(Taint(key="red", effect="NoSchedule"),),
+    tolerations=(Toleration(key="red", operator="Exists"),),
+)
+
+
+def node(name: str, color: str, rack: str, *taints: Taint) -> Node:
+    """A node of 4 cpu."""
+    labels = {"color": color, "rack": rack, HOSTNAME_LABEL: name}
+    status = NodeStatus(allocatable={"cpu": "4", "pods": "110"})
+    return Node(metadata=ObjectMeta(name=name, labels=labels), spec=NodeSpec(taints=taints), status=status)
+
+
+NODES = [
+    node("b1", "blue", "r1"),
+    node("b2", "blue", "r2"),
+    node("b3", "blue", "r2"),
+    node("r1", "red", "r3", Taint(key="red", effect="NoSchedule")),
+    node("r2", "red", "r3", Taint(key="red", effect="NoSchedule")),
+]
+"""Blue: r1 of one node, r2 of two. Red: two tainted nodes."""
+
+
+def pod(name: str, cpu: str = "4", on: str = "") -> Pod:
+    """A pod of so many cpus."""
+    container = Container(name="c", resources=ResourceRequirements(requests={"cpu": cpu}))
+    spec = PodSpec(containers=(container,), node_name=on, priority=0)
+    return Pod(metadata=ObjectMeta(name=name, namespace="ns", uid=name), spec=spec)
+
+
+def pool(name: str = "pool", cohort: str = "", **nominal: str) -> ClusterQueue:
+    """A queue with a quota of cpu by flavor."""
+    flavors = tuple(FlavorQuotas(flavor, (Quota("cpu", amount),)) for flavor, amount in nominal.items())
+    return ClusterQueue(name, (ResourceGroup(("cpu",), flavors),), cohort, LabelSelector())
+
+
+def gang(name: str, queue: ClusterQueue, *pods: Pod, minimum: int = 0, used: tuple[str, ...] = (), **more: Any) -> Gang:
+    """A gang of these pods, all of them needed unless a minimum is given."""
+    least = minimum or len(pods)
+    ref = ObjectRef("batch/v1", "Job", "ns", name)
+    members = tuple(Member(each, "main", None) for each in pods)
+    sets = (PodSet("main", len(pods), least),)
+    account = Account(queue, (BLUE, RED), (queue,), used, topology_kind="T")
+    return Gang(GangKey("q", "ns", name), ref, members, sets, len(pods), least, account=account, **more)
+
+
+def snapshot(*running: Pod) -> Snapshot:
+    return snapshot_of(NODES, running)
+
+
+def nodes_of(decision: Decision) -> list[str]:
+    return [each.node for each in decision.assignments]
+
+
+def decide(asked: Gang, *running: Gang) -> Decision:
+    """The decision beside gangs that run."""
+    there = snapshot(*(member.pod for each in running for member in each.members))
+    return plan_gang(asked, there, [RACK], usage=usage_of([asked, *running], there))
+
+
+def test_the_first_flavor_that_holds_the_gang_is_used_in_its_topology() -> None:
+    decision = decide(gang("a", pool(blue="8", red="8"), pod("a-0"), pod("a-1")))
+    assert (nodes_of(decision), decision.flavors) == (["b2", "b3"], ("blue",))
+    assert decision.message.endswith(", flavor blue of ClusterQueue pool")
+    assert [level.mode for level in decision.levels] == ["preferred", "none"]
+
+
+def test_the_next_flavor_is_used_where_the_first_has_no_quota_left_and_its_tolerations_open_its_nodes() -> None:
+    queue = pool(blue="4", red="8")
+    decision = decide(gang("a", queue, pod("a-0"), pod("a-1")))
+    assert (nodes_of(decision), decision.flavors) == (["r1", "r2"], ("red",))
+    tolerations = [each.key for each in decision.assignments[0].member.pod.spec.tolerations]
+    assert tolerations == ["red"]
+    assert decision.gang is not None
+    assert decision.gang.members[0].pod.spec.tolerations == ()
+
+
+def test_what_running_gangs_hold_is_not_left() -> None:
+    queue = pool(blue="8")
+    running = gang("old", queue, pod("old-0", on="b1"))
+    decision = decide(gang("new", queue, pod("new-0"), pod("new-1")), running)
+    assert decision.outcome is Outcome.WAITING
+    assert decision.message == (
+        "waits for quota: the gang needs 8 cpu, and flavor blue of ClusterQueue pool has 4 of 8 left"
+    )
+
+
+def test_a_running_gang_is_charged_to_the_flavor_of_its_plan_and_not_to_the_one_that_its_node_could_be() -> None:
+    anywhere = Flavor("anywhere")
+    queue = pool(blue="8", anywhere="4")
+    running = gang("old", queue, pod("old-0", on="b1"), used=("anywhere",))
+    there = snapshot(running.members[0].pod)
+    assert running.account is not None
+    assert anywhere.node_labels == ()
+    assert usage_of([running], there).of("pool", "anywhere", "cpu") == 4000
+    unknown = gang("old", queue, pod("old-0", on="b1"))
+    assert usage_of([unknown], there).of("pool", "blue", "cpu") == 4000
+
+
+def test_more_than_the_whole_quota_never_fits() -> None:
+    decision = decide(gang("a", pool(blue="6"), pod("a-0"), pod("a-1")))
+    assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Infeasible")
+    assert decision.message == "needs 8 cpu, and flavor blue of ClusterQueue pool never has more than 6"
+
+
+def test_extra_members_are_left_out_where_the_quota_ends() -> None:
+    asked = gang("a", pool(blue="9"), pod("a-0"), pod("a-1"), pod("a-2"), minimum=1)
+    decision = decide(asked)
+    assert [each.member.pod.metadata.name for each in decision.assignments] == ["a-0", "a-1"]
+    assert decision.gang is not None
+    assert len(decision.gang.members) == 3
+
+
+def test_of_two_gangs_in_one_round_the_first_takes_the_quota() -> None:
+    queue = pool(blue="8")
+    first, second = (gang(name, queue, pod(f"{name}-0"), pod(f"{name}-1")) for name in ("a", "b"))
+    decisions = plan_all([second, first], snapshot(), [RACK])
+    assert [(each.key.name, each.outcome) for each in decisions] == [("a", Outcome.PLACED), ("b", Outcome.WAITING)]
+
+
+def test_a_gang_that_runs_in_part_stays_in_its_flavor() -> None:
+    queue = pool(blue="12", red="8")
+    asked = gang("a", queue, pod("a-0", on="r1"), pod("a-1"), used=("red",))
+    there = snapshot(asked.members[0].pod)
+    decision = plan_gang(asked, there, [RACK], usage=usage_of([asked], there))
+    assert (nodes_of(decision), decision.flavors) == (["r1", "r2"], ("red",))
+
+
+def test_a_level_needs_a_flavor_with_a_topology() -> None:
+    decision = decide(gang("a", pool(red="8"), pod("a-0"), required="rack"))
+    assert decision.outcome is Outcome.UNPLACEABLE
+    assert decision.message == "flavor red has no topology, and the gang names a level"
+
+
+def test_a_taint_of_a_flavor_must_be_tolerated() -> None:
+    closed = Flavor("closed", (("color", "red"),), taints=(Taint(key="red", effect="NoSchedule"),))
+    asked = gang("a", pool(closed="8"), pod("a-0"))
+    assert asked.account is not None
+    account = Account(asked.account.queue, (closed,), asked.account.cohort)
+    decision = decide(Gang(**{**_fields(asked), "account": account}))
+    assert decision.message == "flavor closed has the taint {red: }, which no member tolerates"
+
+
+def _fields(of: Gang) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in Gang.__dataclass_fields__}
+
+
+def test_a_queue_is_closed_to_namespaces_that_it_does_not_select() -> None:
+    queue = ClusterQueue("pool", pool(blue="8").groups)
+    decision = decide(gang("a", queue, pod("a-0")))
+    assert decision.message == "waits for namespace ns to be admitted by ClusterQueue pool (spec.namespaceSelector)"
+
+
+def test_a_resource_without_a_quota_is_named() -> None:
+    queue = ClusterQueue(
+        "pool", (ResourceGroup(("gpu",), (FlavorQuotas("blue", (Quota("gpu", "8"),)),)),), "", LabelSelector()
+    )
+    decision = decide(gang("a", queue, pod("a-0")))
+    assert decision.message == "waits for ClusterQueue pool to have a quota for cpu"
+
+
+#   own nominal quota: mine 8, other 6
+LENT = {
+    "the whole pot": (Quota("cpu", "8"), Quota("cpu", "6"), 0, 0, 14),
+    "what the other uses is gone": (Quota("cpu", "8"), Quota("cpu", "6"), 0, 6, 8),
+    "no more than may be borrowed": (Quota("cpu", "8", "2"), Quota("cpu", "6"), 0, 0, 10),
+    "not what the other keeps": (Quota("cpu", "8"), Quota("cpu", "6", None, "1"), 0, 0, 9),
+    "what I keep is mine although the other has borrowed": (Quota("cpu", "8", None, "3"), Quota("cpu", "6"), 0, 9, 5),
+    "what the other borrowed is not left": (Quota("cpu", "8"), Quota("cpu", "6"), 0, 9, 5),
+    "what I use is gone": (Quota("cpu", "8", "2"), Quota("cpu", "6"), 3, 0, 7),
+    "nothing to borrow, nothing lent": (Quota("cpu", "8", "0", "0"), Quota("cpu", "6", None, "0"), 3, 0, 5),
+}
+
+
+@pytest.mark.parametrize(("mine", "other", "used", "others", "left"), LENT.values(), ids=LENT)
+def test_what_a_queue_may_take_of_its_cohort(mine: Quota, other: Quota, used: int, others: int, left: int) -> None:
+    queues = [
+        ClusterQueue(name, (ResourceGroup(("cpu",), (FlavorQuotas("blue", (quota,)),)),), "all", LabelSelector())
+        for name, quota in (("mine", mine), ("other", other))
+    ]
+    usage = NO_USAGE.having(GangKey("q", "ns", "a"), {("mine", "blue", "cpu"): used * 1000})
+    usage = usage.having(GangKey("q", "ns", "b"), {("other", "blue", "cpu"): others * 1000})
+    assert Purse(queues[0], "blue", "cpu", queues).left(usage) == left * 1000

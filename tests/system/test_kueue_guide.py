@@ -1,0 +1,232 @@
+"""The Baize guide's path: topology and flavor as the document has them, then Jobs in a queue of the pool.
+
+super-node-1: node-0 … node-3        super-node-3: node-8 … node-10
+super-node-2: node-4 … node-6, and node-7, whose driver is not ready
+"""
+
+import json
+
+import pytest
+import yaml
+from system import EXAMPLES, Object, Phalanx, all_bound
+
+from controlplane.recording import WatchEvent, bound
+
+pytestmark = pytest.mark.controlplane
+
+GUIDE = EXAMPLES / "kueue"
+POOL = ("nodes.yaml", "topology-and-flavor.yaml", "pool-and-queue.yaml")
+GOES_ON = {"kwok.phalanx.dev/goes-on": "true"}
+"""A Job's pod that carries this runs until it is deleted; others have done their work at once."""
+GPU = "metax-tech.com/gpu"
+QUOTA = (
+    "waits for quota: the gang needs 8 metax-tech.com/gpu, and flavor tas-flavor of ClusterQueue metax-pool has 0 of "
+    "72 left"
+)
+
+
+def start(phalanx: Phalanx) -> None:
+    """Apply the nodes, then what makes the pool."""
+    phalanx.apply_files(GUIDE / POOL[0])
+    phalanx.cluster.await_nodes(f"node-{index}" for index in range(11))
+    phalanx.apply_files(*(GUIDE / name for name in POOL[1:]))
+
+
+def apply_job(phalanx: Phalanx, name: str) -> str:
+    """Apply one of the guide's Jobs, as written but for the annotation."""
+    manifest = yaml.safe_load((GUIDE / f"{name}.yaml").read_text(encoding="utf-8"))
+    metadata = manifest["spec"]["template"]["metadata"]
+    metadata["annotations"] = {**metadata.get("annotations", {}), **GOES_ON}
+    return phalanx.apply(manifest)
+
+
+def nodes_of_job(phalanx: Phalanx, job: str) -> list[str]:
+    """The nodes of a Job's pods in the order of their indices; "" for a pod without one."""
+    mine = [pod for pod in phalanx.pods() if pod["metadata"]["labels"].get("job-name") == job]
+    index = "batch.kubernetes.io/job-completion-index"
+    mine.sort(key=lambda pod: int(pod["metadata"]["annotations"][index]))
+    return [pod["spec"].get("nodeName", "") for pod in mine]
+
+
+def await_job(phalanx: Phalanx, job: str, count: int) -> list[str]:
+    """Wait until all pods of a Job have nodes."""
+
+    def all_there() -> bool:
+        nodes = nodes_of_job(phalanx, job)
+        return len(nodes) == count and all(nodes)
+
+    phalanx.wait(all_there, f"{count} pods of {job} to be bound")
+    return nodes_of_job(phalanx, job)
+
+
+def job(name: str, size: int) -> Object:
+    """A Job in the queue, of pods that take a node's GPUs each."""
+    resources = {"requests": {"cpu": "1", "memory": "1Gi", GPU: "8"}, "limits": {GPU: "8"}}
+    container = {"name": "worker", "image": "busybox", "resources": resources}
+    spec = {"restartPolicy": "Never", "containers": [container]}
+    template = {"metadata": {"annotations": GOES_ON}, "spec": spec}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default", "labels": {"kueue.x-k8s.io/queue-name": "training"}},
+        "spec": {"parallelism": size, "completions": size, "completionMode": "Indexed", "template": template},
+    }
+
+
+def test_the_guides_job_fills_the_super_node_that_holds_it_and_the_quota_holds_across_restarts(
+    phalanx: Phalanx,
+) -> None:
+    start(phalanx)
+    apply_job(phalanx, "llm-pretrain")
+    assert await_job(phalanx, "llm-pretrain", 4) == ["node-0", "node-1", "node-2", "node-3"]
+    assert phalanx.await_phase("llm-pretrain", "Placed")["flavors"] == ["tas-flavor"]
+    apply_job(phalanx, "llm-sft")
+    assert await_job(phalanx, "llm-sft", 5) == ["node-4", "node-5", "node-6", "node-8", "node-9"]
+    apply_job(phalanx, "llm-tune")
+    assert phalanx.await_phase("llm-tune", "Waiting")["message"] == QUOTA
+    phalanx.cluster.program("controller").kill()
+    phalanx.deployment.start_controller()
+    phalanx.apply(job("after-the-restart", 1))
+    assert phalanx.await_phase("after-the-restart", "Waiting")["message"] == QUOTA
+    assert nodes_of_job(phalanx, "llm-tune") == [""]
+    phalanx.cluster.kubectl("delete", "job", "llm-pretrain", "after-the-restart")
+    assert await_job(phalanx, "llm-tune", 1) == ["node-10"]
+
+
+def test_a_job_written_suspended_is_started_and_can_be_applied_again(phalanx: Phalanx) -> None:
+    start(phalanx)
+    apply_job(phalanx, "llm-pretrain")
+    await_job(phalanx, "llm-pretrain", 4)
+    before = {pod["metadata"]["uid"] for pod in phalanx.pods()}
+    apply_job(phalanx, "llm-pretrain")
+    phalanx.apply_files(*(GUIDE / name for name in POOL[1:]))
+    found = phalanx.cluster.request("GET", "/apis/batch/v1/namespaces/default/jobs/llm-pretrain")
+    assert found["spec"]["suspend"] is False
+    assert {pod["metadata"]["uid"] for pod in phalanx.pods()} == before
+    assert not any(pod["metadata"].get("deletionTimestamp") for pod in phalanx.pods())
+
+
+def test_files_come_in_any_order_and_what_is_not_there_yet_is_waited_for(phalanx: Phalanx) -> None:
+    start(phalanx)
+    phalanx.cluster.kubectl("delete", "clusterqueue,resourceflavor,topology.kueue.x-k8s.io", "--all")
+    told = phalanx.apply(job("early", 2))
+    assert "waits for ClusterQueue metax-pool" in " ".join(told.split())
+    phalanx.apply_files(GUIDE / "pool-and-queue.yaml")
+    phalanx.wait(
+        lambda: phalanx.status("early").get("message") == "waits for ResourceFlavor tas-flavor", "the flavor's name"
+    )
+    phalanx.apply_files(GUIDE / "topology-and-flavor.yaml")
+    assert await_job(phalanx, "early", 2) == ["node-4", "node-5"]
+
+
+def test_a_flavors_tolerations_come_with_the_release_and_its_labels_bound_the_nodes(phalanx: Phalanx) -> None:
+    start(phalanx)
+    for number in (4, 5, 6):
+        phalanx.cluster.kubectl("taint", "node", f"node-{number}", "metax=reserved:NoSchedule")
+        phalanx.cluster.kubectl("label", "node", f"node-{number}", "pool=reserved")
+    reserved = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ResourceFlavor",
+        "metadata": {"name": "reserved"},
+        "spec": {
+            "nodeLabels": {"pool": "reserved"},
+            "nodeTaints": [{"key": "metax", "value": "reserved", "effect": "NoSchedule"}],
+            "tolerations": [{"key": "metax", "operator": "Exists", "effect": "NoSchedule"}],
+            "topologyName": "default",
+        },
+    }
+    flavors = [{"name": name, "resources": [{"name": GPU, "nominalQuota": 24}]} for name in ("reserved", "tas-flavor")]
+    queue = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ClusterQueue",
+        "metadata": {"name": "metax-pool"},
+        "spec": {
+            "namespaceSelector": {},
+            "resourceGroups": [
+                {
+                    "coveredResources": ["cpu", "memory"],
+                    "flavors": [
+                        {
+                            "name": "any",
+                            "resources": [
+                                {"name": "cpu", "nominalQuota": 100},
+                                {"name": "memory", "nominalQuota": "1Ti"},
+                            ],
+                        }
+                    ],
+                },
+                {"coveredResources": [GPU], "flavors": flavors},
+            ],
+        },
+    }
+    anything = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "any"}}
+    phalanx.apply(anything, reserved, queue, job("first", 3))
+    assert await_job(phalanx, "first", 3) == ["node-4", "node-5", "node-6"]
+    keys = [each.get("key") for each in phalanx.pods()[0]["spec"]["tolerations"]]
+    assert keys.count("metax") == 1
+    assert "node.kubernetes.io/not-ready" in keys
+    phalanx.apply(job("second", 3))
+    assert await_job(phalanx, "second", 3) == ["node-8", "node-9", "node-10"]
+    assert phalanx.await_phase("second", "Placed")["flavors"] == ["any", "tas-flavor"]
+    phalanx.apply(job("third", 4))
+    never = phalanx.await_phase("third", "Unplaceable")["message"]
+    assert never == "; ".join(
+        f"needs 32 {GPU}, and flavor {name} of ClusterQueue metax-pool never has more than 24"
+        for name in ("reserved", "tas-flavor")
+    )
+
+
+def test_plain_pods_of_a_group_start_together(phalanx: Phalanx) -> None:
+    start(phalanx)
+
+    def member(index: int) -> Object:
+        spec = job("", 1)["spec"]["template"]["spec"]
+        labels = {"kueue.x-k8s.io/queue-name": "training", "kueue.x-k8s.io/pod-group-name": "group"}
+        labels["kueue.x-k8s.io/pod-group-pod-index"] = str(index)
+        annotations = {"kueue.x-k8s.io/pod-group-total-count": "2"}
+        annotations["kueue.x-k8s.io/podset-required-topology"] = "shanghai-cube/super-node"
+        metadata = {"name": f"member-{index}", "namespace": "default", "labels": labels, "annotations": annotations}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+    with phalanx.record() as recorder:
+        phalanx.apply(member(1))
+        assert phalanx.await_phase("group", "Waiting")["message"] == "waits for 1 more pod: 1 of 2 exist"
+        phalanx.apply(member(0))
+        events = recorder.wait_for(all_bound(["member-0", "member-1"]))
+    assert [seen(events, f"member-{index}") for index in (0, 1)] == ["node-4", "node-5"]
+
+
+def seen(events: list[WatchEvent], name: str) -> str:
+    """The node that a pod was bound to."""
+    return next(bound(event) for event in events if event.name == name and bound(event))
+
+
+UNKNOWN_LEVEL = (
+    'spec.template.metadata.annotations[kueue.x-k8s.io/podset-required-topology]: "rack" is not a level of '
+    "Topology.kueue.x-k8s.io default; its levels are shanghai-cube/super-node (shanghai-cube/super-node), "
+    "kubernetes.io/hostname (kubernetes.io/hostname)"
+)
+CONTRADICTION = (
+    "spec.template.metadata.annotations[kueue.x-k8s.io/podset-unconstrained-topology]: contradicts "
+    "kueue.x-k8s.io/podset-preferred-topology; keep one of them"
+)
+LEVEL = "shanghai-cube/super-node"
+REFUSED = {
+    "an unknown level": ({"podset-required-topology": "rack"}, UNKNOWN_LEVEL),
+    "any node and one level": (
+        {"podset-unconstrained-topology": "true", "podset-preferred-topology": LEVEL},
+        CONTRADICTION,
+    ),
+}
+
+
+@pytest.mark.parametrize(("annotations", "answer"), REFUSED.values(), ids=REFUSED)
+def test_kubectl_shows_what_is_wrong(phalanx: Phalanx, annotations: dict[str, str], answer: str) -> None:
+    start(phalanx)
+    wrong = job("wrong", 2)
+    wrong["spec"]["template"]["metadata"] = {
+        "annotations": {f"kueue.x-k8s.io/{key}": value for key, value in annotations.items()}
+    }
+    result = phalanx.cluster.kubectl_result("apply", "-f", "-", stdin=json.dumps(wrong))
+    assert result.returncode != 0
+    assert f"Job default/wrong: {answer}" in result.stderr
