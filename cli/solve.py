@@ -16,6 +16,8 @@ from planning.report import solve_report
 from planning.workers import shared_workers
 
 SUFFIXES = (".yaml", ".yml", ".json")
+SCENARIO = "scenario.yaml"
+"""Tells in the folder of an example what is applied when (`cli.scenarios`); it holds no objects."""
 STDIN = "-"
 
 PLACED, BAD_INPUT, NOT_PLACED = 0, 2, 3
@@ -110,7 +112,8 @@ def _texts(source: str, mistakes: list[Mistake]) -> Iterator[tuple[str, bytes]]:
     files = [path]
     if path.is_dir():
         files = sorted(
-            (each for each in path.iterdir() if each.suffix in SUFFIXES), key=lambda each: natural_key(each.name)
+            (each for each in path.iterdir() if each.suffix in SUFFIXES and each.name != SCENARIO),
+            key=lambda each: natural_key(each.name),
         )
         if not files:
             mistakes.append(Mistake(source, f"holds no file that ends in {', '.join(SUFFIXES)}"))

@@ -55,7 +55,7 @@ def reachable(named: str | None, pods: Sequence[Pod], topologies: Sequence[Topol
     limits = _limits(pods, topologies)
     if named is not None or not limits:
         return topologies
-    own = [each for each in topologies if each.pools and _fits(each, limits)]
+    own = [each for each in topologies if any(pool.value in limits.get(pool.label, ()) for pool in each.pools)]
     return own or [each for each in topologies if not each.pools]
 
 

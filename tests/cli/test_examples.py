@@ -57,7 +57,11 @@ def test_the_kai_guide_waits_for_the_pods_that_it_leaves_out_and_is_placed_with_
     assert messages["multi-node-training"] == "waits for 1 more pod: 1 of 2 exist"
     assert messages["llm-serving-pipeline"] == "waits for 1 more pod: 2 of 3 exist"
     gangs = {each.name: {pod.node for pod in each.assignments} for each in solve(kai, kai / "complete").gangs}
-    assert [len(gangs[name]) for name in ("ddp-training-tas", "multi-node-training", "llm-serving-pipeline")] == [1, 2, 1]
+    assert [len(gangs[name]) for name in ("ddp-training-tas", "multi-node-training", "llm-serving-pipeline")] == [
+        1,
+        2,
+        1,
+    ]
     assert gangs["nccl-benchmark"] == {"hgx-a100-01"}
 
 
@@ -75,3 +79,33 @@ def test_a_job_that_is_a_gang_by_its_annotations_fills_one_rack() -> None:
     (gang,) = solve(own / "cluster.yaml", own / "job.yaml").gangs
     assert (gang.dialect, gang.name, gang.placed) == ("phalanx", "training", 3)
     assert len({each.node.split("-")[0] for each in gang.assignments}) == 1
+
+
+RUNAI = EXAMPLES / "runai"
+
+
+def test_workload_3_of_runais_figure_lies_wholly_in_rack_a() -> None:
+    (gang,) = solve(RUNAI).gangs
+    assert (gang.dialect, gang.outcome, gang.proof) == ("runai", "Placed", "Optimal")
+    assert [each.node for each in gang.assignments] == [f"gb200-a-{index}" for index in range(12, 18)]
+    assert {each.level: each.mode for each in gang.levels} == {
+        "zone": "required",
+        "block": "none",
+        "rack": "preferred",
+        "node": "none",
+    }
+
+
+def test_the_same_workload_prefers_the_node_in_an_automatic_namespace() -> None:
+    cluster = [RUNAI / name for name in ("nodes.yaml", "running-workloads.yaml", "topology.yaml")]
+    (gang,) = solve(*cluster, RUNAI / "automatic" / "job.yaml").gangs
+    assert (gang.dialect, gang.outcome, gang.proof) == ("phalanx", "Placed", "Optimal")
+    assert {each.node for each in gang.assignments} == {f"gb200-a-{index}" for index in range(12, 18)}
+    assert gang.levels[-1].mode == "preferred"
+
+
+def test_runais_nodes_and_workloads_are_what_its_script_makes(tmp_path: Path) -> None:
+    (tmp_path / "make_cluster.py").write_text((RUNAI / "make_cluster.py").read_text())
+    subprocess.run([sys.executable, str(tmp_path / "make_cluster.py")], check=True)
+    for name in ("nodes.yaml", "running-workloads.yaml"):
+        assert (tmp_path / name).read_text() == (RUNAI / name).read_text()

@@ -72,6 +72,11 @@ def test_a_gang_is_planned_in(pods: Manifest, spec: Manifest, expected: list[str
     assert nodes_of(decision) == expected
 
 
+def test_pools_by_another_label_do_not_matter_to_pods_that_select_one_by_theirs() -> None:
+    other = tied("tc", "example.com/other-pool=c")
+    assert nodes_of(decision_of(A, B, other, pods=IN_B, required="spine")) == ["node-5", "node-6", "node-7"]
+
+
 SEVERAL = "Gang default/llm: spec.topology: is not set, and there are several topologies; name one of ta, tb"
 OUT_OF_REACH = (
     'Gang default/llm: spec.topology: "tb" describes the node pools example.com/pool=b, the pods may only use '

@@ -10,6 +10,7 @@ from cli.installing import system_objects, webhook_configurations
 from gangs.dialects import DIALECTS, all_kinds
 from gangs.kueue.keys import WISHES as PLACES
 from gangs.phalanx.jobs import WISHES
+from gangs.runai.keys import WISHES as TOPOLOGY_WISHES
 from gangs.sources import Queueing
 from kube import keys
 
@@ -53,6 +54,13 @@ def test_workloads_that_name_a_queue_are_sent_by_exactly_the_labels_of_the_diale
 def test_jobs_whose_template_asks_for_a_place_are_reviewed() -> None:
     expression = condition("placed-jobs.phalanx.dev", "asks-for-a-place")
     assert keys_in(expression, "object.spec.template.metadata.annotations") == set(PLACES)
+
+
+@pytest.mark.parametrize("webhook", ["placed-in-topologies.phalanx.dev", "workloads-in-topologies.phalanx.dev"])
+@pytest.mark.parametrize("subject", ["object", "object.spec.template"])
+def test_workloads_of_runai_are_sent_by_exactly_its_annotations(webhook: str, subject: str) -> None:
+    expression = condition(webhook, "asks-for-a-place")
+    assert keys_in(expression, f"{subject}.metadata.annotations") == set(TOPOLOGY_WISHES)
 
 
 def test_every_kind_that_describes_gangs_or_topologies_is_reviewed() -> None:

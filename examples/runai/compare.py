@@ -1,0 +1,135 @@
+# ruff: noqa: INP001 -- a script that is run by its path
+"""Measures the guide's figure: how often plain pod affinity splits workload 3, and how often Phalanx does.
+
+    python examples/runai/compare.py [RUNS]
+
+On a control plane of its own with the stock scheduler: first without Phalanx, six pods that prefer the rack of each
+other (and, as a second row, require it), then with Phalanx the guide's Job. RUNS of each, 20 where nothing is said.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cli.deployment import Deployment
+from controlplane.control_plane import ControlPlane, wait_until
+
+HERE = Path(__file__).parent
+RACK = "cloud.provider.com/topology-rack"
+PODS = 6
+PATIENCE = 60.0
+QUIET = 3.0
+"""Seconds without a new binding after which pods that have no node count as stuck."""
+
+Object = dict[str, Any]
+
+
+def main() -> None:
+    """Run all three and print a line for each."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    with ControlPlane() as control_plane:
+        for name in ("nodes.yaml", "running-workloads.yaml"):
+            control_plane.kubectl("apply", "-f", str(HERE / name))
+        nodes = [each["metadata"]["name"] for each in yaml.safe_load_all((HERE / "nodes.yaml").read_text("utf-8"))]
+        control_plane.await_nodes(nodes)
+        cluster = Cluster(control_plane)
+        preferred = cluster.measure(runs, lambda: cluster.affinity_pods("preferred"))
+        tell("pod affinity, preferred", preferred)
+        tell("pod affinity, required", cluster.measure(runs, lambda: cluster.affinity_pods("required")))
+        deployment = Deployment(control_plane)
+        deployment.install()
+        deployment.start_webhook()
+        deployment.register_webhook()
+        deployment.start_controller()
+        control_plane.kubectl("apply", "-f", str(HERE / "topology.yaml"))
+        tell("Phalanx", cluster.measure(runs, cluster.job))
+
+
+def tell(how: str, seen: Mapping[str, int]) -> None:
+    """One line: the share of runs that were split, that got stuck, and what was seen how often."""
+    runs = sum(seen.values())
+    split = sum(times for where, times in seen.items() if " + " in where)
+    stuck = sum(times for where, times in seen.items() if "without a node" in where)
+    details = "; ".join(f"{times} x {where}" for where, times in sorted(seen.items(), key=lambda each: -each[1]))
+    print(f"{how}: {split} of {runs} split, {stuck} of {runs} incomplete ({details})", flush=True)  # noqa: T201 -- its report
+
+
+class Cluster:
+    """The figure's cluster with workloads 1 and 2 running."""
+
+    def __init__(self, control_plane: ControlPlane) -> None:
+        self._control_plane = control_plane
+        nodes = control_plane.request("GET", "/api/v1/nodes")["items"]
+        self._racks = {each["metadata"]["name"]: each["metadata"]["labels"][RACK] for each in nodes}
+
+    def measure(self, runs: int, submit: Callable[[], None]) -> Counter[str]:
+        """Submit workload 3 again and again; how often it came to lie where."""
+        seen: Counter[str] = Counter()
+        for _ in range(runs):
+            submit()
+            seen[self._outcome()] += 1
+            self._clean()
+        return seen
+
+    def affinity_pods(self, how: str) -> None:
+        """The six pods of workload 3 with pod affinity to each other by rack."""
+        term = {"labelSelector": {"matchLabels": {"app": "workload-3"}}, "topologyKey": RACK}
+        rules: Object = {
+            "preferred": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]
+            },
+            "required": {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
+        }
+        template = yaml.safe_load((HERE / "job.yaml").read_text("utf-8"))["spec"]["template"]
+        pods = [
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"workload-3-{index}", "labels": {"app": "workload-3"}},
+                "spec": {**template["spec"], "affinity": {"podAffinity": rules[how]}},
+            }
+            for index in range(PODS)
+        ]
+        self._control_plane.create("/api/v1/namespaces/default/pods", pods)
+
+    def job(self) -> None:
+        """The guide's Job."""
+        self._control_plane.kubectl("apply", "-f", str(HERE / "job.yaml"))
+
+    def _pods(self) -> list[Object]:
+        items = self._control_plane.request("GET", "/api/v1/namespaces/default/pods")["items"]
+        return [each for each in items if not each["metadata"]["name"].startswith(("workload-1", "workload-2"))]
+
+    def _outcome(self) -> str:
+        """Where the pods lie once all have nodes, or once nothing moves any more."""
+        last, since = -1, time.monotonic()
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            pods = self._pods()
+            bound = [each["spec"]["nodeName"] for each in pods if each["spec"].get("nodeName")]
+            if len(bound) != last:
+                last, since = len(bound), time.monotonic()
+            if len(bound) == PODS or (bound and time.monotonic() - since > QUIET):
+                racks = Counter(self._racks[node] for node in bound)
+                parts = [f"{count} in {rack}" for rack, count in sorted(racks.items())]
+                rest = [f"{PODS - len(bound)} without a node"] if len(bound) < PODS else []
+                return ", ".join([" + ".join(parts), *rest])
+            time.sleep(0.1)
+        return f"{PODS} without a node"
+
+    def _clean(self) -> None:
+        self._control_plane.kubectl("delete", "jobs", "--all", "--cascade=background", "--wait=false")
+        names = [each["metadata"]["name"] for each in self._pods()]
+        if names:
+            gone = ("--force", "--grace-period=0", "--ignore-not-found", "--wait=false")
+            self._control_plane.kubectl("delete", "pods", *names, *gone)
+        wait_until(lambda: not self._pods(), PATIENCE, "workload 3 to be gone")
+
+
+if __name__ == "__main__":
+    main()
