@@ -8,9 +8,10 @@ from cluster.capturing import snapshot_of
 from cluster.finding import found_on
 from cluster.snapshot import Snapshot
 from gangs.dialects import DIALECTS, dialect_of, expanded, protected, read_all, topologies
-from gangs.manifests import group_of
+from gangs.manifests import MalformedError, group_of
 from gangs.model import Fault, Gang, GangKey, Manifest, ObjectRef
 from gangs.sources import ObjectKey, Sources
+from gangs.workloads import example_pod, is_job
 from kube.objects import Pod
 from planning.decision import Decision, Outcome
 from planning.documents import Document, Mistake
@@ -176,12 +177,25 @@ def _gang_of(ref: ObjectRef, sources: Sources) -> GangKey | None:
         claim = None if pod is None else dialect_of(pod)
         return None if claim is None else claim[1]
     group = group_of(ref.api_version)
+    if (named := _named_by_pods_of(sources.get(group, ref.kind, ref.namespace, ref.name))) is not None:
+        return named
     for dialect in DIALECTS:
         if any((kind.group, kind.kind) == (group, ref.kind) for kind in dialect.topology_kinds):
             return None
         if any((kind.group, kind.kind) == (group, ref.kind) for kind in dialect.group_kinds):
             return GangKey(dialect.name, ref.namespace, ref.name)
     return GangKey(DIALECTS[0].name, ref.namespace, ref.name)
+
+
+def _named_by_pods_of(manifest: Manifest | None) -> GangKey | None:
+    """The gang that the pods of a Job name; None for everything else."""
+    if manifest is None or not is_job(manifest):
+        return None
+    try:
+        claim = dialect_of(example_pod(manifest))
+    except MalformedError:
+        return None
+    return None if claim is None else claim[1]
 
 
 def _mistake(fault: Fault, objects: Objects) -> Mistake:

@@ -1,11 +1,11 @@
 """The gangs of Kueue: a Job that names a queue or a place, a group of plain pods, a plain pod of its own."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gangs.findings import Findings
 from gangs.kueue import NAME, keys, wishes
-from gangs.kueue.queues import account_of
+from gangs.kueue.queues import Charged, account_of
 from gangs.kueue.topologies import lowest_level
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.manifests import integer, metadata_of, pod_ref, ref_of
@@ -32,6 +32,13 @@ class Surroundings:
     sources: Sources
     topologies: Sequence[Topology]
     used: Used
+    _charged: dict[tuple[str, str], Charged] = field(default_factory=dict)
+
+    def charged(self, namespace: str, queue: str) -> Charged:
+        """What a queue's name comes to; looked up once for all its gangs."""
+        if (namespace, queue) not in self._charged:
+            self._charged[namespace, queue] = account_of(namespace, queue, self.sources)
+        return self._charged[namespace, queue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +135,7 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
 
 
 def _gang(asked: _Asked, around: Surroundings, found: Findings, findings: Findings) -> Gang | None:
-    charged = account_of(asked.key.namespace, asked.queue, around.sources) if asked.queue else None
+    charged = around.charged(asked.key.namespace, asked.queue) if asked.queue else None
     account, waiting = (charged.account, charged.waiting_for) if charged else (None, ())
     lowest: str | None = None
     topology, needs_plan = None, any(not member.pod.bound for member in asked.members) or not asked.members

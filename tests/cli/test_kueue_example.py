@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import yaml
 from click.testing import CliRunner
 from contract_report import report_of
 
@@ -20,3 +21,18 @@ def test_the_guides_jobs_have_the_places_that_they_have_in_a_cluster() -> None:
     assert [each.node for each in sft.assignments] == ["node-4", "node-5", "node-6", "node-8", "node-9"]
     assert (tune.outcome, tune.placed) == ("Waiting", 0)
     assert tune.message.endswith("flavor tas-flavor of ClusterQueue metax-pool has 0 of 72 left")
+
+
+def test_a_wrong_job_is_named_with_its_dialect_and_the_rest_is_planned(tmp_path: Path) -> None:
+    job = yaml.safe_load((EXAMPLE / "llm-pretrain.yaml").read_text(encoding="utf-8"))
+    job["metadata"]["name"] = "wrong"
+    job["spec"]["template"]["metadata"]["annotations"] = {"kueue.x-k8s.io/podset-required-topology": "rack"}
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(yaml.safe_dump(job), encoding="utf-8")
+    arguments = ["solve", "-f", str(EXAMPLE), "-f", str(wrong), "-o", "json"]
+    result = CliRunner().invoke(group, arguments, catch_exceptions=False)
+    assert result.exit_code == 2
+    found = {gang.name: (gang.dialect, gang.outcome) for gang in report_of(result.stdout).gangs}
+    assert found["wrong"] == ("kueue", "Invalid")
+    assert found["llm-pretrain"] == ("kueue", "Placed")
+    assert '"rack" is not a level of Topology.kueue.x-k8s.io default' in result.stderr
