@@ -126,7 +126,6 @@ def read_unit(
         waiting_for=(*unit.waiting_for, *waits, *settled.waiting_for),
         groups=(unit.ref, *unit.jobs) if unit.ref.kind != "Pod" else (),
         exact_nodes=asked.affinity is not None or any(member.index is not None for member in seated_members),
-        messages=NAME,
     )
     return _constrained(gang, unit.spec, settled)
 

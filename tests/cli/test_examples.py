@@ -51,17 +51,17 @@ def test_lingjun_is_solved_in_less_time_than_the_process_takes_to_start() -> Non
 
 def test_the_kai_guide_waits_for_the_pods_that_it_leaves_out_and_is_placed_with_them() -> None:
     kai = EXAMPLES / "kai"
-    waiting = CliRunner().invoke(group, ["solve", "-f", str(kai), "-o", "json"], catch_exceptions=False)
+    steps = ("topology-aware-training", "multi-node-tas", "disaggregated-serving", "benchmark-topology")
+    files = [kai / f"{name}.yaml" for name in ("nodes", "tas-config", *steps)]
+    arguments = [part for file in files for part in ("-f", str(file))]
+    waiting = CliRunner().invoke(group, ["solve", *arguments, "-o", "json"], catch_exceptions=False)
     assert waiting.exit_code == 3, waiting.stderr
     messages = {each.name: each.message for each in report_of(waiting.stdout).gangs}
     assert messages["multi-node-training"] == "waits for 1 more pod: 1 of 2 exist"
     assert messages["llm-serving-pipeline"] == "waits for 1 more pod: 2 of 3 exist"
-    gangs = {each.name: {pod.node for pod in each.assignments} for each in solve(kai, kai / "complete").gangs}
-    assert [len(gangs[name]) for name in ("ddp-training-tas", "multi-node-training", "llm-serving-pipeline")] == [
-        1,
-        2,
-        1,
-    ]
+    gangs = {each.name: {pod.node for pod in each.assignments} for each in solve(*files, kai / "complete").gangs}
+    nodes = {name: len(found) for name, found in gangs.items()}
+    assert nodes == {"ddp-training-tas": 1, "multi-node-training": 2, "llm-serving-pipeline": 1, "nccl-benchmark": 1}
     assert gangs["nccl-benchmark"] == {"hgx-a100-01"}
 
 

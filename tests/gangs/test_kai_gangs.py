@@ -201,7 +201,7 @@ def test_queues_are_labels() -> None:
 
 
 def test_the_guides_files_say_nothing_wrong() -> None:
-    texts = [path.read_text() for path in sorted(GUIDE.glob("**/*.yaml"))]
+    texts = [path.read_text() for path in sorted(GUIDE.glob("**/*.yaml")) if "apiVersion:" in path.read_text()]
     found = gangs(*texts)
     assert {name: (gang.required, gang.min_member) for name, gang in found.items()} == {
         "ddp-training-tas": ("nvlink-domain", 4),
