@@ -1,13 +1,13 @@
 """Decides for one gang or for all that wait, on one snapshot. Pure: nothing is changed anywhere.
 
-Several gangs are planned one after the other, the higher priority first, then the older, then by name; each plan's
-room is taken for those that follow. Gangs of one priority are not yet weighed against each other: an earlier one
-takes its extra members before a later one gets its minimum.
+Several gangs are planned by priority, the higher first; each plan's room is taken for those that follow. Gangs of one
+priority that compete are weighed against each other (`planning.joining`), the older first, then by name.
 """
 
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from cluster.snapshot import Snapshot
 from gangs.dialects import topology_of
@@ -17,6 +17,7 @@ from kube.topology import Topology
 from planning import wording
 from planning.companions import answer_with_companions, stands
 from planning.decision import Decision, Outcome
+from planning.joining import Tier, plan_tier
 from planning.outcomes import decided
 from planning.priorities import missing_class, with_priorities
 from planning.problems import Framing, UnknownLevelError, frame
@@ -73,19 +74,28 @@ def _plan(
     preemption: bool,
 ) -> Decision:
     started = time.perf_counter()
+    framing = _framed(gang, snapshot, topologies, running_gangs, preemption=preemption)
+    if isinstance(framing, Decision):
+        return framing
+    framed = time.perf_counter()
+    answer = _answer(gang, snapshot, framing, limits)
+    seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
+    return decided(gang, framing, answer, running_gangs, seconds)
+
+
+def _framed(
+    gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology], running_gangs: RunningGangs, *, preemption: bool
+) -> Framing | Decision:
+    """The problem, or the decision where there is nothing to place."""
     topology = topology_of(gang, topologies)
     if isinstance(topology, Fault):
         return _invalid(gang, topology)
     if reasons := _reasons_to_wait(gang, snapshot, topology):
         return _waiting(gang, reasons)
     try:
-        framing = frame(gang, snapshot, topology, running=running_gangs, preemption=preemption)
+        return frame(gang, snapshot, topology, running=running_gangs, preemption=preemption)
     except UnknownLevelError as error:
         return _waiting(gang, [f'a topology with the level "{error.name}"'])
-    framed = time.perf_counter()
-    answer = _answer(gang, snapshot, framing, limits)
-    seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
-    return decided(gang, framing, answer, running_gangs, seconds)
 
 
 def plan_all(
@@ -98,14 +108,31 @@ def plan_all(
     preemption: bool = True,
     usage: Usage = NO_USAGE,
 ) -> list[Decision]:
-    """Decisions for all `gangs`, in the order of their planning; each plan counts for those that follow."""
-    decisions = []
-    for gang in in_order(with_priorities(each, snapshot.priority_classes) for each in gangs):
-        decision = plan_gang(
-            gang, snapshot, topologies, running_gangs=running_gangs, limits=limits, preemption=preemption, usage=usage
+    """Decisions for all `gangs`, in the order of their planning; each plan counts for those that follow.
+
+    Gangs of one priority are planned together where they compete and none of them is charged to a queue.
+    """
+
+    def plan(gang: Gang, now: Snapshot) -> Decision:
+        return plan_gang(
+            gang, now, topologies, running_gangs=running_gangs, limits=limits, preemption=preemption, usage=usage
         )
-        snapshot, usage = after(decision, snapshot), charged(decision, usage)
-        decisions.append(decision)
+
+    def framed(gang: Gang, now: Snapshot) -> Framing | Decision:
+        return _framed(gang, now, topologies, running_gangs, preemption=preemption)
+
+    decisions: list[Decision] = []
+    ordered = in_order(with_priorities(each, snapshot.priority_classes) for each in gangs)
+    for _, mates in groupby(ordered, key=lambda each: each.priority):
+        tier = tuple(mates)
+        if all(each.account is None for each in tier):
+            found, snapshot = plan_tier(Tier(tier, snapshot, running_gangs, limits, framed, plan))
+            decisions += found
+            continue
+        for gang in tier:
+            decision = plan(gang, snapshot)
+            snapshot, usage = after(decision, snapshot), charged(decision, usage)
+            decisions.append(decision)
     return decisions
 
 

@@ -16,6 +16,7 @@ from typing import BinaryIO
 import msgspec
 
 from solver.explain import explained
+from solver.joint import JointAnswer, JointProblem, solve_joint
 from solver.plan import NoPlan, Plan
 from solver.problem import Limits, Problem
 from solver.solving import decide
@@ -30,6 +31,13 @@ class Task(msgspec.Struct, frozen=True, tag=True):
     """Place one gang."""
 
     problem: Problem
+    limits: Limits
+
+
+class JointTask(msgspec.Struct, frozen=True, tag=True):
+    """Place several gangs that compete."""
+
+    problem: JointProblem
     limits: Limits
 
 
@@ -52,19 +60,29 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     peak: int = 0
 
 
+class Together(msgspec.Struct, frozen=True, tag=True):
+    """The answer for several gangs."""
+
+    answer: JointAnswer
+    peak: int = 0
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True):
     """The solver failed; the worker should not be used again."""
 
     reason: str
 
 
-Request = Task
-Reply = Ready | Placed | Refused | Failed
+Request = Task | JointTask
+Reply = Ready | Placed | Refused | Together | Failed
 Answering = Callable[[Request], Iterator[Reply]]
 
 
 def answers(request: Request) -> Iterator[Reply]:
     """What is answered to a request."""
+    if isinstance(request, JointTask):
+        yield Together(solve_joint(request.problem, request.limits), _peak())
+        return
     answer = decide(request.problem, request.limits)
     if isinstance(answer, Plan):
         yield Placed(answer, _peak())

@@ -21,8 +21,9 @@ from typing import BinaryIO
 
 import msgspec
 
-from planning.worker import Failed, Placed, Ready, Refused, Reply, Request, Task, read, write
+from planning.worker import Failed, JointTask, Placed, Ready, Refused, Reply, Request, Task, Together, read, write
 from solver.greedy import greedy_plans
+from solver.joint import JointAnswer, JointProblem, faults_of
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.verify import verify
@@ -180,6 +181,21 @@ class Workers:
         if answers and (isinstance(answers[-1], Plan) or answers[-1].proof is Proof.INFEASIBLE):
             return answers[-1]
         return _greedy(problem, end) or (answers[-1] if answers else NoPlan(Proof.UNPROVEN))
+
+    def solve_joint(self, problem: JointProblem, limits: Limits) -> JointAnswer | None:
+        """The plans of several gangs that compete, verified; None where none are known in time."""
+        answers: list[JointAnswer] = []
+
+        def last(reply: Reply) -> bool:
+            if not isinstance(reply, Together):
+                raise WorkerError("the worker answers something else")
+            if faults := faults_of(problem, reply.answer):
+                raise WorkerError(f"the worker's plans are wrong: {'; '.join(faults)}")
+            answers.append(reply.answer)
+            return True
+
+        self._ask(JointTask(problem, _shared(limits)), limits.seconds, last)
+        return answers[0] if answers else None
 
     def _ask(self, request: Request, seconds: float, last: Callable[[Reply], bool]) -> float:
         """Hand every reply to `last` until it says that it was; tells when the caller's time is over. A worker that

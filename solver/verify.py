@@ -21,11 +21,16 @@ _MORE_IS_BETTER = ("extras", "preferences")
 def verify(problem: Problem, plan: Plan) -> tuple[str, ...]:
     """The faults of a plan as sentences; empty where it is fine."""
     shape = tuple(_wrong_form(problem, plan))
+    return shape or (*broken_rules(problem, plan), *_wrong_goals(_Picture(problem, plan)))
+
+
+def broken_rules(problem: Problem, plan: Plan) -> tuple[str, ...]:
+    """The hard rules that a plan breaks, as sentences; its goals are not looked at."""
+    shape = tuple(_wrong_form(problem, plan))
     if shape:
         return shape
     picture = _Picture(problem, plan)
-    faults = [fault for check in CHECKS for fault in check(picture)]
-    return (*faults, *_wrong_goals(picture))
+    return tuple(fault for check in CHECKS for fault in check(picture))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import pytest
 import scenes
 
+from planning import joining
 from planning.decision import Outcome
 from planning.dry_run import DryRun
 
@@ -117,3 +119,63 @@ def test_a_job_that_has_no_pods_yet_is_expanded_as_its_controller_would() -> Non
     (decision,) = scenes.solved(TWO_NODES, job).decisions
     found = [(each.member.pod.metadata.name, each.index, each.node) for each in decision.assignments]
     assert found == [("train-0", 0, "node-0"), ("train-1", 1, "node-1")]
+
+
+RACKS = [scenes.topology(("rack",)), *scenes.nodes("r0: a b c d e f g\nr1: h i j k l", ("rack",))]
+"""Racks of 7 and 5 nodes."""
+
+
+def in_one_rack(name: str, count: int, created: str) -> list[scenes.Manifest]:
+    """A gang of one rack."""
+    return [
+        {
+            **scenes.gang(name, minMember=count, required="rack"),
+            "metadata": {"name": name, "namespace": "default", "creationTimestamp": created},
+        },
+        *scenes.members(count, name),
+    ]
+
+
+COMPETING = [
+    *in_one_rack("first", 4, "2026-01-01T00:00:00Z"),
+    *in_one_rack("second", 3, "2026-01-02T00:00:00Z"),
+    *in_one_rack("third", 5, "2026-01-03T00:00:00Z"),
+]
+
+
+def racks(run: DryRun) -> dict[str, str]:
+    """The rack of each gang, or the outcome."""
+    return {
+        each.key.name: ",".join(use.path[0] for use in each.levels[0].domains) if each.levels else each.outcome.value
+        for each in run.decisions
+    }
+
+
+def test_three_gangs_find_room_together_where_one_by_one_the_third_would_find_none() -> None:
+    run = scenes.solved(RACKS, COMPETING)
+    assert racks(run) == {"first": "r0", "second": "r0", "third": "r1"}
+    assert [each.proof for each in run.decisions] == ["Optimal"] * 3
+
+
+def test_in_a_large_cluster_they_find_it_too_and_nothing_is_called_optimal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joining, "SMALL", 0)
+    run = scenes.solved(RACKS, COMPETING)
+    assert {each.outcome for each in run.decisions} == {Outcome.PLACED}
+
+
+def test_one_by_one_is_not_called_optimal_where_it_is_not_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joining, "SMALL", 0)
+    run = scenes.solved(RACKS, gang_of("a", 2), gang_of("b", 2))
+    assert [each.proof for each in run.decisions] == ["Feasible", "Feasible"]
+
+
+def test_the_minimum_of_a_later_gang_comes_before_the_extras_of_an_earlier_one() -> None:
+    first = scenes.gang("a", minMember=1, podSets=[{"name": "main", "count": 2, "minCount": 1}])
+    run = scenes.solved(TWO_NODES, first, scenes.members(2, "a"), gang_of("b", 1))
+    assert outcomes(run) == {"a": "node-0", "b": "node-1"}
+
+
+def test_gangs_of_different_priority_are_not_weighed_against_each_other() -> None:
+    run = scenes.solved(RACKS, in_one_rack("low", 5, "2026-01-01T00:00:00Z"), gang_of("high", 4, priority=1))
+    assert [each.key.name for each in run.decisions] == ["high", "low"]
+    assert run.decisions[0].proof == "Optimal"

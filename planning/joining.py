@@ -1,0 +1,228 @@
+"""Gangs of one priority that compete: planned together where that can be better than one after the other.
+
+It cannot where no two of them may use the same node. Together means: no earlier gang loses its minimum to a later one,
+all minimums come before any extra member, then the goals are summed (solver.joint). Where the sum is not proven in
+time, the better of the two ways is taken and not called optimal.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cluster.snapshot import Snapshot
+from gangs.model import Gang, GangKey
+from planning.decision import Decision, Outcome
+from planning.outcomes import decided
+from planning.problems import Framing
+from planning.reserving import after
+from planning.victims import RunningGangs
+from planning.workers import shared_workers
+from solver.case import case_of
+from solver.greedy import unproven
+from solver.joint import JointAnswer, JointProblem, Share, can_join, size
+from solver.plan import Plan, Proof
+from solver.problem import Limits, Problem
+from solver.scoring import goals_of
+from solver.verify import verify
+
+SMALL = 2000
+"""The size of a joint problem (`solver.joint.size`) up to which all its goals are weighed. In a larger one it only
+counts who has a place at all, and only if one after the other somebody has none.
+"""
+LONGEST = Limits(deterministic=1.0, seconds=3.0)
+"""What weighing gangs against each other may take at most."""
+
+Decisions = Mapping[GangKey, Decision]
+FrameOne = Callable[[Gang, Snapshot], Framing | Decision]
+PlanOne = Callable[[Gang, Snapshot], Decision]
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Gangs of one priority, in order of precedence, on one snapshot. `frame`: states one of them, or decides at once
+    that there is nothing to place; `plan`: plans one alone.
+    """
+
+    gangs: tuple[Gang, ...]
+    snapshot: Snapshot
+    running: RunningGangs
+    limits: Limits
+    frame: FrameOne
+    plan: PlanOne
+
+
+def plan_tier(tier: Tier) -> tuple[list[Decision], Snapshot]:
+    """Decisions for all gangs in their order, and the snapshot once they are carried out."""
+    started = time.perf_counter()
+    framings = _framings(tier)
+    if framings is None:
+        return _one_by_one(tier, weighed=True)
+    names = list(framings)
+    joint = JointProblem(
+        tuple(framings[key].problem for key in names), tuple(tuple(framings[key].units) for key in names)
+    )
+    small = size(joint) <= SMALL
+    if small:
+        found = _together(tier, joint, framings, started)
+        if found is not None and found.proven:
+            return found.decisions, found.snapshot
+    alone, then = _one_by_one(tier, weighed=False)
+    if not small:
+        found = None if _complete(alone) else _together(tier, joint, framings, started)
+    if found is not None and _cost(found.decisions) < _cost(alone):
+        return found.decisions, found.snapshot
+    return alone, then
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A joint plan carried over into decisions."""
+
+    decisions: list[Decision]
+    snapshot: Snapshot
+    proven: bool
+
+
+def _framings(tier: Tier) -> dict[GangKey, Framing] | None:
+    """The gangs that can be placed at all, stated on the same snapshot. None where weighing them is of no use, or one
+    of them can only be planned alone.
+    """
+    if len(tier.gangs) == 1:
+        return None
+    found = {}
+    for gang in tier.gangs:
+        framing = tier.frame(gang, tier.snapshot)
+        if isinstance(framing, Framing):
+            found[gang.key] = framing
+    problems = [framing.problem for framing in found.values()]
+    joinable = all(can_join(framing.problem) and not framing.among_members for framing in found.values())
+    one_tree = len({framing.topology for framing in found.values()}) == 1
+    return found if joinable and one_tree and _compete(problems) else None
+
+
+def _compete(problems: Sequence[Problem]) -> bool:
+    """Whether two of them may use the same node."""
+    used: set[str] = set()
+    for problem in problems:
+        mine = {
+            problem.nodes[node].name
+            for pod_set in problem.sets
+            for shape in {member.shape for member in pod_set.members if member.node is None}
+            for node in problem.shapes[shape].nodes
+        }
+        if used & mine:
+            return True
+        used |= mine
+    return False
+
+
+def _one_by_one(tier: Tier, *, weighed: bool) -> tuple[list[Decision], Snapshot]:
+    """Each on what those before it leave. `weighed` False: that is not proven to be the best for all."""
+    snapshot, decisions = tier.snapshot, []
+    for gang in tier.gangs:
+        decision = tier.plan(gang, snapshot)
+        if not weighed and decision.outcome is Outcome.PLACED:
+            decision = _not_weighed(tier, gang, decision, snapshot)
+        snapshot = after(decision, snapshot)
+        decisions.append(decision)
+    return decisions, snapshot
+
+
+def _not_weighed(tier: Tier, gang: Gang, decision: Decision, snapshot: Snapshot) -> Decision:
+    """The same plan, which claims no more than holds however the other gangs are placed."""
+    framing = tier.frame(gang, snapshot)
+    if isinstance(framing, Decision):
+        return decision
+    nodes = {each.member.pod.key: each.node for each in decision.assignments}
+    places = {name: position for position, name in enumerate(framing.nodes)}
+    rows = tuple(tuple(places.get(nodes.get(member.pod.key, "")) for member in members) for members in framing.members)
+    gone = {f"{each.namespace}/{each.name}" for each in decision.evictions}
+    victims = tuple(position for position, tenant in enumerate(framing.victims) if tenant.pod.key in gone)
+    plan = _plan(framing.problem, Share(rows, victims), Proof.FEASIBLE)
+    return decision if plan is None else decided(gang, framing, plan, tier.running, decision.seconds)
+
+
+def _together(tier: Tier, joint: JointProblem, framings: Mapping[GangKey, Framing], started: float) -> _Found | None:
+    """The joint plan as decisions; None where there is none or it does not hold, gang by gang, in the snapshot."""
+    framed = time.perf_counter()
+    limits = Limits(min(tier.limits.deterministic, LONGEST.deterministic), min(tier.limits.seconds, LONGEST.seconds))
+    answer = shared_workers().solve_joint(joint, limits)
+    if answer is None:
+        return None
+    seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
+    return _carried_over(tier, answer, framings, seconds)
+
+
+def _carried_over(
+    tier: Tier, answer: JointAnswer, framings: Mapping[GangKey, Framing], seconds: Mapping[str, float]
+) -> _Found | None:
+    shares = dict(zip(framings, answer.shares, strict=True))
+    snapshot, decisions = tier.snapshot, {}
+    for gang in tier.gangs:
+        share = shares.get(gang.key)
+        if share is not None:
+            decision = _decided(
+                tier, gang, snapshot, share, stated=framings[gang.key], proof=answer.proof, seconds=seconds
+            )
+            if decision is None:
+                return None
+            decisions[gang.key] = decision
+            snapshot = after(decision, snapshot)
+    for gang in tier.gangs:
+        if gang.key not in decisions:
+            decisions[gang.key] = tier.plan(gang, snapshot)
+            snapshot = after(decisions[gang.key], snapshot)
+    return _Found([decisions[gang.key] for gang in tier.gangs], snapshot, answer.proof is Proof.OPTIMAL)
+
+
+def _decided(
+    tier: Tier,
+    gang: Gang,
+    snapshot: Snapshot,
+    share: Share,
+    *,
+    stated: Framing,
+    proof: Proof,
+    seconds: Mapping[str, float],
+) -> Decision | None:
+    """A gang's share, stated anew and verified on what the gangs before it leave."""
+    framing = tier.frame(gang, snapshot)
+    if isinstance(framing, Decision):
+        return None
+    places = {name: position for position, name in enumerate(framing.nodes)}
+    rows = tuple(tuple(None if node is None else places[stated.nodes[node]] for node in row) for row in share.nodes)
+    gone = {stated.victims[victim].pod.key for victim in share.victims}
+    victims = tuple(position for position, tenant in enumerate(framing.victims) if tenant.pod.key in gone)
+    plan = _plan(framing.problem, Share(rows, victims), proof)
+    return None if plan is None else decided(gang, framing, plan, tier.running, seconds)
+
+
+def _plan(problem: Problem, share: Share, proof: Proof) -> Plan | None:
+    """The share as a plan with its goals; None where it breaks a rule."""
+    goals = goals_of(case_of(problem, evicting=bool(share.victims)), share.nodes, share.victims)
+    if proof is not Proof.OPTIMAL:
+        goals = unproven(problem, goals)
+    plan = Plan(share.nodes, share.victims, goals, proof)
+    return None if verify(problem, plan) else plan
+
+
+def _complete(decisions: Sequence[Decision]) -> bool:
+    """Whether everybody has a place."""
+    return all(
+        each.outcome is Outcome.PLACED and each.gang is not None and len(each.assignments) == len(each.gang.members)
+        for each in decisions
+        if each.outcome in (Outcome.PLACED, Outcome.UNPLACEABLE)
+    )
+
+
+def _cost(decisions: Sequence[Decision]) -> tuple[object, ...]:
+    """The goals down to compactness, smaller being better: who has no place, victims, extras, domains by level."""
+    placed = [each for each in decisions if each.outcome is Outcome.PLACED]
+    evicted = sorted((victim.priority for each in placed for victim in each.evictions), reverse=True)
+    domains = [sum(len(use.domains) for use in uses) for uses in zip(*(each.levels for each in placed), strict=True)]
+    return (
+        [each.outcome is not Outcome.PLACED for each in decisions],
+        evicted,
+        -sum(len(each.assignments) for each in placed),
+        domains,
+    )

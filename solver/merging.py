@@ -1,0 +1,206 @@
+"""Problems of several gangs as one: what has the same name is the same."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from solver.problem import (
+    Budget,
+    Exclusion,
+    Node,
+    PodSet,
+    Problem,
+    Shape,
+    Together,
+    Victim,
+    VictimGang,
+)
+from solver.scoring import Nodes
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The one problem. `sets[g]`: the positions of gang g's sets in it; `parts[g]`: its own problem."""
+
+    problem: Problem
+    parts: tuple[Problem, ...]
+    sets: tuple[tuple[int, ...], ...]
+
+    def shares(self, nodes: Nodes, victims: Sequence[int]) -> list[tuple[Nodes, tuple[int, ...]]]:
+        """A plan taken apart: nodes and victims of each gang, in the positions of its own problem."""
+        owners = self._owners(nodes, victims)
+        found = []
+        for gang, (part, sets) in enumerate(zip(self.parts, self.sets, strict=True)):
+            place = {node.name: position for position, node in enumerate(part.nodes)}
+            names = self.problem.nodes
+            rows = tuple(tuple(None if n is None else place[names[n].name] for n in nodes[each]) for each in sets)
+            mine = {self.problem.victims[victim].key for victim in victims if owners[victim] == gang}
+            gone = tuple(position for position, victim in enumerate(part.victims) if victim.key in mine)
+            found.append((rows, gone))
+        return found
+
+    def joined(self, nodes: Sequence[Nodes], victims: Sequence[Sequence[int]]) -> tuple[Nodes, tuple[int, ...]]:
+        """The plans of the gangs put together, in the positions of the one problem."""
+        place = {node.name: position for position, node in enumerate(self.problem.nodes)}
+        rows: dict[int, tuple[int | None, ...]] = {}
+        keys: set[str] = set()
+        for part, sets, own, gone in zip(self.parts, self.sets, nodes, victims, strict=True):
+            for position, row in zip(sets, own, strict=True):
+                rows[position] = tuple(None if node is None else place[part.nodes[node].name] for node in row)
+            keys |= {part.victims[victim].key for victim in gone}
+        evicted = tuple(position for position, victim in enumerate(self.problem.victims) if victim.key in keys)
+        return tuple(rows[position] for position in sorted(rows)), evicted
+
+    def _owners(self, nodes: Nodes, victims: Sequence[int]) -> dict[int, int]:
+        """The gang for which a victim goes: the first that takes its node, or that of one of its gang's victims."""
+        used = [{node for each in sets for node in nodes[each] if node is not None} for sets in self.sets]
+        owners: dict[int, int] = {}
+        for victim in victims:
+            kin = self._kin(victim, victims)
+            places = {self.problem.victims[each].node for each in kin}
+            owners[victim] = next((gang for gang, mine in enumerate(used) if mine & places), 0)
+        return owners
+
+    def _kin(self, victim: int, victims: Sequence[int]) -> list[int]:
+        """The victims of the same running gang."""
+        gang = self.problem.victims[victim].gang
+        return [victim] if gang is None else [each for each in victims if self.problem.victims[each].gang == gang]
+
+
+def merged(parts: Sequence[Problem], units: Sequence[Sequence[int]]) -> Merged:
+    """One problem for all. `units[g][r]`: the size of a unit of resource r of part g."""
+    return _Merger(parts, units).merged()
+
+
+class _Merger:
+    """What the steps of a merge share."""
+
+    def __init__(self, parts: Sequence[Problem], units: Sequence[Sequence[int]]) -> None:
+        self.parts = tuple(parts)
+        self.resources = tuple(dict.fromkeys(name for part in parts for name in part.resources))
+        sizes = [dict(zip(part.resources, sizes, strict=True)) for part, sizes in zip(parts, units, strict=True)]
+        self.sizes = sizes
+        self.unit = {name: math.gcd(*(each[name] for each in sizes if name in each)) for name in self.resources}
+        self.names = tuple(dict.fromkeys(node.name for part in parts for node in part.nodes))
+        self.place = {name: position for position, name in enumerate(self.names)}
+        self.keys = tuple(dict.fromkeys(victim.key for part in parts for victim in part.victims))
+        self.gangs = tuple(dict.fromkeys(gang.name for part in parts for gang in part.victim_gangs))
+
+    def merged(self) -> Merged:
+        sets: list[PodSet] = []
+        positions: list[tuple[int, ...]] = []
+        shapes: list[Shape] = []
+        together: list[Together] = []
+        exclusions: list[Exclusion] = []
+        for gang, part in enumerate(self.parts):
+            first = len(sets)
+            positions.append(tuple(range(first, first + len(part.sets))))
+            sets += [_set(gang, part, each, len(shapes)) for each in part.sets]
+            together += _together(part, first)
+            exclusions += [self._exclusion(part, rule, first) for rule in part.exclusions]
+            shapes += [self._shape(gang, shape) for shape in part.shapes]
+        problem = Problem(
+            levels=self.parts[0].levels,
+            resources=self.resources,
+            nodes=self._nodes(),
+            shapes=tuple(shapes),
+            sets=tuple(sets),
+            minimum=sum(part.minimum for part in self.parts),
+            together=tuple(together),
+            exclusions=tuple(exclusions),
+            victims=self._victims(),
+            victim_gangs=tuple(map(self._victim_gang, self.gangs)),
+            budgets=self._budgets(),
+        )
+        return Merged(problem, self.parts, tuple(positions))
+
+    def _amounts(self, gang: int, amounts: Sequence[int]) -> dict[str, int]:
+        """By resource, in the units of the one problem."""
+        names = self.parts[gang].resources
+        return {
+            name: amount * self.sizes[gang][name] // self.unit[name]
+            for name, amount in zip(names, amounts, strict=True)
+        }
+
+    def _parallel(self, known: Sequence[dict[str, int]]) -> tuple[int, ...]:
+        """The least that any part knows of each resource; nothing where none knows it."""
+        return tuple(min((each[name] for each in known if name in each), default=0) for name in self.resources)
+
+    def _nodes(self) -> tuple[Node, ...]:
+        """Every node once, in order of first mention."""
+        free: dict[str, list[dict[str, int]]] = {}
+        terminating: dict[str, list[dict[str, int]]] = {}
+        path: dict[str, tuple[str, ...]] = {}
+        for gang, part in enumerate(self.parts):
+            for node in part.nodes:
+                free.setdefault(node.name, []).append(self._amounts(gang, node.free))
+                terminating.setdefault(node.name, []).append(self._amounts(gang, node.terminating))
+                path[node.name] = node.path
+        return tuple(
+            Node(name, path[name], self._parallel(free[name]), self._parallel(terminating[name])) for name in self.names
+        )
+
+    def _shape(self, gang: int, shape: Shape) -> Shape:
+        nodes = self.parts[gang].nodes
+
+        def here(node: int) -> int:
+            return self.place[nodes[node].name]
+
+        return Shape(
+            self._parallel([self._amounts(gang, shape.requests)]),
+            frozenset(map(here, shape.nodes)),
+            {here(node): reason for node, reason in shape.excluded.items()},
+            {here(node): weight for node, weight in shape.preferences.items()},
+        )
+
+    def _exclusion(self, part: Problem, rule: Exclusion, first: int) -> Exclusion:
+        groups = {node.name: group for node, group in zip(part.nodes, rule.group, strict=True)}
+        positions = tuple(first + each for each in rule.pod_sets)
+        return Exclusion(positions, tuple(groups.get(name) for name in self.names), rule.count)
+
+    def _victims(self) -> tuple[Victim, ...]:
+        """Every victim once, in order of first mention."""
+        known: dict[str, list[dict[str, int]]] = {}
+        found: dict[str, Victim] = {}
+        gangs = {name: position for position, name in enumerate(self.gangs)}
+        for gang, part in enumerate(self.parts):
+            for victim in part.victims:
+                known.setdefault(victim.key, []).append(self._amounts(gang, victim.requests))
+                running = None if victim.gang is None else gangs[part.victim_gangs[victim.gang].name]
+                found[victim.key] = replace(victim, node=self.place[part.nodes[victim.node].name], gang=running)
+        return tuple(replace(found[key], requests=self._parallel(known[key])) for key in self.keys)
+
+    def _victim_gang(self, name: str) -> VictimGang:
+        return next(gang for part in self.parts for gang in part.victim_gangs if gang.name == name)
+
+    def _budgets(self) -> tuple[Budget, ...]:
+        found: dict[str, Budget] = {}
+        places = {key: position for position, key in enumerate(self.keys)}
+        for part in self.parts:
+            for budget in part.budgets:
+                mine = frozenset(places[part.victims[victim].key] for victim in budget.victims)
+                before = found.get(budget.name)
+                both = mine if before is None else mine | before.victims
+                allowed = budget.allowed if before is None else min(budget.allowed, before.allowed)
+                found[budget.name] = Budget(budget.name, both, allowed)
+        return tuple(found.values())
+
+
+def _set(gang: int, part: Problem, pod_set: PodSet, first_shape: int) -> PodSet:
+    """The set with the gang's own rules, where it is the gang's only one."""
+    alone = sum(bool(each.members) for each in part.sets) == 1 and bool(pod_set.members)
+    levels = [level for level in (pod_set.required, part.required if alone else None) if level is not None]
+    return replace(
+        pod_set,
+        name=f"{gang}/{pod_set.name}",
+        members=tuple(replace(member, shape=first_shape + member.shape) for member in pod_set.members),
+        minimum=max(pod_set.minimum, part.minimum) if alone else pod_set.minimum,
+        required=max(levels, default=None),
+    )
+
+
+def _together(part: Problem, first: int) -> list[Together]:
+    rules = [Together(tuple(first + each for each in rule.pod_sets), rule.level) for rule in part.together]
+    if part.required is not None:
+        rules.append(Together(tuple(range(first, first + len(part.sets))), part.required))
+    return rules
