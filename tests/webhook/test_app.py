@@ -278,6 +278,19 @@ def test_the_live_gangs_show_their_members() -> None:
     assert [each["pod"] for each in found["gangs"][0]["members"]] == ["p0", "p1"]
 
 
+def test_the_live_gangs_show_the_topology_and_the_constraint_that_apply() -> None:
+    levels = [{"nodeLabel": "example.com/topology-rack"}]
+    network = {"apiVersion": "kai.scheduler/v1alpha1", "kind": "Topology", "metadata": {"name": "network"}}
+    metadata = {"name": "train", "namespace": "default", "annotations": {}}
+    template = {"metadata": {"labels": {"phalanx.dev/workload": "Job"}}, "spec": {}}
+    automatic = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}
+    picture = StillPicture(
+        [network | {"spec": {"levels": levels}}, automatic | {"spec": {"parallelism": 2, "template": template}}]
+    )
+    (found,) = client_of(picture).get("/v1/gangs", headers=HEADERS).get_json()["gangs"]
+    assert (found["topology"], found["required"], found["preferred"]) == ("network", None, "node")
+
+
 def test_the_live_topology_shows_the_room_of_every_domain(client: FlaskClient) -> None:
     """Racks r0 (node-0, node-1) and r1 (node-2, node-3), 8 cpu a node."""
     found = client.get("/v1/topology", headers=HEADERS).get_json()
