@@ -44,6 +44,9 @@ SPECS = {
     ),
     ("phalanx.dev/v1alpha1", "Topology"): objects_with("levels", "name", "nodeLabel"),
     ("scheduling.sigs.k8s.io/v1alpha1", "PodGroup"): objects_with("minMember", "scheduleTimeoutSeconds"),
+    ("scheduling.koordinator.sh/v1alpha1", "JobNetworkTopology"): objects_with(
+        "topologyStrategy", "workerNum", "layer", "strategy"
+    ),
     ("scheduling.koordinator.sh/v1alpha1", "ClusterNetworkTopology"): objects_with(
         "networkTopologySpec", "topologyLayer", "parentTopologyLayer", "labelKey"
     ),
@@ -118,6 +121,12 @@ PODS = st.lists(
             [
                 {},
                 {"phalanx.dev/gang": "g"},
+                {"network-topology-job-name": "n", "pod-group.scheduling.sigs.k8s.io/name": "a"},
+                {
+                    "network-topology-job-name": "n",
+                    "pod-group.scheduling.sigs.k8s.io/name": "b",
+                    "pod-group.scheduling.sigs.k8s.io/min-available": "2",
+                },
                 {"pod-group.scheduling.sigs.k8s.io": "g"},
                 {"pod-group.scheduling.sigs.k8s.io/name": "h", "pod-group.scheduling.sigs.k8s.io/min-available": "2"},
             ]
