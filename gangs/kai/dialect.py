@@ -46,8 +46,7 @@ class KaiDialect:
             findings.take(wrong.faults, wrong.advice)
             if gang is not None and not wrong.faults:
                 gangs.append(gang)
-        if about is not None:
-            _check_job(about, sources, settings, findings)
+        _check_jobs(about, sources, settings, findings)
         return Reading(tuple(gangs), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
@@ -89,15 +88,18 @@ def _units(sources: Sources, about: GangKey | None) -> list[tuple[groups.Unit | 
     return found
 
 
-def _check_job(about: GangKey, sources: Sources, settings: Settings, findings: Findings) -> None:
-    """What is wrong with the Job of that name: said to whoever writes it, before its first pod is refused."""
-    manifest = sources.get(JOB_GROUP, JOB_KIND, about.namespace, about.name)
-    if manifest is None:
-        return
-    try:
-        groups.check_template(manifest, settings, findings)
-    except MalformedError as error:
-        findings.take([error.fault])
+def _check_jobs(about: GangKey | None, sources: Sources, settings: Settings, findings: Findings) -> None:
+    """What is wrong with Jobs, of the one that is asked about more: it is said before its pods are refused."""
+    for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
+        ref = ref_of(manifest)
+        if about not in (None, GangKey(NAME, ref.namespace, ref.name)):
+            continue
+        try:
+            groups.check_placement(manifest, findings)
+            if about is not None:
+                groups.check_template(manifest, settings, findings)
+        except MalformedError as error:
+            findings.take([error.fault] if about is not None else [])
 
 
 def _group_unit(manifest: Manifest, pods: Sequence[Pod], sources: Sources, wrong: Findings) -> groups.Unit | None:

@@ -130,6 +130,16 @@ def read_unit(
     return _constrained(gang, unit.spec, settled)
 
 
+def check_placement(manifest: Manifest, findings: Findings) -> None:
+    """Note annotations on a Job that count only on its pods. Raises `MalformedError`."""
+    annotations = metadata_of(manifest).annotations
+    misplaced = [key for key in keys.ON_PODS if key in annotations]
+    for key in misplaced:
+        if key not in job_of(manifest).pod_annotations:
+            remedy = f"write it at spec.template.{members.annotation(key)}"
+            findings.fault(ref_of(manifest), members.annotation(key), "does not reach the pods", remedy)
+
+
 def check_template(manifest: Manifest, settings: Settings, findings: Findings) -> None:
     """Note what is wrong with the annotations that a Job gives its pods. Raises `MalformedError`."""
     job, ref = job_of(manifest), ref_of(manifest)

@@ -205,6 +205,16 @@ def test_a_jobs_misspelt_policy_is_told_to_whoever_writes_the_job() -> None:
     )
 
 
+def test_annotations_of_pods_are_refused_on_the_job_that_makes_them() -> None:
+    text = job("j", annotations={}).replace("{name: j}", f"{{name: j, annotations: {{{POLICY}: nvlink-locality}}}}")
+    (manifest,) = documents(text)
+    manifest["metadata"]["namespace"] = "default"
+    (fault,), _ = review(manifest, sources(CONFIG))
+    at = f"metadata.annotations[{POLICY}]"
+    assert str(fault) == f"Job default/j: {at}: does not reach the pods; write it at spec.template.{at}"
+    assert read_all(sources(CONFIG, text)).faults == (fault,)
+
+
 def test_what_has_no_effect_is_said() -> None:
     (manifest,) = documents(group(version="v2alpha2", more="preemptibility: preemptible, minMembers: 3"))
     manifest["metadata"]["namespace"] = "default"

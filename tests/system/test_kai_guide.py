@@ -197,6 +197,12 @@ REFUSED = {
 
 
 def test_wrong_groups_are_refused_by_kubectl_in_both_versions(phalanx: Phalanx) -> None:
+    job = next(yaml.safe_load_all((KAI / "benchmark-topology.yaml").read_text()))
+    annotations = job["spec"]["template"].pop("metadata")["annotations"]
+    job["metadata"] = {"name": "wrong", "namespace": "default", "annotations": annotations}
+    result = phalanx.cluster.kubectl_result("apply", "-f", "-", stdin=yaml.safe_dump(job))
+    assert result.returncode != 0
+    assert "does not reach the pods; write it at spec.template.metadata.annotations" in result.stderr
     metadata = {"name": "wrong", "namespace": "default"}
     for version in ("v2", "v2alpha2"):
         for part, answer in REFUSED.values():
