@@ -59,3 +59,4 @@ class Snapshot:
     volumes: Mapping[str, Claim] = field(default_factory=dict)
     """PersistentVolumeClaims by `namespace/name` with what ties them to nodes, where known."""
     version: str = ""
+    """Counts the changes of a cluster that is watched; "" for one described by files, of which less is known."""

@@ -54,6 +54,11 @@ def dialect_of(pod: Pod) -> tuple[Dialect, GangKey] | None:
     return None
 
 
+def scheduler_names() -> frozenset[str]:
+    """Names of schedulers that stand for the stock one: its own, and those that the dialects' users write."""
+    return frozenset({keys.STOCK_SCHEDULER, ""}.union(*(each.pod_keys.scheduler_names for each in DIALECTS)))
+
+
 def protected(pod: Pod) -> str:
     """Why a dialect never lets this pod be a victim, "" where none minds. Holds for pods of no gang, too."""
     return next((reason for dialect in DIALECTS if (reason := dialect.protected(pod))), "")

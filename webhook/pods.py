@@ -9,8 +9,8 @@ import re
 from typing import Any
 
 from gangs import dialects
-from gangs.manifests import MalformedError, pod_of
-from gangs.model import GangKey, Manifest
+from gangs.manifests import MalformedError, pod_of, pod_ref
+from gangs.model import Fault, GangKey, Manifest
 from gangs.sources import Dialect, Sources
 from kube import keys
 from webhook.patches import PatchBuilder
@@ -33,6 +33,10 @@ def created(manifest: Manifest, picture: Picture) -> Decision:
     claim = dialects.dialect_of(pod)
     if claim is None or pod.bound:
         return Admitted()
+    if pod.spec.scheduler_name not in dialects.scheduler_names():
+        problem = f'"{pod.spec.scheduler_name}" would bind this pod without its gang'
+        remedy = f"leave it out or write {keys.STOCK_SCHEDULER}; a gang is started by the stock scheduler"
+        return Refused(str(Fault(pod_ref(pod), "spec.schedulerName", problem, remedy)))
     known = picture.synced()
     faults, advice = dialects.review(manifest, picture.sources_of(claim[1]) if known else Sources())
     warnings = lines(advice) if known else ()
