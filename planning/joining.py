@@ -34,13 +34,13 @@ LONGEST = Limits(deterministic=1.0, seconds=3.0)
 
 Decisions = Mapping[GangKey, Decision]
 FrameOne = Callable[[Gang, Snapshot], Framing | Decision]
-PlanOne = Callable[[Gang, Snapshot], Decision]
+PlanOne = Callable[[Gang, Snapshot, bool], Decision]
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
     """Gangs of one priority, in order of precedence, on one snapshot. `frame`: states one of them, or decides at once
-    that there is nothing to place; `plan`: plans one alone.
+    that there is nothing to place; `plan`: plans one alone; it is told whether that is the best for all.
     """
 
     gangs: tuple[Gang, ...]
@@ -120,26 +120,10 @@ def _one_by_one(tier: Tier, *, weighed: bool) -> tuple[list[Decision], Snapshot]
     """Each on what those before it leave. `weighed` False: that is not proven to be the best for all."""
     snapshot, decisions = tier.snapshot, []
     for gang in tier.gangs:
-        decision = tier.plan(gang, snapshot)
-        if not weighed and decision.outcome is Outcome.PLACED:
-            decision = _not_weighed(tier, gang, decision, snapshot)
+        decision = tier.plan(gang, snapshot, weighed)
         snapshot = after(decision, snapshot)
         decisions.append(decision)
     return decisions, snapshot
-
-
-def _not_weighed(tier: Tier, gang: Gang, decision: Decision, snapshot: Snapshot) -> Decision:
-    """The same plan, which claims no more than holds however the other gangs are placed."""
-    framing = tier.frame(gang, snapshot)
-    if isinstance(framing, Decision):
-        return decision
-    nodes = {each.member.pod.key: each.node for each in decision.assignments}
-    places = {name: position for position, name in enumerate(framing.nodes)}
-    rows = tuple(tuple(places.get(nodes.get(member.pod.key, "")) for member in members) for members in framing.members)
-    gone = {f"{each.namespace}/{each.name}" for each in decision.evictions}
-    victims = tuple(position for position, tenant in enumerate(framing.victims) if tenant.pod.key in gone)
-    plan = _plan(framing.problem, Share(rows, victims), Proof.FEASIBLE)
-    return decision if plan is None else decided(gang, framing, plan, tier.running, decision.seconds)
 
 
 def _together(tier: Tier, joint: JointProblem, framings: Mapping[GangKey, Framing], started: float) -> _Found | None:
@@ -170,7 +154,7 @@ def _carried_over(
             snapshot = after(decision, snapshot)
     for gang in tier.gangs:
         if gang.key not in decisions:
-            decisions[gang.key] = tier.plan(gang, snapshot)
+            decisions[gang.key] = tier.plan(gang, snapshot, False)  # noqa: FBT003 -- as `weighed`
             snapshot = after(decisions[gang.key], snapshot)
     return _Found([decisions[gang.key] for gang in tier.gangs], snapshot, answer.proof is Proof.OPTIMAL)
 

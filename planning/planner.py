@@ -7,6 +7,7 @@ priority that compete are weighed against each other (`planning.joining`), the o
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from cluster.snapshot import Snapshot
@@ -17,6 +18,7 @@ from kube.topology import Topology
 from planning import wording
 from planning.companions import answer_with_companions, stands
 from planning.decision import Decision, Outcome
+from planning.holdups import holdups
 from planning.joining import Tier, plan_tier
 from planning.outcomes import decided
 from planning.priorities import missing_class, with_priorities
@@ -26,7 +28,8 @@ from planning.quotas import NO_USAGE, Usage
 from planning.reserving import after
 from planning.victims import RunningGangs
 from planning.workers import shared_workers
-from solver.plan import Answer
+from solver.greedy import unproven
+from solver.plan import Answer, Plan, Proof
 from solver.problem import Limits, Problem
 
 NO_RUNNING_GANGS: RunningGangs = {}
@@ -45,17 +48,21 @@ def plan_gang(
     limits: Limits = DEFAULT_LIMITS,
     preemption: bool = True,
     usage: Usage = NO_USAGE,
+    weighed: bool = True,
 ) -> Decision:
     """The decision for one gang: where its members go and who makes room, or why not and what would help.
 
     `topologies`: all there are; the gang's own is chosen from them. `running_gangs`: the gangs of pods that run
-    already (`planning.victims.running_gangs`). `usage`: what gangs use of their queues. Never raises for what a gang
-    asks.
+    already (`planning.victims.running_gangs`). `usage`: what gangs use of their queues. `weighed` False: other gangs
+    compete, and a plan that is the best for this one need not be the best for all; it claims no more than holds
+    however they are placed. Never raises for what a gang asks.
     """
     gang = with_priorities(gang, snapshot.priority_classes)
 
     def placed(charged_to_nobody: Gang) -> Decision:
-        return _plan(charged_to_nobody, snapshot, topologies, running_gangs, limits, preemption=preemption)
+        return _plan(
+            charged_to_nobody, snapshot, topologies, running_gangs, limits, preemption=preemption, weighed=weighed
+        )
 
     if gang.account is None:
         return placed(gang)
@@ -72,6 +79,7 @@ def _plan(
     limits: Limits,
     *,
     preemption: bool,
+    weighed: bool,
 ) -> Decision:
     started = time.perf_counter()
     framing = _framed(gang, snapshot, topologies, running_gangs, preemption=preemption)
@@ -79,6 +87,8 @@ def _plan(
         return framing
     framed = time.perf_counter()
     answer = _answer(gang, snapshot, framing, limits)
+    if isinstance(answer, Plan) and not weighed:
+        answer = replace(answer, goals=unproven(framing.problem, answer.goals), proof=Proof.FEASIBLE)
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
     return decided(gang, framing, answer, running_gangs, seconds)
 
@@ -113,9 +123,16 @@ def plan_all(
     Gangs of one priority are planned together where they compete and none of them is charged to a queue.
     """
 
-    def plan(gang: Gang, now: Snapshot) -> Decision:
+    def plan(gang: Gang, now: Snapshot, weighed: bool) -> Decision:  # noqa: FBT001 -- planning.joining calls it
         return plan_gang(
-            gang, now, topologies, running_gangs=running_gangs, limits=limits, preemption=preemption, usage=usage
+            gang,
+            now,
+            topologies,
+            running_gangs=running_gangs,
+            limits=limits,
+            preemption=preemption,
+            usage=usage,
+            weighed=weighed,
         )
 
     def framed(gang: Gang, now: Snapshot) -> Framing | Decision:
@@ -130,7 +147,7 @@ def plan_all(
             decisions += found
             continue
         for gang in tier:
-            decision = plan(gang, snapshot)
+            decision = plan(gang, snapshot, True)  # noqa: FBT003 -- see above
             snapshot, usage = after(decision, snapshot), charged(decision, usage)
             decisions.append(decision)
     return decisions
@@ -173,7 +190,7 @@ def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) 
         [] if gang.topology is None or topology is not None else [f"{gang.topology_kind or 'Topology'} {gang.topology}"]
     )
     objects = dict.fromkeys((*gang.waiting_for, *named, *_missing_classes(gang, snapshot)))
-    return [*objects, *_missing_pods(gang)]
+    return [*objects, *_missing_pods(gang), *holdups(gang, snapshot)]
 
 
 def _missing_classes(gang: Gang, snapshot: Snapshot) -> list[str]:
