@@ -41,7 +41,7 @@ def look(cache: ClusterCache) -> Picture:
         snapshot = cache.snapshot()
     found, faults = topologies(sources)
     reading = read_all(sources)
-    named = {claim[1] for pod in sources.pods if (claim := dialect_of(pod)) is not None}
+    named = {claim[1] for pod in sources.pods if not pod.finished and (claim := dialect_of(pod)) is not None}
     return Picture(
         sources=sources,
         reading=reading,

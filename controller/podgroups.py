@@ -15,16 +15,22 @@ from kube.objects import Pod
 
 
 def pod_group_statuses(
-    gang: Gang, previous: Mapping[ObjectRef, Mapping[str, Any]], *, now: str
+    gang: Gang,
+    previous: Mapping[ObjectRef, Mapping[str, Any]],
+    *,
+    now: str,
+    finished: Mapping[ObjectRef, Sequence[Pod]] | None = None,
 ) -> dict[ObjectRef, dict[str, Any]]:
     """The status of every PodGroup that the gang is made of.
 
-    :param previous: their statuses as they are. Finished pods are no members, so these are counts of what still runs.
+    :param previous: their statuses as they are.
+    :param finished: pods of each that have ended; they are no members any more.
     """
     statuses = {}
     for ref, pod_set in zip(gang.groups, gang.pod_sets, strict=False):
         if (group_of(ref.api_version), ref.kind) == (POD_GROUP_GROUP, POD_GROUP_KIND):
-            pods = [member.pod for member in gang.members if member.pod_set == pod_set.name]
+            live = [member.pod for member in gang.members if member.pod_set == pod_set.name]
+            pods = [*live, *(finished or {}).get(ref, ())]
             statuses[ref] = pod_group_status(pod_set.min_count, pods, now=now, previous=previous.get(ref))
     return statuses
 

@@ -47,8 +47,11 @@ class Refuser:
         """Bring conditions and statuses of unreadable gangs up to date."""
         for each in unreadable(picture):
             told = condition(UNSCHEDULABLE, f"gang {each.key}: {each.message}")
-            waiting = [pod for pod in each.pods if pod.gated_by(GATE) and differs(pod, told)]
-            self._writer.all(partial(self._writer.condition, pod, told) for pod in waiting)
+            gated = [pod for pod in each.pods if pod.gated_by(GATE)]
+            held = [pod for pod in gated if pod.status.nominated_node_name]
+            self._writer.all(partial(self._writer.clear, pod) for pod in held)
+            told_anew = [pod for pod in gated if pod not in held and differs(pod, told)]
+            self._writer.all(partial(self._writer.condition, pod, told) for pod in told_anew)
             for manifest in _objects_of(each.key, picture):
                 self._write(each, manifest)
 

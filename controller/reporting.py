@@ -1,5 +1,6 @@
 """Says how every gang stands: Gang status, the members' own conditions, events. Writes only what has changed."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -49,9 +50,7 @@ def phase_of(case: "Case") -> Phase:
         case AwaitBinding() | Renominate():
             return Phase.RELEASED
         case Settled():
-            running = len(case.gang.members)
-            whole = running >= case.gang.still_needed and running + case.gang.succeeded > 0
-            return Phase.PLACED if whole else Phase.WAITING
+            return Phase.PLACED if _whole(case.gang) else Phase.WAITING
         case _:
             return Phase.NOMINATED
 
@@ -64,6 +63,15 @@ def _phase_of_answer(case: "Case") -> Phase:
     if case.record is not None and case.record.victims:
         return Phase.EVICTING
     return _OUTCOMES[case.decision.outcome]
+
+
+def _whole(gang: Gang) -> bool:
+    """Whether as many members as must run together are there, or have done their work."""
+    existing = Counter(member.pod_set for member in gang.members)
+    if gang.succeeded:
+        return existing.total() >= gang.still_needed
+    sets = all(existing[pod_set.name] >= pod_set.min_count for pod_set in gang.pod_sets)
+    return sets and existing.total() >= max(gang.min_member, 1)
 
 
 class Reporter:
@@ -85,7 +93,12 @@ class Reporter:
             self._tell_members(case, picture)
 
     def write_status(self, case: "Case") -> bool:
-        """Write the Gang's status where it has changed. Returns whether it stands as it should."""
+        """Write the Gang's status where it has changed. Returns whether it stands as it should.
+
+        There is nothing to write on while the Gang that the pods name does not exist (any more).
+        """
+        if not case.manifest["metadata"].get("uid"):
+            return False
         before: Mapping[str, Any] = case.status
         status = self._status(case)
         patch = status_patch(before, status)

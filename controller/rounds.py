@@ -130,7 +130,8 @@ class Controller:
 
     def _object_of(self, gang: Gang, existing: dict[tuple[str, str], Manifest]) -> Manifest | None:
         if not mirrors.is_mirrored(gang):
-            return existing.get((gang.source.namespace, gang.source.name))
+            own = (gang.source.namespace, gang.source.name)
+            return existing.get(own) or {"metadata": {"namespace": own[0], "name": own[1]}}
         wanted = mirrors.mirror_of(gang, mirrors.mirror_name(gang, existing))
         key = (wanted["metadata"]["namespace"], wanted["metadata"]["name"])
         present = existing.get(key)

@@ -1,6 +1,7 @@
 """Shows on the objects of topologies and groups what there is: trees of domains, counts of pods."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from time import monotonic
 from typing import Any
 
@@ -10,10 +11,12 @@ from controller.statuses import status_patch
 from controller.times import now
 from controller.topologies import topology_statuses
 from controller.writes import Writer
+from gangs.dialects import dialect_of
 from gangs.koordinator.keys import TOPOLOGY_KIND
 from gangs.manifests import group_of
-from gangs.model import Manifest, ObjectRef
+from gangs.model import GangKey, Manifest, ObjectRef
 from gangs.phalanx.topologies import KIND
+from kube.objects import Pod
 
 INTERVAL_SECONDS = 1.0
 """Trees are not shown more often than this: free room changes with every pod."""
@@ -46,10 +49,21 @@ def _trees(picture: Picture) -> Iterator[_Change]:
 
 
 def _pod_groups(picture: Picture) -> Iterator[_Change]:
+    ended = _ended(picture)
     for gang in picture.reading.gangs:
+        finished = {ref: ended[GangKey(gang.key.dialect, ref.namespace, ref.name)] for ref in gang.groups}
         previous = {ref: (_object(ref, picture) or {}).get("status") or {} for ref in gang.groups}
-        for ref, status in pod_group_statuses(gang, previous, now=now()).items():
+        for ref, status in pod_group_statuses(gang, previous, now=now(), finished=finished).items():
             yield from _change(ref, status, picture, f"namespaces/{ref.namespace}/podgroups/{ref.name}")
+
+
+def _ended(picture: Picture) -> Mapping[GangKey, list[Pod]]:
+    """Pods that have finished and still exist, by the gang that they name."""
+    ended: defaultdict[GangKey, list[Pod]] = defaultdict(list)
+    for pod in picture.sources.pods:
+        if pod.finished and not pod.terminating and (claim := dialect_of(pod)) is not None:
+            ended[claim[1]].append(pod)
+    return ended
 
 
 def _change(ref: ObjectRef, status: dict[str, Any], picture: Picture, path: str) -> Iterator[_Change]:

@@ -135,6 +135,8 @@ def status_patch(previous: Status | None, wanted: Status) -> dict[str, Any]:
 
 def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, before: Status) -> dict[str, Any]:
     """The fields that tell of the plan, or of the search for one."""
+    if decision is None and phase is Phase.PLACED:
+        return _settled_plan(gang, before)
     if decision is None and phase.planned:
         kept = {key: before[key] for key in _PLAN_FIELDS if key in before}
         return kept if "assignments" in kept else {**kept, "assignments": _assigned(gang.members)}
@@ -176,6 +178,30 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _without_nulls(each) for key, each in value.items() if each is not None}
     return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+def _settled_plan(gang: Gang, before: Status) -> dict[str, Any]:
+    """What the plan has come to: members may have left since, and nobody else came."""
+    kept = {key: before[key] for key in _PLAN_FIELDS if key in before}
+    bound = [member for member in gang.members if member.pod.bound]
+    levels = _levels_used(kept.get("levels") or (), [member.pod.spec.node_name for member in bound])
+    if levels is not None:
+        kept["levels"] = levels
+    return {**kept, "assignments": _assigned(bound)}
+
+
+def _levels_used(levels: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> list[dict[str, Any]] | None:
+    """The levels as these nodes use them, by the paths that the plan told; None where it did not tell of them all."""
+    paths = {domain["path"][-1]: domain["path"] for domain in levels[-1]["domains"]} if levels else {}
+    if not nodes or not all(node in paths for node in nodes):
+        return None
+    used = []
+    for depth, level in enumerate(levels, start=1):
+        counts = Counter(tuple(paths[node][:depth]) for node in nodes)
+        order = dict.fromkeys(tuple(domain["path"]) for domain in level["domains"])
+        domains = [{"path": list(path), "pods": counts[path]} for path in order if counts[path]]
+        used.append({**level, "domains": domains})
+    return used
 
 
 def _assigned(members: Iterable[Member]) -> list[dict[str, Any]]:
