@@ -161,6 +161,10 @@ class ClusterCache:
         """How often a resource had to be listed again."""
         return sum(each.relists for each in self._reflectors)
 
+    def seen(self, plural: str) -> int:
+        """The resource version up to which the objects of a resource are here."""
+        return max((each.seen for each in self._reflectors if each.name.endswith(f"/{plural}")), default=0)
+
     def version(self) -> int:
         """Counts the changes seen."""
         return self._version

@@ -240,6 +240,11 @@ class Reflector(Generic[T]):
         if time.monotonic() - opened < self._timing.first_retry:
             self._pause(self._timing.first_retry)
 
+    @property
+    def seen(self) -> int:
+        """The resource version up to which everything has been copied (comparable numbers, KEP-5504); 0 if none."""
+        return int(self._version or 0)
+
     def _take(self, event: _Event) -> None:
         if self._stopping.is_set():
             raise _StoppedError

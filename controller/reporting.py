@@ -13,7 +13,7 @@ from controller.picture import Picture
 from controller.protocol import AwaitBinding, AwaitVictims, Evict, NeedPlan, Planned, Renominate, Settled
 from controller.records import PlannedVictim
 from controller.statuses import Phase, gang_status, status_patch
-from controller.times import now
+from controller.times import now, still_coming
 from controller.writes import Writer
 from gangs.model import Gang, ObjectRef
 from kube.keys import API_VERSION
@@ -180,7 +180,12 @@ class Reporter:
         return {p.metadata.uid: each for p, each in member_conditions(case.gang, case.decision, picture)}
 
     def _tell_members(self, case: "Case", picture: Picture) -> None:
-        """Write conditions that differ, but of members that were nominated in this round: they have theirs."""
+        """Write conditions that differ, but of members that were nominated in this round: they have theirs.
+
+        While members still come nothing is written on the others: each arrival would be news for all of them.
+        """
+        if case.decision and case.decision.outcome is Outcome.WAITING and still_coming(case.gang):
+            return
         planned = {member.uid for member in case.record.members} if case.record else set()
         told = self.told(case, picture) if case.decision else {}
         pods = [m.pod for m in case.gang.members if m.pod.metadata.uid in told.keys() - planned]

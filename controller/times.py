@@ -1,8 +1,19 @@
-"""The present time as Kubernetes writes it."""
+"""The present time as Kubernetes writes it, and what is too recent to be told of."""
 
 from datetime import UTC, datetime
+
+from gangs.model import Gang
+
+BURST_SECONDS = 1.5
+"""A gang whose youngest member is younger than this may well be getting more."""
 
 
 def now() -> str:
     """RFC 3339, in whole seconds."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def still_coming(gang: Gang) -> bool:
+    """Whether the gang's members are being created right now."""
+    youngest = max((member.pod.metadata.creation_timestamp or "" for member in gang.members), default="")
+    return bool(youngest) and (datetime.now(UTC) - datetime.fromisoformat(youngest)).total_seconds() < BURST_SECONDS

@@ -142,7 +142,7 @@ class Writer:
             return Written(Result.FAILED, message=message_of(error))
         meta = answer.get("metadata") or {}
         if not query.get("dryRun") and method != "DELETE":
-            self.echo.expect(meta.get("uid", ""), meta.get("resourceVersion", ""), created=method == "POST")
+            self.echo.expect(path, meta.get("resourceVersion", ""))
         return Written(Result.DONE, meta.get("uid", ""), meta.get("resourceVersion", ""))
 
 

@@ -86,7 +86,7 @@ class Gang(Strict, frozen=True):
     levels: list[Level]
     victims: list[Victim]
     objective: list[Goal]
-    proof: Literal["Optimal", "Feasible", "Infeasible", "Unproven", ""]
+    proof: Literal["Optimal", "Feasible", "Infeasible", "Unproven"]
     message: str
     explanation: Explanation
     milliseconds: dict[Literal["snapshot", "solve"], float]
