@@ -1,7 +1,7 @@
 """The examples as they are documented, played on a real control plane: expected beside seen.
 
-`python -m cli.scenarios [FOLDER …]` (or `make examples`) plays `scenario.yaml` of each folder below `examples/`, each
-on a control plane of its own, and ends with status 1 where anything differs.
+`python -m cli.scenarios [NAME …]` (or `make examples`) plays `examples/scenarios/NAME.yaml` with the files of
+`examples/NAME`, each on a control plane of its own, and ends with status 1 where anything differs.
 """
 
 import fnmatch
@@ -23,7 +23,6 @@ from controlplane.control_plane import ControlPlane, Options
 from kube.names import natural_key
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-FILE = "scenario.yaml"
 PATIENCE_SECONDS = 40.0
 _POLL_SECONDS = 0.2
 
@@ -68,8 +67,8 @@ class Row:
 
 
 def read(folder: Path) -> Scenario:
-    """The scenario of a folder."""
-    return msgspec.yaml.decode((folder / FILE).read_text(), type=Scenario)
+    """The scenario of a folder's files."""
+    return msgspec.yaml.decode((EXAMPLES / "scenarios" / f"{folder.name}.yaml").read_text(), type=Scenario)
 
 
 def play(act: Act, folder: Path, control_plane: ControlPlane) -> list[Row]:
@@ -167,7 +166,7 @@ def _table(act: Act, rows: Sequence[Row]) -> Table:
 
 def folders() -> list[Path]:
     """Every example that has a scenario."""
-    return sorted(path.parent for path in EXAMPLES.glob(f"*/{FILE}"))
+    return sorted(EXAMPLES / path.stem for path in EXAMPLES.glob("scenarios/*.yaml"))
 
 
 def main(names: Sequence[str]) -> int:
