@@ -16,8 +16,6 @@ from planning.report import solve_report
 from planning.workers import shared_workers
 
 SUFFIXES = (".yaml", ".yml", ".json")
-SCENARIO = "scenario.yaml"
-"""Tells in the folder of an example what is applied when (`cli.scenarios`); it holds no objects."""
 STDIN = "-"
 
 PLACED, BAD_INPUT, NOT_PLACED = 0, 2, 3
@@ -44,7 +42,12 @@ PLACED, BAD_INPUT, NOT_PLACED = 0, 2, 3
 @click.option("--kubeconfig", type=click.Path(exists=True), help="For --cluster live. Default: the usual kubeconfig.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 @click.option("--no-preemption", is_flag=True, help="Evict nobody.")
-@click.option("-v", "--verbose", is_flag=True, help="Say what in the input was left out.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Say what was left out of the input, and in the table why gangs are where they are.",
+)
 def solve(
     sources: Sequence[str], cluster: str, kubeconfig: str | None, output: str, *, no_preemption: bool, verbose: bool
 ) -> None:
@@ -61,7 +64,7 @@ def solve(
         from cli.live import live_cluster  # noqa: PLC0415 -- the client takes half a second to import
 
         live = live_cluster(kubeconfig)
-    result = dry_run(documents, live=live, preemption=not no_preemption)
+    result = dry_run(documents, live=live, preemption=not no_preemption, comparing=verbose)
     print_result(result, output)
     for note in result.notes if verbose else ():
         click.echo(note, err=True)
@@ -112,7 +115,7 @@ def _texts(source: str, mistakes: list[Mistake]) -> Iterator[tuple[str, bytes]]:
     files = [path]
     if path.is_dir():
         files = sorted(
-            (each for each in path.iterdir() if each.suffix in SUFFIXES and each.name != SCENARIO),
+            (each for each in path.iterdir() if each.suffix in SUFFIXES),
             key=lambda each: natural_key(each.name),
         )
         if not files:

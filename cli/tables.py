@@ -52,6 +52,9 @@ def _parts(decision: Decision) -> Iterator[RenderableType]:
     if len(decision.levels) > 1:
         yield Text()
         yield _indented(_tree(decision))
+    if decision.explanation.why_here:
+        yield Text()
+        yield Text(f"  why here: {decision.explanation.why_here}")
     if decision.explanation.nearest:
         yield Text()
         yield _indented(_nearest(decision.explanation.nearest))

@@ -76,6 +76,10 @@ def _parts(story: Story, now: datetime) -> Iterator[RenderableType]:
         if table is not None:
             yield Text()
             yield table
+    why_here = (story.status.get("explanation") or {}).get("whyHere")
+    if why_here:
+        yield Text()
+        yield Text(f"  why here: {why_here}")
     changes = (story.status.get("explanation") or {}).get("wouldFitIf") or ()
     if changes:
         yield Text()

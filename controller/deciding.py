@@ -97,6 +97,7 @@ class Planner:
             running_gangs=running_gangs(picture.reading.gangs),
             usage=usage_of(picture.reading.gangs, picture.snapshot),
             limits=self._limits,
+            comparing=True,
         )
 
     def _kept(self, gang: Gang, ground: object) -> _Refusal | None:

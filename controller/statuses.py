@@ -156,9 +156,17 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
         "victims": victims,
         "objective": report["objective"],
         "proof": report["proof"],
-        "explanation": None if phase.planned else report["explanation"],
+        "explanation": _explanation(decision, report, planned=phase.planned),
     }
     return {key: _without_nulls(value) for key, value in plan.items()}
+
+
+def _explanation(decision: Decision, report: Status, *, planned: bool) -> Status | None:
+    """Of a gang with a plan, why it is here; of one without, what is in its way."""
+    if not planned:
+        told: Status = report["explanation"]
+        return told
+    return {"whyHere": decision.explanation.why_here} if decision.explanation.why_here else None
 
 
 def _flavors(gang: Gang, planned: Sequence[str], before: Status) -> list[str] | None:

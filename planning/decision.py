@@ -61,12 +61,14 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """For a no: the nearest domains and the smallest changes that would help."""
+    """For a no: the nearest domains and the smallest changes that would help. For a yes: why not next door."""
 
     nearest: tuple[NearDomain, ...] = ()
     would_fit_if: tuple[str, ...] = ()
     offered: tuple[tuple[str, tuple[str, ...], int], ...] = ()
     """(level, path, members that fit without eviction) for each domain of the level that decides, in tree order."""
+    why_here: str = ""
+    """What the best plan elsewhere would cost; "" where nobody looked or there is nothing to compare."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,12 @@ def dry_run(
     live: Live | None = None,
     preemption: bool = True,
     limits: Limits = DEFAULT_LIMITS,
+    comparing: bool = False,
 ) -> DryRun:
     """Plan every pending gang of the documents, as far as it can be read.
 
     With `live` the cluster is that one: the documents only ask, as if they had just been applied to it, and its
-    other gangs are not planned.
+    other gangs are not planned. `comparing`: say of each plan why it is better here than next door.
     """
     objects = read_objects(documents)
     request = _request(objects) if live is None else _applied(objects, live)
@@ -65,6 +66,7 @@ def dry_run(
         usage=usage_of(reading.gangs, request.snapshot),
         preemption=preemption,
         limits=limits,
+        comparing=comparing,
     )
     return DryRun(
         decisions=(*decisions, *_invalid(faults, request.sources)),

@@ -17,7 +17,7 @@ from kube.names import natural_key
 from kube.topology import Topology
 from planning import wording
 from planning.companions import answer_with_companions, stands
-from planning.decision import Decision, Outcome
+from planning.decision import Decision, Explanation, Outcome
 from planning.holdups import holdups
 from planning.joining import Tier, plan_tier
 from planning.outcomes import decided
@@ -34,6 +34,8 @@ from solver.problem import Limits, Problem
 
 NO_RUNNING_GANGS: RunningGangs = {}
 DEFAULT_LIMITS = Limits()
+COMPARING = Limits(deterministic=0.5, seconds=1.0)
+"""What looking next door may take."""
 
 _YOUNGEST = "9999"
 """Stands for the creation time of a gang that does not exist yet."""
@@ -49,19 +51,28 @@ def plan_gang(
     preemption: bool = True,
     usage: Usage = NO_USAGE,
     weighed: bool = True,
+    comparing: bool = False,
 ) -> Decision:
     """The decision for one gang: where its members go and who makes room, or why not and what would help.
 
     `topologies`: all there are; the gang's own is chosen from them. `running_gangs`: the gangs of pods that run
     already (`planning.victims.running_gangs`). `usage`: what gangs use of their queues. `weighed` False: other gangs
     compete, and a plan that is the best for this one need not be the best for all; it claims no more than holds
-    however they are placed. Never raises for what a gang asks.
+    however they are placed. `comparing`: say also why it is better here than next door. Never raises for what a gang
+    asks.
     """
     gang = with_priorities(gang, snapshot.priority_classes)
 
     def placed(charged_to_nobody: Gang) -> Decision:
         return _plan(
-            charged_to_nobody, snapshot, topologies, running_gangs, limits, preemption=preemption, weighed=weighed
+            charged_to_nobody,
+            snapshot,
+            topologies,
+            running_gangs,
+            limits,
+            preemption=preemption,
+            weighed=weighed,
+            comparing=comparing,
         )
 
     if gang.account is None:
@@ -80,6 +91,7 @@ def _plan(
     *,
     preemption: bool,
     weighed: bool,
+    comparing: bool,
 ) -> Decision:
     started = time.perf_counter()
     framing = _framed(gang, snapshot, topologies, running_gangs, preemption=preemption)
@@ -90,7 +102,16 @@ def _plan(
     if isinstance(answer, Plan) and not weighed:
         answer = replace(answer, goals=unproven(framing.problem, answer.goals), proof=Proof.FEASIBLE)
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
-    return decided(gang, framing, answer, running_gangs, seconds)
+    decision = decided(gang, framing, answer, running_gangs, seconds)
+    if not comparing or not weighed or not isinstance(answer, Plan) or answer.proof is not Proof.OPTIMAL:
+        return decision
+    return _compared(decision, framing.problem, answer)
+
+
+def _compared(decision: Decision, problem: Problem, plan: Plan) -> Decision:
+    """The decision with what is next door, as far as that is known in time."""
+    beside = shared_workers().next_door(problem, plan, COMPARING)
+    return decision if beside is None else replace(decision, explanation=Explanation(why_here=wording.why_here(beside)))
 
 
 def _framed(
@@ -117,6 +138,7 @@ def plan_all(
     limits: Limits = DEFAULT_LIMITS,
     preemption: bool = True,
     usage: Usage = NO_USAGE,
+    comparing: bool = False,
 ) -> list[Decision]:
     """Decisions for all `gangs`, in the order of their planning; each plan counts for those that follow.
 
@@ -133,6 +155,7 @@ def plan_all(
             preemption=preemption,
             usage=usage,
             weighed=weighed,
+            comparing=comparing,
         )
 
     def framed(gang: Gang, now: Snapshot) -> Framing | Decision:

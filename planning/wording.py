@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from gangs.model import Gang
 from kube.names import natural_key
 from planning.decision import Assignment, Eviction, LevelUse
+from solver.comparing import NextDoor
 from solver.plan import NearDomain, NoPlan, Proof
 
 _NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")
@@ -13,6 +14,19 @@ _RUNS_SHOWN = 4
 _VICTIMS_SHOWN = 3
 _DOMAINS_SHOWN = 3
 _NEAREST_SHOWN = 3
+_LOSSES = {
+    "victims": "would cost {both} victims",
+    "gangsBroken": "would break {both} gangs",
+    "evicted": "would evict pods that hold more",
+    "extras": "would place {both} members beyond the minimum",
+    "compactness": "would take {both} domains of level {level}",
+    "preferences": "would fulfil less of the node preferences",
+    "waste": "would leave more room behind",
+    "unfilled": "would leave room in {both} domains of level {level}",
+    "ranks": "would part {both} neighbours by rank",
+    "ties": "would wait for more pods that are still ending",
+}
+"""What a plan is worse in, goal by goal."""
 
 
 def pods(count: int) -> str:
@@ -61,6 +75,24 @@ def refused(gang: Gang, answer: NoPlan, required: str | None) -> str:
     if answer.proof is Proof.UNPROVEN:
         return f"no placement found in the time given, and not proven that there is none; {text}"
     return text
+
+
+def why_here(beside: NextDoor) -> str:
+    """What the best plan outside the gang's domain would cost, in the first goal in which it is worse."""
+    if not beside.paths:
+        return f"no other {beside.level} can hold it"
+    where = f"{beside.level} {listed([domain(path) for path in beside.paths[:_DOMAINS_SHOWN]])}"
+    if not beside.goal:
+        return f"{where} is as good and comes later by name"
+    return f"{where} {_loss(beside)}"
+
+
+def _loss(beside: NextDoor) -> str:
+    """In words, goal by goal of contract section 4."""
+    goal, _, level = beside.goal.partition("/")
+    if goal == "waste" and beside.part.startswith("d/"):
+        goal, level = "unfilled", beside.part[2:]
+    return _LOSSES[goal].format(both=f"{beside.there} instead of {beside.here}", level=level)
 
 
 def unfulfilled(gang: Gang, wishes: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ It may crash, hang or lie: `planning.workers` on the other side of the pipe expe
 eight bytes and its MessagePack. A no is answered twice, first as soon as it is known, then with its explanation.
 """
 
+import gc
 import os
 import resource
 import signal
@@ -15,6 +16,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from solver.comparing import NextDoor, next_door
 from solver.explain import explained
 from solver.joint import JointAnswer, JointProblem, solve_joint
 from solver.plan import NoPlan, Plan
@@ -38,6 +40,14 @@ class JointTask(msgspec.Struct, frozen=True, tag=True):
     """Place several gangs that compete."""
 
     problem: JointProblem
+    limits: Limits
+
+
+class CompareTask(msgspec.Struct, frozen=True, tag=True):
+    """Say what is next door to a plan."""
+
+    problem: Problem
+    plan: Plan
     limits: Limits
 
 
@@ -67,14 +77,21 @@ class Together(msgspec.Struct, frozen=True, tag=True):
     peak: int = 0
 
 
+class Compared(msgspec.Struct, frozen=True, tag=True):
+    """What is next door, as far as it is known."""
+
+    found: NextDoor | None
+    peak: int = 0
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True):
     """The solver failed; the worker should not be used again."""
 
     reason: str
 
 
-Request = Task | JointTask
-Reply = Ready | Placed | Refused | Together | Failed
+Request = Task | JointTask | CompareTask
+Reply = Ready | Placed | Refused | Together | Compared | Failed
 Answering = Callable[[Request], Iterator[Reply]]
 
 
@@ -82,6 +99,9 @@ def answers(request: Request) -> Iterator[Reply]:
     """What is answered to a request."""
     if isinstance(request, JointTask):
         yield Together(solve_joint(request.problem, request.limits), _peak())
+        return
+    if isinstance(request, CompareTask):
+        yield Compared(next_door(request.problem, request.plan, request.limits), _peak())
         return
     answer = decide(request.problem, request.limits)
     if isinstance(answer, Plan):
@@ -98,9 +118,13 @@ def serve(answering: Answering = answers) -> None:
     source, sink = _pipes()
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     decoder = msgspec.msgpack.Decoder(Request)
+    gc.freeze()
+    gc.disable()  # a round in the middle of an answer costs as much as a small gang; there is time after it
     write(sink, Ready())
     while (body := read(source)) is not None:
         _answer(answering, decoder.decode(body), sink)
+        del body
+        gc.collect()
 
 
 def write(sink: BinaryIO, message: Request | Reply) -> None:

@@ -21,7 +21,22 @@ from typing import BinaryIO
 
 import msgspec
 
-from planning.worker import Failed, JointTask, Placed, Ready, Refused, Reply, Request, Task, Together, read, write
+from planning.worker import (
+    Compared,
+    CompareTask,
+    Failed,
+    JointTask,
+    Placed,
+    Ready,
+    Refused,
+    Reply,
+    Request,
+    Task,
+    Together,
+    read,
+    write,
+)
+from solver.comparing import NextDoor
 from solver.greedy import greedy_plans
 from solver.joint import JointAnswer, JointProblem, faults_of
 from solver.plan import Answer, NoPlan, Plan, Proof
@@ -195,6 +210,19 @@ class Workers:
             return True
 
         self._ask(JointTask(problem, _shared(limits)), limits.seconds, last)
+        return answers[0] if answers else None
+
+    def next_door(self, problem: Problem, plan: Plan, limits: Limits) -> NextDoor | None:
+        """What is next door to a plan, as far as it is known in time."""
+        answers: list[NextDoor | None] = []
+
+        def last(reply: Reply) -> bool:
+            if not isinstance(reply, Compared):
+                raise WorkerError("the worker answers something else")
+            answers.append(reply.found)
+            return True
+
+        self._ask(CompareTask(problem, plan, _shared(limits)), limits.seconds, last)
         return answers[0] if answers else None
 
     def _ask(self, request: Request, seconds: float, last: Callable[[Reply], bool]) -> float:

@@ -242,3 +242,9 @@ KEYS = [
 @pytest.mark.parametrize(("manifest", "keys"), KEYS)
 def test_members_are_known_by_the_gang_or_by_its_groups(manifest: Json, keys: set[GangKey]) -> None:
     assert member_keys(manifest) == keys
+
+
+def test_a_gang_with_a_plan_is_told_why_it_is_here() -> None:
+    placed = {**UNPLACEABLE, "phase": "Placed", "explanation": {"whyHere": "no other SpineLayer can hold it"}}
+    told = render(Story(mirror({"required": "SpineLayer"}, placed), [], leader=LEADER), NOW)
+    assert "\n  why here: no other SpineLayer can hold it\n" in told

@@ -1,5 +1,6 @@
 """The status of a Gang object, phase by phase."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from controller.records import record_from, record_of
 from controller.statuses import Phase, gang_status, invalid_status, status_patch
 from gangs.model import Fault, Gang, ObjectRef, PodSet
-from planning.decision import Decision
+from planning.decision import Decision, Explanation
 
 T0, T1 = "2026-11-21T09:00:00Z", "2026-11-21T09:00:10Z"
 
@@ -141,6 +142,18 @@ def test_a_plan_is_told_as_in_a_report_with_the_identities_that_a_restarted_cont
     assert made["levels"][0]["domains"] == [{"path": ["spine-1"], "pods": 2}]
     assert (made["proof"], made["planId"], made["observedGeneration"]) == ("Optimal", "abc", 1)
     assert "explanation" not in made
+
+
+def test_a_gang_with_a_plan_says_why_it_is_here_and_no_more_what_was_in_its_way() -> None:
+    before = status(GATED, Phase.UNPLACEABLE, decision=refused(GATED))
+    here = replace(PLAN, explanation=Explanation(why_here="no other spine can hold it"))
+    made = status(GATED, Phase.NOMINATED, decision=here, plan_id="abc", previous=before)
+    assert made["explanation"] == {"whyHere": "no other spine can hold it"}
+    assert status_patch(before, made)["explanation"] == {
+        "whyHere": "no other spine can hold it",
+        "nearest": None,
+        "wouldFitIf": None,
+    }
 
 
 def test_the_summary_names_the_narrowest_domain_that_all_share() -> None:

@@ -73,6 +73,7 @@ STATUS: dict[str, Any] = {
     "explanation": {
         "nearest": [{"level": "", "path": [], "fits": 1, "needed": 2, "nodes": 3, "excluded": {"Insufficient cpu": 2}}],
         "wouldFitIf": ["1 more pod slot in b1"],
+        "whyHere": "no other rack can hold it",
     },
 }
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from planning.worker import Placed, Refused, Reply, Request, answers, serve
+from planning.worker import Placed, Refused, Reply, Request, Together, answers, serve
 from solver.plan import NoPlan, Plan, Proof
 
 
@@ -55,6 +55,14 @@ def boasting(request: Request) -> Iterator[Reply]:
         yield replace_plan(reply, replace(reply.plan, goals=goals))
 
 
+def giving_twice(request: Request) -> Iterator[Reply]:
+    """Gives every gang the place of the first."""
+    for reply in answers(request):
+        assert isinstance(reply, Together)
+        shares = tuple(reply.answer.shares[0] for _ in reply.answer.shares)
+        yield Together(replace(reply.answer, shares=shares))
+
+
 def contradicting(_request: Request) -> Iterator[Reply]:
     """Says no, and that this is proven optimal."""
     yield Refused(NoPlan(Proof.OPTIMAL), last=True)
@@ -86,6 +94,7 @@ FAULTS: dict[str, Callable[[Request], Iterator[Reply]]] = {
         greedy_for_memory,
         lying,
         boasting,
+        giving_twice,
         contradicting,
         raising,
         silent_after_no,

@@ -210,3 +210,10 @@ def test_the_rest_is_planned_beside_an_invalid_request() -> None:
         ("default/llm", Outcome.PLACED),
         ("default/bad", Outcome.INVALID),
     ]
+
+
+def test_a_plan_is_told_with_what_the_best_elsewhere_would_cost() -> None:
+    asked = scenes.topology(), *scenes.nodes(), scenes.gang(minMember=2, required="block"), *scenes.members(2)
+    (decision,) = scenes.solved(*asked, comparing=True).decisions
+    assert decision.explanation.why_here == "block spine-1/block-3 is as good and comes later by name"
+    assert not scenes.solved(*asked).decisions[0].explanation.why_here

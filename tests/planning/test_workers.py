@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from planning.workers import COMMAND, Workers
+from solver.joint import JointProblem, solve_joint
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Member, Node, PodSet, Problem, Shape
 from solver.solving import solve
@@ -39,6 +40,9 @@ def workers() -> Iterator[Workers]:
     pool = Workers()
     yield pool
     pool.close()
+
+
+TWO = JointProblem((problem(2), problem(2)), ((1,), (1,)))
 
 
 def faulty(fault: str) -> Workers:
@@ -65,6 +69,29 @@ def test_a_gang_that_fits_gets_a_verified_plan_and_no_other_gets_a_proof(fault: 
             assert pool.solve(problem(5), Limits(seconds=LIMIT)) == NoPlan(Proof.UNPROVEN)
     finally:
         pool.close()
+
+
+def test_of_gangs_together_and_of_what_is_next_door_nothing_is_known_then() -> None:
+    pool = faulty("killed")
+    try:
+        assert pool.solve_joint(TWO, Limits(seconds=LIMIT)) is None
+        plan = solve(problem(3))
+        assert isinstance(plan, Plan)
+        assert pool.next_door(problem(3), plan, Limits(seconds=LIMIT)) is None
+    finally:
+        pool.close()
+
+
+def test_plans_for_several_gangs_that_take_a_node_twice_are_not_believed() -> None:
+    pool = faulty("giving_twice")
+    try:
+        assert pool.solve_joint(TWO, Limits(seconds=LIMIT)) is None
+    finally:
+        pool.close()
+
+
+def test_several_gangs_are_planned_together_in_a_worker(workers: Workers) -> None:
+    assert workers.solve_joint(TWO, Limits()) == solve_joint(TWO, Limits())
 
 
 def test_a_no_that_is_known_stands_without_its_explanation() -> None:
