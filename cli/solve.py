@@ -64,6 +64,7 @@ def solve(
         from cli.live import live_cluster  # noqa: PLC0415 -- the client takes half a second to import
 
         live = live_cluster(kubeconfig)
+    shared_workers().await_started()
     result = dry_run(documents, live=live, preemption=not no_preemption, comparing=verbose)
     print_result(result, output)
     for note in result.notes if verbose else ():

@@ -5,7 +5,7 @@ from typing import Any
 
 from kube.keys import API_VERSION
 from planning.decision import Decision
-from solver.plan import Goal, NearDomain
+from solver.plan import Goal, NearDomain, Proof
 
 KIND = "SolveReport"
 
@@ -32,7 +32,7 @@ def gang_report(decision: Decision) -> Json:
         "levels": _levels(decision),
         "victims": _victims(decision),
         "objective": [_goal(each) for each in decision.goals],
-        "proof": decision.proof,
+        "proof": decision.proof or Proof.UNPROVEN.value,
         "message": decision.message,
         "explanation": {
             "nearest": [_near(each) for each in decision.explanation.nearest],

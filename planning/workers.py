@@ -169,6 +169,17 @@ class Workers:
             if not self._places.home:
                 self._places.home.append(Worker(self._command))
 
+    def await_started(self) -> None:
+        """Wait until a worker can answer at once, so that the time of an answer does not hold the worker's start."""
+        worker, sound = self._from_home(), False
+        try:
+            worker.await_ready()
+            sound = True
+        except WorkerError as error:
+            log.warning("%s; another takes its place", error)
+        finally:
+            self._back(worker, sound=sound, stays=True)
+
     def close(self) -> None:
         """End all workers that are at home; one that is out ends when its caller comes back. Another call would start
         new ones.
