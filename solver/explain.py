@@ -21,6 +21,8 @@ _SHARE = 1 / 8
 """The share of a solve's time that verifying one change may take."""
 _REASONS = 3
 """How many reasons for exclusion are tried to be lifted."""
+_FEWER = 3
+"""How many members fewer are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,37 +82,57 @@ def _more_slots(problem: Problem, nearest: tuple[NearDomain, ...]) -> Iterator[C
     missing = near.needed - near.fits
     if missing <= 0:
         return
-    most = [max(problem.shapes[shape].requests[each] for shape in shapes) for each in range(len(problem.resources))]
+    most = tuple(
+        max(problem.shapes[shape].requests[each] for shape in shapes) for each in range(len(problem.resources))
+    )
     path = [*near.path, *("" for _ in range(len(problem.levels) - 1 - len(near.path)))]
     inside = [node for node in problem.nodes if node.path[: len(near.path)] == near.path]
     if inside:
         path = [*inside[0].path]
-    new = Node("", tuple(path[: len(problem.levels) - 1]), tuple(missing * each for each in most), (0,) * len(most))
     where = f"in {'/'.join(near.path)}" if near.path else "in the cluster"
     slots = "1 more pod slot" if missing == 1 else f"{missing} more pod slots"
-    yield Change(f"{slots} {where}", _with_node(problem, new))
+    home = tuple(path[: len(problem.levels) - 1])
+    yield Change(f"{slots} {where}", _with_nodes(problem, home, [tuple(missing * each for each in most)]))
+    if missing > 1:
+        yield Change(f"{missing} more nodes {where}", _with_nodes(problem, home, [most] * missing))
 
 
-def _with_node(problem: Problem, new: Node) -> Problem:
-    """One more node, on which every member may run and that no exclusion limits."""
-    place = len(problem.nodes)
+def _with_nodes(problem: Problem, path: tuple[str, ...], rooms: list[tuple[int, ...]]) -> Problem:
+    """More nodes in one place, on which every member may run and that no exclusion limits."""
+    new = tuple(Node(f" {number}", path, free, (0,) * len(free)) for number, free in enumerate(rooms))
+    places = frozenset(range(len(problem.nodes), len(problem.nodes) + len(new)))
     return replace(
         problem,
-        nodes=(*problem.nodes, new),
-        shapes=tuple(replace(shape, nodes=shape.nodes | {place}) for shape in problem.shapes),
-        exclusions=tuple(replace(rule, group=(*rule.group, None)) for rule in problem.exclusions),
+        nodes=(*problem.nodes, *new),
+        shapes=tuple(replace(shape, nodes=shape.nodes | places) for shape in problem.shapes),
+        exclusions=tuple(replace(rule, group=(*rule.group, *(None for _ in new))) for rule in problem.exclusions),
     )
 
 
 def _fewer_members(problem: Problem, nearest: tuple[NearDomain, ...]) -> Iterator[Change]:
-    """The largest minimum that fits, where the gang's one set does not ask for more."""
-    filled = [pod_set for pod_set in problem.sets if pod_set.members]
-    if not nearest or len(filled) != 1:
+    """The largest minimum that fits; of several sets, that of one which gives up the fewest."""
+    filled = [position for position, pod_set in enumerate(problem.sets) if pod_set.members]
+    if not nearest:
         return
-    for count in range(nearest[0].fits, max(0, nearest[0].fits - 3), -1):
+    if len(filled) > 1:
+        yield from _fewer_of_one(problem, filled)
+        return
+    for count in range(nearest[0].fits, max(0, nearest[0].fits - _FEWER), -1):
         sets = tuple(replace(pod_set, minimum=min(pod_set.minimum, count)) for pod_set in problem.sets)
         words = f"a minimum of {count} instead of {needed_members(problem)}"
         yield Change(words, replace(problem, sets=sets, minimum=count))
+
+
+def _fewer_of_one(problem: Problem, filled: list[int]) -> Iterator[Change]:
+    needed = needed_members(problem)
+    for fewer in range(1, _FEWER + 1):
+        for position in filled:
+            pod_set = problem.sets[position]
+            count = pod_set.minimum - fewer
+            if count > 0:
+                sets = (*problem.sets[:position], replace(pod_set, minimum=count), *problem.sets[position + 1 :])
+                words = f"a minimum of {count} instead of {pod_set.minimum} in {pod_set.name}"
+                yield Change(words, replace(problem, sets=sets, minimum=min(problem.minimum, needed - fewer)))
 
 
 def _wider_level(problem: Problem) -> Iterator[Change]:

@@ -9,7 +9,7 @@ from random_problems import random_problem
 from solver.explain import remedies
 from solver.nearest import near_domains
 from solver.plan import NoPlan, Plan, Proof
-from solver.problem import Budget, Exclusion, Limits, Member, Node, PodSet, Problem, Shape, Victim
+from solver.problem import Budget, Cap, Exclusion, Limits, Member, Node, PodSet, Problem, Shape, Victim
 from solver.search import budget_of
 from solver.solving import solve
 
@@ -178,3 +178,19 @@ def test_every_change_that_is_told_helps_and_no_domain_holds_enough(first: int) 
             assert isinstance(solve(change.problem), Plan), f"seed {seed}: {change.words}"
             told += 1
     assert told > 20
+
+
+def test_where_one_large_node_does_not_help_more_nodes_do() -> None:
+    problem = Drawing("s/b: a=4 b=4").gang(pods(4, caps=[Cap(2, 1)]))
+    answer = refused(problem)
+    assert answer.nearest[0].fits == 2
+    assert "2 more nodes in the cluster" in answer.would_fit_if
+    assert "2 more pod slots in the cluster" not in answer.would_fit_if
+
+
+def test_of_several_sets_the_one_that_gives_up_the_fewest_is_told() -> None:
+    room = Drawing("s/b: a b c=3")
+    problem = room.gang(
+        pods(2, name="leader", shapes=[1, 1]), pods(3, name="worker"), shapes=room.shapes(1, 2), minimum=5
+    )
+    assert "a minimum of 1 instead of 2 in leader" in refused(problem).would_fit_if
