@@ -1,0 +1,76 @@
+"""A gang one of whose members could never bind is held whole; one whose request goes away gives its room back."""
+
+import json
+
+import pytest
+from system import Object, Phalanx, numbered, pod, scheduled_message
+
+pytestmark = pytest.mark.controlplane
+
+
+def gang(name: str, minimum: int) -> Object:
+    """A Gang of our own."""
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": metadata, "spec": {"minMember": minimum}}
+
+
+def member(name: str, of: str, **spec: object) -> Object:
+    """A pod of the gang."""
+    made = pod(name, cpu=1, **spec)
+    made["metadata"]["labels"] = {"phalanx.dev/gang": of}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"schedulingGates": [{"name": "example.com/quota"}]}, "gate example.com/quota to be taken from pod pair-1"),
+        (
+            {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "missing"}}]},
+            "PersistentVolumeClaim default/missing",
+        ),
+    ],
+)
+def test_no_member_starts_while_one_could_not_bind(phalanx: Phalanx, spec: dict[str, object], said: str) -> None:
+    phalanx.guide_nodes()
+    phalanx.apply(gang("pair", 2), member("pair-0", "pair"), member("pair-1", "pair", **spec))
+    phalanx.wait(lambda: said in phalanx.status("pair").get("message", ""), "the gang to say what it waits for")
+    assert phalanx.status("pair")["phase"] == "Waiting"
+    assert not any(phalanx.nodes_of(numbered("pair", 2)).values())
+    if "schedulingGates" in spec:
+        patch = '[{"op": "replace", "path": "/spec/schedulingGates", "value": [{"name": "phalanx.dev/gang"}]}]'
+        phalanx.cluster.kubectl("patch", "pod", "pair-1", "--type=json", "-p", patch)
+        phalanx.await_bound(numbered("pair", 2))
+
+
+def test_a_member_of_a_foreign_scheduler_is_refused(phalanx: Phalanx) -> None:
+    phalanx.apply(gang("pair", 2))
+    answer = phalanx.cluster.kubectl_result(
+        "apply", "-f", "-", stdin=json.dumps(member("pair-0", "pair", schedulerName="my-scheduler"))
+    )
+    assert answer.returncode != 0
+    assert (
+        'Pod default/pair-0: spec.schedulerName: "my-scheduler" would bind this pod without its gang' in answer.stderr
+    )
+
+
+def test_a_gang_that_is_deleted_while_it_holds_room_gives_it_back(phalanx: Phalanx) -> None:
+    phalanx.guide_nodes()
+    phalanx.cluster.program("kube-scheduler").freeze()
+    try:
+        phalanx.apply(gang("gone", 2), *(member(name, "gone") for name in numbered("gone", 2)))
+        phalanx.wait(lambda: all(nominated(phalanx)), "the room to be held")
+        phalanx.cluster.kubectl("delete", "gang", "gone")
+        phalanx.wait(lambda: not any(nominated(phalanx)), "the room to be given back")
+    finally:
+        phalanx.cluster.program("kube-scheduler").thaw()
+    phalanx.wait(
+        lambda: "waits for Gang default/gone" in scheduled_message(phalanx.pod("gone-0")), "the pods to say so"
+    )
+    phalanx.apply(gang("gone", 2))
+    phalanx.await_bound(numbered("gone", 2))
+
+
+def nominated(phalanx: Phalanx) -> list[str]:
+    """The nominations of all pods of the default namespace."""
+    return [each["status"].get("nominatedNodeName", "") for each in phalanx.pods()] or [""]
