@@ -25,11 +25,11 @@ from solver.problem import Limits, Problem
 from solver.scoring import goals_of
 from solver.verify import verify
 
-SMALL = 2000
+SMALL = 240
 """The size of a joint problem (`solver.joint.size`) up to which all its goals are weighed. In a larger one it only
 counts who has a place at all, and only if one after the other somebody has none.
 """
-LONGEST = Limits(deterministic=1.0, seconds=3.0)
+LONGEST = Limits(deterministic=3.0, seconds=3.0)
 """What weighing gangs against each other may take at most."""
 
 Decisions = Mapping[GangKey, Decision]
@@ -68,7 +68,7 @@ def plan_tier(tier: Tier) -> tuple[list[Decision], Snapshot]:
             return found.decisions, found.snapshot
     alone, then = _one_by_one(tier, weighed=False)
     if not small:
-        found = None if _complete(alone) else _together(tier, joint, framings, started)
+        found = _together(tier, joint, framings, started) if _crowded_out(tier, alone) else None
     if found is not None and _cost(found.decisions) < _cost(alone):
         return found.decisions, found.snapshot
     return alone, then
@@ -190,13 +190,16 @@ def _plan(problem: Problem, share: Share, proof: Proof) -> Plan | None:
     return None if verify(problem, plan) else plan
 
 
-def _complete(decisions: Sequence[Decision]) -> bool:
-    """Whether everybody has a place."""
-    return all(
-        each.outcome is Outcome.PLACED and each.gang is not None and len(each.assignments) == len(each.gang.members)
-        for each in decisions
-        if each.outcome in (Outcome.PLACED, Outcome.UNPLACEABLE)
-    )
+def _crowded_out(tier: Tier, decisions: Sequence[Decision]) -> bool:
+    """Whether somebody has no place, or not for all, who would have one alone."""
+    for gang, decision in zip(tier.gangs, decisions, strict=True):
+        if decision.outcome is Outcome.PLACED and len(decision.assignments) < len(gang.members):
+            return True
+        if decision.outcome is Outcome.UNPLACEABLE:
+            alone = tier.plan(gang, tier.snapshot, False)  # noqa: FBT003 -- as `weighed`
+            if alone.outcome is Outcome.PLACED:
+                return True
+    return False
 
 
 def _cost(decisions: Sequence[Decision]) -> tuple[object, ...]:
