@@ -71,10 +71,16 @@ def test_any_other_pod_comes_in_as_it_is(manifest: Manifest) -> None:
 
 @pytest.mark.parametrize(
     ("written", "becomes"),
-    [("koord-scheduler", "default-scheduler"), ("default-scheduler", "default-scheduler"), ("mine", "mine")],
+    [("koord-scheduler", "default-scheduler"), ("default-scheduler", "default-scheduler")],
 )
 def test_only_a_scheduler_that_stands_for_the_stock_one_is_replaced(written: str, becomes: str) -> None:
     assert admitted(pod(labels={GROUP: "llm"}, schedulerName=written))["spec"]["schedulerName"] == becomes
+
+
+def test_a_member_that_names_a_foreign_scheduler_is_refused() -> None:
+    decision = pods.created(pod(labels={GROUP: "llm"}, schedulerName="mine"), EMPTY)
+    assert isinstance(decision, Refused)
+    assert 'spec.schedulerName: "mine" would bind this pod without its gang' in decision.message
 
 
 def test_other_gates_and_labels_stay() -> None:
