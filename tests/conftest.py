@@ -44,8 +44,12 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The fast ones first."""
-    items.sort(key=lambda item: item.get_closest_marker("controlplane") is not None)
+    """The fast ones first; those last that leave a controller running, which has a mind of its own."""
+
+    def place(item: pytest.Item) -> tuple[bool, bool]:
+        return item.get_closest_marker("controlplane") is not None, item.path.parent.name == "system"
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")
