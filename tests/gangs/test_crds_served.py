@@ -153,5 +153,6 @@ def test_koordinators_objects_are_stored_as_its_document_shows_them(served: Cont
     for name in ("topology-demo-job.yaml", "high-priority-training.yaml"):
         (group,) = (each for each in yaml.safe_load_all((EXAMPLES / name).read_text()) if each["kind"] == "PodGroup")
         served.kubectl("create", "-f", "-", stdin=json.dumps(group))
-        found = json.loads(served.kubectl("get", "podgroups.scheduling.sigs.k8s.io", group["metadata"]["name"], "-o", "json"))
+        kind = "podgroups.scheduling.sigs.k8s.io"  # KAI has a kind of the same name
+        found = json.loads(served.kubectl("get", kind, group["metadata"]["name"], "-o", "json"))
         assert found["spec"] == group["spec"]
