@@ -8,6 +8,7 @@ Every pod of the table is created once for every node, pinned to it by name, and
    db, 3 cpu   port  keeps web off    taint gpu    cordoned      2 pods only, one there
 """
 
+import itertools
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -195,12 +196,18 @@ TABLE: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 }
 
 
+NUMBERS = itertools.count()
+
+
 @pytest.mark.parametrize("name", TABLE)
 def test_the_stock_scheduler_agrees_on_every_node(furnished: tuple[ControlPlane, Snapshot], name: str) -> None:
     plane, snapshot = furnished
     labels, spec = TABLE[name]
     for state in snapshot.nodes:
-        asked = pinned(pod("asked", labels, **msgspec.json.decode(msgspec.json.encode(spec))), state.name)
+        # kwok removes a pod by its name, whatever has come after it: no name is used twice
+        asked = pinned(
+            pod(f"asked-{next(NUMBERS)}", labels, **msgspec.json.decode(msgspec.json.encode(spec))), state.name
+        )
         ours, its = verdict(msgspec.convert(asked, Pod, strict=False), state, snapshot), outcome(plane, asked)
         assert ours == "" if its == "bound" else ours and ours in its, f"{state.name}: {ours!r} against {its!r}"
 
