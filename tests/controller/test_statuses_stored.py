@@ -48,6 +48,11 @@ def name(api: ControlPlane) -> Iterator[str]:
         api.kubectl("delete", kind, made, "--ignore-not-found")
 
 
+def lone_mirror(name: str) -> dict[str, Any]:
+    """A mirror without its owners, which do not exist here: the garbage collector would take it away."""
+    return mirror_of(GATED, name) | {"metadata": {"name": name, "namespace": "default"}}
+
+
 def made(api: ControlPlane, manifest: dict[str, Any]) -> dict[str, Any]:
     stored: dict[str, Any] = json.loads(api.kubectl("create", "-o", "json", "-f", "-", stdin=json.dumps(manifest)))
     return stored
@@ -71,14 +76,14 @@ STATUSES = [
 def test_a_gang_status_comes_back_as_it_was_written(
     api: ControlPlane, name: str, phase: Phase, decision: Decision | None
 ) -> None:
-    made(api, mirror_of(GATED, name) | {"metadata": {"name": name, "namespace": "default"}})
+    made(api, lone_mirror(name))
     wanted = gang_status(GATED, phase=phase, now=NOW, decision=decision, plan_id="abc", generation=1, timed_out=True)
     stored = written(api, f"/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/{name}/status", wanted)
     assert status_patch(stored, wanted) == {}
 
 
 def test_each_status_can_replace_any_other(api: ControlPlane, name: str) -> None:
-    made(api, mirror_of(GATED, name) | {"metadata": {"name": name, "namespace": "default"}})
+    made(api, lone_mirror(name))
     stored: dict[str, Any] = {}
     fault = Fault(ObjectRef("v1", "Pod", "default", "llm-1"), "spec.priority", "differs", "give all one")
     all_of_them = [gang_status(GATED, phase=p, now=NOW, decision=d, plan_id="abc") for p, d in STATUSES]
@@ -110,7 +115,7 @@ def test_a_mirror_that_was_written_does_not_differ_from_what_is_wanted(api: Cont
 
 
 def test_people_see_how_a_gang_stands(api: ControlPlane, name: str) -> None:
-    made(api, mirror_of(GATED, name))
+    made(api, lone_mirror(name))
     wanted = gang_status(GATED, phase=Phase.NOMINATED, now=NOW, decision=PLAN, plan_id="abc")
     written(api, f"/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/{name}/status", wanted)
     header, row = api.kubectl("get", "gangs.phalanx.dev", name).splitlines()
