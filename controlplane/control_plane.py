@@ -47,6 +47,7 @@ class Options:
     `slow_deletion`: seconds a pod of that priority class stays Terminating (one pod: `stages.TERMINATES_AFTER`).
     `feature_gates` go to the API server, the scheduler and the controller-manager, `runtime_config` to the API server.
     `components`: those to start; etcd and the API server always do. `stages`: more of them for kwok.
+    `api_server`: more flags of the API server, as `--audit-log-path=…`; the files they name must be there.
     """
 
     slow_deletion: Mapping[str, float] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class Options:
     runtime_config: Sequence[str] = ()
     components: Collection[str] = COMPONENTS
     stages: Sequence[Manifest] = ()
+    api_server: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Refuse a component that there is not."""
@@ -221,7 +223,8 @@ class ControlPlane:
     def _launch(self, component: str, binaries: Binaries) -> None:
         options = self._options
         flags = arguments(component, self._place, options.feature_gates, options.runtime_config)
-        self.run(component, [binaries[component], *flags])
+        more = options.api_server if component == "kube-apiserver" else ()
+        self.run(component, [binaries[component], *flags, *more])
 
     def _write_keys(self, place: Place) -> None:
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
