@@ -1,9 +1,11 @@
 """A problem with what follows from it, worked out once and read by every stage of a solve."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from kube.names import natural_key
-from solver.bounds import PLENTY, Counts, capacities, room, scarcest
+import numpy as np
+
+from solver.bounds import PLENTY, Counts, capacities, free_amounts, room, scarcest
 from solver.problem import Member, Problem, Victim
 from solver.tree import ROOT, Tree, tree_of
 
@@ -21,8 +23,9 @@ class Case:
     """One problem, with or without evictions.
 
     `useful`: victims whose going can help (none without evictions). `capacity[shape, node]`: members that a node
-    can hold, counting all useful victims as gone. `potential[node]`: what the gang could have had of the scarcest
-    resource there; 0 where it could not run. `name_rank[node]`: the node's place in natural order.
+    can hold, counting all useful victims as gone, of which `amounts[node, resource]` is the room. `potential[node]`:
+    what the gang could have had of the scarcest resource there; 0 where it could not run. `name_rank[node]`: the
+    node's place in natural order.
     """
 
     problem: Problem
@@ -34,6 +37,7 @@ class Case:
     name_rank: tuple[int, ...]
     pending: tuple[Seat, ...]
     pinned: tuple[Seat, ...]
+    amounts: Counts
 
     @property
     def evicting(self) -> bool:
@@ -57,7 +61,13 @@ class Case:
 
     def domain_potential(self, level: int, domain: int) -> int:
         """The summed potential of a domain's nodes."""
-        return sum(self.potential[node] for node in self.tree.nodes(level, domain))
+        return self.potentials[level + 1][domain]
+
+    @cached_property
+    def potentials(self) -> tuple[tuple[int, ...], ...]:
+        """The summed potential of every domain, by level, ROOT first."""
+        each = np.array(self.potential, dtype=np.int64)
+        return tuple(tuple(self.tree.summed(level, each).tolist()) for level in range(ROOT, self.tree.depth))
 
     def parents(self, level: int, node: int) -> tuple[tuple[int, int], ...]:
         """The domains around the domain of `level` that holds `node`, from the next wider one out to the root."""
@@ -78,22 +88,23 @@ def case_of(problem: Problem, *, evicting: bool, scarce: int | None = None) -> C
     shapes = sorted({problem.sets[seat.pod_set].members[seat.rank].shape for seat in waiting})
     eligible = frozenset[int]().union(*(problem.shapes[shape].nodes for shape in shapes))
     useful = useful_victims(problem, eligible) if evicting else ()
-    amounts = room(problem, useful)
-    scarce = scarcest(problem) if scarce is None else scarce
-    by_name = sorted(range(len(problem.nodes)), key=lambda node: natural_key(problem.nodes[node].name))
-    name_rank = {node: place for place, node in enumerate(by_name)}
+    free = free_amounts(problem)
+    amounts = room(problem, useful, free)
+    scarce = scarcest(problem, free) if scarce is None else scarce
+    tree = tree_of(problem.nodes, len(problem.levels))
+    usable = np.zeros(len(problem.nodes), dtype=np.bool_)
+    usable[sorted(eligible)] = True
     return Case(
         problem=problem,
-        tree=tree_of(problem.nodes, len(problem.levels)),
+        tree=tree,
         scarce=scarce,
         useful=useful,
         capacity=capacities(problem, amounts).clip(max=min(PLENTY, len(waiting))),
-        potential=tuple(
-            max(0, int(amounts[node, scarce])) if node in eligible else 0 for node in range(len(problem.nodes))
-        ),
-        name_rank=tuple(name_rank[node] for node in range(len(problem.nodes))),
+        potential=tuple(np.where(usable, np.maximum(amounts[:, scarce], 0), 0).tolist()),
+        name_rank=tree.name_rank,
         pending=tuple(waiting),
         pinned=tuple(pinned),
+        amounts=amounts,
     )
 
 

@@ -1,12 +1,14 @@
-"""How few domains can hold some members: bounds by counting, which spare CP-SAT the proof."""
+"""How few domains can hold some members, and how many a domain can hold: by counting, which spares CP-SAT the proof."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from solver.bounds import Counts, room
+from solver.bounds import Counts, pending
 from solver.case import Case, Seat
+from solver.problem import Member
 
 
 class Covers:
@@ -15,10 +17,9 @@ class Covers:
     def __init__(self, case: Case) -> None:
         self.case = case
         useful = case.capacity.max(axis=0, initial=0) > 0
-        amounts = np.where(useful[:, None], np.maximum(room(case.problem, case.useful), 0), 0)
+        amounts = np.where(useful[:, None], np.maximum(case.amounts, 0), 0)
         self._offers: Counts = np.concatenate([amounts, case.capacity.T], axis=1)
         """Per node: what it has of each resource, then how many it can hold of each shape."""
-        self._domain_of = [np.array(domains, dtype=np.int64) for domains in case.tree.domain_of]
 
     def needs(self, seats: Iterable[Seat]) -> Counts:
         """What these members ask for, in the columns of the nodes' offers."""
@@ -33,9 +34,7 @@ class Covers:
 
     def offers(self, level: int) -> Counts:
         """The offers of all domains of a level."""
-        summed = np.zeros((self.case.tree.count(level), self._offers.shape[1]), dtype=np.int64)
-        np.add.at(summed, self._domain_of[level], self._offers)
-        return summed
+        return self.case.tree.summed(level, self._offers)
 
     def least(self, level: int, seats: list[Seat]) -> int:
         """At least so many domains of `level` hold these members; more than there are, where they cannot hold them."""
@@ -51,3 +50,37 @@ class Covers:
 
     def _pinned(self, seat: Seat) -> bool:
         return self.case.member(seat).node is not None
+
+
+def too_few(case: Case, level: int) -> NDArray[np.bool_]:
+    """By domain of `level` (or ROOT): whether it certainly cannot hold the minimum of the gang, pinned members counted
+    wherever they are.
+    """
+    problem = case.problem
+    waiting = pending(problem)
+    held = sum(len(pod_set.members) for pod_set in problem.sets) - len(waiting)
+    short: NDArray[np.bool_] = held + most_members(case, waiting, level) < problem.minimum
+    for pod_set in problem.sets:
+        open_members = tuple(member for member in pod_set.members if member.node is None)
+        missing = pod_set.minimum - (len(pod_set.members) - len(open_members))
+        if missing > 0:
+            short |= most_members(case, open_members, level) < missing
+    return short
+
+
+def most_members(case: Case, members: Sequence[Member], level: int) -> Counts:
+    """By domain of `level` (or ROOT), an upper bound on how many of these members it can hold: of each shape no more
+    than its capacity, and of all no more than the least request leaves of any resource.
+    """
+    problem, tree = case.problem, case.tree
+    counts = Counter(member.shape for member in members)
+    most = np.zeros(tree.count(level), dtype=np.int64)
+    for shape, count in counts.items():
+        most += np.minimum(tree.summed(level, case.capacity[shape]), count)
+    usable = case.capacity[sorted(counts)].any(axis=0)
+    for resource in range(len(problem.resources)):
+        least = min((problem.shapes[shape].requests[resource] for shape in counts), default=0)
+        if least > 0:
+            fitting = np.where(usable, np.maximum(case.amounts[:, resource], 0) // least, 0)
+            most = np.minimum(most, tree.summed(level, fitting))
+    return most

@@ -3,8 +3,9 @@
 from collections import Counter
 from dataclasses import replace
 
-from solver.bounds import Counts, capacities, most_members, pending, room
+from solver.bounds import Counts, capacities, pending, room
 from solver.case import Case, case_of
+from solver.covers import most_members
 from solver.modelling import Solved, solve_within
 from solver.plan import NearDomain
 from solver.problem import Problem
@@ -78,8 +79,7 @@ def _all_gone(problem: Problem) -> Case:
 def _filled(loose: Problem, case: Case, level: int, budget: Budget, *, evicting: bool) -> dict[int, int]:
     """Fill the most promising domains by CP-SAT; the others, and where time runs out, an upper bound by counting."""
     whole = case_of(loose, evicting=evicting)
-    amounts = room(loose, whole.useful)
-    held = {domain: _at_most(loose, whole, amounts, level, domain) for domain in range(case.tree.count(level))}
+    held = _at_most(whole, level)
     promising = sorted(held, key=lambda domain: (-held[domain], domain))[:_EXACT]
     for domain in promising:
         inside = _inside(loose, whole, level, domain, evicting=evicting)
@@ -90,10 +90,11 @@ def _filled(loose: Problem, case: Case, level: int, budget: Budget, *, evicting:
     return held
 
 
-def _at_most(loose: Problem, case: Case, amounts: Counts, level: int, domain: int) -> int:
-    nodes = list(case.tree.nodes(level, domain))
-    pinned = sum(case.pinned_node(seat) in nodes for seat in case.pinned)
-    return pinned + most_members(loose, pending(loose), case.capacity, amounts, nodes)
+def _at_most(case: Case, level: int) -> dict[int, int]:
+    """An upper bound for every domain, pinned members there included."""
+    most = most_members(case, pending(case.problem), level)
+    pinned = Counter(case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned)
+    return {domain: count + pinned[domain] for domain, count in enumerate(most.tolist())}
 
 
 def _inside(loose: Problem, case: Case, level: int, domain: int, *, evicting: bool) -> Case:

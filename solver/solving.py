@@ -5,8 +5,8 @@ tells the whole truth, else by CP-SAT; and an explanation where the answer is no
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from solver.bounds import room, too_few
 from solver.case import Case, case_of
+from solver.covers import too_few
 from solver.domains import solve_by_domains
 from solver.explain import explained
 from solver.modelling import ALL_GOALS, Solved, solve_model
@@ -61,11 +61,8 @@ def _decided(problem: Problem, ways: list[Way]) -> Answer:
 
 def _bounded(case: Case) -> Found | None:
     """No, where not even a bound by counting lets any domain of the required level hold the minimum."""
-    problem = case.problem
-    level = ROOT if problem.required is None else problem.required
-    amounts = room(problem, case.useful)
-    domains = (list(case.tree.nodes(level, domain)) for domain in range(case.tree.count(level)))
-    return Found.NONE if all(too_few(problem, case.capacity, amounts, nodes) for nodes in domains) else None
+    level = ROOT if case.problem.required is None else case.problem.required
+    return Found.NONE if too_few(case, level).all() else None
 
 
 def _said(answer: Plan | Found) -> Answer:

@@ -1,13 +1,19 @@
 """The domain tree of a problem: which domain each node is in at every level, by position."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kube.names import natural_key
 from solver.problem import Node
 
 ROOT = -1
 """The level of the whole cluster, which is one domain: number 0."""
+Positions = NDArray[np.int64]
+_LARGE = 400
+"""Nodes from which on a tree is kept for the next problem: a cluster stays while its load changes."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,30 @@ class Tree:
         """The domain of the next wider level (or ROOT) around a domain."""
         return self.domain(level - 1, self.nodes(level, domain)[0])
 
+    def domains(self, level: int) -> Positions:
+        """The domain of `level` (or ROOT) that each node is in."""
+        return self._domains[level + 1]
+
+    def summed(self, level: int, amounts: Positions) -> Positions:
+        """Amounts per node, in rows, summed by the domains of `level` (or ROOT)."""
+        sums = np.zeros((self.count(level), *amounts.shape[1:]), dtype=np.int64)
+        np.add.at(sums, self.domains(level), amounts)
+        return sums
+
+    @cached_property
+    def name_rank(self) -> tuple[int, ...]:
+        """Every node's place in the natural order of names."""
+        names = self.paths[-1]
+        by_name = sorted(range(len(names)), key=lambda node: natural_key(names[node][-1]))
+        place = np.empty(len(names), dtype=np.int64)
+        place[by_name] = np.arange(len(names))
+        return tuple(place.tolist())
+
+    @cached_property
+    def _domains(self) -> tuple[Positions, ...]:
+        root = np.zeros(len(self.domain_of[-1]), dtype=np.int64)
+        return (root, *(np.array(domains, dtype=np.int64) for domains in self.domain_of))
+
     @cached_property
     def _nodes(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
         everything = tuple(range(len(self.domain_of[-1])))
@@ -69,12 +99,20 @@ class Tree:
 
 def tree_of(nodes: tuple[Node, ...], depth: int) -> Tree:
     """The tree over `nodes` with `depth` levels, the node included."""
+    names, paths = tuple(node.name for node in nodes), tuple(node.path for node in nodes)
+    return _kept(names, paths, depth) if len(nodes) >= _LARGE else _made(names, paths, depth)
+
+
+def _made(names: tuple[str, ...], at: tuple[tuple[str, ...], ...], depth: int) -> Tree:
     domain_of, paths = [], []
     for level in range(depth - 1):
-        known = sorted({node.path[: level + 1] for node in nodes}, key=lambda path: tuple(map(natural_key, path)))
+        known = sorted({path[: level + 1] for path in set(at)}, key=lambda path: tuple(map(natural_key, path)))
         number = {path: position for position, path in enumerate(known)}
-        domain_of.append(tuple(number[node.path[: level + 1]] for node in nodes))
+        domain_of.append(tuple(number[path[: level + 1]] for path in at))
         paths.append(tuple(known))
-    domain_of.append(tuple(range(len(nodes))))
-    paths.append(tuple((*node.path, node.name) for node in nodes))
+    domain_of.append(tuple(range(len(names))))
+    paths.append(tuple((*path, name) for path, name in zip(at, names, strict=True)))
     return Tree(tuple(domain_of), tuple(paths))
+
+
+_kept = lru_cache(maxsize=4)(_made)

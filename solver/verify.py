@@ -247,7 +247,7 @@ class _Recount:
                 self.used[each.node] += picture.asks(each)[self.scarce]
         self.sets = sorted({each.pod_set for each in picture.placed})
         self.evictable: Counter[int] = Counter()
-        for victim in self.problem.victims:
+        for victim in self.problem.victims if picture.evicted else ():
             self.evictable[victim.node] += victim.requests[self.scarce]
 
     def goals(self) -> Iterator[tuple[str, int, Parts]]:
@@ -270,9 +270,11 @@ class _Recount:
 
     def _scarcest(self, pending: list[Member]) -> int:
         best, share = 0, Fraction(0)
+        counts = Counter(member.shape for member in pending)
         for resource in range(len(self.problem.resources)):
-            asked = sum(self.problem.shapes[member.shape].requests[resource] for member in pending)
-            free = sum(node.free[resource] for node in self.problem.nodes if node.free[resource] > 0)
+            asked = sum(count * self.problem.shapes[shape].requests[resource] for shape, count in counts.items())
+            held = [node.free[resource] for node in self.problem.nodes]
+            free = sum(amount for amount in held if amount > 0) if min(held, default=0) < 0 else sum(held)
             if asked and not free:
                 return resource
             if free and Fraction(asked, free) > share:
@@ -305,7 +307,7 @@ class _Recount:
         narrowest = -1
         while narrowest + 1 < depth and len(self.picture.domains(narrowest + 1, self.picture.placed)) <= 1:
             narrowest += 1
-        left = {level: self._left(level) for level in range(-1, depth)}
+        left = self._left(depth)
         parts = {"a": sum(left[narrowest].values())}
         parts |= {
             f"b/{levels[level] if level >= 0 else 'cluster'}": sum(left[level].values())
@@ -315,16 +317,24 @@ class _Recount:
         parts |= {f"c/{levels[level]}": sum(left[level].values()) for level in below}
         return parts | {f"d/{levels[level]}": sum(room > 0 for room in left[level].values()) for level in below}
 
-    def _left(self, level: int) -> dict[Path, int]:
-        """The room left in each touched domain of a level."""
-        left = dict.fromkeys(self.picture.domains(level, self.picture.placed), 0)
+    def _left(self, depth: int) -> dict[int, dict[Path, int]]:
+        """By level, -1 the cluster, the room left in each touched domain."""
+        left = {level: dict.fromkeys(self.picture.domains(level, self.picture.placed), 0) for level in range(-1, depth)}
         for node in self.usable:
-            path = self.picture.path(level, node)
-            if path in left:
-                left[path] += self._potential(node)
+            self._add(left, node, self._potential(node))
         for node, used in self.used.items():
-            left[self.picture.path(level, node)] -= used
+            self._add(left, node, -used)
         return left
+
+    def _add(self, left: dict[int, dict[Path, int]], node: int, amount: int) -> None:
+        """Count an amount in the domains around a node: those inside a domain that nobody touches are not touched."""
+        each = self.problem.nodes[node]
+        whole = (*each.path, each.name)
+        for level, touched in left.items():
+            path = whole[: level + 1]
+            if path not in touched:
+                return
+            touched[path] += amount
 
     def _potential(self, node: int) -> int:
         room = self.problem.nodes[node].free[self.scarce]
