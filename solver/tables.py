@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solver.bounds import Counts
 from solver.case import Case
 from solver.counting import NEVER, Layout, Products, Table, layout_of
 from solver.kinds import Kind, alike
@@ -38,24 +39,6 @@ class Domain:
     key: int
     first_name: int
     groups: tuple[tuple[int, tuple["Domain", ...]], ...] = ()
-
-
-@dataclass(frozen=True)
-class Book:
-    """All tables. `raw[key]`: the children's product, before what the domain itself adds."""
-
-    case: Case
-    kind: Kind
-    rules: Rules
-    layout: Layout
-    products: Products
-    raw: dict[int, Table]
-    domains: tuple[tuple[Domain, ...], ...]
-    """By level, the root first: `domains[level + 1]`."""
-
-    def table(self, domain: Domain) -> Table:
-        """The best of a domain for each number of members."""
-        return self.products.tables[domain.key]
 
 
 def countable(case: Case) -> tuple[Kind, Rules] | None:
@@ -97,23 +80,17 @@ def _cap_groups(case: Case, kind: Kind, rule: Exclusion, caps: list[dict[int, in
     return False
 
 
-def book_of(case: Case, kind: Kind, rules: Rules) -> Book | None:
-    """Work out all tables from the nodes up. None where amounts are too large to be packed."""
+def book_of(case: Case, kind: Kind, rules: Rules) -> "Book | None":
+    """The book of a gang. None where amounts are too large to be packed."""
     layout = _layout(case, kind)
-    if layout is None:
-        return None
-    writer = _Writer(case, kind, rules, layout)
-    levels = [writer.nodes()]
-    for level in range(case.tree.depth - 2, ROOT - 1, -1):
-        levels.insert(0, writer.outward(level, levels[0]))
-    return Book(case, kind, rules, layout, writer.products, writer.raw, tuple(levels))
+    return None if layout is None else Book(case, kind, rules, layout)
 
 
 def _layout(case: Case, kind: Kind) -> Layout | None:
     members, depth = len(kind.ranks), case.tree.depth
     shape = case.problem.shapes[kind.shape]
-    weights = [shape.preferences.get(node, 0) for node in sorted(shape.nodes)]
-    spread = max(weights, default=0) - min(weights, default=0)
+    weights = _weights(case, kind)
+    spread = int(weights.max(initial=0) - weights.min(initial=0))
     head = [(f"touched {level}", members) for level in range(depth)]
     head.append(("preferences", members * spread))
     whole = sum(case.potential)
@@ -123,34 +100,57 @@ def _layout(case: Case, kind: Kind) -> Layout | None:
     return layout_of(head, tail)
 
 
-class _Writer:
-    """Writes the tables level by level; domains that are alike get one key and one table."""
+def _weights(case: Case, kind: Kind) -> Counts:
+    """The weight of the node preferences that each node fulfils; 0 where the gang cannot run."""
+    shape = case.problem.shapes[kind.shape]
+    weights = np.zeros(len(case.problem.nodes), dtype=np.int64)
+    for node, weight in shape.preferences.items():
+        if node in shape.nodes:
+            weights[node] = weight
+    return weights
+
+
+class Book:
+    """The tables of a gang, each written when it is first asked for; domains that are alike share one key and table.
+
+    `raw[key]`: the children's product, before what the domain itself adds. `weights[node]`: of the node preferences.
+    """
 
     def __init__(self, case: Case, kind: Kind, rules: Rules, layout: Layout) -> None:
-        self.case, self.rules, self.layout = case, rules, layout
-        self.shape = case.problem.shapes[kind.shape]
-        self.request = self.shape.requests[case.scarce]
-        self.capacity = case.capacity[kind.shape].tolist()
+        self.case, self.kind, self.rules, self.layout = case, kind, rules, layout
         self.members = len(kind.ranks)
-        self.best_weight = max((self.shape.preferences.get(node, 0) for node in sorted(self.shape.nodes)), default=0)
         self.products = Products(layout.words, self.members)
         self.raw: dict[int, Table] = {}
-        self.keys: dict[tuple[object, ...], int] = {}
+        self._shape = case.problem.shapes[kind.shape]
+        self._request = self._shape.requests[case.scarce]
+        self._capacity = case.capacity[kind.shape].tolist()
+        self.weights = _weights(case, kind)
+        self.best_weight = int(self.weights.max(initial=0))
+        self._keys: dict[tuple[object, ...], int] = {}
+        self._domains: dict[tuple[int, int], Domain | None] = {}
 
-    def nodes(self) -> tuple[Domain, ...]:
-        level = self.case.tree.depth - 1
-        return tuple(
-            Domain(level, node, self._node_key(node, most), self.case.name_rank[node])
-            for node, most in enumerate(self.capacity)
-            if most
-        )
+    def table(self, domain: Domain) -> Table:
+        """The best of a domain for each number of members."""
+        return self.products.tables[domain.key]
 
-    def outward(self, level: int, inside: tuple[Domain, ...]) -> tuple[Domain, ...]:
-        """The domains of `level` around those of the next narrower level."""
-        children: dict[int, list[Domain]] = {}
-        for domain in inside:
-            children.setdefault(self.case.tree.parent(level + 1, domain.number), []).append(domain)
-        return tuple(self._domain(level, number, each) for number, each in sorted(children.items()))
+    def domains(self, level: int) -> list[Domain]:
+        """All domains of a level (or ROOT) that have room."""
+        found = (self.domain(level, number) for number in range(self.case.tree.count(level)))
+        return [domain for domain in found if domain is not None]
+
+    def domain(self, level: int, number: int) -> Domain | None:
+        """A domain of a level (or ROOT); None where it has no room."""
+        if (level, number) not in self._domains:
+            self._domains[level, number] = self._written(level, number)
+        return self._domains[level, number]
+
+    def _written(self, level: int, number: int) -> Domain | None:
+        if level == self.case.tree.depth - 1:
+            most = self._capacity[number]
+            return Domain(level, number, self._node_key(number, most), self.case.name_rank[number]) if most else None
+        found = (self.domain(level + 1, child) for child in self.case.tree.children(level, number))
+        children = [child for child in found if child is not None]
+        return self._domain(level, number, children) if children else None
 
     def _domain(self, level: int, number: int, children: list[Domain]) -> Domain:
         by_key: dict[int, list[Domain]] = {}
@@ -170,15 +170,15 @@ class _Writer:
         level = self.case.tree.depth - 1
         each = self.case.problem.nodes[node]
         now = max(0, each.free[self.case.scarce] - each.terminating[self.case.scarce])
-        weight = self.shape.preferences.get(node, 0)
+        weight = self._shape.preferences.get(node, 0)
         potential, cap = self.case.potential[node], self._cap(level, node)
-        waits = now < most * self.request
+        waits = now < most * self._request
         key = self._key(("node", most, now if waits else None, weight, potential, cap))
         if key not in self.raw:
             counts = np.arange(min(most, self.members) + 1, dtype=np.int64)
             alone = np.zeros((self.layout.words, len(counts)), dtype=np.int64)
             self._add(alone, "preferences", counts * (self.best_weight - weight))
-            self._add(alone, "terminating", np.maximum(0, counts * self.request - now) if waits else counts * 0)
+            self._add(alone, "terminating", np.maximum(0, counts * self._request - now) if waits else counts * 0)
             self.raw[key] = alone
             self.products.tables.append(self._with_own(level, potential, cap, alone))
         return key
@@ -192,7 +192,7 @@ class _Writer:
         used = (counts > 0).astype(np.int64)
         self._add(table, f"touched {level}", used)
         self._add(table, f"room {level}", used * potential)
-        self._add(table, f"left {level}", used * (potential - counts * self.request > 0))
+        self._add(table, f"left {level}", used * (potential - counts * self._request > 0))
         forbidden = counts > cap
         for of in self.rules.multiple[level]:
             forbidden |= counts % of != 0
@@ -208,4 +208,4 @@ class _Writer:
         return _LARGE if level == ROOT else self.rules.caps[level].get(number, _LARGE)
 
     def _key(self, signature: tuple[object, ...]) -> int:
-        return self.keys.setdefault(signature, len(self.keys))
+        return self._keys.setdefault(signature, len(self._keys))

@@ -1,7 +1,6 @@
 """Solving a case whose members are all alike by counting, with a proof of every goal."""
 
-from collections.abc import Iterator
-
+from solver.candidates import Score, candidates
 from solver.case import Case
 from solver.counting import NEVER
 from solver.modelling import Solved
@@ -10,8 +9,6 @@ from solver.search import Found
 from solver.seating import first_node, seated
 from solver.tables import Book, Domain, book_of, countable
 from solver.tree import ROOT
-
-Score = tuple[int, ...]
 
 
 def solve_by_counting(case: Case) -> Solved | Found | None:
@@ -22,10 +19,13 @@ def solve_by_counting(case: Case) -> Solved | Found | None:
     book = book_of(case, *found)
     if book is None:
         return None
-    members = _members(book)
-    if members < least_members(book):
-        return Found.NONE
+    members = len(book.kind.ranks)
     domain = _best_domain(book, members)
+    if domain is None:
+        members = _members(book)
+        domain = _best_domain(book, members) if members >= max(1, least_members(book)) else None
+    if domain is None:
+        return Found.NONE if least_members(book) > 0 else Solved(_rows(book, []), (), (), proven=True)
     return Solved(_rows(book, seated(book, domain, members)), (), (), proven=True)
 
 
@@ -36,14 +36,10 @@ def least_members(book: Book) -> int:
 
 
 def _members(book: Book) -> int:
-    """As many members as one allowed domain can hold; 0 where that is none."""
-    return max((int(_possible(book, each)[-1]) for each in _allowed(book)), default=0)
-
-
-def _allowed(book: Book) -> Iterator[Domain]:
-    """The domains that may hold the gang, the narrowest first."""
-    for level in range(book.case.tree.depth - 1, book.rules.required - 1, -1):
-        yield from book.domains[level + 1]
+    """As many members as one allowed domain can hold; 0 where that is none. What fits into a narrower domain fits into
+    the allowed one around it.
+    """
+    return max((_possible(book, each)[-1] for each in book.domains(book.rules.required)), default=0)
 
 
 def members_by_domain(case: Case, level: int) -> dict[int, int] | None:
@@ -54,43 +50,57 @@ def members_by_domain(case: Case, level: int) -> dict[int, int] | None:
     book = None if found is None else book_of(case, *found)
     if book is None:
         return None
-    return {domain.number: _possible(book, domain)[-1] for domain in book.domains[level + 1]}
+    return {domain.number: _possible(book, domain)[-1] for domain in book.domains(level)}
 
 
 def _possible(book: Book, domain: Domain) -> list[int]:
     """The numbers of members, 0 included, that fit into a domain and into the rules of those around it."""
-    tree, rules = book.case.tree, book.rules
-    around = [(level, tree.domain(level, tree.nodes(domain.level, domain.number)[0])) for level in range(domain.level)]
-    first = book.table(domain)[0]
-    return [
-        count
-        for count in range(len(first))
-        if first[count] < NEVER
-        and all(
-            count <= rules.caps[level].get(number, count) and all(count % of == 0 for of in rules.multiple[level])
-            for level, number in around
-        )
-    ]
+    return [count for count in range(book.table(domain).shape[1]) if _holds(book, domain, count)]
 
 
-def _best_domain(book: Book, members: int) -> Domain:
+def _holds(book: Book, domain: Domain, count: int) -> bool:
+    """Whether so many members fit into a domain and into the rules of those around it."""
+    table, rules = book.table(domain), book.rules
+    if count >= table.shape[1] or table[0, count] >= NEVER:
+        return False
+    around = book.case.parents(domain.level, book.case.tree.nodes(domain.level, domain.number)[0])
+    return all(
+        count <= rules.caps[level].get(number, count) and all(count % of == 0 for of in rules.multiple[level])
+        for level, number in around
+        if level > ROOT
+    )
+
+
+def _best_domain(book: Book, members: int) -> Domain | None:
     """The narrowest domain that holds everybody at best; between equals the one whose plan begins with the first name.
-
-    Expects that one exists.
+    None where there is none.
     """
+    for level in range(book.case.tree.depth - 1, book.rules.required - 1, -1):
+        best = _best_of_level(book, level, members)
+        if best:
+            return _first_by_name(book, best, members)
+    return None
+
+
+def _best_of_level(book: Book, level: int, members: int) -> list[Domain]:
+    """The equally good domains of a level, looked at in order of what they cost at best until that is too much."""
     best: list[Domain] = []
     best_score: Score | None = None
-    for domain in _allowed(book):
-        if best and domain.level < best[0].level:
+    known: dict[tuple[int, Score], Score | None] = {}
+    for number, bound in candidates(book, level, members):
+        if best_score is not None and bound > best_score[: len(bound)]:
             break
-        if members >= book.table(domain).shape[1] or members not in _possible(book, domain):
+        domain = book.domain(level, number)
+        if domain is None:
             continue
-        score = _score(book, domain, members)
-        if best_score is None or score < best_score:
+        if (domain.key, bound) not in known:
+            known[domain.key, bound] = _score(book, domain, members) if _holds(book, domain, members) else None
+        score = known[domain.key, bound]
+        if score is not None and (best_score is None or score < best_score):
             best, best_score = [domain], score
-        elif score == best_score:
+        elif score is not None and score == best_score:
             best.append(domain)
-    return _first_by_name(book, best, members)
+    return best
 
 
 def _first_by_name(book: Book, domains: list[Domain], members: int) -> Domain:

@@ -61,6 +61,12 @@ class Tree:
         np.add.at(sums, self.domains(level), amounts)
         return sums
 
+    def around(self, level: int, wider: int) -> Positions:
+        """The domain of a wider level (or ROOT) around each domain of `level`."""
+        found = np.zeros(self.count(level), dtype=np.int64)
+        found[self.domains(level)] = self.domains(wider)
+        return found
+
     @cached_property
     def name_rank(self) -> tuple[int, ...]:
         """Every node's place in the natural order of names."""
