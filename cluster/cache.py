@@ -8,13 +8,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cluster.capturing import Capture, Protected, unprotected
 from cluster.reflector import DEFAULT_TIMING, Reflector, Timing
-from cluster.sinks import Manifests, Nodes, ObjectKey, Pods, Table
+from cluster.sinks import Grouping, Manifests, Nodes, ObjectKey, Pods, Table, ungrouped
 from cluster.snapshot import Snapshot
 from cluster.transport import Transport
 from cluster.trimming import trim_manifest, trim_node, trim_pod
@@ -65,6 +65,7 @@ class ClusterCache:
     :param kinds: group objects, topologies, workloads: kept as plain dicts; they may not be installed.
     :param gate: scheduling gate that tells pods which are not let go yet from those that are.
     :param protected: says why a pod may never be a victim, beyond what the cluster itself protects.
+    :param group_of: sorts pods into groups, so that those of one can be had without looking at all (`pods_of`).
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class ClusterCache:
         *,
         gate: str = keys.GATE,
         protected: Protected = unprotected,
+        group_of: Grouping = ungrouped,
         timing: Timing = DEFAULT_TIMING,
     ) -> None:
         self._changed = threading.Condition(threading.RLock())
@@ -84,7 +86,7 @@ class ClusterCache:
         self._snapshot: Snapshot | None = None
         capture = Capture(gate=gate, protected=protected)
         self._capture = capture
-        self._pods = Pods(self, capture)
+        self._pods = Pods(self, capture, group_of)
         self._nodes = Nodes(self, capture)
         self._classes: Table[PriorityClass] = Table(self)
         self._budgets: Table[PodDisruptionBudget] = Table(self)
@@ -203,6 +205,16 @@ class ClusterCache:
         """All pods, finished ones too."""
         with self._changed:
             return self._pods.all()
+
+    def pods_of(self, group: Hashable) -> Sequence[Pod]:
+        """The pods of one group, finished ones too."""
+        with self._changed:
+            return self._pods.of(group)
+
+    def node(self, name: str) -> Node | None:
+        """One node, None where it is not there."""
+        with self._changed:
+            return self._nodes.get("", name)
 
     def objects(self) -> Mapping[ObjectKey, Mapping[str, Any]]:
         """All objects of the kinds asked for, by (group, kind, namespace, name)."""

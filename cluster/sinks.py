@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -62,6 +62,10 @@ class Table(Generic[Kept]):
             if (old := self._kept.pop(_key(thing.metadata), None)) is not None:
                 self._remove(old)
 
+    def get(self, namespace: str, name: str) -> Kept | None:
+        """One of them, None where it is not there."""
+        return self._kept.get((namespace, name))
+
     def all(self) -> tuple[Kept, ...]:
         """Everything kept, by namespace and name."""
         if self._all is None:
@@ -117,18 +121,47 @@ class Nodes(Table[Node]):
             self._labels[name] = labels
 
 
-class Pods(Table[Pod]):
-    """Pods, passed on to the capture."""
+Grouping = Callable[[Pod], Hashable | None]
+"""Names the group that a pod belongs to, None where it belongs to none."""
 
-    def __init__(self, cache: Changing, capture: Capture) -> None:
+
+def ungrouped(_pod: Pod) -> None:
+    """Nobody asks for pods by group."""
+
+
+class Pods(Table[Pod]):
+    """Pods, passed on to the capture and sorted into groups as they come and go."""
+
+    def __init__(self, cache: Changing, capture: Capture, group_of: Grouping = ungrouped) -> None:
         super().__init__(cache)
         self._capture = capture
+        self._group_of = group_of
+        self._groups: dict[Hashable, dict[str, Pod]] = {}
+        self._named: dict[str, Hashable] = {}
+
+    def of(self, group: Hashable) -> tuple[Pod, ...]:
+        """The pods of a group, by namespace and name."""
+        members = self._groups.get(group, {})
+        return tuple(members[key] for key in sorted(members))
 
     def _added(self, thing: Pod) -> None:
         _readable(f"Pod {thing.key}", self._capture.put_pod, thing)
+        self._leave(thing.key)
+        group = self._group_of(thing)
+        if group is not None:
+            self._groups.setdefault(group, {})[thing.key] = thing
+            self._named[thing.key] = group
 
     def _remove(self, thing: Pod) -> None:
         self._capture.drop_pod(thing.key)
+        self._leave(thing.key)
+
+    def _leave(self, key: str) -> None:
+        group = self._named.pop(key, None)
+        if group is not None:
+            del self._groups[group][key]
+            if not self._groups[group]:
+                del self._groups[group]
 
 
 Readable = TypeVar("Readable")

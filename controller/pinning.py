@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from cluster.snapshot import Snapshot
 from cluster.tree import domains
 from controller.protocol import Planned
-from controller.release import domain_labels
 from gangs.dialects import topology_of
 from gangs.model import Gang
 from kube.objects import Pod
 from kube.topology import Topology
-
-Labels = tuple[tuple[str, str], ...]
+from planning.pins import Labels, domain_labels
 
 
 def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, topologies: Sequence[Topology]) -> Labels:

@@ -4,30 +4,18 @@ A released pod's affinity can never change again, so the pin is as wide as the g
 node was promised or the stock scheduler could do harm in between (research: exact pins never evict on their own).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from kube.keys import GATE
 from kube.objects import Node, Pod
-from kube.topology import HOSTNAME_LABEL, Topology
+from kube.topology import HOSTNAME_LABEL
+from planning.pins import Labels, holds_affinity, pinned_domain
 
 
-def domain_labels(topology: Topology | None, node: Node, depth: int) -> tuple[tuple[str, str], ...] | None:
-    """The labels that name the node's domain at each of the first `depth` levels; None where one has no label."""
-    found = []
-    for level in (topology.levels if topology else ())[:depth]:
-        label = next(((k, node.metadata.labels[k]) for k in level.label_keys if node.metadata.labels.get(k)), None)
-        if label is None:
-            return None
-        found.append(label)
-    return tuple(found)
-
-
-def release_patch(
-    pod: Pod, node: Node, *, domain: Sequence[tuple[str, str]] | None, tolerating: bool = False
-) -> Mapping[str, Any]:
+def release_patch(pod: Pod, node: Node, *, domain: Labels | None, tolerating: bool = False) -> Mapping[str, Any]:
     """The merge patch that releases `pod`, guarded by its resourceVersion (a clean 409 when it changed meanwhile).
 
     :param node: where the plan puts it.
@@ -45,17 +33,11 @@ def release_patch(
     }
 
 
-def has_required_affinity(pod: Pod) -> bool:
-    """Whether the user required a node affinity: appending to it would break the next `kubectl apply`."""
-    affinity = pod.spec.affinity
-    return bool(affinity and affinity.node_affinity and affinity.node_affinity.required)
-
-
-def _pin(pod: Pod, node: Node, domain: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
-    if has_required_affinity(pod):
+def _pin(pod: Pod, node: Node, domain: Labels) -> Mapping[str, Any]:
+    if holds_affinity(pod):
         labels = dict(domain) or _hostname(node)
         return {"nodeSelector": labels} if labels else {}
-    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _terms(node, domain)}}}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _terms(pod, node, domain)}}}
 
 
 def _hostname(node: Node) -> dict[str, str]:
@@ -63,9 +45,12 @@ def _hostname(node: Node) -> dict[str, str]:
     return {HOSTNAME_LABEL: value} if value else {}
 
 
-def _terms(node: Node, domain: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
-    if domain:
-        term = {"matchExpressions": [{"key": k, "operator": "In", "values": [v]} for k, v in domain]}
-    else:
-        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node.metadata.name]}]}
+def _terms(pod: Pod, node: Node, domain: Labels) -> Mapping[str, Any]:
+    """One term. What the pod got at its CREATE stays in front: the API server lets it only be added to."""
+    labels = tuple(dict.fromkeys((*pinned_domain(pod), *domain)))
+    term: dict[str, Any] = {}
+    if labels:
+        term["matchExpressions"] = [{"key": k, "operator": "In", "values": [v]} for k, v in labels]
+    if not domain:
+        term["matchFields"] = [{"key": "metadata.name", "operator": "In", "values": [node.metadata.name]}]
     return {"nodeSelectorTerms": [term]}

@@ -1,9 +1,6 @@
 """What the webhook knows while it answers: the live picture, read from memory."""
 
-import threading
-import time
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from cluster.cache import ClusterCache
@@ -11,10 +8,7 @@ from cluster.snapshot import Snapshot
 from gangs.dialects import dialect_of
 from gangs.model import GangKey
 from gangs.sources import Sources
-from kube.objects import Pod
-
-INDEX_SECONDS = 0.5
-"""How old the index of pods by gang may be: a burst of pods must not sort all pods of the cluster for each of them."""
+from kube.objects import Node, Pod
 
 
 class Picture(Protocol):
@@ -26,8 +20,11 @@ class Picture(Protocol):
     def sources(self) -> Sources:
         """What is asked for: pods, group objects, topologies, workloads, namespaces."""
 
-    def sources_of(self, key: GangKey) -> Sources:
-        """The same with the pods of one gang only, which may lag behind by half a second."""
+    def sources_of(self, *names: GangKey) -> Sources:
+        """The same with the pods of one gang only, given by all the names that it goes by (`Gang.names`)."""
+
+    def node(self, name: str) -> Node | None:
+        """One node, None where it is not there."""
 
     def snapshot(self) -> Snapshot:
         """What there is: nodes, their room, and who holds it."""
@@ -36,15 +33,17 @@ class Picture(Protocol):
         """Seconds since the caches last heard from the API server."""
 
 
+def gang_of(pod: Pod) -> GangKey | None:
+    """The group under which a cache for `LivePicture` keeps a pod."""
+    claim = dialect_of(pod)
+    return None if claim is None else claim[1]
+
+
 class LivePicture:
-    """A `Picture` over watch caches. Safe to share between threads."""
+    """A `Picture` over watch caches that group pods by `gang_of`. Safe to share between threads."""
 
     def __init__(self, cache: ClusterCache) -> None:
         self._cache = cache
-        self._lock = threading.Lock()
-        self._indexed = float("-inf")
-        self._pods: Mapping[GangKey, Sequence[Pod]] = {}
-        self._claims: dict[str, tuple[str, GangKey | None]] = {}
 
     def synced(self) -> bool:
         """Whether everything has been listed once."""
@@ -55,9 +54,13 @@ class LivePicture:
         with self._cache.still():
             return self._with(self._cache.pods())
 
-    def sources_of(self, key: GangKey) -> Sources:
+    def sources_of(self, *names: GangKey) -> Sources:
         """What is asked for, with the pods of one gang only."""
-        return self._with(self._pods_of(key))
+        return self._with([pod for name in names for pod in self._cache.pods_of(name)])
+
+    def node(self, name: str) -> Node | None:
+        """One node."""
+        return self._cache.node(name)
 
     def snapshot(self) -> Snapshot:
         """What there is."""
@@ -70,25 +73,3 @@ class LivePicture:
     def _with(self, pods: Sequence[Pod]) -> Sources:
         cache = self._cache
         return Sources(pods, cache.objects(), cache.namespaces(), cache.found())
-
-    def _pods_of(self, key: GangKey) -> Sequence[Pod]:
-        with self._lock:
-            if time.monotonic() - self._indexed > INDEX_SECONDS:
-                self._index(self._cache.pods())
-                self._indexed = time.monotonic()
-            return self._pods.get(key, ())
-
-    def _index(self, pods: Sequence[Pod]) -> None:
-        """Sort the pods by gang; a pod that has not changed since is not read again."""
-        by_gang: defaultdict[GangKey, list[Pod]] = defaultdict(list)
-        claims: dict[str, tuple[str, GangKey | None]] = {}
-        for pod in pods:
-            version = pod.metadata.resource_version
-            known = self._claims.get(pod.metadata.uid)
-            if known is None or known[0] != version:
-                claim = dialect_of(pod)
-                known = version, claim[1] if claim else None
-            claims[pod.metadata.uid] = known
-            if known[1] is not None:
-                by_gang[known[1]].append(pod)
-        self._pods, self._claims = by_gang, claims

@@ -14,7 +14,7 @@ from planning.workers import shared_workers
 from webhook.app import create_app
 from webhook.health import Check
 from webhook.metrics import Metrics
-from webhook.picture import LivePicture
+from webhook.picture import LivePicture, gang_of
 
 SYNC_SECONDS = 600.0
 
@@ -23,7 +23,7 @@ class WebhookService:
     """The webhook over one cluster. Its caches fill from the start on; `checks` tells when they are complete."""
 
     def __init__(self, transport: Transport) -> None:
-        self._cache = ClusterCache(transport, all_kinds(), protected=protected)
+        self._cache = ClusterCache(transport, all_kinds(), protected=protected, group_of=gang_of)
         self._cache.start()
         shared_workers().start()
         threading.Thread(target=self._settle, name="settle", daemon=True).start()

@@ -16,6 +16,7 @@ from cluster.cache import ClusterCache, WatchedKind
 from cluster.connecting import connect
 from cluster.reflector import Timing
 from controlplane.control_plane import ControlPlane
+from kube.objects import Pod
 
 pytestmark = pytest.mark.controlplane
 
@@ -96,6 +97,28 @@ def test_it_shows_nodes_and_pods_as_they_come_and_go(cluster: ControlPlane) -> N
         assert "system-node-critical" in cache.snapshot().priority_classes
         cluster.kubectl("delete", "pod", "bound", "--wait=false")
         until(lambda: tenants(cache) == {"gated": True})
+
+
+def test_pods_are_sorted_into_groups_as_they_come_change_and_go(cluster: ControlPlane) -> None:
+    def team(of: Pod) -> str | None:
+        return of.metadata.labels.get("team")
+
+    with caching(cluster, group_of=team) as cache:
+
+        def named(group: str) -> list[str]:
+            return [each.metadata.name for each in cache.pods_of(group)]
+
+        for name, group in (("a2", "red"), ("a1", "red"), ("b", "blue"), ("c", "")):
+            made = pod(name, schedulingGates=[{"name": GATE}])
+            made["metadata"]["labels"] = {"team": group} if group else {}
+            cluster.request("POST", "/api/v1/namespaces/default/pods", made)
+        until(lambda: len(cache.pods()) == 4)
+        assert (named("red"), named("blue"), named("green")) == (["a1", "a2"], ["b"], [])
+        cluster.kubectl("label", "pod", "a1", "team=blue", "--overwrite")
+        cluster.kubectl("label", "pod", "b", "team-")
+        until(lambda: (named("red"), named("blue")) == (["a2"], ["a1"]))
+        cluster.kubectl("delete", "pod", "a2", "--force", "--grace-period=0")
+        until(lambda: named("red") == [])
 
 
 def test_finished_pods_stay_known(cluster: ControlPlane) -> None:

@@ -10,8 +10,10 @@ from protocol_scenes import RACK, TOPOLOGY, gang, node, pod, snapshot
 
 from controller.pinning import solved_domain
 from controller.protocol import Planned
-from controller.release import domain_labels, release_patch
+from controller.release import release_patch
+from kube.keys import PINNED_DOMAIN
 from kube.objects import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, PodAffinity, Requirement
+from planning.pins import domain_labels
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 USERS_OWN = Affinity(
@@ -74,6 +76,32 @@ def test_beside_a_users_own_required_affinity_the_pin_is_a_node_selector(labels:
     patch = release_patch(pod("a", affinity=USERS_OWN), node("n1"), domain=labels)
     assert patch["spec"]["nodeSelector"] == selector
     assert "affinity" not in patch["spec"]
+
+
+def pinned_at_create(**more: Any) -> Any:
+    """A gated member that carries the rack of its siblings since its CREATE."""
+    term = NodeSelectorTerm(match_expressions=(Requirement(key=RACK, operator="In", values=("r1",)),))
+    own = Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=(term,))))
+    made = pod("a", nominated="n1", affinity=own, **more)
+    made.metadata.annotations[PINNED_DOMAIN] = f"{RACK}=r1"
+    return made
+
+
+@pytest.mark.parametrize(
+    ("labels", "added"),
+    [
+        ((), {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}),
+        (((RACK, "r1"),), {}),
+        (((RACK, "r1"), ("pool", "a")), {"more": [{"key": "pool", "operator": "In", "values": ["a"]}]}),
+    ],
+    ids=["the exact node", "the same domain", "the domain and a flavor"],
+)
+def test_what_was_written_at_create_is_only_added_to(labels: Any, added: dict[str, Any]) -> None:
+    patch = release_patch(pinned_at_create(), node("n1"), domain=labels)
+    rack = {"key": RACK, "operator": "In", "values": ["r1"]}
+    term = {"matchExpressions": [rack, *added.pop("more", [])], **added}
+    assert patch["spec"]["affinity"] == {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
+    assert "nodeSelector" not in patch["spec"]
 
 
 def test_gates_of_others_stay() -> None:

@@ -41,10 +41,14 @@ class StillPicture:
         """All that was given."""
         return self._sources
 
-    def sources_of(self, key: GangKey) -> Sources:
+    def sources_of(self, *names: GangKey) -> Sources:
         """With the gang's pods only."""
-        mine = [pod for pod in self._sources.pods if (claim := dialect_of(pod)) is not None and claim[1] == key]
+        mine = [pod for pod in self._sources.pods if (claim := dialect_of(pod)) is not None and claim[1] in names]
         return Sources(mine, self._sources.objects, self._sources.namespaces)
+
+    def node(self, name: str) -> Node | None:
+        """One of the nodes that were given."""
+        return next((state.node for state in self._snapshot.nodes if state.name == name), None)
 
     def snapshot(self) -> Snapshot:
         """The nodes and what runs there."""

@@ -1,0 +1,151 @@
+"""The domain that an arriving member cannot leave. The cluster is that of the scenes: spines of 5, 4 and 3 nodes."""
+
+from typing import Any
+
+import pytest
+from scenes import Manifest, gang, label, members, node, nodes, picture, pod, running, topology
+
+from kube.objects import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, ObjectMeta, Pod, PodSpec, Requirement
+from kube.topology import Level, Topology, Unlabelled
+from planning.pins import holds_affinity, noted, pinned_domain, siblings_domain
+
+SPINE_1 = (("example.com/spine", "spine-1"),)
+BLOCK_3 = (*SPINE_1, ("example.com/block", "block-3"))
+PINNED = "phalanx.dev/pinned-domain"
+
+
+def at(name: str, on: str, pod_set: str = "", **fields: Any) -> Manifest:
+    """A member that runs on a node."""
+    made = pod(name, gang="llm", pod_set=pod_set, nodeName=on)
+    return {**made, **fields}
+
+
+def released(name: str, to: str) -> Manifest:
+    """A member that was let go to a node and is not bound yet."""
+    made = pod(name, gang="llm")
+    made["metadata"]["annotations"] = {"phalanx.dev/planned-node": to}
+    return made
+
+
+def gated(name: str, to: str = "", pod_set: str = "") -> Manifest:
+    """A member that is still held, perhaps nominated to a node."""
+    made = pod(name, gang="llm", pod_set=pod_set, schedulingGates=[{"name": "phalanx.dev/gang"}])
+    return {**made, "status": {"nominatedNodeName": to}} if to else made
+
+
+def tied(*objects: Manifest, changed: dict[str, dict[str, Any]] | None = None) -> object:
+    """The domain of the member "new"; `changed` replaces the spec of nodes."""
+    every = [{**each, "spec": (changed or {}).get(each["metadata"]["name"], {})} for each in nodes()]
+    gangs, snapshot, topologies = picture(topology(), every, *objects)
+    known = {state.name: state.node for state in snapshot.nodes}
+    new = next(each for each in gangs[0].members if each.pod.metadata.name.startswith("new"))
+    return siblings_domain(gangs[0], new, topologies[0], known.get)
+
+
+@pytest.mark.parametrize(
+    ("what", "spec", "siblings", "expected"),
+    [
+        ("running siblings", {"required": "spine"}, [at("a", "node-5"), at("b", "node-8")], SPINE_1),
+        ("a released sibling", {"required": "spine"}, [released("a", "node-7")], SPINE_1),
+        ("the narrowest level", {"required": "block"}, [at("a", "node-7")], BLOCK_3),
+        ("no level is required", {}, [at("a", "node-7")], ()),
+        ("a level is only preferred", {"preferred": "spine"}, [at("a", "node-7")], ()),
+        ("siblings that can be planned anew", {"required": "spine"}, [gated("a", "node-7")], ()),
+        ("siblings that are parted already", {"required": "spine"}, [at("a", "node-0"), at("b", "node-5")], ()),
+        ("a sibling whose node is gone", {"required": "spine"}, [at("a", "node-7"), at("b", "node-99")], ()),
+        ("nobody else", {"required": "spine"}, [], ()),
+    ],
+)
+def test_a_member_is_tied_by(what: str, spec: dict[str, Any], siblings: list[Manifest], expected: object) -> None:
+    assert tied(gang(minMember=3, **spec), gated("new"), *siblings) == expected, what
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"unschedulable": True}, {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}],
+    ids=["cordoned", "evicting"],
+)
+def test_siblings_on_nodes_that_their_pods_will_leave_tie_nobody(change: dict[str, Any]) -> None:
+    request = gang(minMember=3, required="spine"), gated("new"), at("a", "node-5"), at("b", "node-8")
+    assert tied(*request) == SPINE_1
+    assert tied(*request, changed={"node-8": change}) == ()
+
+
+SETS = [{"name": "driver", "count": 1}, {"name": "worker", "count": 2, "required": "block"}]
+
+
+@pytest.mark.parametrize(
+    ("what", "sibling", "spec", "expected"),
+    [
+        ("its set's own level", at("w", "node-7", "worker"), {}, BLOCK_3),
+        ("not the level of another set", at("d", "node-7", "driver"), {}, ()),
+        ("the gang's level", at("d", "node-7", "driver"), {"required": "spine"}, SPINE_1),
+        (
+            "sets that stay together",
+            at("d", "node-7", "driver"),
+            {"together": [{"podSets": ["driver", "worker"], "level": "spine"}]},
+            SPINE_1,
+        ),
+    ],
+)
+def test_among_several_sets(what: str, sibling: Manifest, spec: dict[str, Any], expected: object) -> None:
+    assert tied(gang(podSets=SETS, **spec), gated("new", pod_set="worker"), sibling) == expected, what
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        (Level("spine", (label("spine"),)), SPINE_1),
+        (Level("spine", (label("spine"),), Unlabelled.OWN_DOMAIN), SPINE_1),
+        (Level("spine", (label("spine"), "other/spine")), ()),
+        (Level("spine", (label("rack"),), Unlabelled.DEFAULT_DOMAIN), ()),
+    ],
+    ids=["one label", "a node without one is alone", "either of two labels", "a domain without a label"],
+)
+def test_only_where_labels_tell_the_domain(level: Level, expected: object) -> None:
+    parts = gang(minMember=2, required="spine"), gated("new"), at("a", "node-7")
+    gangs, snapshot, _ = picture(topology(), nodes(), *parts)
+    known = {state.name: state.node for state in snapshot.nodes}
+    described = Topology("net", "Topology", (level, Level("node", ("kubernetes.io/hostname",))))
+    new = next(each for each in gangs[0].members if each.pod.metadata.name == "new")
+    assert siblings_domain(gangs[0], new, described, known.get) == expected
+
+
+def test_pods_of_nobody_tie_nobody() -> None:
+    assert tied(gang(minMember=2, required="spine"), gated("new"), running("x", "node-7"), node("spare")) == ()
+
+
+def carrying(*terms: NodeSelectorTerm, note: object = SPINE_1, selector: dict[str, str] | None = None) -> Pod:
+    """A pod with these required terms and a note."""
+    affinity = Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
+    annotations = {PINNED: noted(note)} if isinstance(note, tuple) else {}
+    spec = PodSpec(affinity=affinity if terms else None, node_selector=selector or {})
+    return Pod(metadata=ObjectMeta(name="a", annotations=annotations), spec=spec)
+
+
+OURS = NodeSelectorTerm(match_expressions=(Requirement(key="example.com/spine", operator="In", values=("spine-1",)),))
+OTHERS = NodeSelectorTerm(match_expressions=(Requirement(key="gpu", operator="Exists"),))
+
+
+@pytest.mark.parametrize(
+    ("what", "pod", "users"),
+    [
+        ("no affinity", carrying(note=None), False),
+        ("ours", carrying(OURS), False),
+        ("the same without our note", carrying(OURS, note=None), True),
+        ("another one", carrying(OTHERS), True),
+        ("ours and another one", carrying(OURS, OTHERS), True),
+        ("his, with ours in the selector", carrying(OURS, selector={"example.com/spine": "spine-1"}), True),
+    ],
+)
+def test_a_users_own_affinity_is_told_from_ours(what: str, pod: Pod, *, users: bool) -> None:
+    assert holds_affinity(pod) is users, what
+
+
+def test_what_is_noted_is_read() -> None:
+    assert pinned_domain(carrying(note=BLOCK_3)) == BLOCK_3
+    assert pinned_domain(carrying(note=None)) == ()
+
+
+def test_members_that_exist_beside_the_new_one_are_counted_once() -> None:
+    assert tied(gang(minMember=3, required="spine"), *members(2), gated("new")) == ()
