@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.phalanx-$(shell cat pyproject.toml requirements-dev.txt 2>/dev/null | cksum | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-fast test-long lint binaries lock clean
+.PHONY: help demo examples test test-fast test-long lint binaries manifests lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -33,6 +33,9 @@ lint: $(STAMP) ## Style, types, and which room may import which
 
 binaries: $(STAMP) ## Build the control plane's programs into the user's cache, once
 	@$(BIN)/python -m controlplane
+
+manifests: $(STAMP) ## Write manifests/install.yaml anew
+	@$(BIN)/python -m controlplane.rendering
 
 lock: $(STAMP) ## Pin all dependencies anew
 	$(BIN)/uv --version >/dev/null 2>&1 || $(BIN)/pip install --quiet uv

@@ -1,0 +1,37 @@
+"""Rendered manifests, object by object."""
+
+from functools import cache
+from typing import Any
+
+import yaml
+
+from controlplane.rendering import MANIFESTS, kustomize
+
+OVERLAYS = sorted(each.parent.name for each in MANIFESTS.glob("*/kustomization.yaml"))
+
+Object = dict[str, Any]
+Identity = tuple[str, str, str]
+
+
+def identity(manifest: Object) -> Identity:
+    """Kind, namespace and name."""
+    metadata = manifest["metadata"]
+    return manifest["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def by_identity(text: str) -> dict[Identity, Object]:
+    """The objects of a YAML stream by kind, namespace and name; none may be there twice."""
+    found = [each for each in yaml.safe_load_all(text) if each]
+    named = {identity(each): each for each in found}
+    assert len(named) == len(found)
+    return named
+
+
+@cache
+def _text(overlay: str) -> str:
+    return kustomize(MANIFESTS / overlay)
+
+
+def overlay(name: str) -> dict[Identity, Object]:
+    """The objects of manifests/<name>."""
+    return by_identity(_text(name))

@@ -1,0 +1,88 @@
+"""The manifests on the real API server: strictly valid, applied again without a change, and over an older version."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rendered import Identity, by_identity, identity, overlay
+
+from controlplane.control_plane import ControlPlane, wait_until
+from controlplane.rendering import INSTALL, MANIFESTS
+
+pytestmark = pytest.mark.controlplane
+
+BEFORE_OVERLAYS = Path(__file__).parent / "data" / "before-overlays.yaml"
+PATIENCE = 60.0
+
+
+def server_side(cluster: ControlPlane, *arguments: str) -> list[str]:
+    """`kubectl apply --server-side` with strict validation; the lines that it prints. It has nothing to warn of."""
+    answer = cluster.kubectl_result("apply", "--server-side", "--validate=strict", *arguments)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    return answer.stdout.splitlines()
+
+
+def versions(cluster: ControlPlane, names: list[Identity]) -> dict[Identity, tuple[str, Any]]:
+    """The generation of each object, or the version of one that has none."""
+    listed = yaml.safe_dump_all([_reference(each, overlay("default")[each]) for each in names])
+    found = cluster.kubectl("get", "-f", "-", "-o", "yaml", stdin=listed)
+    items = yaml.safe_load(found)["items"]
+    return {identity(each): _version(each["metadata"]) for each in items}
+
+
+def _reference(name: Identity, manifest: dict[str, Any]) -> dict[str, Any]:
+    kind, namespace, called = name
+    return {
+        "apiVersion": manifest["apiVersion"],
+        "kind": kind,
+        "metadata": {"name": called} | ({"namespace": namespace} if namespace else {}),
+    }
+
+
+def _version(metadata: dict[str, Any]) -> tuple[str, Any]:
+    return metadata["uid"], metadata.get("generation", metadata["resourceVersion"])
+
+
+def test_the_default_is_strictly_valid_and_applied_twice_changes_nothing(cluster: ControlPlane) -> None:
+    first = server_side(cluster, "--force-conflicts", "-k", str(MANIFESTS / "default"))
+    assert len(first) == len(overlay("default"))
+    before = versions(cluster, list(overlay("default")))
+    server_side(cluster, "-k", str(MANIFESTS / "default"))
+    server_side(cluster, "-f", str(INSTALL))
+    assert versions(cluster, list(overlay("default"))) == before
+
+
+def test_it_is_applied_over_an_older_version(cluster: ControlPlane) -> None:
+    older = by_identity(BEFORE_OVERLAYS.read_text())
+    assert older.keys() <= overlay("default").keys(), "what is not installed any more would be left behind"
+    server_side(cluster, "--force-conflicts", "-f", str(BEFORE_OVERLAYS))
+    server_side(cluster, "-k", str(MANIFESTS / "default"))
+    shown = cluster.kubectl_result("diff", "--server-side", "-k", str(MANIFESTS / "default"))
+    assert (shown.returncode, shown.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["high-availability", "webhook-by-url", "beside-kueue", "beside-koordinator"])
+def test_every_overlay_is_strictly_valid(cluster: ControlPlane, name: str) -> None:
+    server_side(cluster, "--force-conflicts", "-k", str(MANIFESTS / "default"))
+    server_side(cluster, "--force-conflicts", "--dry-run=server", "-k", str(MANIFESTS / name))
+
+
+def test_the_servers_pods_pass_the_restricted_pod_security_of_their_namespace(cluster: ControlPlane) -> None:
+    cluster.add_nodes(_node(f"n{index}") for index in range(3))
+    server_side(cluster, "--force-conflicts", "-k", str(MANIFESTS / "default"))
+    for name in ("phalanx-webhook", "phalanx-controller"):
+        wait_until(partial(_available, cluster, name), PATIENCE, f"{name} to be available")
+
+
+def _node(name: str) -> dict[str, Any]:
+    room = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"capacity": room, "allocatable": room}}
+
+
+def _available(cluster: ControlPlane, name: str) -> bool:
+    found = cluster.request("GET", f"/apis/apps/v1/namespaces/phalanx-system/deployments/{name}")
+    wanted = found["spec"]["replicas"]
+    return bool(found["status"].get("availableReplicas") == wanted > 0)

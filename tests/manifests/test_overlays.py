@@ -1,0 +1,121 @@
+"""What is applied: the one file is the default installation, and each overlay differs from it in what it is for."""
+
+import pytest
+from rendered import Identity, Object, overlay
+
+from certs.authority import service_names
+from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
+from controlplane.rendering import INSTALL, install_file
+
+pytestmark = pytest.mark.controlplane
+
+PLACE = DEFAULT_PLACE
+WEBHOOK = ("Deployment", PLACE.namespace, "phalanx-webhook")
+CONTROLLER = ("Deployment", PLACE.namespace, "phalanx-controller")
+CONFIGURED: list[Identity] = [(kind, "", name) for kind, name in CONFIGURATIONS]
+
+
+def container(objects: dict[Identity, Object], server: Identity) -> Object:
+    """The one container of a server."""
+    (found,) = objects[server]["spec"]["template"]["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def changed(name: str) -> tuple[set[Identity], set[Identity], set[Identity]]:
+    """What an overlay has besides the default, what it lacks, and what it has in another form."""
+    default, other = overlay("default"), overlay(name)
+    both = default.keys() & other.keys()
+    return other.keys() - both, default.keys() - both, {each for each in both if default[each] != other[each]}
+
+
+def test_the_one_file_is_the_default_installation() -> None:
+    assert INSTALL.read_text() == install_file(), "`make manifests` writes it"
+
+
+def test_no_manifest_ships_a_bundle() -> None:
+    for each in CONFIGURED:
+        assert not any("caBundle" in webhook["clientConfig"] for webhook in overlay("default")[each]["webhooks"])
+
+
+@pytest.mark.parametrize("server", [WEBHOOK, CONTROLLER], ids=["webhook", "controller"])
+def test_the_servers_run_with_the_least_they_need(server: Identity) -> None:
+    pod = overlay("default")[server]["spec"]["template"]["spec"]
+    assert pod["priorityClassName"] == "system-cluster-critical"
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert {each["topologyKey"] for each in pod["topologySpreadConstraints"]} >= {"kubernetes.io/hostname"}
+    one = container(overlay("default"), server)
+    limits = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    assert one["securityContext"] == limits
+    assert {"startupProbe", "readinessProbe", "livenessProbe", "resources"} <= one.keys()
+
+
+@pytest.mark.parametrize("kind", ["PodDisruptionBudget", "NetworkPolicy"])
+@pytest.mark.parametrize("server", [WEBHOOK, CONTROLLER], ids=["webhook", "controller"])
+def test_each_server_has_its_budget_and_its_network_policy(kind: str, server: Identity) -> None:
+    default = overlay("default")
+    spec = default[kind, PLACE.namespace, server[2]]["spec"]
+    selector = spec["selector"] if kind == "PodDisruptionBudget" else spec["podSelector"]
+    assert selector["matchLabels"].items() <= default[server]["spec"]["template"]["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize("server", [WEBHOOK, CONTROLLER], ids=["webhook", "controller"])
+def test_the_network_policies_let_every_named_port_in(server: Identity) -> None:
+    default = overlay("default")
+    open_to_all = {
+        port["port"]
+        for rule in default["NetworkPolicy", PLACE.namespace, server[2]]["spec"]["ingress"]
+        for port in rule["ports"]
+    }
+    assert open_to_all == {each["name"] for each in container(default, server)["ports"]}
+
+
+def test_the_replicas_are_as_promised() -> None:
+    replicas = {name: overlay(name) for name in ("default", "high-availability")}
+    assert [replicas["default"][each]["spec"]["replicas"] for each in (WEBHOOK, CONTROLLER)] == [3, 2]
+    assert [replicas["high-availability"][each]["spec"]["replicas"] for each in (WEBHOOK, CONTROLLER)] == [5, 3]
+
+
+def test_high_availability_spreads_both_servers_over_zones() -> None:
+    assert changed("high-availability") == (set(), set(), {WEBHOOK, CONTROLLER})
+    for server in (WEBHOOK, CONTROLLER):
+        spread = overlay("high-availability")[server]["spec"]["template"]["spec"]["topologySpreadConstraints"]
+        assert {each["topologyKey"]: each["whenUnsatisfiable"] for each in spread} == {
+            "kubernetes.io/hostname": "DoNotSchedule",
+            "topology.kubernetes.io/zone": "DoNotSchedule",
+        }
+
+
+def test_with_cert_manager_the_controller_keeps_its_hands_off_the_certificate() -> None:
+    more, fewer, other = changed("cert-manager")
+    assert {each[0] for each in more} == {"Issuer", "Certificate"}
+    assert (fewer, other) == (set(), {CONTROLLER, *CONFIGURED})
+    objects = overlay("cert-manager")
+    assert "--certificates=given" in container(objects, CONTROLLER)["args"]
+    made = objects["Certificate", PLACE.namespace, "phalanx-webhook"]["spec"]
+    assert made["secretName"] == PLACE.secret
+    assert service_names(PLACE.service, PLACE.namespace).dns[0] in made["dnsNames"]
+    for each in CONFIGURED:
+        annotations = objects[each]["metadata"]["annotations"]
+        assert annotations["cert-manager.io/inject-ca-from"] == f"{PLACE.namespace}/phalanx-webhook"
+
+
+def test_a_webhook_by_url_leaves_no_service_behind() -> None:
+    more, fewer, other = changed("webhook-by-url")
+    assert (more, other) == (set(), {CONTROLLER, *CONFIGURED})
+    kinds = {"Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"}
+    assert fewer == {(kind, PLACE.namespace, "phalanx-webhook") for kind in kinds}
+    objects = overlay("webhook-by-url")
+    assert "--certificates=given" in container(objects, CONTROLLER)["args"]
+    for each, path in zip(CONFIGURED, ("mutate", "validate"), strict=True):
+        for webhook in objects[each]["webhooks"]:
+            assert webhook["clientConfig"]["url"] == f"https://phalanx.example.com:9443/{path}", webhook["name"]
+            assert "service" not in webhook["clientConfig"], webhook["name"]
+
+
+@pytest.mark.parametrize("system", ["koordinator", "kueue"])
+def test_beside_another_system_only_its_definitions_are_left_out(system: str) -> None:
+    more, fewer, _ = changed(f"beside-{system}")
+    assert more == set()
+    assert {each[0] for each in fewer} == {"CustomResourceDefinition"}
