@@ -93,6 +93,18 @@ MEMBER_IRREPLACEABLE = Reason(
 GANG_TIMED_OUT = Reason(
     "GangTimedOut", Kind.WARNING, "Waiting", "The gang's time to be scheduled is over; its held room was given back."
 )
+SYSTEM_LEFT = Reason(
+    "SystemLeft",
+    Kind.NORMAL,
+    "Leaving",
+    "On the webhook configuration that shows it: another system runs here, and its workloads are left to it.",
+)
+SYSTEM_TAKEN = Reason(
+    "SystemTaken",
+    Kind.NORMAL,
+    "Taking",
+    "On our own webhook configuration: a system runs here no more, or is adopted; its workloads are placed now.",
+)
 
 REASONS: tuple[Reason, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Reason))
 """Every reason, in the order of the reference page."""

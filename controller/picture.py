@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from cluster.cache import ClusterCache
 from cluster.snapshot import Snapshot
-from gangs.dialects import dialect_of, read_all, topologies
+from gangs.dialects import dialect_of, left_alone, read_all, topologies
+from gangs.leaving import NOTHING, Left
 from gangs.model import Fault, GangKey, Manifest, Reading
 from gangs.sources import Sources
 from kube.keys import GROUP
@@ -32,6 +33,8 @@ class Picture:
     gang_objects: Mapping[ObjectName, Manifest]
     unreadable: frozenset[GangKey] = frozenset()
     """Gangs that pods name but that contradict themselves, so that they could not be read."""
+    left: Left = NOTHING
+    """What is left to other systems that run in the cluster."""
 
 
 def look(cache: ClusterCache) -> Picture:
@@ -41,7 +44,8 @@ def look(cache: ClusterCache) -> Picture:
         snapshot = cache.snapshot()
     found, faults = topologies(sources)
     reading = read_all(sources)
-    named = {claim[1] for pod in sources.pods if not pod.finished and (claim := dialect_of(pod)) is not None}
+    left = left_alone(sources)
+    named = {claim[1] for pod in sources.pods if not pod.finished and (claim := dialect_of(pod, left)) is not None}
     return Picture(
         sources=sources,
         reading=reading,
@@ -54,4 +58,5 @@ def look(cache: ClusterCache) -> Picture:
             for manifest in sources.of_kind(GROUP, "Gang")
         },
         unreadable=frozenset(named - {key for gang in reading.gangs for key in gang.names}),
+        left=left,
     )

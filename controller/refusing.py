@@ -69,7 +69,7 @@ def unreadable(picture: Picture) -> Iterator[Unreadable]:
     """The gangs that pods or Gang objects name and that could not be read, each with its own faults."""
     pods: dict[GangKey, list[Pod]] = {}
     for pod in picture.sources.pods:
-        claim = dialect_of(pod)
+        claim = dialect_of(pod, picture.left)
         if claim is not None and claim[1] in picture.unreadable:
             pods.setdefault(claim[1], []).append(pod)
     for key in sorted(picture.unreadable | _own_objects(picture)):

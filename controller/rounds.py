@@ -10,6 +10,7 @@ from cluster.cache import ClusterCache
 from controller import mirrors
 from controller.carrying import Carrier
 from controller.deciding import Planner
+from controller.leaving import Leaver
 from controller.picture import Picture, look
 from controller.protocol import AwaitBinding, NeedPlan, Settled, Situation, Step, next_step
 from controller.records import PlanRecord, record_from, record_of
@@ -76,6 +77,7 @@ class Controller:
         reporter: Reporter,
         refuser: Refuser,
         shower: Shower,
+        leaver: Leaver,
     ) -> None:
         self._cache = cache
         self._writer = writer
@@ -84,6 +86,7 @@ class Controller:
         self._reporter = reporter
         self._refuser = refuser
         self._shower = shower
+        self._leaver = leaver
 
     def lead(self, lost: threading.Event) -> None:
         """Work until leadership is lost."""
@@ -99,6 +102,7 @@ class Controller:
             LOG.warning("the watch caches are late; this round is left out")
             return
         picture = look(self._cache)
+        self._leaver.tell(picture)
         cases = self._cases(picture)
         self._decide(cases, picture)
         self._carrier.carry(cases, picture)

@@ -8,10 +8,11 @@ from cluster.cache import ClusterCache
 from cluster.connecting import connect
 from cluster.transport import Transport
 from controller.carrying import Carrier
-from controller.certificates import keep_certificate
+from controller.certificates import Keeping, keep_certificate
 from controller.deciding import Planner
 from controller.election import Election, Timing
 from controller.events import Recorder
+from controller.leaving import Leaver
 from controller.probe import Probes
 from controller.refusing import Refuser
 from controller.reporting import Reporter
@@ -35,6 +36,7 @@ class Settings:
     identity: str
     solve_seconds: float
     lease_seconds: float
+    keeping: Keeping = Keeping()
 
 
 class Server:
@@ -75,7 +77,7 @@ def _lead(settings: Settings, transport: Transport, cache: ClusterCache, stop: t
     election = Election(transport, identity=settings.identity, timing=timing)
 
     def lead(lost: threading.Event) -> None:
-        keep_certificate(transport, lost)
+        keep_certificate(transport, settings.keeping, lost)
         controller = Controller(
             cache=cache,
             writer=writer,
@@ -84,6 +86,7 @@ def _lead(settings: Settings, transport: Transport, cache: ClusterCache, stop: t
             reporter=reporter,
             refuser=Refuser(writer, recorder),
             shower=Shower(writer),
+            leaver=Leaver(recorder),
         )
         controller.lead(lost)
 

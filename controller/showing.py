@@ -12,6 +12,7 @@ from controller.times import now
 from controller.topologies import topology_statuses
 from controller.writes import Writer
 from gangs.dialects import dialect_of
+from gangs.koordinator import NAME as KOORDINATOR
 from gangs.koordinator.keys import TOPOLOGY_KIND
 from gangs.manifests import group_of
 from gangs.model import GangKey, Manifest, ObjectRef
@@ -44,13 +45,16 @@ class Shower:
 
 
 def _trees(picture: Picture) -> Iterator[_Change]:
-    for ref, status in topology_statuses(picture.topologies, picture.snapshot).items():
+    shown = [each for each in picture.topologies if not (each.kind == TOPOLOGY_KIND and KOORDINATOR in picture.left.to)]
+    for ref, status in topology_statuses(shown, picture.snapshot).items():
         yield from _change(ref, status, picture, f"{_PLURALS[ref.kind]}/{ref.name}/status")
 
 
 def _pod_groups(picture: Picture) -> Iterator[_Change]:
     ended = _ended(picture)
     for gang in picture.reading.gangs:
+        if gang.key.dialect in picture.left.to:
+            continue  # whose system runs here writes these itself
         finished = {ref: ended[GangKey(gang.key.dialect, ref.namespace, ref.name)] for ref in gang.groups}
         previous = {ref: (_object(ref, picture) or {}).get("status") or {} for ref in gang.groups}
         for ref, status in pod_group_statuses(gang, previous, now=now(), finished=finished).items():

@@ -1,7 +1,7 @@
 """The table of dialects, and the questions that every other room asks of all of them together."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gangs import levels, pools
@@ -14,6 +14,7 @@ from gangs.koordinator import NAME as KOORDINATOR
 from gangs.koordinator.dialect import KoordinatorDialect
 from gangs.koordinator.messages import told as told_by_koordinator
 from gangs.kueue.dialect import KueueDialect
+from gangs.leaving import EVIDENCE_KINDS, NOTHING, Left, admitted_by_us, left_to
 from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.phalanx.dialect import PhalanxDialect
@@ -39,8 +40,8 @@ WORDS: Mapping[str, Words] = {ACK: told_by_ack, KOORDINATOR: told_by_koordinator
 """By the shape that gangs name (`Gang.messages`): what waiting members say in the words of their own system."""
 
 
-def dialect_of(pod: Pod) -> tuple[Dialect, GangKey] | None:
-    """The dialect that claims the pod, and the gang it names; None for a pod of no gang.
+def dialect_of(pod: Pod, left: Left = NOTHING) -> tuple[Dialect, GangKey] | None:
+    """The dialect that claims the pod, and the gang it names; None for a pod of no gang, or of one that is left alone.
 
     The dialect that was written on the pod at its admission goes first, as long as it still claims it.
     """
@@ -49,9 +50,24 @@ def dialect_of(pod: Pod) -> tuple[Dialect, GangKey] | None:
     written = pod.metadata.labels.get(keys.DIALECT)
     for dialect in sorted(DIALECTS, key=lambda each: each.name != written) if written else DIALECTS:
         key = dialect.gang_of(pod)
-        if key is not None:
+        if key is not None and not left.leaves(key):
             return dialect, key
+        if key is not None and dialect.name == written:
+            return None  # the label that names its gang in our own words was put on it for this dialect
     return None
+
+
+def left_alone(sources: Sources) -> Left:
+    """What is left to other systems. A gang with a live member that came in through us stays ours to its end.
+
+    `sources.pods` may be those of one gang only, if only that one is asked about.
+    """
+    to = left_to(sources)
+    if not to:
+        return NOTHING
+    ours = [(pod, each) for pod in sources.pods for each in DIALECTS if each.name == admitted_by_us(pod)]
+    keys_of_ours = (each.gang_of(pod) for pod, each in ours if each.name in to)
+    return Left(to, frozenset(key for key in keys_of_ours if key is not None))
 
 
 def scheduler_names() -> frozenset[str]:
@@ -65,20 +81,26 @@ def protected(pod: Pod) -> str:
 
 
 def all_kinds() -> tuple[Kind, ...]:
-    """Every kind to watch, besides pods, nodes and namespaces: groups, workloads and topologies, each once."""
-    return tuple(dict.fromkeys(kind for each in DIALECTS for kind in (*each.group_kinds, *each.topology_kinds)))
+    """Every kind to watch, besides pods, nodes and namespaces: groups, workloads, topologies, signs of others."""
+    of_dialects = (kind for each in DIALECTS for kind in (*each.group_kinds, *each.topology_kinds))
+    return tuple(dict.fromkeys((*of_dialects, *EVIDENCE_KINDS)))
 
 
 def topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
     """All valid topologies, and what is wrong with the others."""
     findings = Findings()
-    return _topologies(sources, findings), list(findings.faults)
+    return _topologies(sources, findings, left_to(sources)), list(findings.faults)
 
 
-def _topologies(sources: Sources, findings: Findings) -> list[Topology]:
-    """Those that objects describe; where there are none, the one found on the nodes."""
+def _topologies(sources: Sources, findings: Findings, left: Container[str] = ()) -> list[Topology]:
+    """Those that objects describe; where there are none, the one found on the nodes.
+
+    What is wrong with objects of a dialect that is `left` to another system is not our business.
+    """
     described = [
-        (dialect.topology_kinds, topology) for dialect in DIALECTS for topology in dialect.topologies(sources, findings)
+        (dialect.topology_kinds, topology)
+        for dialect in DIALECTS
+        for topology in dialect.topologies(sources, Findings() if dialect.name in left else findings)
     ]
     known = pools.tied(described, sources, findings)
     if sources.found is not None and all(topology.implicit for _, topology in described):
@@ -110,23 +132,34 @@ def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | Non
 
 def read_all(sources: Sources) -> Reading:
     """Every gang of every dialect, in order of dialect and key, with all that is wrong."""
-    findings = Findings()
-    known = _topologies(sources, findings)
-    pods = _pods_by_dialect(sources.pods)
+    findings, left = Findings(), left_alone(sources)
+    known = _topologies(sources, findings, left.to)
+    pods = _pods_by_dialect(sources.pods, left)
     gangs: list[Gang] = []
     for dialect in DIALECTS:
-        reading = dialect.read(replace(sources, pods=pods[dialect.name]), known)
-        gangs += sorted(reading.gangs, key=lambda gang: gang.key)
-        findings.take(reading.faults, reading.advice)
-    ended = _succeeded(sources.pods)
+        for reading in _readings(dialect, replace(sources, pods=pods[dialect.name]), known, left):
+            known_keys = {gang.key for gang in gangs}
+            gangs += sorted((each for each in reading.gangs if each.key not in known_keys), key=lambda gang: gang.key)
+            findings.take(reading.faults, reading.advice)
+    ended = _succeeded(sources.pods, left)
     gangs = [replace(gang, succeeded=sum(ended[key] for key in gang.names)) if ended else gang for gang in gangs]
     return Reading(tuple(gangs), findings.faults, findings.advice)
 
 
-def _succeeded(pods: Sequence[Pod]) -> Counter[GangKey]:
+def _readings(dialect: Dialect, sources: Sources, known: Sequence[Topology], left: Left) -> Iterator[Reading]:
+    """All that the dialect reads; of one that is left to another system, the gangs that are carried to their end."""
+    if dialect.name not in left.to:
+        yield dialect.read(sources, known)
+        return
+    for key in sorted(left.carried):
+        if key.dialect == dialect.name:
+            yield dialect.read(sources, known, key)
+
+
+def _succeeded(pods: Sequence[Pod], left: Left) -> Counter[GangKey]:
     """Pods that have ended well, by gang. A Job counts its own: it runs fewer pods the more have completed."""
     ended = [pod for pod in pods if pod.status.phase == "Succeeded" and not pod.terminating]
-    claims = [claim[1] for pod in ended if not _counted_by_job(pod) and (claim := dialect_of(pod)) is not None]
+    claims = [claim[1] for pod in ended if not _counted_by_job(pod) and (claim := dialect_of(pod, left)) is not None]
     return Counter(claims)
 
 
@@ -135,11 +168,11 @@ def _counted_by_job(pod: Pod) -> bool:
     return owner is not None and owner.kind == JOB_KIND
 
 
-def _pods_by_dialect(pods: Sequence[Pod]) -> dict[str, list[Pod]]:
+def _pods_by_dialect(pods: Sequence[Pod], left: Left) -> dict[str, list[Pod]]:
     """What each dialect may look at: the pods it claims and those that nobody does."""
     seen: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
-        claim = dialect_of(pod)
+        claim = dialect_of(pod, left)
         for dialect in DIALECTS:
             if claim is None or claim[0] is dialect:
                 seen[dialect.name].append(pod)
@@ -152,8 +185,10 @@ def review(manifest: Manifest, sources: Sources) -> tuple[list[Fault], list[Advi
     Faults are about this object alone. What its arrival makes wrong elsewhere, and what its gang waits for, is
     advice. An object of no dialect has neither.
     """
+    left = left_alone(sources)
     try:
-        findings = _review_pod(manifest, sources) if _is_pod(manifest) else _review_object(manifest, sources)
+        check = _review_pod if _is_pod(manifest) else _review_object
+        findings = check(manifest, sources, left)
     except MalformedError as error:
         return [error.fault], []
     return list(findings.faults), list(findings.advice)
@@ -163,49 +198,70 @@ def _is_pod(manifest: Manifest) -> bool:
     return manifest.get("apiVersion") == "v1" and manifest.get("kind") == "Pod"
 
 
-def _review_pod(manifest: Manifest, sources: Sources) -> Findings:
+def _review_pod(manifest: Manifest, sources: Sources, left: Left) -> Findings:
     pod = pod_of(manifest)
-    claim = dialect_of(pod)
+    claim = dialect_of(pod, left)
     if claim is None:
-        return Findings()
+        findings = Findings()
+        if (other := dialect_of(pod)) is not None:
+            findings.take((), [left.advice(other[0].name, pod_ref(pod))])
+        return findings
     dialect, key = claim
     others = [each for each in sources.pods if not each.metadata.name or each.key != pod.key]
-    reading = _read_about(dialect, key, replace(sources, pods=[*others, pod]))
+    reading = _read_about(dialect, key, replace(sources, pods=[*others, pod]), left)
     findings = _about(pod_ref(pod), reading)
     _add_bystanders(pod_ref(pod), key, reading, findings)
     return findings
 
 
-def _review_object(manifest: Manifest, sources: Sources) -> Findings:
+def _review_object(manifest: Manifest, sources: Sources, left: Left) -> Findings:
     standing = sources.having(as_admitted(manifest, sources))
     ref, findings = ref_of(manifest), Findings()
     group, kind, _, _ = key_of(manifest)
-    if any((each.group, each.kind) == (group, kind) for dialect in DIALECTS for each in dialect.topology_kinds):
-        _topologies(standing, findings)
+    describing = [each for each in DIALECTS if _has(each.topology_kinds, group, kind)]
+    if describing and all(each.name in left.to for each in describing):
+        findings.take((), [left.advice(describing[0].name, ref)])
+        return findings
+    if describing:
+        _topologies(standing, findings, left.to)
         return _about(ref, Reading((), findings.faults, findings.advice))
     for dialect in DIALECTS:
-        known = any((each.group, each.kind) == (group, kind) for each in dialect.group_kinds)
+        known = _has(dialect.group_kinds, group, kind)
         if not known and kind not in WORKLOAD_KINDS.get(group, ()):
             continue
         key = GangKey(dialect.name, ref.namespace, ref.name)
-        reading = _read_about(dialect, key, standing)
+        reading = _read_about(dialect, key, standing, left)
         about = _about(ref, reading)
+        if left.leaves(key):
+            asks = _asks_in(dialect, manifest, sources) if is_job(manifest) else known or bool(about.faults)
+            findings.take((), [left.advice(dialect.name, ref)] if asks else ())
+            continue
         findings.take(about.faults, about.advice)
-        if known and (not is_job(manifest) or _asks_in(dialect, manifest, sources)):
+        if known and (not is_job(manifest) or _asks_here(dialect, manifest, sources, left)):
             _add_bystanders(ref, key, reading, findings)
     return findings
 
 
-def _asks_in(dialect: Dialect, job: Manifest, sources: Sources) -> bool:
+def _has(kinds: Sequence[Kind], group: str, kind: str) -> bool:
+    return any((each.group, each.kind) == (group, kind) for each in kinds)
+
+
+def _asks_here(dialect: Dialect, job: Manifest, sources: Sources, left: Left) -> bool:
     """Whether a Job asks to be a gang, by what it says itself or by what its pods will say in this dialect."""
     if template_labels(job, sources):
         return True
-    claim = dialect_of(example_pod(job))
+    claim = dialect_of(example_pod(job), left)
     return claim is not None and claim[0] is dialect and not isinstance(dialect, PhalanxDialect)
 
 
-def _read_about(dialect: Dialect, key: GangKey, sources: Sources) -> Reading:
-    pods = _pods_by_dialect(sources.pods)[dialect.name]
+def _asks_in(dialect: Dialect, job: Manifest, sources: Sources) -> bool:
+    """Whether a Job would ask to be a gang in this dialect, whoever runs in the cluster."""
+    asked = dialect.template_labels(job, sources, claimed=True)
+    return bool(asked) or dialect.gang_of(example_pod(job)) is not None
+
+
+def _read_about(dialect: Dialect, key: GangKey, sources: Sources, left: Left) -> Reading:
+    pods = _pods_by_dialect(sources.pods, left)[dialect.name]
     known, _ = topologies(sources)
     return dialect.read(replace(sources, pods=pods), known, key)
 
@@ -235,30 +291,39 @@ def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
     """
     if not is_job(manifest):
         return {}
-    claimed = dialect_of(example_pod(manifest)) is not None
-    asked = _labels(manifest, sources, claimed=True)  # what is asked for in so many words goes before what is automatic
-    return asked if asked or claimed else _labels(manifest, sources, claimed=False)
+    ours = _ours(sources)
+    others = [each for each in DIALECTS if each not in ours and _asks_in(each, manifest, sources)]
+    claimed = bool(others) or dialect_of(example_pod(manifest)) is not None
+    # What is asked for in so many words goes before what is automatic.
+    asked = _labels(ours, manifest, sources, claimed=True)
+    return asked if asked or claimed else _labels(ours, manifest, sources, claimed=False)
 
 
-def _labels(manifest: Manifest, sources: Sources, *, claimed: bool) -> dict[str, str]:
+def _ours(sources: Sources) -> list[Dialect]:
+    """The dialects that are not left to another system."""
+    left = left_to(sources)
+    return [each for each in DIALECTS if each.name not in left]
+
+
+def _labels(dialects: Sequence[Dialect], manifest: Manifest, sources: Sources, *, claimed: bool) -> dict[str, str]:
     labels: dict[str, str] = {}
-    for dialect in DIALECTS:
+    for dialect in dialects:
         labels.update(dialect.template_labels(manifest, sources, claimed=claimed))
     return labels
 
 
-def resumed(manifest: Manifest) -> bool:
+def resumed(manifest: Manifest, sources: Sources) -> bool:
     """Whether a workload that was written suspended starts all the same: its queue would resume it.
 
     Raises `MalformedError`.
     """
-    return any(isinstance(each, Resuming) and each.resumes(manifest) for each in DIALECTS)
+    return any(isinstance(each, Resuming) and each.resumes(manifest) for each in _ours(sources))
 
 
 def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
     """The object as it is after admission: a workload that asks for a gang has its template labelled."""
     labels = template_labels(manifest, sources)
-    if labels and (manifest.get("spec") or {}).get("suspend") and resumed(manifest):
+    if labels and (manifest.get("spec") or {}).get("suspend") and resumed(manifest, sources):
         manifest = {**manifest, "spec": {**manifest["spec"], "suspend": False}}
     if not labels:
         return manifest
@@ -275,11 +340,12 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
     Only workloads whose pods name a gang are expanded. A malformed one is left as it is and noted.
     """
     objects, faults, pods = dict(sources.objects), list[Fault](), list(sources.pods)
+    left = left_alone(sources)
     for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
         try:
             job = as_admitted(manifest, sources)
             objects[key_of(job)] = job
-            if dialect_of(example_pod(job)) is not None:
+            if dialect_of(example_pod(job), left) is not None:
                 pods += missing_pods(job, sources.pods)
         except MalformedError as error:
             faults.append(error.fault)

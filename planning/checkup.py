@@ -10,11 +10,12 @@ from enum import Enum
 
 from cluster.snapshot import Snapshot
 from cluster.tree import DomainTree, domains
-from gangs.dialects import dialect_of, read_all, topologies
+from gangs.dialects import dialect_of, left_alone, read_all, topologies
+from gangs.leaving import ALL, CHOICES, OWN, chosen, left_to, running
 from gangs.levels import choose
 from gangs.model import Gang
 from gangs.sources import Sources
-from kube.keys import GATE
+from kube.keys import ADOPT, GATE, LEAVE
 from kube.names import natural_key
 from kube.topology import Topology
 from planning.wording import compressed, listed
@@ -53,6 +54,7 @@ def check_up(snapshot: Snapshot, sources: Sources) -> list[Finding]:
     findings += [Finding(Severity.ERROR, str(f.object), f"{f.field}: {f.problem}", f.remedy) for f in reading.faults]
     findings += [Finding(Severity.WARNING, str(a.object), f"{a.field}: {a.text}") for a in reading.advice]
     findings += _members(sources)
+    findings += _neighbours(sources)
     return findings
 
 
@@ -96,10 +98,11 @@ def _unused(known: Sequence[Topology], gangs: Iterable[Gang]) -> Iterator[Findin
 
 def _members(sources: Sources) -> Iterator[Finding]:
     """Pods that the webhook missed, and pods that are held for nothing."""
+    left = left_alone(sources)
     for pod in sources.pods:
         if pod.bound or pod.finished or pod.terminating:
             continue
-        claim, gated = dialect_of(pod), pod.gated_by(GATE)
+        claim, gated = dialect_of(pod, left), pod.gated_by(GATE)
         if gated and claim is None:
             text, remedy = "is gated but names no gang: nothing will start it", "delete it, or give its label back"
             yield Finding(Severity.ERROR, f"Pod {pod.key}", text, remedy)
@@ -107,6 +110,27 @@ def _members(sources: Sources) -> Iterator[Finding]:
             text = f"names gang {claim[1]} but was never gated: the webhook did not see it"
             remedy = "see that the webhook is registered, and create the pod again"
             yield Finding(Severity.WARNING, f"Pod {pod.key}", text, remedy)
+
+
+def _neighbours(sources: Sources) -> Iterator[Finding]:
+    """Other systems that run here, what is left to them, and choices that mean nobody."""
+    left = left_to(sources)
+    theirs: defaultdict[str, list[str]] = defaultdict(list)
+    for dialect, neighbour in left.items():
+        theirs[str(neighbour)].append(dialect)
+    for whose, dialects in theirs.items():
+        text = f"gangs asked for in the keys of {listed(sorted(dialects))} are left to {whose}"
+        remedy = f"for Phalanx to place them, annotate {OWN} with {ADOPT}: {left[dialects[0]].system}"
+        yield Finding(Severity.WARNING, left[dialects[0]].title, text, remedy)
+    for system, evidence in running(sources):
+        if system.name not in {each.system for each in left.values()} and not set(system.dialects) & left.keys():
+            text = f"runs in this cluster ({evidence}), and Phalanx takes its workloads: annotation {ADOPT} of {OWN}"
+            yield Finding(Severity.OK, system.title, text)
+    for annotation in (ADOPT, LEAVE):
+        for name in chosen(sources, annotation):
+            if name not in CHOICES and (annotation, name) != (ADOPT, ALL):
+                text = f'annotation {annotation} names "{name}", which is no system that Phalanx knows'
+                yield Finding(Severity.ERROR, OWN, text, f"the names are {', '.join(CHOICES)}")
 
 
 def _some(names: Sequence[str]) -> str:

@@ -21,11 +21,11 @@ def mutate(request: Request, picture: Picture) -> Decision:
         case "", "pods", "CREATE":
             return pods.created(_object(request), picture)
         case "", "pods", "UPDATE":
-            return pods.updated(_object(request), _old(request))
+            return pods.updated(_object(request), _old(request), picture)
         case "batch", "jobs", "CREATE":
             return objects.workload_created(_object(request), _sources(picture))
         case "batch", "jobs", "UPDATE":
-            return objects.workload_updated(_object(request))
+            return objects.workload_updated(_object(request), _sources(picture))
     return Admitted()
 
 

@@ -21,19 +21,19 @@ def workload_created(manifest: Manifest, sources: Sources) -> Decision:
     patch = PatchBuilder(manifest)
     for key, value in dialects.template_labels(manifest, sources).items():
         patch.set(("spec", "template", "metadata", "labels", key), value)
-    _resume(manifest, patch)
+    _resume(manifest, sources, patch)
     return Admitted(patch.build())
 
 
-def workload_updated(manifest: Manifest) -> Decision:
+def workload_updated(manifest: Manifest, sources: Sources) -> Decision:
     """Keep a workload going that is suspended for its queue: the same manifest can be applied again."""
     patch = PatchBuilder(manifest)
-    _resume(manifest, patch)
+    _resume(manifest, sources, patch)
     return Admitted(patch.build())
 
 
-def _resume(manifest: Manifest, patch: PatchBuilder) -> None:
-    if (manifest.get("spec") or {}).get("suspend") and dialects.resumed(manifest):
+def _resume(manifest: Manifest, sources: Sources, patch: PatchBuilder) -> None:
+    if (manifest.get("spec") or {}).get("suspend") and dialects.resumed(manifest, sources):
         patch.set(("spec", "suspend"), value=False)
 
 

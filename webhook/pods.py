@@ -30,35 +30,44 @@ def created(manifest: Manifest, picture: Picture) -> Decision:
         pod = pod_of(manifest)
     except MalformedError as error:
         return Refused(str(error.fault))
-    claim = dialects.dialect_of(pod)
-    if claim is None or pod.bound:
+    named = dialects.dialect_of(pod)
+    if named is None or pod.bound:
         return Admitted()
+    sources = picture.sources_of(named[1])
+    left = dialects.left_alone(sources)
+    claim = dialects.dialect_of(pod, left)
+    if claim is None:
+        return Admitted(warnings=lines([left.advice(named[0].name, pod_ref(pod))]))
     if pod.spec.scheduler_name not in dialects.scheduler_names():
         problem = f'"{pod.spec.scheduler_name}" would bind this pod without its gang'
         remedy = f"leave it out or write {keys.STOCK_SCHEDULER}; a gang is started by the stock scheduler"
         return Refused(str(Fault(pod_ref(pod), "spec.schedulerName", problem, remedy)))
     known = picture.synced()
-    faults, advice = dialects.review(manifest, picture.sources_of(claim[1]) if known else Sources())
+    if claim != named:
+        sources = picture.sources_of(claim[1])
+    faults, advice = dialects.review(manifest, sources if known else Sources())
     warnings = lines(advice) if known else ()
     if faults:
         return Refused("; ".join(map(str, faults)), warnings)
     return Admitted(_gate(manifest, *claim), warnings)
 
 
-def updated(manifest: Manifest, old: Manifest) -> Decision:
-    """Put the scheduler's name of a gang's pod back to what it was."""
+def updated(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
+    """Put the scheduler's name of a gang's pod back to what it was, unless the gang is another system's."""
     patch = PatchBuilder(manifest)
     before = (old.get("spec") or {}).get("schedulerName")
-    if before and _names_a_gang(old):
+    if before and _names_a_gang(old, picture):
         patch.set(("spec", "schedulerName"), before)
     return Admitted(patch.build())
 
 
-def _names_a_gang(manifest: Manifest) -> bool:
+def _names_a_gang(manifest: Manifest, picture: Picture) -> bool:
     try:
-        return dialects.dialect_of(pod_of(manifest)) is not None
+        pod = pod_of(manifest)
     except MalformedError:
         return False
+    named = dialects.dialect_of(pod)
+    return named is not None and dialects.dialect_of(pod, dialects.left_alone(picture.sources_of(named[1]))) is not None
 
 
 def _gate(manifest: Manifest, dialect: Dialect, key: GangKey) -> tuple[Any, ...]:

@@ -95,3 +95,53 @@ def test_pods_that_are_held_for_nothing_and_pods_that_slipped_past_are_named() -
     texts = ill(found(HEALTHY, TOPOLOGY, pods=(pod("held", gated=True), pod("slipped", "llm"))))
     assert "Pod default/held: is gated but names no gang: nothing will start it" in texts
     assert any(each.startswith("Pod default/slipped: names gang default/llm but was never gated") for each in texts)
+
+
+KUEUE = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "ValidatingWebhookConfiguration",
+    "metadata": {"name": "kueue-validating-webhook-configuration"},
+    "webhooks": [{"name": "vclusterqueue.kb.io"}],
+}
+
+
+def ours(**annotations: str) -> dict[str, Any]:
+    """Our own webhook configuration with these annotations."""
+    written = {f"phalanx.dev/{key}": text for key, text in annotations.items()}
+    metadata = {"name": "zz-phalanx", "annotations": written}
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": metadata,
+    }
+
+
+def test_a_system_that_runs_beside_us_is_named_with_what_is_left_to_it() -> None:
+    (finding,) = (each for each in found(HEALTHY, TOPOLOGY, KUEUE) if each.subject == "Kueue")
+    assert finding.severity is Severity.WARNING
+    assert finding.text == (
+        "gangs asked for in the keys of kueue are left to Kueue, which runs in this cluster "
+        "(ValidatingWebhookConfiguration kueue-validating-webhook-configuration)"
+    )
+    assert finding.remedy.endswith("annotate MutatingWebhookConfiguration zz-phalanx with phalanx.dev/adopt: kueue")
+
+
+def test_a_system_that_is_adopted_is_named_too() -> None:
+    (finding,) = (each for each in found(HEALTHY, TOPOLOGY, KUEUE, ours(adopt="kueue")) if each.subject == "Kueue")
+    assert finding.severity is Severity.OK
+
+
+def test_a_choice_that_names_nobody_is_an_error() -> None:
+    findings = found(HEALTHY, TOPOLOGY, ours(adopt="kueu,all", leave="slurm"))
+    assert [each.text for each in findings if each.severity is Severity.ERROR] == [
+        'annotation phalanx.dev/adopt names "kueu", which is no system that Phalanx knows',
+        'annotation phalanx.dev/leave names "slurm", which is no system that Phalanx knows',
+    ]
+
+
+def test_a_pod_that_is_left_to_its_system_was_not_missed() -> None:
+    theirs = msgspec.convert(
+        {"metadata": {"name": "p", "namespace": "default", "labels": {"kueue.x-k8s.io/queue-name": "q"}}}, Pod
+    )
+    assert any("was never gated" in each.text for each in found(HEALTHY, TOPOLOGY, pods=(theirs,)))
+    assert not any("was never gated" in each.text for each in found(HEALTHY, TOPOLOGY, KUEUE, pods=(theirs,)))

@@ -9,6 +9,7 @@ from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.installing import system_objects, webhook_configurations
 from gangs.dialects import DIALECTS, all_kinds
 from gangs.kueue.keys import WISHES as PLACES
+from gangs.leaving import EVIDENCE_KINDS
 from gangs.phalanx.jobs import WISHES
 from gangs.runai.keys import WISHES as TOPOLOGY_WISHES
 from gangs.sources import Queueing
@@ -67,8 +68,18 @@ def test_every_kind_that_describes_gangs_or_topologies_is_reviewed() -> None:
     rules = [
         rule for name, each in WEBHOOKS.items() if "/validate" in each["clientConfig"]["url"] for rule in each["rules"]
     ]
-    for kind in all_kinds():
+    for kind in set(all_kinds()) - set(EVIDENCE_KINDS):
         assert any(kind.group in rule["apiGroups"] and kind.plural in rule["resources"] for rule in rules), kind
+
+
+def test_every_kind_that_is_watched_may_be_read() -> None:
+    (reader,) = (each for each in system_objects() if each["metadata"]["name"] == "phalanx-reader" and "rules" in each)
+    for kind in all_kinds():
+        mine = [
+            rule for rule in reader["rules"] if kind.group in rule["apiGroups"] and kind.plural in rule["resources"]
+        ]
+        assert mine, kind
+        assert all({"list", "watch"} <= set(rule["verbs"]) for rule in mine), kind
 
 
 def test_mirrored_gangs_are_not_reviewed() -> None:

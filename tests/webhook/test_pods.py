@@ -152,10 +152,44 @@ def test_admitting_the_admitted_pod_again_changes_nothing(labels: Any, spec: Any
 
 def test_an_update_gets_the_old_scheduler_back() -> None:
     old = pod(labels={GROUP: "llm"})
-    decision = pods.updated(pod(labels={GROUP: "llm"}, schedulerName="koord-scheduler"), old)
+    decision = pods.updated(pod(labels={GROUP: "llm"}, schedulerName="koord-scheduler"), old, EMPTY)
     assert decision == Admitted(({"op": "add", "path": "/spec/schedulerName", "value": "default-scheduler"},))
 
 
 @pytest.mark.parametrize("labels", [{}, {"app": "web"}])
 def test_an_update_of_a_pod_of_no_gang_is_left_alone(labels: dict[str, str]) -> None:
-    assert pods.updated(pod(labels=labels, schedulerName="mine"), pod(labels=labels)) == Admitted()
+    assert pods.updated(pod(labels=labels, schedulerName="mine"), pod(labels=labels), EMPTY) == Admitted()
+
+
+KOORDINATOR = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "MutatingWebhookConfiguration",
+    "metadata": {"name": "koordinator-mutating-webhook-configuration"},
+    "webhooks": [{"name": "mpod-create.koordinator.sh"}],
+}
+
+
+@pytest.mark.parametrize("synced", [True, False])
+@pytest.mark.parametrize("spec", [{}, {"schedulerName": "koord-scheduler"}, {"schedulerName": "mine"}])
+def test_a_pod_of_a_system_that_runs_here_comes_in_as_it_is_with_a_warning(
+    *, synced: bool, spec: dict[str, str]
+) -> None:
+    decision = pods.created(pod(labels={GROUP: "llm"}, **spec), StillPicture([KOORDINATOR], synced=synced))
+    assert isinstance(decision, Admitted)
+    assert decision.patch == ()
+    assert "is left to Koordinator, which runs in this cluster" in " ".join(decision.warnings)
+
+
+def test_the_scheduler_of_such_a_pod_is_not_put_back() -> None:
+    old = pod(labels={GROUP: "llm"}, schedulerName="default-scheduler")
+    new = pod(labels={GROUP: "llm"}, schedulerName="koord-scheduler")
+    assert pods.updated(new, old, StillPicture([KOORDINATOR])) == Admitted()
+    mine = {GROUP: "llm", "phalanx.dev/dialect": "koordinator", "phalanx.dev/gang": "llm"}
+    begun = StillPicture([KOORDINATOR], pods=[pod(labels=mine)])
+    assert pods.updated(new, pod(labels=mine), begun) != Admitted()
+
+
+def test_the_members_still_missing_of_a_gang_that_has_begun_are_gated() -> None:
+    mine = {GROUP: "llm", "phalanx.dev/dialect": "koordinator", "phalanx.dev/gang": "llm"}
+    begun = StillPicture([KOORDINATOR, pod_group()], pods=[pod("p1", labels=mine)])
+    assert admitted(pod("p2", labels={GROUP: "llm"}), begun)["spec"]["schedulingGates"] == [GATE]

@@ -1,0 +1,196 @@
+"""Systems that run in the cluster themselves: how that is known, what is left to them, what stays ours."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kueue_objects import POOL
+from kueue_objects import job as kueue_job
+from written import documents, pod, sources
+
+from gangs.dialects import dialect_of, expanded, left_alone, read_all, resumed, review, template_labels
+from gangs.leaving import left_to
+from gangs.sources import Sources
+from kube.objects import Pod
+
+Manifest = dict[str, Any]
+
+MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
+QUEUE = "kueue.x-k8s.io/queue-name"
+ADOPT, LEAVE = "phalanx.dev/adopt", "phalanx.dev/leave"
+
+
+def configuration(
+    name: str, entry: str = "admission.example.com", namespace: str = "elsewhere", **more: Any
+) -> Manifest:
+    """A webhook configuration with one entry."""
+    service = {"name": "webhook-service", "namespace": namespace, "path": "/mutate"}
+    kind = MUTATING if "mutating" in name or name == "zz-phalanx" else VALIDATING
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name, **more},
+        "webhooks": [{"name": entry, "clientConfig": {"service": service}}],
+    }
+
+
+KUEUE = configuration("kueue-mutating-webhook-configuration", "mclusterqueue.kb.io", "kueue-system")
+KOORDINATOR = configuration("koordinator-validating-webhook-configuration", "vpod.koordinator.sh", "koordinator-system")
+KAI = configuration("mutating-kai-admission", "admission.kai-scheduler.svc", "kai-scheduler")
+RUNAI = configuration("runai-validating", "runai.example.com", "runai")
+
+
+def ours(**annotations: str) -> Manifest:
+    """Our own webhook configuration, annotated by the names of the choices."""
+    written = {f"phalanx.dev/{key}": value for key, value in annotations.items()}
+    return configuration("zz-phalanx", "pods.phalanx.dev", "phalanx-system", annotations=written)
+
+
+def cluster(*objects: Manifest, texts: tuple[str, ...] = (), pods: tuple[Pod, ...] = ()) -> Sources:
+    """A cluster with these webhook configurations, and others' objects."""
+    there = replace(sources(*texts), pods=pods)
+    for each in objects:
+        there = there.having(each)
+    return there
+
+
+@pytest.mark.parametrize(
+    ("configurations", "left"),
+    [
+        ((), set()),
+        ((ours(),), set()),
+        ((configuration("gatekeeper-validating", "validation.gatekeeper.sh", "gatekeeper-system"),), set()),
+        ((KUEUE,), {"kueue"}),
+        ((configuration("kueue-mutating", "mclusterqueue.kb.io", "my-kueue"),), {"kueue"}),
+        ((configuration("q-validating", "vclusterqueue.kb.io"),), {"kueue"}),
+        ((configuration("q-mutating", "mjob.example.com", "kueue-system"),), {"kueue"}),
+        ((KOORDINATOR,), {"koordinator"}),
+        ((configuration("k-mutating", "mpod-create.koordinator.sh", "mine"),), {"koordinator"}),
+        ((KAI,), {"kai", "runai"}),
+        ((configuration("validating-kai-admission", "admission.my-kai.svc", "my-kai"),), {"kai", "runai"}),
+        ((configuration("kai-podgroup-validation-v2alpha2", "podgroup.my-kai.svc", "my-kai"),), {"kai", "runai"}),
+        ((RUNAI,), {"kai", "runai"}),
+        ((KUEUE, KOORDINATOR, KAI), {"kueue", "koordinator", "kai", "runai"}),
+        ((KUEUE, KOORDINATOR, ours(adopt="kueue")), {"koordinator"}),
+        ((KUEUE, KOORDINATOR, KAI, ours(adopt=" kueue, koordinator")), {"kai", "runai"}),
+        ((KAI, ours(adopt="kai")), set()),
+        ((KAI, ours(adopt="runai")), {"kai"}),
+        ((KUEUE, KOORDINATOR, KAI, RUNAI, ours(adopt="all")), set()),
+        ((ours(leave="koordinator,ack"),), {"koordinator", "ack"}),
+        ((ours(leave="kueu"),), set()),
+        ((KUEUE, ours(adopt="kueue", leave="kueue")), set()),
+    ],
+)
+def test_whose_keys_are_left_to_others(configurations: tuple[Manifest, ...], left: set[str]) -> None:
+    assert left_to(cluster(*configurations)).keys() == left
+
+
+def test_definitions_alone_are_no_evidence() -> None:
+    definitions = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    name = {"metadata": {"name": "clusterqueues.kueue.x-k8s.io"}}
+    assert left_to(cluster({**definitions, **name}, texts=(POOL,))) == {}
+
+
+def test_a_webhook_that_is_reached_by_url_is_known_by_its_name() -> None:
+    entry = {"name": "vpod.koordinator.sh", "clientConfig": {"url": "https://koordinator.example.com"}}
+    assert left_to(cluster({**KOORDINATOR, "webhooks": [entry]})).keys() == {"koordinator"}
+
+
+def test_a_configuration_without_webhooks_is_no_evidence() -> None:
+    assert left_to(cluster({**KUEUE, "webhooks": None})) == {}
+
+
+def test_a_job_of_kueue_is_neither_labelled_nor_resumed_nor_read_and_its_user_is_told() -> None:
+    job = documents(kueue_job(required_topology="example.com/rack"))[0]
+    job["spec"]["suspend"] = True
+    there = cluster(KUEUE, texts=(POOL,))
+    assert template_labels(job, there) == {}
+    assert not resumed(job, there)
+    assert read_all(expanded(there.having(job))[0]).gangs == ()
+    faults, advice = review(job, there)
+    assert faults == []
+    (told,) = map(str, advice)
+    assert told == (
+        "Job default/train: metadata: is left to Kueue, which runs in this cluster (MutatingWebhookConfiguration "
+        "kueue-mutating-webhook-configuration); for Phalanx to place it, annotate MutatingWebhookConfiguration "
+        "zz-phalanx with phalanx.dev/adopt: kueue"
+    )
+
+
+def test_what_would_be_refused_of_a_system_that_runs_is_its_own_business() -> None:
+    wrong = documents(kueue_job(required_topology="moon", slice_size="3"))[0]
+    assert review(wrong, cluster(texts=(POOL,)))[0]
+    assert review(wrong, cluster(KUEUE, texts=(POOL,)))[0] == []
+    queue = next(each for each in documents(POOL) if each["kind"] == "ClusterQueue")
+    queue["spec"]["resourceGroups"][0]["coveredResources"] = ["memory"]
+    assert review(queue, cluster())[0]
+    faults, advice = review(queue, cluster(KUEUE))
+    assert (faults, len(advice)) == ([], 1)
+
+
+def test_a_workload_that_cannot_be_queued_here_is_not_refused_where_kueue_runs() -> None:
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default", "labels": {QUEUE: "q"}},
+        "spec": {},
+    }
+    assert "cannot be queued" in str(review(deployment, cluster())[0])
+    faults, advice = review(deployment, cluster(KUEUE))
+    assert (faults, len(advice)) == ([], 1)
+
+
+def test_a_job_of_nobody_gets_no_warning() -> None:
+    plain = documents(kueue_job(queue=None))[0]
+    assert review(plain, cluster(KUEUE, KOORDINATOR, KAI)) == ([], [])
+
+
+def test_faults_of_others_topologies_are_not_ours_but_the_topologies_are_known() -> None:
+    wrong = POOL.replace("topologyName: default", "topologyName: default, nodeTaints: 3")
+    assert read_all(cluster(texts=(wrong,))).faults
+    assert read_all(cluster(KUEUE, texts=(wrong,))).faults == ()
+
+
+def test_our_own_way_of_asking_goes_on_beside_a_queue_of_kueue() -> None:
+    job = documents(kueue_job())[0]
+    job["metadata"]["annotations"] = {"phalanx.dev/gang": "true"}
+    assert template_labels(job, cluster(KUEUE)) == {"phalanx.dev/workload": "Job"}
+
+
+def test_a_job_of_kueue_is_no_automatic_gang() -> None:
+    namespaces = {"default": {"phalanx.dev/automatic": "true"}}
+    there = replace(cluster(KUEUE), namespaces=namespaces)
+    assert template_labels(documents(kueue_job(queue=None))[0], there) == {"phalanx.dev/workload": "Job"}
+    assert template_labels(documents(kueue_job())[0], there) == {}
+
+
+GROUP = {"kueue.x-k8s.io/pod-group-name": "g"}
+TOTAL = {"kueue.x-k8s.io/pod-group-total-count": "2"}
+ADMITTED = {"phalanx.dev/dialect": "kueue", "phalanx.dev/gang": "g"}
+
+
+def test_a_pod_of_kueue_has_no_gang_here_until_kueue_is_gone() -> None:
+    mine = pod("p", labels=GROUP, annotations=TOTAL)
+    assert dialect_of(mine, left_alone(cluster(KUEUE, pods=(mine,)))) is None
+    assert read_all(cluster(KUEUE, pods=(mine,))).gangs == ()
+    assert len(read_all(cluster(pods=(mine,))).gangs) == 1
+
+
+def test_a_gang_that_has_begun_is_carried_to_its_end_with_the_members_that_still_come() -> None:
+    first = pod("p0", labels={**GROUP, **ADMITTED}, annotations=TOTAL)
+    second = pod("p1", labels=GROUP, annotations=TOTAL)
+    other = pod("q", labels={"kueue.x-k8s.io/pod-group-name": "other"}, annotations=TOTAL)
+    there = cluster(KUEUE, pods=(first, second, other))
+    left = left_alone(there)
+    assert [str(key) for key in left.carried] == ["default/g"]
+    assert [dialect_of(each, left) is None for each in (first, second, other)] == [False, False, True]
+    (gang,) = read_all(there).gangs
+    assert [member.pod.metadata.name for member in gang.members] == ["p0", "p1"]
+
+
+@pytest.mark.parametrize("state", [{"phase": "Succeeded"}, {"phase": "Failed"}])
+def test_a_gang_whose_members_have_ended_is_carried_no_more(state: dict[str, str]) -> None:
+    ended = pod("p0", labels={**GROUP, **ADMITTED}, annotations=TOTAL, status=state)
+    there = cluster(KUEUE, pods=(ended,))
+    assert dialect_of(ended, left_alone(there)) is None
+    assert read_all(there).gangs == ()

@@ -1,0 +1,96 @@
+"""Another system comes into the cluster, and goes: whose pods are gated, and who is told.
+
+The system is there as soon as its admission webhook is registered; nothing of it has to answer, because its webhook is
+asked about a kind that nobody uses here.
+"""
+
+import pytest
+from system import Object, Phalanx, all_bound, numbered, pod, pod_group
+
+pytestmark = pytest.mark.controlplane
+
+GATES = [{"name": "phalanx.dev/gang"}]
+CONFIGURATION = "koordinator-mutating-webhook-configuration"
+PATH = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+SERVICE = {"name": "koordinator-webhook-service", "namespace": "koordinator-system", "path": "/mutate"}
+KOORDINATOR: Object = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "MutatingWebhookConfiguration",
+    "metadata": {"name": CONFIGURATION},
+    "webhooks": [
+        {
+            "name": "melasticquota.koordinator.sh",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "clientConfig": {"service": SERVICE},
+            "rules": [
+                {
+                    "apiGroups": ["scheduling.sigs.k8s.io"],
+                    "apiVersions": ["v1alpha1"],
+                    "operations": ["CREATE"],
+                    "resources": ["elasticquotas"],
+                }
+            ],
+        }
+    ],
+}
+LEFT = f"is left to Koordinator, which runs in this cluster (MutatingWebhookConfiguration {CONFIGURATION})"
+
+
+def told(answer: str) -> str:
+    """What kubectl printed, warnings put together again."""
+    return " ".join(line.removeprefix("Warning: ") for line in answer.splitlines())
+
+
+def dry_run(phalanx: Phalanx, manifest: Object) -> Object:
+    """The object as it would come in."""
+    found: Object = phalanx.cluster.request("POST", "/api/v1/namespaces/default/pods?dryRun=All", manifest)
+    return found
+
+
+def gated(phalanx: Phalanx) -> bool:
+    """Whether a member of a Koordinator group would be gated now."""
+    return dry_run(phalanx, pod("probe", "later"))["spec"].get("schedulingGates") == GATES
+
+
+def events(phalanx: Phalanx, reason: str) -> list[str]:
+    """The notes of all events of a reason."""
+    items = phalanx.cluster.request("GET", "/apis/events.k8s.io/v1/events")["items"]
+    return [each["note"] for each in items if each["reason"] == reason]
+
+
+def test_its_workloads_are_left_alone_while_it_is_there(phalanx: Phalanx) -> None:
+    phalanx.guide_nodes()
+    phalanx.apply(pod_group("begun", 3))
+    phalanx.apply(*(pod(name, "begun") for name in numbered("begun", 2)))
+    phalanx.await_phase("begun", "Waiting")
+
+    phalanx.apply(KOORDINATOR)
+    phalanx.wait(lambda: not gated(phalanx), "Koordinator to be noticed by the webhook")
+    phalanx.wait(lambda: bool(events(phalanx, "SystemLeft")), "Koordinator to be noticed by the controller")
+    assert LEFT.removeprefix("is ") in events(phalanx, "SystemLeft")[0]
+
+    assert LEFT in told(phalanx.apply(pod_group("theirs", 2)))
+    theirs = {**pod("theirs-0", "theirs"), "spec": {**pod("x")["spec"], "schedulerName": "koord-scheduler"}}
+    assert LEFT in told(phalanx.apply(theirs))
+    stored = phalanx.pod("theirs-0")
+    assert stored["spec"]["schedulerName"] == "koord-scheduler"
+    assert "schedulingGates" not in stored["spec"]
+    assert not stored["metadata"].get("labels", {}).keys() & {"phalanx.dev/gang", "phalanx.dev/dialect"}
+
+    with phalanx.record() as recorder:  # the member that was still missing of a gang that had begun
+        phalanx.apply(pod("begun-2", "begun"))
+        recorder.wait_for(all_bound(numbered("begun", 3)), seconds=30)
+    phalanx.await_phase("begun", "Placed")
+    assert phalanx.gang("theirs") == {}
+
+    phalanx.cluster.kubectl("annotate", "mutatingwebhookconfiguration", "zz-phalanx", "phalanx.dev/adopt=koordinator")
+    phalanx.wait(lambda: gated(phalanx), "Koordinator to be adopted")
+    phalanx.cluster.kubectl("annotate", "mutatingwebhookconfiguration", "zz-phalanx", "phalanx.dev/adopt-")
+    phalanx.wait(lambda: not gated(phalanx), "Koordinator to be left alone again")
+
+    phalanx.cluster.request("DELETE", f"{PATH}/{CONFIGURATION}")
+    phalanx.wait(lambda: gated(phalanx), "Koordinator to have gone")
+    phalanx.apply(pod_group("ours", 2), *(pod(name, "ours") for name in numbered("ours", 2)))
+    phalanx.await_bound(numbered("ours", 2))
+    phalanx.wait(lambda: bool(events(phalanx, "SystemTaken")), "the controller to say that Koordinator has gone")
