@@ -1,0 +1,238 @@
+"""Phalanx as `kubectl apply -k manifests/default` leaves it, with nothing but what the manifests grant.
+
+The API server reaches the webhook through the Service and trusts it by the controller's own certificate. What a node
+would do is done here: the containers' commands are run as processes with the tokens of their service accounts, and the
+Secret is put where the container mounts it. The Service leads to this machine, because no pod really runs.
+"""
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import socket
+import ssl
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import yaml
+from access_rules import ACCOUNTS, Right
+
+from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
+from controlplane.control_plane import ControlPlane, Options, free_ports, wait_until
+from controlplane.processes import Program
+from kube.keys import SYSTEM_NAMESPACE
+
+MANIFESTS = Path(__file__).parents[2] / "manifests" / "default"
+PATIENCE = 60.0
+USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
+FORBIDDEN = 403
+_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "users": [f"{USER}{each}" for each in ACCOUNTS]}, {"level": "None"}],
+}
+_COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
+
+Request = Mapping[str, Any]
+"""An entry of the audit log."""
+
+
+class Installation:
+    """A control plane of its own with Phalanx on it. Use it as a context manager."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="phalanx-installation-"))
+        self._audit = self._folder / "audit.log"
+        policy = self._folder / "policy.yaml"
+        policy.write_text(yaml.safe_dump(_POLICY))
+        self.plane = ControlPlane(
+            Options(
+                api_server=(
+                    f"--audit-policy-file={policy}",
+                    f"--audit-log-path={self._audit}",
+                    "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+                )
+            )
+        )
+        self.port, webhook_health, controller_health = free_ports(3)
+        self.health = {"webhook": webhook_health, "controller": controller_health}
+        self._certificates = self._folder / "certificates"
+        self._certificates.mkdir()
+        self._over = threading.Event()
+        self._kubelet = threading.Thread(target=self._mount, name="kubelet", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Install, and wait until both servers are ready and the API server trusts the webhook."""
+        self.plane.__enter__()
+        try:
+            self._install()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop everything and remove its files."""
+        self._over.set()
+        self.plane.__exit__(kind, error, trace)
+        shutil.rmtree(self._folder)
+
+    def objects(self) -> list[dict[str, Any]]:
+        """The manifests, as kubectl puts them together."""
+        return [each for each in yaml.safe_load_all(self.plane.kubectl("kustomize", str(MANIFESTS))) if each]
+
+    def requests(self) -> Iterator[Request]:
+        """What the two accounts have asked of the API server so far."""
+        for line in self._audit.read_text().splitlines():
+            yield json.loads(line)
+
+    def start(self, name: str) -> Program:
+        """Run the command of the container `name`, under its own service account."""
+        config = self.plane.kubeconfig_for(SYSTEM_NAMESPACE, f"phalanx-{name}")
+        own = {
+            "webhook": [f"--port={self.port}", f"--cert-dir={self._certificates}", "--host=127.0.0.1"],
+            "controller": ["--health-address=127.0.0.1", "--lease-seconds=2"],
+        }[name]
+        command = [*_COMMAND, *self._container(name)["args"], f"--kubeconfig={config}", *own]
+        command += [f"--health-port={self.health[name]}"]
+        return self.plane.run(name, command, {**os.environ, "HOME": str(self.plane.directory)})
+
+    @contextlib.contextmanager
+    def stopped(self, name: str) -> Iterator[None]:
+        """Have a server end as a cluster would, and start it again afterwards."""
+        program = self.plane.program(name)
+        program.terminate()
+        program.wait()
+        yield
+        self.start(name)
+        self.await_ready(name)
+
+    def await_ready(self, name: str) -> None:
+        """Wait until a server says that it can do its work."""
+        url = f"http://127.0.0.1:{self.health[name]}/readyz"
+
+        def ready() -> bool:
+            try:
+                with urlopen(url, timeout=5) as answer:
+                    return bool(answer.status == 200)
+            except (URLError, OSError):
+                return False
+
+        try:
+            wait_until(ready, PATIENCE, f"the {name} to be ready")
+        except TimeoutError as error:
+            error.add_note(self.plane.program(name).tail())
+            raise
+
+    def ask(self, method: str, path: str, token: str) -> int:
+        """The status of the webhook's answer to the bearer of a token (nobody: ""), with nothing to solve."""
+        trust = ssl.create_default_context(cadata=self.secret()["ca.crt"].decode())
+        connection = http.client.HTTPSConnection("localhost", self.port, timeout=30, context=trust)
+        with contextlib.closing(connection):
+            connection.sock = self._tls(trust)
+            connection.request(method, path, headers={"Authorization": f"Bearer {token}"} if token else {})
+            return connection.getresponse().status
+
+    def _tls(self, trust: ssl.SSLContext) -> ssl.SSLSocket:
+        """A connection to the webhook by the name that its certificate is for."""
+        name = f"{DEFAULT_PLACE.service}.{SYSTEM_NAMESPACE}.svc"
+        return trust.wrap_socket(socket.create_connection(("127.0.0.1", self.port), 30), server_hostname=name)
+
+    def trusted(self) -> bool:
+        """Whether a member is gated: then the webhook was called, and its certificate believed."""
+        labels = {"pod-group.scheduling.sigs.k8s.io": "none"}
+        spec = {"containers": [{"name": "main", "image": "pause"}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "labels": labels}, "spec": spec}
+        answer = self.plane.request("POST", "/api/v1/namespaces/default/pods?dryRun=All", pod)
+        return bool(answer.get("spec", {}).get("schedulingGates"))
+
+    def secret(self) -> dict[str, bytes]:
+        """What the certificate's Secret holds; nothing while there is none."""
+        found = self.plane.request("GET", f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}")
+        return {name: base64.b64decode(value) for name, value in (found.get("data") or {}).items()}
+
+    def logs(self) -> str:
+        """Everything that both servers have logged."""
+        return "".join((self.plane.directory / f"{name}.log").read_text() for name in self.health)
+
+    def _install(self) -> None:
+        for _ in range(2):
+            self.plane.kubectl("apply", "--server-side", "-k", str(MANIFESTS))
+        self.plane.kubectl("scale", "deployment", "--all", "--replicas=0", "-n", SYSTEM_NAMESPACE)
+        self._lead_the_service_here()
+        self._kubelet.start()
+        for name in self.health:
+            self.start(name)
+        for name in self.health:
+            self.await_ready(name)
+        wait_until(self.trusted, PATIENCE, "the API server to trust the webhook")
+
+    def _lead_the_service_here(self) -> None:
+        to_here = {"spec": {"type": "ExternalName", "externalName": "localhost", "clusterIP": None, "selector": None}}
+        self.plane.kubectl(
+            "patch", "service", DEFAULT_PLACE.service, "-n", SYSTEM_NAMESPACE, "--type=merge", "-p", json.dumps(to_here)
+        )
+        for kind, name in CONFIGURATIONS:
+            count = len(json.loads(self.plane.kubectl("get", kind, name, "-o", "json"))["webhooks"])
+            path = "/webhooks/{}/clientConfig/service/port"
+            patch = [{"op": "replace", "path": path.format(index), "value": self.port} for index in range(count)]
+            self.plane.kubectl("patch", kind, name, "--type=json", "-p", json.dumps(patch))
+
+    def _container(self, name: str) -> dict[str, Any]:
+        deployment = next(
+            each
+            for each in self.objects()
+            if (each["kind"], each["metadata"]["name"]) == ("Deployment", f"phalanx-{name}")
+        )
+        container: dict[str, Any] = deployment["spec"]["template"]["spec"]["containers"][0]
+        return container
+
+    def _mount(self) -> None:
+        """Keep the mounted files as the Secret is, like the kubelet."""
+        while not self._over.wait(0.2):
+            try:
+                held = self.secret()
+            except OSError:
+                continue
+            for name in ("tls.crt", "tls.key"):
+                path = self._certificates / name
+                if name in held and (not path.exists() or path.read_bytes() != held[name]):
+                    path.write_bytes(held[name])
+
+
+def right_of(request: Request) -> Right:
+    """The right that a request used, or lacked."""
+    found = request["objectRef"]
+    below = f"/{found['subresource']}" if "subresource" in found else ""
+    return Right(
+        account=request["user"]["username"].removeprefix(USER),
+        verb=request["verb"],
+        group=found.get("apiGroup", ""),
+        resource=found["resource"] + below,
+        namespace=found.get("namespace", ""),
+        name=found.get("name", ""),
+    )
+
+
+def wait_for_use(installation: Installation, rights: set[Right], seconds: float = PATIENCE) -> set[Right]:
+    """Wait until each right has been used, or the time is over; those that have not."""
+    deadline = time.monotonic() + seconds
+    while True:
+        used = {right_of(each) for each in installation.requests() if "objectRef" in each}
+        idle = {each for each in rights if not any(each.covers(one) for one in used)}
+        if not idle or time.monotonic() > deadline:
+            return idle
+        time.sleep(0.2)

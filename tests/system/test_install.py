@@ -1,0 +1,114 @@
+"""`kubectl apply -k manifests/default`, then both servers with their service accounts' tokens and rights alone."""
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from access_rules import granted
+from installation import FORBIDDEN, PATIENCE, Installation, right_of, wait_for_use
+from system import GUIDE, SPINE, Phalanx, numbered, pod, pod_group
+
+from certs.cluster_edge import DEFAULT_PLACE
+from controlplane.control_plane import wait_until
+from kube.keys import SYSTEM_NAMESPACE
+
+pytestmark = pytest.mark.controlplane
+
+
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+
+
+@pytest.fixture(scope="module")
+def installation() -> Iterator[Installation]:
+    """A control plane of this module's own, with a strict admission and a log of what the two accounts do."""
+    with Installation() as installed:
+        yield installed
+
+
+@pytest.fixture
+def phalanx(installation: Installation) -> Iterator[Phalanx]:
+    """The words of the other system tests, on this installation."""
+    running = Phalanx(installation, installation.plane)
+    yield running
+    running.show_logs()
+
+
+def test_the_koordinator_guide_passes_from_its_first_command_to_its_last(phalanx: Phalanx) -> None:
+    """Example 1 lands in spine-1; with it gone again, example 2 evicts one pod for the same room."""
+    phalanx.guide_nodes()
+    phalanx.apply_files(GUIDE / "topology-demo-job.yaml")
+    assert list(phalanx.await_bound(numbered("training-pod", 4)).values()) == ["node-5", "node-6", "node-7", "node-8"]
+    phalanx.cluster.kubectl("delete", "-f", str(GUIDE / "topology-demo-job.yaml"))
+    phalanx.apply_files(GUIDE / "priorityclasses.yaml", GUIDE / "low-priority-pods.yaml")
+    phalanx.wait(lambda: all(each["status"]["phase"] == "Running" for each in phalanx.pods()), "the low-priority pods")
+    phalanx.apply_files(GUIDE / "high-priority-training.yaml")
+    found = phalanx.await_bound(numbered("hp-training-pod", 4))
+    assert list(found.values()) == ["node-5", "node-6", "node-7", "node-8"]
+
+
+def test_a_gang_that_changes_its_mind_is_shown_as_it_is_and_said_once(
+    phalanx: Phalanx, installation: Installation
+) -> None:
+    """A member of 9 cpu fits on no node of 8: it makes the gang hopeless, and waiting again once it is gone, twice."""
+    phalanx.guide_nodes()
+    phalanx.apply(pod_group("changing", 2), pod("changing-0", "changing"))
+    phalanx.await_phase("changing", "Waiting")
+    for _ in range(2):
+        phalanx.apply(pod("changing-1", "changing", cpu=9))
+        phalanx.await_phase("changing", "Unplaceable")
+        phalanx.cluster.kubectl("delete", "pod", "changing-1")
+        phalanx.await_phase("changing", "Waiting")
+    phalanx.apply(pod_group("changing", 3))
+    phalanx.wait(lambda: phalanx.gang("changing")["spec"]["minMember"] == 3, "the Gang to show the new minimum")
+    with installation.stopped("controller"):
+        pass  # what was said again is counted at the end, if not before
+    counted = phalanx.cluster.request("GET", EVENTS)["items"]
+    assert [each for each in counted if (each.get("series") or {}).get("count", 0) > 1]
+
+
+def test_a_topology_of_our_own_shows_its_tree(phalanx: Phalanx) -> None:
+    phalanx.guide_nodes()
+    levels = [{"name": "spine", "nodeLabel": SPINE}]
+    topology = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "fabric"}}
+    phalanx.apply({**topology, "spec": {"levels": levels}})
+    path = "/apis/phalanx.dev/v1alpha1/topologies/fabric"
+    phalanx.wait(lambda: bool(phalanx.cluster.request("GET", path).get("status")), "the topology's status")
+
+
+def test_a_certificate_that_somebody_has_spoilt_is_replaced_and_the_webhook_goes_on(
+    installation: Installation,
+) -> None:
+    with installation.stopped("controller"):
+        spoilt = base64.b64encode(b"spoilt").decode()
+        patch = json.dumps({"data": {"tls.crt": spoilt}})
+        installation.plane.kubectl("patch", "secret", DEFAULT_PLACE.secret, "-n", SYSTEM_NAMESPACE, "-p", patch)
+    wait_until(lambda: installation.secret()["tls.crt"] != b"spoilt", PATIENCE, "another certificate")
+    wait_until(installation.trusted, PATIENCE, "the API server to trust the webhook again")
+
+
+def test_who_may_use_the_paths_is_asked_of_the_api_server(installation: Installation) -> None:
+    plane, role = installation.plane, "phalanx-viewer"
+    for name in ("viewer", "stranger"):
+        plane.kubectl("create", "serviceaccount", name)
+    plane.kubectl("create", "clusterrolebinding", "viewer", f"--clusterrole={role}", "--serviceaccount=default:viewer")
+    viewer, stranger = (plane.kubectl("create", "token", name).strip() for name in ("viewer", "stranger"))
+    for method, path in (("GET", "/metrics"), ("GET", "/v1/gangs"), ("GET", "/v1/topology"), ("POST", "/v1/solve")):
+        for token, status in (("", 401), ("made-up", 401), (stranger, 403), (viewer, 200)):
+            assert (path, token, installation.ask(method, path, token)) == (path, token, status)
+
+
+def test_every_right_is_granted_once_and_used(installation: Installation) -> None:
+    rights = granted(installation.objects())
+    assert [str(each) for each, times in Counter(rights).items() if times > 1] == []
+    assert sorted(map(str, wait_for_use(installation, set(rights)))) == []
+
+
+def test_nothing_was_asked_for_that_is_not_granted(installation: Installation) -> None:
+    refused = {
+        str(right_of(each))
+        for each in installation.requests()
+        if "objectRef" in each and each.get("responseStatus", {}).get("code") == FORBIDDEN
+    }
+    assert refused == set()
