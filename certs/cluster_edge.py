@@ -5,6 +5,7 @@ Called now and then by the one process that may write (the leader). The webhook'
 
 import base64
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -15,7 +16,7 @@ from kubernetes.client.exceptions import ApiException
 
 from certs.authority import Pair, service_names
 from certs.files import AUTHORITY, CERTIFICATE, KEY
-from certs.rotation import Held, next_step, usable
+from certs.rotation import DEFAULT_SCHEDULE, Held, Schedule, can_sign, next_step, union
 from cluster.transport import APPLY_PATCH, MERGE_PATCH, Transport
 
 AUTHORITY_KEY = "ca.key"
@@ -45,40 +46,51 @@ DEFAULT_PLACE = Place()
 
 
 def ensure_serving_certificate(
-    transport: Transport, place: Place = DEFAULT_PLACE, now: datetime | None = None
+    transport: Transport,
+    place: Place = DEFAULT_PLACE,
+    schedule: Schedule = DEFAULT_SCHEDULE,
+    now: datetime | None = None,
 ) -> datetime:
     """Take the step of the rotation that is due, if one is; see that every webhook entry trusts what is held.
 
-    Trust comes first: nothing changes in the Secret before each configuration holds the present bundle, so a new
-    authority is known wherever it will be needed. Entries that do not call this Service (by URL) are left alone.
+    Trust comes first: nothing changes in the Secret before each configuration trusts what it holds before and after.
+    Entries that do not call this Service (by URL) are left alone.
 
-    :returns: when the serving certificate ends. Call again within days, better every minute.
+    :returns: when the serving certificate ends. Call again within days, better every few seconds.
     :raises ApiException: the API server refused; a 409 means that somebody else wrote at the same time.
     :raises urllib3.exceptions.HTTPError, OSError: it could not be reached.
     """
     now = now or datetime.now(UTC)
     secret = _get(transport, f"{place.secrets_path}/{place.secret}")
     held = _held(secret)
-    if held is not None and usable(held, now):
-        _trust(transport, held.bundle, place)
-    after = next_step(held, service_names(place.service, place.namespace), now)
+    whole = held is not None and can_sign(held, now)
+    trusted = b"" if whole else _trusted(transport, place)
+    after = next_step(held, service_names(place.service, place.namespace), now, schedule, trusted)
+    _trust(transport, union(after.bundle, held.bundle) if held and whole else after.bundle, place)
     if after is not held:
         _write(transport, secret, after, place)
         _trust(transport, after.bundle, place)
     return x509.load_pem_x509_certificate(after.leaf.certificate).not_valid_after_utc
 
 
+def ensure_trust(transport: Transport, bundle: bytes, place: Place = DEFAULT_PLACE) -> None:
+    """See that every webhook entry trusts a bundle (PEM) that somebody else keeps.
+
+    :raises ValueError: it holds no certificate.
+    :raises ApiException, urllib3.exceptions.HTTPError, OSError: as `ensure_serving_certificate`.
+    """
+    x509.load_pem_x509_certificates(bundle)
+    _trust(transport, bundle, place)
+
+
 def _held(secret: dict[str, Any] | None) -> Held | None:
-    """What a Secret holds, however broken; None where it is not there or lacks a part."""
-    data = (secret or {}).get("data") or {}
-    if not {AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY} <= data.keys():
+    """What a Secret holds, however broken, with a part that lacks as empty; None where there is no Secret."""
+    if secret is None:
         return None
-    try:
-        bundle, authority_key, leaf, key = (
-            base64.b64decode(data[name]) for name in (AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY)
-        )
-    except ValueError:
-        return None
+    data = secret.get("data") or {}
+    bundle, authority_key, leaf, key = (
+        base64.b64decode(data.get(name) or "") for name in (AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY)
+    )
     return Held(bundle, authority_key, Pair(leaf, key))
 
 
@@ -115,6 +127,16 @@ def _trust(transport: Transport, bundle: bytes, place: Place) -> None:
             body = {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": name}, "webhooks": entries}
             query = {"fieldManager": FIELD_MANAGER, "force": "true"}
             transport.request("PATCH", path, query=query, body=body, content_type=APPLY_PATCH)
+
+
+def _trusted(transport: Transport, place: Place) -> bytes:
+    """Every certificate that our entries trust now. What is no certificate is passed over."""
+    found: dict[bytes, None] = {}
+    for kind, name in CONFIGURATIONS:
+        for entry in _entries(_get(transport, f"/apis/{ADMISSION}/{kind.lower()}s/{name}"), place):
+            with suppress(ValueError):
+                found[union(base64.b64decode(entry["clientConfig"].get("caBundle") or ""))] = None
+    return union(*found)
 
 
 def _entries(configuration: dict[str, Any] | None, place: Place) -> Iterator[dict[str, Any]]:

@@ -10,14 +10,53 @@ from datetime import datetime, timedelta
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
-from certs.authority import CLOCK_SKEW, Pair, ServerNames, issue, new_authority, pem
+from certs.authority import AUTHORITY_LIFETIME, CLOCK_SKEW, LEAF_LIFETIME, Pair, ServerNames, issue, new_authority, pem
 
-INTRODUCTION = timedelta(minutes=2)
-"""How long a new authority is trusted everywhere before anything is signed by it."""
-RETIREMENT = timedelta(hours=1)
-"""How long the old authority stays trusted after the switch: mounted files reach every replica within minutes."""
 AUTHORITY_NAME = "phalanx webhook"
+MOST_TRUSTED = 4
+"""Authorities in one bundle, at most: the new one and those it replaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How long certificates live, and how long each step of a rotation is held.
+
+    `renewal`: the share of a certificate's life after which it is replaced. `introduction`: how long a new authority is
+    trusted everywhere before anything is signed by it. `retirement`: how long the old one stays trusted after the
+    switch: mounted files reach every replica within minutes.
+
+    :raises ValueError: the times contradict each other; the text names which.
+    """
+
+    authority_lifetime: timedelta = AUTHORITY_LIFETIME
+    leaf_lifetime: timedelta = LEAF_LIFETIME
+    introduction: timedelta = timedelta(minutes=2)
+    retirement: timedelta = timedelta(hours=1)
+    renewal: float = 2 / 3
+
+    def __post_init__(self) -> None:
+        """Refuse what could leave nobody trusted."""
+        if not 0 <= self.renewal < 1:
+            raise ValueError(f"renewal ({self.renewal:g}) must be a share of a life: from 0 to less than 1")
+        if min(self.introduction, self.retirement) < timedelta():
+            raise ValueError("introduction and retirement must not be negative")
+        if self.leaf_lifetime > self.authority_lifetime:
+            raise ValueError(
+                f"certificates ({self.leaf_lifetime}) must not live longer than their authority "
+                f"({self.authority_lifetime})"
+            )
+        spare = self.leaf_lifetime * (1 - self.renewal)
+        if self.introduction + self.retirement >= spare:
+            raise ValueError(
+                f"introduction ({self.introduction}) and retirement ({self.retirement}) must be over within what is "
+                f"left of a certificate's life when it is replaced ({spare})"
+            )
+
+
+DEFAULT_SCHEDULE = Schedule()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,55 +71,105 @@ class Held:
     leaf: Pair
 
 
-def next_step(held: Held | None, names: ServerNames, now: datetime) -> Held:
+def next_step(
+    held: Held | None, names: ServerNames, now: datetime, schedule: Schedule = DEFAULT_SCHEDULE, trusted: bytes = b""
+) -> Held:
     """What should be held next; `held` itself where nothing is due.
 
-    Whatever cannot be read or does not fit together (a foreign key, other names) is made anew.
+    Whatever cannot be read or does not fit together (a foreign key, other names) is made anew: the leaf alone where
+    the authority is in order, else both. `trusted`: the bundle that clients hold now (PEM, however broken). A new
+    authority is added to it rather than put in its place, because replicas show the old leaf until they have read the
+    new one.
     """
-    if held is None or not usable(held, now):
-        return _fresh(names, now)
+    if held is None or not can_sign(held, now):
+        return _fresh(names, now, schedule, trusted)
+    if not usable(held, now):
+        return _switch(held, names, now, schedule)
+    return _step_due(held, names, now, schedule)
+
+
+def _step_due(held: Held, names: ServerNames, now: datetime, schedule: Schedule) -> Held:
     authorities = x509.load_pem_x509_certificates(held.bundle)
     newest = authorities[0]
     leaf = x509.load_pem_x509_certificate(held.leaf.certificate)
     if not _signed(newest, leaf):
-        return _switch(held, names, now) if now >= _made(newest) + INTRODUCTION else held
-    if _due(newest, now):
-        return _introduce(held, now)
-    if _due(leaf, now) or _names(leaf) != _wanted(names):
-        return _switch(held, names, now)
-    if len(authorities) > 1 and now >= _made(leaf) + RETIREMENT:
+        return _switch(held, names, now, schedule) if now >= _made(newest) + schedule.introduction else held
+    if len(authorities) > 1 and now >= _made(leaf) + schedule.retirement:
         return Held(pem(newest), held.authority_key, held.leaf)
+    if len(authorities) == 1 and _due(newest, now, schedule):
+        return _introduce(held, now, schedule)
+    if _due(leaf, now, schedule) or _names(leaf) != _wanted(names):
+        return _switch(held, names, now, schedule)
     return held
 
 
-def _fresh(names: ServerNames, now: datetime) -> Held:
-    authority = new_authority(AUTHORITY_NAME, now)
-    return Held(authority.certificate, authority.key, issue(authority, names, now))
-
-
-def _introduce(held: Held, now: datetime) -> Held:
-    authority = new_authority(AUTHORITY_NAME, now)
-    newest = pem(x509.load_pem_x509_certificates(held.bundle)[0])
-    return Held(authority.certificate + newest, authority.key, held.leaf)
-
-
-def _switch(held: Held, names: ServerNames, now: datetime) -> Held:
-    newest = pem(x509.load_pem_x509_certificates(held.bundle)[0])
-    return Held(held.bundle, held.authority_key, issue(Pair(newest, held.authority_key), names, now))
+def can_sign(held: Held, now: datetime) -> bool:
+    """Whether the newest authority can be read, is alive, may sign, and has its key (elliptic curve)."""
+    try:
+        newest = x509.load_pem_x509_certificates(held.bundle)[0]
+        key = serialization.load_pem_private_key(held.authority_key, None)
+        constraints = newest.extensions.get_extension_for_class(x509.BasicConstraints).value
+        newest.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
+    except (ValueError, TypeError, x509.ExtensionNotFound):
+        return False
+    fits = isinstance(key, ec.EllipticCurvePrivateKey) and key.public_key() == newest.public_key()
+    return fits and constraints.ca and _alive(newest, now)
 
 
 def usable(held: Held, now: datetime) -> bool:
     """Whether every part can be read and is alive, each key fits, and an authority of the bundle signed the leaf."""
+    if not can_sign(held, now):
+        return False
     try:
-        authorities = x509.load_pem_x509_certificates(held.bundle)
         leaf = x509.load_pem_x509_certificate(held.leaf.certificate)
-        keys = [serialization.load_pem_private_key(each, None) for each in (held.authority_key, held.leaf.key)]
+        key = serialization.load_pem_private_key(held.leaf.key, None)
     except (ValueError, TypeError):
         return False
-    newest = authorities[0]
-    fits = [key.public_key() for key in keys] == [newest.public_key(), leaf.public_key()]
-    alive = now < min(newest.not_valid_after_utc, leaf.not_valid_after_utc)
-    return fits and alive and any(_signed(each, leaf) for each in authorities)
+    authorities = [each for each in x509.load_pem_x509_certificates(held.bundle) if _alive(each, now)]
+    fits = key.public_key() == leaf.public_key()
+    return fits and _alive(leaf, now) and any(_signed(each, leaf) for each in authorities)
+
+
+def union(*bundles: bytes) -> bytes:
+    """One bundle of all their certificates, each once, in order."""
+    found = {pem(each): None for bundle in bundles for each in x509.load_pem_x509_certificates(bundle)}
+    return b"".join(found)
+
+
+def _fresh(names: ServerNames, now: datetime, schedule: Schedule, trusted: bytes) -> Held:
+    authority = new_authority(AUTHORITY_NAME, now, schedule.authority_lifetime)
+    bundle = b"".join((authority.certificate, *_ours(trusted, now)))
+    return Held(bundle, authority.key, issue(authority, names, now, schedule.leaf_lifetime))
+
+
+def _ours(trusted: bytes, now: datetime) -> list[bytes]:
+    """The living authorities of a bundle that were made here."""
+    try:
+        authorities = x509.load_pem_x509_certificates(trusted)
+    except ValueError:
+        return []
+    ours = [each for each in authorities if _alive(each, now) and _common_name(each).startswith(AUTHORITY_NAME)]
+    return list(dict.fromkeys(map(pem, ours)))[: MOST_TRUSTED - 1]
+
+
+def _introduce(held: Held, now: datetime, schedule: Schedule) -> Held:
+    authority = new_authority(AUTHORITY_NAME, now, schedule.authority_lifetime)
+    return Held(authority.certificate + held.bundle, authority.key, held.leaf)
+
+
+def _switch(held: Held, names: ServerNames, now: datetime, schedule: Schedule) -> Held:
+    newest = pem(x509.load_pem_x509_certificates(held.bundle)[0])
+    leaf = issue(Pair(newest, held.authority_key), names, now, schedule.leaf_lifetime)
+    return Held(held.bundle, held.authority_key, leaf)
+
+
+def _alive(certificate: x509.Certificate, now: datetime) -> bool:
+    return now < certificate.not_valid_after_utc
+
+
+def _common_name(certificate: x509.Certificate) -> str:
+    found = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(found[0].value) if found else ""
 
 
 def _signed(authority: x509.Certificate, leaf: x509.Certificate) -> bool:
@@ -95,14 +184,17 @@ def _made(certificate: x509.Certificate) -> datetime:
     return certificate.not_valid_before_utc + CLOCK_SKEW
 
 
-def _due(certificate: x509.Certificate, now: datetime) -> bool:
-    """Whether two thirds of its life are over."""
-    start = certificate.not_valid_before_utc
-    return now >= start + (certificate.not_valid_after_utc - start) * 2 / 3
+def _due(certificate: x509.Certificate, now: datetime, schedule: Schedule) -> bool:
+    """Whether the share of its life is over after which it is replaced."""
+    start = _made(certificate)
+    return now >= start + (certificate.not_valid_after_utc - start) * schedule.renewal
 
 
 def _names(leaf: x509.Certificate) -> set[str]:
-    names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    try:
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return set()
     return {*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))}
 
 

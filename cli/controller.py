@@ -5,17 +5,26 @@ import os
 import signal
 import socket
 import threading
+from typing import Any
 
 import click
+
+from cli.certificates import certificate_options
+
+PORT = click.IntRange(0, 65535)
+SECONDS = click.FloatRange(min=0, min_open=True)
 
 
 @click.command()
 @click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig.")
 @click.option("--identity", default=lambda: f"{socket.gethostname()}-{os.getpid()}", help="Name in the Lease.")
 @click.option("--health-address", default="0.0.0.0", show_default=True, help="Where /healthz and /readyz answer.")  # noqa: S104 - kubelets ask from outside the pod
-@click.option("--health-port", default=8081, show_default=True, help="Plain HTTP.")
-@click.option("--solve-seconds", default=10.0, show_default=True, help="Emergency stop of one solve.")
-@click.option("--lease-seconds", default=15.0, show_default=True, help="How long a silent leader keeps the Lease.")
+@click.option("--health-port", type=PORT, default=8081, show_default=True, help="Plain HTTP.")
+@click.option("--solve-seconds", type=SECONDS, default=10.0, show_default=True, help="Emergency stop of one solve.")
+@click.option(
+    "--lease-seconds", type=SECONDS, default=15.0, show_default=True, help="How long a silent leader keeps the Lease."
+)
+@certificate_options
 def controller(  # noqa: PLR0917 - click passes options by name
     kubeconfig: str | None,
     identity: str,
@@ -23,6 +32,7 @@ def controller(  # noqa: PLR0917 - click passes options by name
     health_port: int,
     solve_seconds: float,
     lease_seconds: float,
+    keeping: Any,
 ) -> None:
     """Plan gangs, hold their room, and let them go. One of several replicas leads."""
     from controller.serving import Server, Settings  # noqa: PLC0415 - ortools and kubernetes take half a second
@@ -32,7 +42,7 @@ def controller(  # noqa: PLR0917 - click passes options by name
     stop = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stop.set())
-    server = Server(Settings(kubeconfig, identity, solve_seconds, lease_seconds))
+    server = Server(Settings(kubeconfig, identity, solve_seconds, lease_seconds, keeping))
     health = HealthServer(health_address, health_port, {"caches": server.unready})
     health.start()
     try:

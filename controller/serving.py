@@ -36,7 +36,7 @@ class Settings:
     identity: str
     solve_seconds: float
     lease_seconds: float
-    keeping: Keeping = Keeping()
+    keeping: Keeping
 
 
 class Server:

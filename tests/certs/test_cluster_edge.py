@@ -10,7 +10,7 @@ import pytest
 
 from certs.authority import AUTHORITY_LIFETIME, service_names, verify
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE, ensure_serving_certificate
-from certs.rotation import INTRODUCTION, RETIREMENT
+from certs.rotation import DEFAULT_SCHEDULE
 from cli.installing import webhook_configurations
 from cluster.connecting import connect
 from cluster.transport import Transport
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.controlplane
 
 DEFAULT = str(Path(__file__).parents[2] / "manifests" / "default")
 NAMES = service_names("phalanx-webhook", "phalanx-system")
+INTRODUCTION, RETIREMENT = DEFAULT_SCHEDULE.introduction, DEFAULT_SCHEDULE.retirement
 NOW = datetime.now(UTC).replace(microsecond=0)
 
 
@@ -130,12 +131,12 @@ def test_a_new_authority_is_trusted_before_it_is_used_and_the_old_one_until_nobo
 
 
 def test_entries_that_call_a_url_are_left_alone(plane: ControlPlane, transport: Transport) -> None:
-    """After 300 days of sleep everything is made anew, but not for entries that trust another server."""
+    """After 400 days of sleep everything is made anew, but not for entries that trust another server."""
     ensure_serving_certificate(transport, now=NOW)
     first = secret(plane)["ca.crt"]
     for kind, name in CONFIGURATIONS:
         plane.kubectl("delete", kind, name)
     plane.apply(webhook_configurations("https://127.0.0.1:1", first))
-    ensure_serving_certificate(transport, now=NOW + timedelta(days=300))
+    ensure_serving_certificate(transport, now=NOW + timedelta(days=400))
     assert secret(plane)["ca.crt"] != first
     assert bundles(plane) == {first}

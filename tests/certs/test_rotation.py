@@ -8,6 +8,7 @@ leaf   ──┬──┬──┬──  every 60 days   (two thirds of 90)
 """
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -15,11 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certs.authority import AUTHORITY_LIFETIME, Pair, ServerNames, new_authority, service_names, verify
-from certs.rotation import INTRODUCTION, RETIREMENT, Held, next_step
+from certs.rotation import DEFAULT_SCHEDULE, MOST_TRUSTED, Held, Schedule, next_step
 
+INTRODUCTION, RETIREMENT = DEFAULT_SCHEDULE.introduction, DEFAULT_SCHEDULE.retirement
 START = datetime(2027, 1, 1, tzinfo=UTC)
 NAMES = service_names("phalanx-webhook", "phalanx-system")
 FIRST = next_step(None, NAMES, START)
+OTHER = next_step(None, NAMES, START)
 CA_DUE = START + AUTHORITY_LIFETIME * 2 / 3
 
 
@@ -66,20 +69,102 @@ def test_an_authority_is_introduced_then_used_then_the_old_one_retired() -> None
 
 
 @pytest.mark.parametrize(
-    "broken",
+    ("broken", "the_authority_stays"),
     [
-        Held(b"", FIRST.authority_key, FIRST.leaf),
-        Held(b"garbage", FIRST.authority_key, FIRST.leaf),
-        Held(FIRST.bundle, b"", FIRST.leaf),
-        Held(new_authority("other", START).certificate, FIRST.authority_key, FIRST.leaf),
-        Held(FIRST.bundle, FIRST.authority_key, Pair(FIRST.leaf.certificate, FIRST.authority_key)),
-        Held(FIRST.bundle, FIRST.authority_key, Pair(b"", b"")),
+        (Held(b"", FIRST.authority_key, FIRST.leaf), False),
+        (Held(b"garbage", FIRST.authority_key, FIRST.leaf), False),
+        (Held(FIRST.bundle, b"", FIRST.leaf), False),
+        (Held(FIRST.leaf.certificate, FIRST.leaf.key, FIRST.leaf), False),
+        (Held(new_authority("other", START).certificate, FIRST.authority_key, FIRST.leaf), False),
+        (Held(FIRST.bundle, FIRST.authority_key, Pair(FIRST.leaf.certificate, FIRST.authority_key)), True),
+        (Held(FIRST.bundle, FIRST.authority_key, Pair(FIRST.leaf.certificate, b"")), True),
+        (Held(FIRST.bundle, FIRST.authority_key, Pair(FIRST.bundle, FIRST.authority_key)), True),
+        (Held(FIRST.bundle, FIRST.authority_key, OTHER.leaf), True),
+        (Held(FIRST.bundle, FIRST.authority_key, Pair(b"", b"")), True),
     ],
-    ids=["no bundle", "bad bundle", "no key", "foreign authority", "foreign key", "no leaf"],
+    ids=[
+        "no bundle",
+        "bad bundle",
+        "no key",
+        "a leaf as authority",
+        "foreign authority",
+        "foreign key",
+        "half a pair",
+        "an authority as leaf",
+        "foreign leaf",
+        "no leaf",
+    ],
 )
-def test_what_does_not_fit_together_is_made_anew(broken: Held) -> None:
+def test_what_does_not_fit_together_is_made_anew(broken: Held, *, the_authority_stays: bool) -> None:
+    """The leaf alone where the authority is whole: nobody has to learn whom to trust."""
     made = next_step(broken, NAMES, START)
     verify(made.leaf.certificate, made.bundle, NAMES, START)
+    assert (made.bundle == FIRST.bundle) == the_authority_stays
+
+
+def test_a_lost_authority_stays_trusted_until_nobody_shows_its_leaf() -> None:
+    """Replicas serve the old leaf until they have read the new one: clients know both meanwhile."""
+    later = START + timedelta(days=1)
+    made = next_step(None, NAMES, later, trusted=FIRST.bundle)
+    verify(made.leaf.certificate, made.bundle, NAMES, later)
+    verify(FIRST.leaf.certificate, made.bundle, NAMES, later)
+    retired = next_step(made, NAMES, later + RETIREMENT)
+    assert (authorities(retired), retired.leaf) == (1, made.leaf)
+
+
+@pytest.mark.parametrize(
+    ("trusted", "count"),
+    [
+        (b"", 1),
+        (b"garbage", 1),
+        (new_authority("somebody else", START).certificate, 1),
+        (next_step(None, NAMES, START - timedelta(days=500)).bundle, 1),
+        (FIRST.bundle + FIRST.bundle, 2),
+        (b"".join(next_step(None, NAMES, START).bundle for _ in range(9)), MOST_TRUSTED),
+    ],
+    ids=["nothing", "garbage", "a foreign authority", "one that has ended", "the same twice", "nine"],
+)
+def test_only_living_authorities_of_our_own_stay_trusted(trusted: bytes, count: int) -> None:
+    assert authorities(next_step(None, NAMES, START, trusted=trusted)) == count
+
+
+def test_no_authority_is_introduced_while_another_one_is_retired() -> None:
+    """Else the bundle would lose an authority whose leaf may still be shown. Here a renewal is always due."""
+    hasty = Schedule(renewal=0.0, introduction=timedelta(minutes=1), retirement=timedelta(minutes=5))
+    held, now, counts = FIRST, START, []
+    for _ in range(200):
+        after = next_step(held, NAMES, now, hasty)
+        verify(held.leaf.certificate, after.bundle, NAMES, now)
+        counts.append(authorities(after))
+        held, now = after, now + timedelta(seconds=20)
+    assert max(counts) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"renewal": 1.0}, "renewal .1. must be a share"),
+        ({"introduction": timedelta(seconds=-1)}, "must not be negative"),
+        ({"leaf_lifetime": timedelta(days=366)}, "must not live longer than their authority"),
+        ({"leaf_lifetime": timedelta(hours=3)}, "must be over within"),
+    ],
+    ids=["never", "before it began", "longer than its authority", "too short for the steps"],
+)
+def test_times_that_contradict_each_other_are_refused(settings: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Schedule(**settings)
+
+
+def test_a_schedule_is_kept() -> None:
+    quick = Schedule(timedelta(days=30), timedelta(days=3), timedelta(hours=1), timedelta(hours=2))
+    made = next_step(None, NAMES, START, quick)
+    assert next_step(made, NAMES, START + timedelta(days=1, hours=23), quick) is made
+    renewed = next_step(made, NAMES, START + timedelta(days=2), quick)
+    assert renewed.leaf != made.leaf
+    introduced = next_step(renewed, NAMES, START + timedelta(days=20), quick)
+    assert authorities(introduced) == 1, "the leaf had ended long before: it comes first"
+    introduced = next_step(introduced, NAMES, START + timedelta(days=20), quick)
+    assert authorities(introduced) == 2
 
 
 def test_everything_is_made_anew_after_a_year_of_sleep() -> None:
