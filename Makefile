@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.phalanx-$(shell cat pyproject.toml requirements-dev.txt 2>/dev/null | cksum | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-fast test-long lint binaries manifests lock clean
+.PHONY: help demo examples test test-fast test-long bench-solver lint binaries manifests lock clean
 
 help: ## This list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 demo: $(STAMP) ## All set-up, then the Koordinator guide's examples on a control plane of its own
 	@$(BIN)/phalanx demo
@@ -24,6 +24,9 @@ test-fast: $(STAMP) ## The tests that need no control plane
 
 test-long: $(STAMP) ## The solver against brute force, ten times as long
 	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest tests/solver
+
+bench-solver: $(STAMP) ## How long the solver takes on 847, 5,082 and 15,246 nodes, and what it proves
+	$(BIN)/python -m benchmarks --write benchmarks/results/solver.json
 
 lint: $(STAMP) ## Style, types, and which room may import which
 	$(BIN)/ruff check

@@ -1,0 +1,243 @@
+"""A cluster in use: jobs come, are placed as a scheduler that looks at nodes alone would place them, and end.
+
+Arrivals go on at a given fill until as many jobs have ended as ran when the fill was first reached; what is left
+is fragmented as such a cluster is. The same load gives the same cluster on every machine.
+"""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from random import Random
+
+from benchmarks.arrivals import Ask, Job, arrivals, without_gpus
+from benchmarks.network import GPUS_PER_HOST, MEBIBYTES_PER_HOST, MILLICORES_PER_HOST, nodes
+from cluster.capturing import snapshot_of
+from cluster.snapshot import Snapshot
+from gangs.model import GangKey
+from kube.objects import (
+    Container,
+    DisruptionBudgetSpec,
+    LabelSelector,
+    ObjectMeta,
+    Pod,
+    PodDisruptionBudget,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
+from planning.victims import RunningGang, RunningGangs
+
+SOURCES = ("openb", "helios", "philly")
+"""Each holds a third of the GPUs in use."""
+PRIORITIES = {0: 20, 100: 30, 1000: 50}
+"""Priority of a job to its share of the jobs, in per cent."""
+TEAMS = 8
+"""Jobs belong to teams by turns; every team has a disruption budget of a tenth of its pods."""
+
+_TIGHT = 0.75
+"""The share of pods that go to the fullest node that holds them, the others to any that does."""
+_TRIES = 8
+_GIVE_UP = 200
+"""Jobs in a row that find no room before the cluster counts as full."""
+_EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How full a cluster of `copies` networks is: the share of its GPUs in use, the seed of what is drawn, and the
+    number of pods up to which such without GPUs are added.
+    """
+
+    copies: int
+    fill: float
+    seed: int
+    pods: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A load as planning sees it."""
+
+    load: Load
+    snapshot: Snapshot
+    running: RunningGangs
+    pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    job: Job
+    hosts: tuple[int, ...]
+    started: float
+    source: str
+    number: int
+
+
+@dataclass(slots=True)
+class _Hosts:
+    """What every host has left. `by_gpus[n]`: the hosts with n GPUs left, `where[host]` its place in that list."""
+
+    gpus: list[int]
+    millicores: list[int]
+    mebibytes: list[int]
+    by_gpus: list[list[int]] = field(default_factory=list)
+    where: list[int] = field(default_factory=list)
+
+    def holds(self, host: int, ask: Ask) -> bool:
+        """Whether a pod fits beside what is there."""
+        return (
+            self.gpus[host] >= ask.gpus
+            and self.millicores[host] >= ask.millicores
+            and self.mebibytes[host] >= ask.mebibytes
+        )
+
+    def take(self, host: int, ask: Ask, sign: int = 1) -> None:
+        """Put a pod there; with sign -1 take it away."""
+        self.millicores[host] -= sign * ask.millicores
+        self.mebibytes[host] -= sign * ask.mebibytes
+        if ask.gpus:
+            self._leave(host)
+            self.gpus[host] -= sign * ask.gpus
+            self._enter(host)
+
+    def _leave(self, host: int) -> None:
+        held, place = self.by_gpus[self.gpus[host]], self.where[host]
+        held[place] = held[-1]
+        self.where[held[place]] = place
+        held.pop()
+
+    def _enter(self, host: int) -> None:
+        held = self.by_gpus[self.gpus[host]]
+        self.where[host] = len(held)
+        held.append(host)
+
+
+def filled(load: Load) -> Cluster:
+    """The cluster under a load."""
+    hosts = nodes(load.copies)
+    names = [node.metadata.name for node in hosts]
+    pods: list[Pod] = []
+    running: dict[str, RunningGang] = {}
+    for each in sorted(_Replay(load, len(hosts)).run(), key=lambda each: each.number):
+        made = list(_pods(each, names))
+        pods += made
+        if each.job.pods > 1:
+            gang = RunningGang(GangKey("phalanx", made[0].metadata.namespace, f"job-{each.number}"), each.job.pods)
+            running |= {pod.key: gang for pod in made}
+    return Cluster(load, snapshot_of(hosts, pods, budgets=_budgets()), running, len(pods))
+
+
+class _Replay:
+    """One run of arrivals and endings on empty hosts."""
+
+    def __init__(self, load: Load, hosts: int) -> None:
+        self._load, self._rng = load, Random(load.seed)  # noqa: S311 -- draws instances, keeps no secrets
+        self._streams = {source: arrivals(source, self._rng) for source in SOURCES}
+        self._hosts = _empty(hosts)
+        self._target = load.fill * hosts * GPUS_PER_HOST
+        self._used = dict.fromkeys(SOURCES, 0)
+        self._running: dict[int, _Running] = {}
+        self._endings: list[tuple[float, int]] = []
+        self._numbers = count()
+        self._now = 0.0
+
+    def run(self) -> list[_Running]:
+        """What runs in the end."""
+        self._fill()
+        for _ in range(len(self._running)):
+            self._end_one()
+            self._fill()
+        self._top_up()
+        return list(self._running.values())
+
+    def _fill(self) -> None:
+        """Start jobs until the fill is reached; those that find no room are given up."""
+        failed = 0
+        while sum(self._used.values()) < self._target and failed < _GIVE_UP:
+            source = min(SOURCES, key=self._used.__getitem__)
+            failed = 0 if self._start(next(self._streams[source]), source) else failed + 1
+
+    def _top_up(self) -> None:
+        extra = without_gpus(self._rng)
+        missing = self._load.pods - sum(each.job.pods for each in self._running.values())
+        for _ in range(missing):
+            small = next(extra)
+            ask = Ask(0, max(1, small.each.millicores // 32), max(1, small.each.mebibytes // 32))
+            self._start(Job(1, ask, small.seconds), "openb")
+
+    def _start(self, job: Job, source: str) -> bool:
+        chosen: list[int] = []
+        for _ in range(job.pods):
+            host = self._host(job.each)
+            if host is None:
+                for each in chosen:
+                    self._hosts.take(each, job.each, -1)
+                return False
+            self._hosts.take(host, job.each)
+            chosen.append(host)
+        number = next(self._numbers)
+        self._running[number] = _Running(job, tuple(chosen), self._now, source, number)
+        heapq.heappush(self._endings, (self._now + job.seconds, number))
+        self._used[source] += job.gpus
+        return True
+
+    def _end_one(self) -> None:
+        self._now, number = heapq.heappop(self._endings)
+        ended = self._running.pop(number)
+        for host in ended.hosts:
+            self._hosts.take(host, ended.job.each, -1)
+        self._used[ended.source] -= ended.job.gpus
+
+    def _host(self, ask: Ask) -> int | None:
+        left = range(ask.gpus, GPUS_PER_HOST + 1)
+        tight = ask.gpus and self._rng.random() < _TIGHT
+        for gpus in left if tight else self._rng.sample(left, len(left)):
+            held = self._hosts.by_gpus[gpus]
+            for _ in range(min(_TRIES, len(held))):
+                host = held[self._rng.randrange(len(held))]
+                if self._hosts.holds(host, ask):
+                    return host
+        return None
+
+
+def _empty(hosts: int) -> _Hosts:
+    everything = list(range(hosts))
+    by_gpus: list[list[int]] = [[] for _ in range(GPUS_PER_HOST)]
+    return _Hosts(
+        gpus=[GPUS_PER_HOST] * hosts,
+        millicores=[MILLICORES_PER_HOST] * hosts,
+        mebibytes=[MEBIBYTES_PER_HOST] * hosts,
+        by_gpus=[*by_gpus, everything],
+        where=list(range(hosts)),
+    )
+
+
+def _pods(each: _Running, names: list[str]) -> Iterator[Pod]:
+    rng = Random(each.number)  # noqa: S311 -- as above
+    priority = rng.choices(list(PRIORITIES), list(PRIORITIES.values()))[0]
+    started = (_EPOCH + timedelta(seconds=int(each.started))).strftime("%Y-%m-%dT%H:%M:%SZ")
+    team = f"team-{each.number % TEAMS}"
+    for rank, host in enumerate(each.hosts):
+        meta = ObjectMeta(name=f"job-{each.number}-{rank}", namespace=team, labels={"team": team})
+        spec = PodSpec(node_name=names[host], priority=priority, containers=(container(each.job.each),))
+        yield Pod(metadata=meta, spec=spec, status=PodStatus(phase="Running", start_time=started))
+
+
+def container(ask: Ask) -> Container:
+    """A container that asks for so much."""
+    requests: dict[str, str | int | float] = {"cpu": f"{ask.millicores}m", "memory": f"{ask.mebibytes}Mi"}
+    if ask.gpus:
+        requests["nvidia.com/gpu"] = ask.gpus
+    return Container(name="main", resources=ResourceRequirements(requests=requests))
+
+
+def _budgets() -> list[PodDisruptionBudget]:
+    return [
+        PodDisruptionBudget(
+            metadata=ObjectMeta(name="tenth", namespace=f"team-{team}"),
+            spec=DisruptionBudgetSpec(selector=LabelSelector(), max_unavailable="10%"),
+        )
+        for team in range(TEAMS)
+    ]

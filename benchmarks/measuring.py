@@ -1,0 +1,162 @@
+"""Times one instance: from the problem to the verified plan, through a worker, as the product does it."""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from benchmarks import stages
+from benchmarks.filling import Cluster
+from benchmarks.network import TOPOLOGY
+from benchmarks.stages import Clock
+from gangs.model import Gang
+from planning import joining, planner
+from planning.decision import Decision, Outcome
+from planning.problems import frame
+from planning.workers import Workers
+from solver.plan import Answer, Goal, NoPlan, Proof
+from solver.problem import Limits, Problem
+
+LIMITS = Limits()
+"""The product's own. What takes longer than `WITHIN` counts as not proven all the same."""
+WITHIN = 1.0
+"""Seconds within which an answer is to be proven."""
+_LATER = ("waste", "ranks", "ties")
+"""The goals after the first three: victims, extras, compactness."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The first goal that is not proven: what the plan reaches and what could be possible. "plan": there is none."""
+
+    goal: str
+    value: int
+    bound: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One instance: seconds by stage, `seconds` from problem to verified plan; what is proven, had there been time for
+    ever; `goals` of a plan, for comparison; `peak` memory of the worker so far, in bytes.
+    """
+
+    seconds: float
+    stages: dict[str, float]
+    placed: bool
+    proven_first: bool
+    proven_all: bool
+    gap: Gap | None
+    goals: tuple[Goal, ...]
+    peak: int
+
+
+class Bench:
+    """A worker with clocks. Made by `bench`."""
+
+    def __init__(self, workers: Workers, clock: Clock, file: Path) -> None:
+        self._workers, self._clock, self._file = workers, clock, file
+
+    def one(self, problem: Problem, framing_seconds: float) -> Sample:
+        """One gang, stated already."""
+        self._clock.take()
+        stages.spent(self._file)
+        began = time.perf_counter()
+        answer = self._workers.solve(problem, LIMITS)
+        seconds = time.perf_counter() - began
+        return self._sample(seconds, framing_seconds, [_verdict(answer)])
+
+    def several(self, gangs: Sequence[Gang], cluster: Cluster) -> Sample:
+        """Gangs that wait together, planned as the product does it; stating them on the snapshot is not counted."""
+        self._clock.take()
+        stages.spent(self._file)
+        with (
+            patch.object(planner, "shared_workers", lambda: self._workers),
+            patch.object(joining, "shared_workers", lambda: self._workers),
+        ):
+            began = time.perf_counter()
+            decisions = planner.plan_all(gangs, cluster.snapshot, [TOPOLOGY], running_gangs=cluster.running)
+            seconds = time.perf_counter() - began
+        framing = self._clock.seconds.get("snapshot", 0.0)
+        return self._sample(seconds - framing, framing, [_of_decision(each) for each in decisions])
+
+    def _sample(self, seconds: float, framing: float, verdicts: list["_Verdict"]) -> Sample:
+        spent = stages.spent(self._file)
+        checked = sum(each.verify for each in spent) + self._clock.take().get("verify", 0.0)
+        stated = sum(each.model for each in spent)
+        searched = sum(each.total - each.model - each.verify for each in spent)
+        return Sample(
+            seconds=seconds,
+            stages={
+                "snapshot": framing,
+                "model": stated + max(0.0, seconds - stated - searched - checked),
+                "solve": searched,
+                "verify": checked,
+            },
+            placed=all(each.placed for each in verdicts),
+            proven_first=all(each.first for each in verdicts),
+            proven_all=all(each.all for each in verdicts),
+            gap=next((each.gap for each in verdicts if each.gap), None),
+            goals=tuple(goal for each in verdicts for goal in each.goals),
+            peak=max((each.peak for each in spent), default=0),
+        )
+
+
+@contextmanager
+def bench() -> Iterator[Bench]:
+    """A new worker, ready to answer."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        file = Path(folder) / "spent"
+        file.touch()
+        stack.enter_context(patch.dict(os.environ, {stages.FILE: str(file)}))
+        workers = Workers(1, stages.COMMAND)
+        stack.callback(workers.close)
+        workers.start()
+        workers.await_started()
+        yield Bench(workers, stack.enter_context(stages.in_parent()), file)
+
+
+def stated(gang: Gang, cluster: Cluster) -> tuple[Problem, float]:
+    """The problem of one gang, and the seconds that stating it took."""
+    began = time.perf_counter()
+    problem = frame(gang, cluster.snapshot, TOPOLOGY, running=cluster.running).problem
+    return problem, time.perf_counter() - began
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    placed: bool
+    first: bool
+    all: bool
+    gap: Gap | None
+    goals: tuple[Goal, ...] = ()
+
+
+def _verdict(answer: Answer) -> _Verdict:
+    if isinstance(answer, NoPlan):
+        sure = answer.proof is Proof.INFEASIBLE
+        return _Verdict(placed=False, first=sure, all=sure, gap=None if sure else Gap("plan", 0, 1))
+    return _planned(answer.goals, optimal=answer.proof is Proof.OPTIMAL)
+
+
+def _of_decision(decision: Decision) -> _Verdict:
+    if decision.outcome is Outcome.PLACED:
+        return _planned(decision.goals, optimal=decision.proof == Proof.OPTIMAL.value)
+    sure = decision.proof == Proof.INFEASIBLE.value
+    return _Verdict(placed=False, first=sure, all=sure, gap=None if sure else Gap("plan", 0, 1))
+
+
+def _planned(goals: tuple[Goal, ...], *, optimal: bool) -> _Verdict:
+    """A plan that is not optimal shows the bound of a goal's first part only: what has more parts counts as open."""
+    open_goals = [] if optimal else [goal for goal in goals if goal.value != goal.bound or _hides(goal)]
+    first = optimal or not any(goal.name not in _LATER for goal in open_goals)
+    gap = Gap(open_goals[0].name, open_goals[0].value, open_goals[0].bound) if open_goals else None
+    return _Verdict(placed=True, first=first, all=optimal, gap=gap, goals=goals)
+
+
+def _hides(goal: Goal) -> bool:
+    return goal.name.startswith("compactness/") and len(goal.parts) > 1

@@ -1,0 +1,49 @@
+"""The network that the benchmark plans on: the real Lingjun tree (examples/lingjun), once or several times over."""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from kube.objects import Node, ObjectMeta
+from kube.topology import HOSTNAME_LABEL, Level, Topology
+
+HOSTS = 847
+"""Hosts of the Lingjun cluster."""
+GPUS_PER_HOST = 8
+MILLICORES_PER_HOST = 128_000
+MEBIBYTES_PER_HOST = 1 << 20
+"""What a host has, in the words of examples/lingjun/README.md: assumed, because the data set does not say."""
+
+_FILE = Path(__file__).parent.parent / "examples" / "lingjun" / "nodes.json"
+_LEVELS = ("dsw", "psw", "asw")
+
+TOPOLOGY = Topology(
+    name="lingjun",
+    kind="Topology",
+    levels=(*(Level(name, (f"example.com/{name}",)) for name in _LEVELS), Level("node", (HOSTNAME_LABEL,))),
+)
+"""Core switch, pod switch, access switch, node."""
+
+
+class _List(msgspec.Struct, frozen=True):
+    items: tuple[Node, ...]
+
+
+def nodes(copies: int) -> tuple[Node, ...]:
+    """The hosts of so many copies of the cluster. Each copy has a core switch of its own."""
+    return tuple(node for copy in range(copies) for node in _copied(copy))
+
+
+def _copied(copy: int) -> Iterator[Node]:
+    for node in _hosts():
+        name = f"c{copy}-{node.metadata.name}"
+        core = f"{node.metadata.labels['example.com/dsw']}-{copy}"
+        labels = {**node.metadata.labels, HOSTNAME_LABEL: name, "example.com/dsw": core}
+        yield Node(metadata=ObjectMeta(name=name, labels=labels), spec=node.spec, status=node.status)
+
+
+@cache
+def _hosts() -> tuple[Node, ...]:
+    return msgspec.json.decode(_FILE.read_bytes(), type=_List).items

@@ -1,0 +1,112 @@
+"""Rows as text and as JSON, and beside those that were committed."""
+
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+
+import click
+import msgspec
+
+from benchmarks.rows import Check, Row, checks, compared, exponent, growth_check
+from benchmarks.scenarios import Scenario
+
+
+class Results(msgspec.Struct, frozen=True):
+    """What `results/solver.json` holds. `growth`: scenario to exponent; `seconds`: how long the run took."""
+
+    machine: str
+    rows: tuple[Row, ...]
+    growth: dict[str, float] = {}
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Report:
+    """The rows of a run, and those of an earlier one."""
+
+    before: Mapping[tuple[str, int], Row]
+    rows: list[Row] = field(default_factory=list)
+    found: list[tuple[Row, Check]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @classmethod
+    def beside(cls, file: Path) -> "Report":
+        """An empty report that will be compared with that file, if there is one."""
+        rows = read(file).rows if file.exists() else ()
+        return cls({(each.scenario, each.nodes): each for each in rows})
+
+    def add(self, new: Row, scenario: Scenario) -> None:
+        """Take a row in."""
+        self.rows.append(new)
+        self.found += [(new, check) for check in checks(new, scenario.target_ms)]
+
+    def last(self) -> Iterator[str]:
+        """The newest row as lines."""
+        new = self.rows[-1]
+        stages = " ".join(f"{stage} {value:g}" for stage, value in new.stages_ms.items())
+        yield (
+            f"{new.scenario:26} {new.nodes:6} n={new.instances:<4} placed={new.placed:<4}"
+            f" p50={new.p50_ms:<9g} p95={new.p95_ms:<9g} p99={new.p99_ms:<9g} max={new.max_ms:<9g}"
+            f" proven={new.proven_share:.1%}/{new.proven_all_share:.1%} peak={new.peak_mb:g}MB [{stages}]"
+        )
+        if new.gaps:
+            yield "    open: " + ", ".join(
+                f"{goal} in {gap['instances']}, by {gap['at_most']} at most" for goal, gap in new.gaps.items()
+            )
+        if (ratio := compared(new, self.before)) is not None:
+            yield f"    beside the committed one: p50 x {ratio[0]:g}, p99 x {ratio[1]:g}"
+        yield from (_line(check) for row, check in self.found if row is new)
+
+    def growth(self) -> dict[str, float]:
+        """The exponent of every scenario that was measured at more than one size."""
+        found = {}
+        for name, rows in groupby(sorted(self.rows, key=lambda each: each.scenario), key=lambda each: each.scenario):
+            if (slope := exponent(list(rows))) is not None:
+                found[name] = slope
+        return found
+
+    def summary(self) -> Iterator[str]:
+        """How times grow, and what was missed."""
+        growth = {name: growth_check(value) for name, value in self.growth().items()}
+        for name, check in growth.items():
+            yield f"{name:26} {_line(check).strip()}"
+        missed = [f"{row.scenario} at {row.nodes}: {check.what}" for row, check in self.found if not check.met]
+        missed += [f"{name}: {check.what}" for name, check in growth.items() if not check.met]
+        total = len(self.found) + len(growth)
+        yield f"{total - len(missed)} of {total} met" + (f"; missed: {', '.join(missed)}" if missed else "")
+
+    def write(self, file: Path) -> None:
+        """The rows as JSON."""
+        results = Results(machine(), tuple(self.rows), self.growth(), round(self.seconds, 1))
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
+
+
+def read(file: Path) -> Results:
+    """Results of a run. Raises msgspec.ValidationError where the file is something else."""
+    return msgspec.json.decode(file.read_bytes(), type=Results)
+
+
+def machine() -> str:
+    """What the run was made on, without its name."""
+    model = next(
+        (line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")), platform.machine()
+    )
+    return f"{os.cpu_count()} x {model}, Python {platform.python_version()}"
+
+
+def show(lines: Iterator[str]) -> None:
+    """Print at once: rows take a while."""
+    for line in lines:
+        click.echo(line)
+
+
+def _cpu_lines() -> list[str]:
+    file = Path("/proc/cpuinfo")
+    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+
+
+def _line(check: Check) -> str:
+    return f"    {'met   ' if check.met else 'MISSED'} {check.what}: {check.found} (wanted {check.wanted})"

@@ -1,0 +1,158 @@
+"""Rows of the benchmark: figures over the instances of one scenario at one size, and what was asked of them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.measuring import WITHIN, Sample
+
+STAGES = ("snapshot", "model", "solve", "verify")
+NAIVE_TIMES = 20
+"""How much slower the naive model has to be."""
+_MIDDLE, _LARGE = 5_082, 15_246
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What the naive model made of a few instances of the row. `seconds`: its median time where it proved the first
+    three goals, else what it was given. `times`: by how much it was slower than the solver on the same instances, a
+    lower bound where it proved nothing. `proven`: how many it proved.
+    """
+
+    instances: int
+    proven: int
+    seconds: float
+    times: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """All times in milliseconds; `proven_share` of goals 1-3 and `proven_all_share` of all within `WITHIN`.
+
+    `gaps`: by goal, how many instances leave it open as the first, and how far it is from its bound at most.
+    """
+
+    scenario: str
+    nodes: int
+    instances: int
+    placed: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+    stages_ms: dict[str, float]
+    proven_share: float
+    proven_all_share: float
+    peak_mb: float
+    gaps: dict[str, dict[str, int]] = field(default_factory=dict)
+    reference: Reference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was asked of a row, and whether it is so."""
+
+    what: str
+    wanted: str
+    found: str
+    met: bool
+
+
+def row(scenario: str, nodes: int, samples: Sequence[Sample], *, reference: Reference | None = None) -> Row:
+    """The figures over the samples."""
+    times = [sample.seconds * 1000 for sample in samples]
+    return Row(
+        scenario=scenario,
+        nodes=nodes,
+        instances=len(samples),
+        placed=sum(sample.placed for sample in samples),
+        p50_ms=_rounded(percentile(times, 50)),
+        p95_ms=_rounded(percentile(times, 95)),
+        p99_ms=_rounded(percentile(times, 99)),
+        max_ms=_rounded(max(times)),
+        stages_ms={
+            stage: _rounded(percentile([sample.stages[stage] * 1000 for sample in samples], 50)) for stage in STAGES
+        },
+        proven_share=_share([sample.proven_first for sample in samples], samples),
+        proven_all_share=_share([sample.proven_all for sample in samples], samples),
+        peak_mb=_rounded(max(sample.peak for sample in samples) / 1e6),
+        gaps=_gaps(samples),
+        reference=reference,
+    )
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that so many per cent of the values do not exceed (nearest rank)."""
+    return sorted(values)[max(0, math.ceil(len(values) * share / 100) - 1)]
+
+
+def exponent(rows: Sequence[Row]) -> float | None:
+    """How the median time grows with the nodes: the slope of its logarithm over theirs, by least squares."""
+    points = [(math.log(each.nodes), math.log(max(each.p50_ms, 0.001))) for each in rows]
+    if len(points) < 2:  # noqa: PLR2004 -- one point has no slope
+        return None
+    middle = sum(x for x, _ in points) / len(points)
+    mean = sum(y for _, y in points) / len(points)
+    spread = sum((x - middle) ** 2 for x, _ in points)
+    return round(sum((x - middle) * (y - mean) for x, y in points) / spread, 2)
+
+
+def _share(proven: Sequence[bool], samples: Sequence[Sample]) -> float:
+    return round(
+        sum(each and sample.seconds <= WITHIN for each, sample in zip(proven, samples, strict=True)) / len(samples), 4
+    )
+
+
+def _gaps(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for sample in samples:
+        if sample.gap is not None:
+            entry = found.setdefault(sample.gap.goal, {"instances": 0, "at_most": 0})
+            entry["instances"] += 1
+            entry["at_most"] = max(entry["at_most"], abs(sample.gap.value - sample.gap.bound))
+    return found
+
+
+def _rounded(value: float) -> float:
+    return round(value, 2)
+
+
+def checks(each: Row, target_ms: float | None) -> list[Check]:
+    """What issue and documentation promise of this row: times at 5,082 nodes, proofs and memory at both large sizes."""
+    found = []
+    if each.nodes == _MIDDLE:
+        if target_ms is not None:
+            found.append(_most("p99", each.p99_ms, target_ms, "ms"))
+        found += [_least("goals 1-3", each.proven_share, 0.99), _least("all goals", each.proven_all_share, 0.90)]
+    if each.nodes == _LARGE:
+        found += [_least("goals 1-3", each.proven_share, 0.95), _most("memory", each.peak_mb, 600, "MB")]
+    if each.reference is not None:
+        found.append(_beaten(each.reference))
+    return found
+
+
+def growth_check(found: float) -> Check:
+    """Times grow about linearly with the nodes."""
+    return _most("growth exponent", found, 1.2, "")
+
+
+def _most(what: str, value: float, most: float, unit: str) -> Check:
+    return Check(what, f"≤ {most:g} {unit}".strip(), f"{value:g} {unit}".strip(), met=value <= most)
+
+
+def _least(what: str, value: float, least: float) -> Check:
+    return Check(what, f"≥ {least:.0%}", f"{value:.1%}", met=value >= least)
+
+
+def _beaten(reference: Reference) -> Check:
+    proven = f"{reference.times:.0f} times" if reference.proven else f"unproven after {reference.seconds:g} s"
+    met = not reference.proven or reference.times >= NAIVE_TIMES
+    return Check("naive model", f"{NAIVE_TIMES} times slower or unproven", proven, met=met)
+
+
+def compared(now: Row, before: Mapping[tuple[str, int], Row]) -> tuple[float, float] | None:
+    """Median and 99 per cent, now over before; None where there was no such row."""
+    old = before.get((now.scenario, now.nodes))
+    if old is None:
+        return None
+    return round(now.p50_ms / max(old.p50_ms, 0.01), 2), round(now.p99_ms / max(old.p99_ms, 0.01), 2)

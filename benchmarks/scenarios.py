@@ -1,0 +1,195 @@
+"""What is asked of the solver: every scenario draws its gangs from a seed and from what its cluster has left."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from benchmarks.arrivals import MEBIBYTES_PER_GPU, MILLICORES_PER_GPU, Ask
+from benchmarks.gangs_of import Role, gang
+from benchmarks.room import Room
+from gangs.model import Gang, SliceRule, TogetherRule
+
+SIZES = (847, 5_082, 15_246)
+"""Nodes: the Lingjun cluster once, 6 and 18 times."""
+PREEMPTOR = 500
+"""Priority of gangs that may evict: about half of what runs is below it (`filling.PRIORITIES`)."""
+HIGHEST = 2_000
+"""Priority of gangs that may evict everybody."""
+
+FILLS = (0.70, 0.80, 0.90, 0.95)
+FULL = FILLS[2:]
+"""Where the gangs ask for whole hosts, hardly any is free then."""
+
+_GPUS = (8, 4, 2, 1)
+
+Draw = Callable[[Random, Room], tuple[Gang, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """`draw` makes the gangs of one instance. `instances` by nodes: how many there are of it in a full run.
+
+    `target_ms`: what 99 % of the instances may take at 5,082 nodes. `evicting_below`: the priority below which pods
+    count as room where the gangs are drawn. `fills`: shares of the GPUs in use, taken by turns. `pods`: pods to which
+    the cluster is topped up.
+    """
+
+    name: str
+    draw: Draw
+    instances: Mapping[int, int]
+    target_ms: float | None = None
+    evicting_below: int | None = None
+    fills: tuple[float, ...] = FILLS
+    pods: int = 0
+
+
+def _ask(gpus: int) -> Ask:
+    return Ask(gpus, gpus * MILLICORES_PER_GPU, gpus * MEBIBYTES_PER_GPU)
+
+
+_CPU_ONLY = Ask(0, 8_000, 16 << 10)
+
+
+def _fitting(rng: Random, room: Room, pods: int, level: str | None, multiple: int = 1) -> Ask:
+    """What each of so many pods asks: as many GPUs as drawn, or as there are for all of them."""
+    return _largest(rng.choice(_GPUS), room, pods, level, multiple)
+
+
+def _largest(drawn: int, room: Room, pods: int, level: str | None, multiple: int = 1) -> Ask:
+    inner = "asw" if multiple > 1 else None
+    for gpus in _GPUS:
+        if gpus <= drawn and room.slots(_ask(gpus), level, multiple, inner) >= pods:
+            return _ask(gpus)
+    return _CPU_ONLY
+
+
+def _of(pods: int | tuple[int, int], required: str | None, preferred: str | None) -> Draw:
+    """One pod set, of a fixed number of pods or one from a range."""
+
+    def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
+        count = pods if isinstance(pods, int) else rng.randint(*pods)
+        role = Role("workers", count, _fitting(rng, room, count, required))
+        return (gang("asked", [role], required=required, preferred=preferred),)
+
+    return draw
+
+
+def _evicting(pods: int, required: str | None, preferred: str | None, priority: int = PREEMPTOR) -> Draw:
+    """Pods that take a whole host each, as long as there is one for each once all have gone who may be evicted."""
+
+    def draw(_rng: Random, room: Room) -> tuple[Gang, ...]:
+        role = Role("workers", pods, _largest(_GPUS[0], room, pods, required))
+        return (gang("asked", [role], required=required, preferred=preferred, priority=priority),)
+
+    return draw
+
+
+def _sets(required: str | None, preferred: str | None) -> Draw:
+    """Prefill, decode and a router: different pods that share nodes, the router beside the prefill."""
+
+    def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
+        prefill = _fitting(rng, room, 24, required)
+        half = _ask(max(1, prefill.gpus // 2))
+        roles = [
+            Role("prefill", rng.randint(4, 8), prefill, required="asw" if required else None),
+            Role("decode", rng.randint(8, 16), half),
+            Role("router", 2, _CPU_ONLY),
+        ]
+        together = (TogetherRule(("prefill", "router"), "psw"),)
+        return (gang("asked", roles, required=required, preferred=preferred, together=together),)
+
+    return draw
+
+
+def _slices(required: str | None, preferred: str | None) -> Draw:
+    """64 pods in slices of eight under an access switch, two slices under a pod switch."""
+
+    def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
+        rules = (SliceRule("psw", 16), SliceRule("asw", 8))
+        role = Role("workers", 64, _fitting(rng, room, 64, required, 8), slices=rules)
+        return (gang("asked", [role], required=required, preferred=preferred),)
+
+    return draw
+
+
+def _joint(required: str | None, preferred: str | None) -> Draw:
+    """20 gangs of one priority."""
+
+    def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
+        found = []
+        for number in range(20):
+            count = rng.randint(4, 16)
+            role = Role("workers", count, _fitting(rng, room, 2 * count, required))
+            found.append(gang(f"asked-{number}", [role], required=required, preferred=preferred, number=number))
+        return tuple(found)
+
+    return draw
+
+
+def _hopeless(required: str | None, preferred: str | None, priority: int = 0) -> Draw:
+    """One to eight pods more than there is room for."""
+
+    def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
+        each = _ask(rng.choice(_GPUS if required else _GPUS[:1]))
+        count = room.slots(each, required) + rng.randint(1, 8)
+        return (
+            gang("asked", [Role("workers", count, each)], required=required, preferred=preferred, priority=priority),
+        )
+
+    return draw
+
+
+def _hopeless_sets(required: str) -> Draw:
+    """Two sets of which either has room, and not both."""
+
+    def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
+        large, small = _ask(4), _ask(1)
+        most = room.slots(small, required)
+        workers = max(1, room.slots(large, required) * 2 // 3)
+        roles = [Role("workers", workers, large), Role("readers", most - 4 * workers + rng.randint(1, 8), small)]
+        return (gang("asked", roles, required=required),)
+
+    return draw
+
+
+def _counts(small: int, middle: int, large: int) -> dict[int, int]:
+    return dict(zip(SIZES, (small, middle, large), strict=True))
+
+
+SCENARIOS = (
+    Scenario("small-required", _of((2, 8), "asw", None), _counts(200, 200, 60), 25.0),
+    Scenario("small-preferred", _of((2, 8), None, "asw"), _counts(200, 200, 60), 25.0),
+    Scenario("gang-64-required", _of(64, "psw", None), _counts(100, 100, 40)),
+    Scenario("gang-64-preferred", _of(64, None, "asw"), _counts(100, 100, 40)),
+    Scenario("gang-512-required", _of(512, "dsw", None), _counts(60, 100, 30), 300.0),
+    Scenario("gang-512-preferred", _of(512, None, "psw"), _counts(60, 100, 30), 300.0),
+    Scenario("gang-2048-required", _of(2048, "dsw", None), _counts(20, 20, 12)),
+    Scenario("gang-2048-preferred", _of(2048, None, "psw"), _counts(20, 20, 12)),
+    Scenario("sets-required", _sets("psw", None), _counts(40, 40, 16)),
+    Scenario("sets-preferred", _sets(None, "psw"), _counts(40, 40, 16)),
+    Scenario("slices-required", _slices("psw", None), _counts(60, 60, 20)),
+    Scenario("slices-preferred", _slices(None, "asw"), _counts(60, 60, 20)),
+    Scenario("preempt-8-required", _evicting(8, "asw", None), _counts(40, 40, 12), 1000.0, PREEMPTOR, FULL),
+    Scenario("preempt-64-required", _evicting(64, "psw", None), _counts(40, 40, 12), 1000.0, PREEMPTOR, FULL),
+    Scenario("preempt-64-preferred", _evicting(64, None, "psw"), _counts(40, 40, 12), 1000.0, PREEMPTOR, FULL),
+    Scenario(
+        "preempt-64-among-100000",
+        _evicting(64, "psw", None, HIGHEST),
+        {SIZES[-1]: 4},
+        evicting_below=HIGHEST,
+        fills=FULL,
+        pods=100_000,
+    ),
+    Scenario("joint-20-required", _joint("psw", None), _counts(12, 8, 3)),
+    Scenario("joint-20-preferred", _joint(None, "asw"), _counts(12, 8, 3)),
+    Scenario("hopeless-required", _hopeless("psw", None), _counts(60, 60, 20), 1000.0),
+    Scenario("hopeless-preferred", _hopeless(None, "psw"), _counts(40, 40, 12), 1000.0),
+    Scenario("hopeless-sets-required", _hopeless_sets("psw"), _counts(20, 20, 8), 1000.0),
+    Scenario(
+        "hopeless-preempt-required",
+        _hopeless("psw", None, PREEMPTOR),
+        _counts(20, 20, 8),
+        target_ms=1000.0,
+        evicting_below=PREEMPTOR,
+    ),
+)

@@ -1,0 +1,86 @@
+"""The benchmark runs and says what it promises to say; what it measures is not judged here."""
+
+import json
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.__main__ import main
+from benchmarks.filling import Load, filled
+from benchmarks.network import GPUS_PER_HOST, HOSTS
+from benchmarks.rows import Row, exponent, percentile
+from benchmarks.running import room_of
+from benchmarks.scenarios import SCENARIOS, SIZES, Scenario
+
+KEYS = ("scenario", "nodes", "instances", "p50_ms", "p95_ms", "p99_ms", "max_ms", "stages_ms", "proven_share")
+
+
+@pytest.mark.parametrize(
+    "scenario", ["small-required", "preempt-8-required", "hopeless-required", "joint-20-preferred"]
+)
+def test_a_run_prints_rows_and_writes_them(scenario: str, tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    options = ["--only", scenario, "--nodes", str(HOSTS), "--instances", "1", "--write", str(file)]
+    result = CliRunner().invoke(main, options, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert scenario in result.output
+    written = json.loads(file.read_bytes())
+    assert written["machine"]
+    (row,) = written["rows"]
+    assert [row["scenario"], row["nodes"], row["instances"]] == [scenario, HOSTS, 1]
+    assert {*KEYS, "proven_all_share", "peak_mb"} <= row.keys()
+    assert row["stages_ms"].keys() == {"snapshot", "model", "solve", "verify"}
+    assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"] <= row["max_ms"]
+    assert row["peak_mb"] > 0
+
+
+def test_every_kind_of_gang_has_its_scenarios() -> None:
+    kinds = ("small-", "gang-64-", "gang-512-", "gang-2048-", "sets-", "slices-", "preempt-", "joint-", "hopeless-")
+    for kind in kinds:
+        modes = [each.name.removeprefix(kind) for each in SCENARIOS if each.name.startswith(kind)]
+        assert any("required" in mode for mode in modes), kind
+        assert any("preferred" in mode for mode in modes), kind
+    assert len({each.name for each in SCENARIOS}) == len(SCENARIOS)
+    assert SIZES == (847, 5_082, 15_246)
+
+
+@pytest.mark.parametrize("fill", [0.7, 0.95])
+def test_a_load_fills_the_cluster_that_far_and_the_same_way_each_time(fill: float) -> None:
+    cluster = filled(Load(1, fill, 1))
+    assert cluster == filled(Load(1, fill, 1))
+    used = sum(tenant.requests.get("nvidia.com/gpu", 0) for state in cluster.snapshot.nodes for tenant in state.tenants)
+    assert used / (HOSTS * GPUS_PER_HOST) == pytest.approx(fill, abs=0.03)
+    assert cluster.running, "jobs of several pods are gangs"
+
+
+def test_pods_without_gpus_top_a_cluster_up() -> None:
+    assert filled(Load(1, 0.7, 1, pods=6_000)).pods == pytest.approx(6_000, abs=10)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name)
+def test_the_same_seed_draws_the_same_gangs(scenario: Scenario) -> None:
+    room = room_of(Load(1, 0.8, 4), scenario.evicting_below)
+    first, second = (scenario.draw(Random(1), room) for _ in range(2))  # noqa: S311 -- draws gangs, keeps no secrets
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("times", "share", "expected"),
+    [([1.0], 99, 1.0), ([3.0, 1.0, 2.0, 4.0], 50, 2.0), ([float(each) for each in range(1, 101)], 99, 99.0)],
+)
+def test_a_percentile_is_a_value_that_was_seen(times: list[float], share: float, expected: float) -> None:
+    assert percentile(times, share) == expected
+
+
+@pytest.mark.parametrize(("power", "expected"), [(1.0, 1.0), (2.0, 2.0), (0.0, 0.0)])
+def test_the_growth_exponent_is_the_power_of_the_nodes(power: float, expected: float) -> None:
+    blank = {
+        "instances": 1, "placed": 1, "p95_ms": 0.0, "p99_ms": 0.0, "max_ms": 0.0, "stages_ms": {},
+        "proven_share": 1.0, "proven_all_share": 1.0, "peak_mb": 1.0,
+    }  # fmt: skip
+    rows = [msgspec.convert({"scenario": "x", "nodes": n, "p50_ms": n**power, **blank}, Row) for n in SIZES]
+    assert exponent(rows) == pytest.approx(expected)
+    assert exponent(rows[:1]) is None
