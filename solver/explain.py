@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from solver.bounds import pending
-from solver.case import case_of
+from solver.case import Case, case_of
+from solver.clearing import all_that_go, cleared
 from solver.modelling import Solved, solve_within
 from solver.nearest import deciding_level, held_by_domains, near_domains, needed_members
 from solver.plan import NearDomain, NoPlan, Proof
 from solver.problem import Limits, Node, Problem
-from solver.search import Budget, budget_of
+from solver.search import Budget, Found, budget_of
 from solver.tallying import solve_by_counting
 from solver.tree import ROOT, tree_of
 
@@ -39,7 +40,7 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits) -> NoPlan:
     level = deciding_level(problem)
     tree = tree_of(problem.nodes, len(problem.levels))
     nearest = near_domains(problem, share, refused=answer.proof is Proof.INFEASIBLE)
-    held = held_by_domains(problem, share, evicting=False)
+    held = held_by_domains(problem, share)
     return NoPlan(
         answer.proof,
         nearest,
@@ -52,10 +53,21 @@ def fits(problem: Problem, budget: Budget) -> bool:
     """Whether a plan exists, found in time."""
     for evicting in (False, True) if problem.victims else (False,):
         case = case_of(problem, evicting=evicting)
-        solved = solve_by_counting(case) or solve_within(case, budget.portion(1), frozenset())
-        if isinstance(solved, Solved):
+        counted = _counted(case) if evicting else solve_by_counting(case)
+        if isinstance(counted or solve_within(case, budget.portion(1), frozenset()), Solved):
             return True
     return False
+
+
+def _counted(case: Case) -> Solved | Found | None:
+    """A plan in which everybody goes from the nodes that are used, or that there is none; None where such a plan breaks
+    a rule about evictions, or counting does not tell.
+    """
+    solved = solve_by_counting(cleared(case))
+    if not isinstance(solved, Solved):
+        return solved
+    going = all_that_go(case.problem, {node for row in solved.nodes for node in row if node is not None})
+    return None if going is None else replace(solved, victims=going)
 
 
 def remedies(problem: Problem, nearest: tuple[NearDomain, ...], budget: Budget) -> Iterator[Change]:

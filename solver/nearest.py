@@ -3,8 +3,11 @@
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
+
 from solver.bounds import Counts, capacities, pending, room
 from solver.case import Case, case_of
+from solver.clearing import all_that_go, cleared
 from solver.covers import most_members
 from solver.modelling import Solved, solve_within
 from solver.plan import NearDomain
@@ -29,18 +32,16 @@ def needed_members(problem: Problem) -> int:
     return max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets))
 
 
-def held_by_domains(problem: Problem, budget: Budget, *, evicting: bool) -> dict[int, int]:
-    """How many members each domain of the deciding level can hold, pinned ones there included; minimums aside."""
-    loose = _without_minimums(problem)
+def held_by_domains(problem: Problem, budget: Budget) -> dict[int, int]:
+    """How many members each domain of the deciding level can hold without evictions, pinned ones there included;
+    minimums aside.
+    """
+    case = case_of(_without_minimums(problem), evicting=False)
     level = deciding_level(problem)
-    case = case_of(loose, evicting=False)
-    if evicting and problem.victims:
-        counted = None if problem.victim_gangs or problem.budgets else members_by_domain(_all_gone(loose), level)
-    else:
-        counted = members_by_domain(case, level)
+    counted = members_by_domain(case, level)
     if counted is not None:
         return {domain: counted.get(domain, 0) for domain in range(case.tree.count(level))}
-    return _filled(loose, case, level, budget, evicting=evicting)
+    return _filled(case, level, _at_most(case, level), budget, enough=case.tree.count(level))
 
 
 def near_domains(problem: Problem, budget: Budget, *, refused: bool = True) -> tuple[NearDomain, ...]:
@@ -49,7 +50,7 @@ def near_domains(problem: Problem, budget: Budget, *, refused: bool = True) -> t
     """
     case = case_of(problem, evicting=True)
     level, needed = deciding_level(problem), needed_members(problem)
-    held = held_by_domains(problem, budget, evicting=True)
+    held = _held_when_cleared(case_of(_without_minimums(problem), evicting=True), level, budget)
     nearest = sorted(held, key=lambda domain: (-held[domain], domain))[:SHOWN]
     return tuple(
         NearDomain(
@@ -69,25 +70,45 @@ def _without_minimums(problem: Problem) -> Problem:
     return replace(problem, sets=sets, minimum=0, required=None)
 
 
-def _all_gone(problem: Problem) -> Case:
-    """The case in which every victim has gone already."""
-    amounts = room(problem, range(len(problem.victims)))
-    nodes = tuple(replace(node, free=tuple(amounts[position].tolist())) for position, node in enumerate(problem.nodes))
-    return case_of(replace(problem, nodes=nodes, victims=()), evicting=False)
+def _held_when_cleared(case: Case, level: int, budget: Budget) -> dict[int, int]:
+    """How many members the domains that hold the most can hold at best; of the others, an upper bound."""
+    counted = members_by_domain(cleared(case), level)
+    if counted is None:
+        return _filled(case, level, _at_most(case, level), budget, enough=SHOWN)
+    most = {domain: counted.get(domain, 0) for domain in range(case.tree.count(level))}
+    return _filled(case, level, most, budget, enough=SHOWN, counted=True) if case.evicting else most
 
 
-def _filled(loose: Problem, case: Case, level: int, budget: Budget, *, evicting: bool) -> dict[int, int]:
-    """Fill the most promising domains by CP-SAT; the others, and where time runs out, an upper bound by counting."""
-    whole = case_of(loose, evicting=evicting)
-    held = _at_most(whole, level)
-    promising = sorted(held, key=lambda domain: (-held[domain], domain))[:_EXACT]
-    for domain in promising:
-        inside = _inside(loose, whole, level, domain, evicting=evicting)
-        solved = solve_within(inside, budget.portion(1 / _EXACT), frozenset({"extras"}))
-        if isinstance(solved, Solved) and solved.proven:
-            nodes = set(case.tree.nodes(level, domain))
-            held[domain] = sum(node in nodes for row in solved.nodes for node in row)
+def _filled(
+    case: Case, level: int, most: dict[int, int], budget: Budget, *, enough: int, counted: bool = False
+) -> dict[int, int]:
+    """What the domains hold, given at `most` how many: the most promising are looked at until `enough` are known to
+    hold more than any other. `counted`: `most` is what they hold where all victims there may go.
+    """
+    held = dict(most)
+    known: list[int] = []
+    for domain in sorted(most, key=lambda each: (-most[each], each))[:_EXACT]:
+        if len(known) >= enough and sorted(known)[-enough] > most[domain]:
+            break
+        if not (counted and _may_be_cleared(case, level, domain)):
+            held[domain] = _filled_one(case, level, domain, budget.portion(1 / _EXACT), otherwise=most[domain])
+        known.append(held[domain])
     return held
+
+
+def _may_be_cleared(case: Case, level: int, domain: int) -> bool:
+    """Whether all victims may go from the nodes of a domain that can hold a member."""
+    usable = set(np.flatnonzero(case.capacity.max(axis=0, initial=0)).tolist())
+    return all_that_go(case.problem, usable.intersection(case.tree.nodes(level, domain))) is not None
+
+
+def _filled_one(case: Case, level: int, domain: int, budget: Budget, *, otherwise: int) -> int:
+    """What CP-SAT puts into one domain."""
+    solved = solve_within(_inside(case, level, domain), budget, frozenset({"extras"}))
+    if not isinstance(solved, Solved) or not solved.proven:
+        return otherwise
+    nodes = set(case.tree.nodes(level, domain))
+    return sum(node in nodes for row in solved.nodes for node in row)
 
 
 def _at_most(case: Case, level: int) -> dict[int, int]:
@@ -97,11 +118,11 @@ def _at_most(case: Case, level: int) -> dict[int, int]:
     return {domain: count + pinned[domain] for domain, count in enumerate(most.tolist())}
 
 
-def _inside(loose: Problem, case: Case, level: int, domain: int, *, evicting: bool) -> Case:
+def _inside(case: Case, level: int, domain: int) -> Case:
     """The case in which pending members may only run in one domain."""
     nodes = frozenset(case.tree.nodes(level, domain))
-    shapes = tuple(replace(shape, nodes=shape.nodes & nodes) for shape in loose.shapes)
-    return case_of(replace(loose, shapes=shapes), evicting=evicting)
+    shapes = tuple(replace(shape, nodes=shape.nodes & nodes) for shape in case.problem.shapes)
+    return case_of(replace(case.problem, shapes=shapes), evicting=case.evicting)
 
 
 def _excluded(case: Case, nodes: tuple[int, ...]) -> dict[str, int]:

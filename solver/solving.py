@@ -14,7 +14,7 @@ from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import goals_of
 from solver.search import Found, SolverFaultError
-from solver.tallying import solve_by_counting
+from solver.tallying import no_room, solve_by_counting
 from solver.tree import ROOT
 from solver.verify import verify
 
@@ -60,9 +60,11 @@ def _decided(problem: Problem, ways: list[Way]) -> Answer:
 
 
 def _bounded(case: Case) -> Found | None:
-    """No, where not even a bound by counting lets any domain of the required level hold the minimum."""
+    """No, where by counting no domain of the required level can hold the minimum, whoever is evicted."""
     level = ROOT if case.problem.required is None else case.problem.required
-    return Found.NONE if too_few(case, level).all() else None
+    if too_few(case, level).all():
+        return Found.NONE
+    return Found.NONE if case.evicting and no_room(case) else None
 
 
 def _said(answer: Plan | Found) -> Answer:

@@ -2,6 +2,7 @@
 
 from solver.candidates import Score, candidates
 from solver.case import Case
+from solver.clearing import cleared
 from solver.counting import NEVER
 from solver.modelling import Solved
 from solver.scoring import Nodes
@@ -40,6 +41,14 @@ def _members(book: Book) -> int:
     the allowed one around it.
     """
     return max((_possible(book, each)[-1] for each in book.domains(book.rules.required)), default=0)
+
+
+def no_room(case: Case) -> bool:
+    """Whether counting proves that the minimum has no place, even if everybody goes who may. False: it may have one."""
+    room = cleared(case)
+    found = countable(room)
+    book = None if found is None else book_of(room, *found)
+    return book is not None and _members(book) < least_members(book)
 
 
 def members_by_domain(case: Case, level: int) -> dict[int, int] | None:
