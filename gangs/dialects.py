@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gangs import levels, pools
 from gangs.ack import NAME as ACK
@@ -16,7 +16,7 @@ from gangs.koordinator.messages import told as told_by_koordinator
 from gangs.kueue.dialect import KueueDialect
 from gangs.leaving import EVIDENCE_KINDS, NOTHING, Left, admitted_by_us, left_to
 from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
-from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
+from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Member, ObjectRef, Reading
 from gangs.phalanx.dialect import PhalanxDialect
 from gangs.runai.dialect import RunaiDialect
 from gangs.sources import Dialect, Kind, Resuming, Sources
@@ -185,10 +185,11 @@ def review(manifest: Manifest, sources: Sources) -> tuple[list[Fault], list[Advi
     Faults are about this object alone. What its arrival makes wrong elsewhere, and what its gang waits for, is
     advice. An object of no dialect has neither.
     """
-    left = left_alone(sources)
+    if _is_pod(manifest):
+        arriving = arrival(manifest, sources)
+        return list(arriving.faults), list(arriving.advice)
     try:
-        check = _review_pod if _is_pod(manifest) else _review_object
-        findings = check(manifest, sources, left)
+        findings = _review_object(manifest, sources, left_alone(sources))
     except MalformedError as error:
         return [error.fault], []
     return list(findings.faults), list(findings.advice)
@@ -198,20 +199,40 @@ def _is_pod(manifest: Manifest) -> bool:
     return manifest.get("apiVersion") == "v1" and manifest.get("kind") == "Pod"
 
 
-def _review_pod(manifest: Manifest, sources: Sources, left: Left) -> Findings:
-    pod = pod_of(manifest)
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A pod as it would stand among the others.
+
+    `gang` has the pod among its members, as `member`; both are None where it names no gang, or one that cannot be read.
+    """
+
+    faults: Sequence[Fault] = ()
+    advice: Sequence[Advice] = ()
+    gang: Gang | None = None
+    member: Member | None = None
+
+
+def arrival(manifest: Manifest, sources: Sources) -> Arrival:
+    """Check a pod (`review`), and see what it makes of its gang. `sources` may hold the pods of its gang only."""
+    try:
+        pod = pod_of(manifest)
+    except MalformedError as error:
+        return Arrival([error.fault])
+    left = left_alone(sources)
     claim = dialect_of(pod, left)
     if claim is None:
-        findings = Findings()
-        if (other := dialect_of(pod)) is not None:
-            findings.take((), [left.advice(other[0].name, pod_ref(pod))])
-        return findings
+        other = dialect_of(pod)
+        return Arrival(advice=[] if other is None else [left.advice(other[0].name, pod_ref(pod))])
     dialect, key = claim
     others = [each for each in sources.pods if not each.metadata.name or each.key != pod.key]
     reading = _read_about(dialect, key, replace(sources, pods=[*others, pod]), left)
     findings = _about(pod_ref(pod), reading)
     _add_bystanders(pod_ref(pod), key, reading, findings)
-    return findings
+    gang, member = next(((g, m) for g in reading.gangs for m in g.members if m.pod is pod), (None, None))
+    if gang is not None:
+        ended = _succeeded(others, left)
+        gang = replace(gang, succeeded=sum(ended[name] for name in gang.names))
+    return Arrival(findings.faults, findings.advice, gang, member)
 
 
 def _review_object(manifest: Manifest, sources: Sources, left: Left) -> Findings:

@@ -204,7 +204,7 @@ def in_order(gangs: Iterable[Gang]) -> list[Gang]:
 
 def is_pending(gang: Gang) -> bool:
     """Whether there is something to plan or to wait for: a member without a node, or members that do not exist."""
-    return any(not member.pod.bound for member in gang.members) or bool(_missing_pods(gang))
+    return any(not member.pod.bound for member in gang.members) or bool(missing_members(gang))
 
 
 def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> list[str]:
@@ -213,7 +213,7 @@ def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) 
         [] if gang.topology is None or topology is not None else [f"{gang.topology_kind or 'Topology'} {gang.topology}"]
     )
     objects = dict.fromkeys((*gang.waiting_for, *named, *_missing_classes(gang, snapshot)))
-    return [*objects, *_missing_pods(gang), *holdups(gang, snapshot)]
+    return [*objects, *missing_members(gang), *holdups(gang, snapshot)]
 
 
 def _missing_classes(gang: Gang, snapshot: Snapshot) -> list[str]:
@@ -221,8 +221,8 @@ def _missing_classes(gang: Gang, snapshot: Snapshot) -> list[str]:
     return [f"PriorityClass {name}" for name in sorted(names)]
 
 
-def _missing_pods(gang: Gang) -> list[str]:
-    """What must exist before the gang can start: its minimum, and the minimum of each set."""
+def missing_members(gang: Gang) -> list[str]:
+    """What must exist before the gang can start, its minimum and that of each set, as ends of a sentence."""
     existing = Counter(member.pod_set for member in gang.members)
     total = len(gang.members) + gang.succeeded
     if len(gang.pod_sets) > 1 and not gang.succeeded:

@@ -6,20 +6,21 @@ from webhook import objects, pods
 from webhook.errors import BadReview, Unavailable
 from webhook.objects import Forecast
 from webhook.picture import Picture
+from webhook.pods import Foretell
 from webhook.reviews import Admitted, Decision, Request
 
 CREATE = "CREATE"
 UPDATE = "UPDATE"
 
 
-def mutate(request: Request, picture: Picture) -> Decision:
+def mutate(request: Request, picture: Picture, foretell: Foretell) -> Decision:
     """The answer of `/mutate`: pods and Jobs. Anything else comes in as it is.
 
     Raises BadReview for a request without its object, Unavailable where the answer cannot be given now.
     """
     match request.resource.group, request.resource.resource, request.operation:
         case "", "pods", "CREATE":
-            return pods.created(_object(request), picture)
+            return pods.created(_object(request), picture, foretell)
         case "", "pods", "UPDATE":
             return pods.updated(_object(request), _old(request), picture)
         case "batch", "jobs", "CREATE":

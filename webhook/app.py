@@ -13,13 +13,14 @@ from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException
 
 from cluster.access import Access, AccessError
-from gangs.model import Manifest
+from gangs.model import Gang, Manifest
 from webhook import admission, live
 from webhook.dry_run import InputError, solve_stream
 from webhook.errors import BadReview, Unavailable
 from webhook.forecasting import forecast
 from webhook.metrics import CONTENT_TYPE, Metrics
 from webhook.picture import Picture
+from webhook.quick_forecasts import QuickForecasts
 from webhook.reviews import Admitted, Decision, Request, decode, encode
 from webhook.slots import BusyError, SolveSlot
 
@@ -50,10 +51,15 @@ class Webhook:
     access: AccessCheck
     metrics: Metrics
     slot: SolveSlot
+    quick: QuickForecasts
 
     def mutate(self, review: Request) -> Decision:
         """The answer of `/mutate`."""
-        return admission.mutate(review, self.picture)
+
+        def foretold(gang: Gang) -> tuple[str, ...]:
+            return self.quick.told(gang, self.picture)
+
+        return admission.mutate(review, self.picture, foretold)
 
     def validate(self, review: Request) -> Decision:
         """The answer of `/validate`; the plan is made within the caller's timeout."""
@@ -82,7 +88,8 @@ class Webhook:
 
 def create_app(picture: Picture, access: AccessCheck, metrics: Metrics) -> Flask:
     """The application over one picture. `access` guards every path but the admission ones."""
-    webhook = Webhook(picture, access, metrics, SolveSlot())
+    slot = SolveSlot()
+    webhook = Webhook(picture, access, metrics, slot, QuickForecasts(slot, metrics))
     app = Flask("phalanx")
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     routes: tuple[tuple[str, str, Callable[[], Response]], ...] = (

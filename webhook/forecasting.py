@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gangs import dialects
 from gangs.manifests import ref_of
-from gangs.model import Gang, Manifest
+from gangs.model import Gang, Manifest, Reading
 from gangs.sources import Sources
 from gangs.workloads import is_job, missing_pods
 from planning.planner import plan_gang
@@ -29,6 +29,14 @@ def forecast(manifest: Manifest, picture: Picture, seconds: float) -> tuple[str,
     gang = next((each for each in reading.gangs if ref == each.source or ref in each.groups), None)
     if gang is None:
         return ()
+    return told_of(gang, sources, reading, picture, seconds)
+
+
+def told_of(gang: Gang, sources: Sources, reading: Reading, picture: Picture, seconds: float) -> tuple[str, ...]:
+    """What would become of a gang among all that was read, as sentences.
+
+    :param gang: as it would stand; `reading` may hold it as it stands now.
+    """
     topologies, _ = dialects.topologies(sources)
     snapshot = picture.snapshot()
     decision = plan_gang(

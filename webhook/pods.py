@@ -1,4 +1,4 @@
-"""Pods of gangs at admission: gated at CREATE, and kept appliable at UPDATE.
+"""Pods of gangs at admission: gated at CREATE, beside the siblings that run, and kept appliable at UPDATE.
 
 Rules of the API server that this follows (v1.37): a gate may not be added to a pod that has a node, and never after
 CREATE; `schedulerName` may not change after CREATE, so that a manifest which names another scheduler than the one
@@ -6,22 +6,33 @@ its pod got can only be applied again if the old value is put back.
 """
 
 import re
-from typing import Any
+from collections.abc import Callable
 
 from gangs import dialects
+from gangs.dialects import Arrival
 from gangs.manifests import MalformedError, pod_of, pod_ref
-from gangs.model import Fault, GangKey, Manifest
+from gangs.model import Fault, Gang, GangKey, Manifest
 from gangs.sources import Dialect, Sources
+from gangs.workloads import controller_of
 from kube import keys
+from kube.objects import Pod
+from kube.topology import Topology
+from planning.pins import Labels, holds_affinity, noted, siblings_domain
+from planning.problems import held_node
 from webhook.patches import PatchBuilder
 from webhook.picture import Picture
 from webhook.reviews import Admitted, Decision, Refused
 from webhook.warnings import lines
 
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
-def created(manifest: Manifest, picture: Picture) -> Decision:
+Foretell = Callable[[Gang], tuple[str, ...]]
+"""Sentences about what becomes of a gang, at once or not at all."""
+
+
+def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decision:
     """Gate a pod that names a gang. Any other pod, and one that has its node already, comes in as it is.
 
     While the picture is not complete the pod is gated all the same, but nothing is said about other objects.
@@ -38,18 +49,51 @@ def created(manifest: Manifest, picture: Picture) -> Decision:
     claim = dialects.dialect_of(pod, left)
     if claim is None:
         return Admitted(warnings=lines([left.advice(named[0].name, pod_ref(pod))]))
-    if pod.spec.scheduler_name not in dialects.scheduler_names():
-        problem = f'"{pod.spec.scheduler_name}" would bind this pod without its gang'
-        remedy = f"leave it out or write {keys.STOCK_SCHEDULER}; a gang is started by the stock scheduler"
-        return Refused(str(Fault(pod_ref(pod), "spec.schedulerName", problem, remedy)))
-    known = picture.synced()
-    if claim != named:
-        sources = picture.sources_of(claim[1])
-    faults, advice = dialects.review(manifest, sources if known else Sources())
-    warnings = lines(advice) if known else ()
+    patch = _gated(manifest, *claim)
+    arriving = _arrival(manifest, claim[1], picture)
+    faults = [*_foreign_scheduler(pod), *arriving.faults]
     if faults:
-        return Refused("; ".join(map(str, faults)), warnings)
-    return Admitted(_gate(manifest, *claim), warnings)
+        return Refused("; ".join(map(str, faults)), lines(arriving.advice))
+    told = _beside_siblings(pod, arriving, picture, patch, foretell)
+    return Admitted(patch.build(), lines([*arriving.advice, *told]))
+
+
+def _foreign_scheduler(pod: Pod) -> list[Fault]:
+    if pod.spec.scheduler_name in dialects.scheduler_names():
+        return []
+    problem = f'"{pod.spec.scheduler_name}" would bind this pod without its gang'
+    remedy = f"leave it out or write {keys.STOCK_SCHEDULER}; a gang is started by the stock scheduler"
+    return [Fault(pod_ref(pod), "spec.schedulerName", problem, remedy)]
+
+
+def _arrival(manifest: Manifest, key: GangKey, picture: Picture) -> Arrival:
+    """The pod among the pods of its gang, under all the names that the gang turns out to have.
+
+    While the picture is not complete, what it shows of others would be wrong: then only the pod itself is looked at.
+    """
+    if not picture.synced():
+        return Arrival(faults=dialects.arrival(manifest, Sources()).faults)
+    arriving = dialects.arrival(manifest, picture.sources_of(key))
+    if arriving.gang is None or arriving.gang.names == {key}:
+        return arriving
+    return dialects.arrival(manifest, picture.sources_of(key, *sorted(arriving.gang.names - {key})))
+
+
+def _beside_siblings(
+    pod: Pod, arriving: Arrival, picture: Picture, patch: PatchBuilder, foretell: Foretell
+) -> tuple[str, ...]:
+    """Pin the pod where siblings that run tie it; returns what is to be told about its gang.
+
+    Nobody reads the warnings of a pod that a controller makes: the plan was told when its workload came.
+    """
+    gang, member = arriving.gang, arriving.member
+    if gang is None or member is None:
+        return ()
+    if any(held_node(each.pod) for each in gang.members if each is not member):
+        topology = dialects.topology_of(gang, dialects.topologies(picture.sources_of())[0])
+        if isinstance(topology, Topology):
+            pin(patch, pod, siblings_domain(gang, member, topology, picture.node))
+    return foretell(gang) if controller_of(pod) is None else ()
 
 
 def updated(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
@@ -70,7 +114,7 @@ def _names_a_gang(manifest: Manifest, picture: Picture) -> bool:
     return named is not None and dialects.dialect_of(pod, dialects.left_alone(picture.sources_of(named[1]))) is not None
 
 
-def _gate(manifest: Manifest, dialect: Dialect, key: GangKey) -> tuple[Any, ...]:
+def _gated(manifest: Manifest, dialect: Dialect, key: GangKey) -> PatchBuilder:
     patch = PatchBuilder(manifest)
     patch.append(("spec", "schedulingGates"), {"name": keys.GATE})
     labels = (manifest.get("metadata") or {}).get("labels") or {}
@@ -79,4 +123,24 @@ def _gate(manifest: Manifest, dialect: Dialect, key: GangKey) -> tuple[Any, ...]
     patch.set(("metadata", "labels", keys.DIALECT), dialect.name)
     if (manifest.get("spec") or {}).get("schedulerName") in dialect.pod_keys.scheduler_names:
         patch.set(("spec", "schedulerName"), keys.STOCK_SCHEDULER)
-    return patch.build()
+    return patch
+
+
+def pin(patch: PatchBuilder, pod: Pod, labels: Labels) -> None:
+    """Require the domain of these labels, so that the next `kubectl apply` of the pod's manifest still passes.
+
+    A required node affinity of the user's stays as it is: beside it the labels go into the node selector. One that
+    carries a domain already (the webhook may be called twice) keeps it. Nothing is added to a pod that excludes the
+    domain or names it itself: the plan says of the first what is wrong.
+    """
+    selector = pod.spec.node_selector
+    contradicted = any(selector.get(key, value) != value for key, value in labels)
+    if contradicted or keys.PINNED_DOMAIN in pod.metadata.annotations or set(labels) <= selector.items():
+        return
+    if holds_affinity(pod):
+        for key, value in labels:
+            patch.set(("spec", "nodeSelector", key), value)
+    else:
+        term = {"matchExpressions": [{"key": key, "operator": "In", "values": [value]} for key, value in labels]}
+        patch.set(("spec", "affinity", "nodeAffinity", _REQUIRED), {"nodeSelectorTerms": [term]})
+    patch.set(("metadata", "annotations", keys.PINNED_DOMAIN), noted(labels))

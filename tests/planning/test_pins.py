@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from scenes import Manifest, gang, label, members, node, nodes, picture, pod, running, topology
+from scenes import Manifest, gang, label, nodes, picture, pod, topology
 
 from kube.objects import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, ObjectMeta, Pod, PodSpec, Requirement
 from kube.topology import Level, Topology, Unlabelled
@@ -111,10 +111,6 @@ def test_only_where_labels_tell_the_domain(level: Level, expected: object) -> No
     assert siblings_domain(gangs[0], new, described, known.get) == expected
 
 
-def test_pods_of_nobody_tie_nobody() -> None:
-    assert tied(gang(minMember=2, required="spine"), gated("new"), running("x", "node-7"), node("spare")) == ()
-
-
 def carrying(*terms: NodeSelectorTerm, note: object = SPINE_1, selector: dict[str, str] | None = None) -> Pod:
     """A pod with these required terms and a note."""
     affinity = Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
@@ -145,7 +141,3 @@ def test_a_users_own_affinity_is_told_from_ours(what: str, pod: Pod, *, users: b
 def test_what_is_noted_is_read() -> None:
     assert pinned_domain(carrying(note=BLOCK_3)) == BLOCK_3
     assert pinned_domain(carrying(note=None)) == ()
-
-
-def test_members_that_exist_beside_the_new_one_are_counted_once() -> None:
-    assert tied(gang(minMember=3, required="spine"), *members(2), gated("new")) == ()

@@ -13,6 +13,7 @@ from pictures import Manifest, StillPicture, job, node, pod, pod_group, topology
 from cluster.access import Access, AccessError
 from webhook.app import LARGEST_BODY, Webhook, create_app
 from webhook.metrics import Metrics
+from webhook.quick_forecasts import QuickForecasts
 from webhook.slots import BusyError, SolveSlot
 
 NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
@@ -242,7 +243,8 @@ def test_the_dry_run_names_every_mistake_in_bad_input(client: FlaskClient, body:
 def test_a_busy_solver_answers_429_and_admission_goes_on_without_a_forecast() -> None:
     picture = StillPicture([RACKS], nodes=NODES)
     metrics = Metrics(picture.synced, picture.age)
-    webhook = Webhook(picture, Tokens(), metrics, SolveSlot(waiting=0))
+    slot = SolveSlot(waiting=0)
+    webhook = Webhook(picture, Tokens(), metrics, slot, QuickForecasts(slot, metrics))
     with webhook.slot.taken(1):
         assert webhook.forecast(job(annotations=GANG_JOB), 1) == ()
     assert webhook.forecast(job(annotations=GANG_JOB), 5) != ()

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from pictures import Manifest, StillPicture, pod, pod_group
 
 from gangs import dialects
+from gangs.model import Gang
 from webhook import pods
-from webhook.reviews import Admitted, Refused
+from webhook.reviews import Admitted, Decision, Refused
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 GATE = {"name": "phalanx.dev/gang"}
@@ -18,9 +19,19 @@ EMPTY = StillPicture(synced=False)
 JOB_OWNER = [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "1", "controller": True}]
 
 
+def unforetold(_gang: Gang) -> tuple[str, ...]:
+    """No plan is known."""
+    return ()
+
+
+def created(manifest: Manifest, picture: StillPicture) -> Decision:
+    """What becomes of the pod where no plan is known."""
+    return pods.created(manifest, picture, unforetold)
+
+
 def admitted(manifest: Manifest, picture: StillPicture = EMPTY) -> Manifest:
     """The pod as it comes in."""
-    decision = pods.created(manifest, picture)
+    decision = created(manifest, picture)
     assert isinstance(decision, Admitted), decision
     result: Manifest = jsonpatch.JsonPatch(decision.patch).apply(manifest)
     return result
@@ -66,7 +77,7 @@ def test_a_pod_of_a_job_that_is_a_gang_is_gated_under_the_jobs_name() -> None:
     ids=["no gang", "no gang, foreign scheduler", "has a node", "has a node, foreign scheduler"],
 )
 def test_any_other_pod_comes_in_as_it_is(manifest: Manifest) -> None:
-    assert pods.created(manifest, EMPTY) == Admitted()
+    assert created(manifest, EMPTY) == Admitted()
 
 
 @pytest.mark.parametrize(
@@ -78,7 +89,7 @@ def test_only_a_scheduler_that_stands_for_the_stock_one_is_replaced(written: str
 
 
 def test_a_member_that_names_a_foreign_scheduler_is_refused() -> None:
-    decision = pods.created(pod(labels={GROUP: "llm"}, schedulerName="mine"), EMPTY)
+    decision = created(pod(labels={GROUP: "llm"}, schedulerName="mine"), EMPTY)
     assert isinstance(decision, Refused)
     assert 'spec.schedulerName: "mine" would bind this pod without its gang' in decision.message
 
@@ -92,7 +103,7 @@ def test_other_gates_and_labels_stay() -> None:
 
 def test_a_gang_name_that_cannot_be_a_label_is_still_gated() -> None:
     annotations = {"gang.scheduling.koordinator.sh/name": "a b", "gang.scheduling.koordinator.sh/min-available": "2"}
-    decision = pods.created(pod(annotations=annotations), EMPTY)
+    decision = created(pod(annotations=annotations), EMPTY)
     if isinstance(decision, Admitted):
         paths = [each["path"] for each in decision.patch]
         assert "/spec/schedulingGates" in paths
@@ -103,7 +114,7 @@ def test_a_pod_with_a_wrong_rank_is_refused_with_field_and_remedy() -> None:
     manifest = pod(
         labels={GROUP: "llm"}, annotations={"gang.scheduling.koordinator.sh/network-topology-index": "first"}
     )
-    decision = pods.created(manifest, StillPicture([pod_group()]))
+    decision = created(manifest, StillPicture([pod_group()]))
     assert isinstance(decision, Refused)
     assert "Pod default/p0: metadata.annotations[gang.scheduling.koordinator.sh/network-topology-index]" in (
         decision.message
@@ -111,7 +122,7 @@ def test_a_pod_with_a_wrong_rank_is_refused_with_field_and_remedy() -> None:
 
 
 def test_a_pod_whose_group_is_missing_comes_in_with_a_warning() -> None:
-    decision = pods.created(pod(labels={GROUP: "llm"}), StillPicture())
+    decision = created(pod(labels={GROUP: "llm"}), StillPicture())
     assert isinstance(decision, Admitted)
     assert any("PodGroup default/llm" in each for each in decision.warnings)
 
@@ -133,12 +144,12 @@ SPECS = st.fixed_dictionaries(
 @settings(max_examples=300)
 @given(labels=st.none() | LABELS, spec=SPECS)
 def test_admitting_the_admitted_pod_again_changes_nothing(labels: Any, spec: Any) -> None:
-    decision = pods.created(pod(labels=labels, **spec), EMPTY)
+    decision = created(pod(labels=labels, **spec), EMPTY)
     if isinstance(decision, Refused):
         return
     before = pod(labels=labels, **spec)
     after = jsonpatch.JsonPatch(decision.patch).apply(before)
-    assert pods.created(after, EMPTY) == Admitted()
+    assert created(after, EMPTY) == Admitted()
     gang = dialects.dialect_of(pods.pod_of(before))
     gated = after["spec"].get("schedulingGates", []).count(GATE)
     if gang is not None and not spec.get("nodeName"):
@@ -174,7 +185,7 @@ KOORDINATOR = {
 def test_a_pod_of_a_system_that_runs_here_comes_in_as_it_is_with_a_warning(
     *, synced: bool, spec: dict[str, str]
 ) -> None:
-    decision = pods.created(pod(labels={GROUP: "llm"}, **spec), StillPicture([KOORDINATOR], synced=synced))
+    decision = created(pod(labels={GROUP: "llm"}, **spec), StillPicture([KOORDINATOR], synced=synced))
     assert isinstance(decision, Admitted)
     assert decision.patch == ()
     assert "is left to Koordinator, which runs in this cluster" in " ".join(decision.warnings)

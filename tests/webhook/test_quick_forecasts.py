@@ -1,0 +1,157 @@
+"""What is told at the CREATE of a pod: at once, or not at all, and never by solves that pile up."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from pictures import Manifest, StillPicture, node, pod, topology
+
+from cluster.snapshot import Snapshot
+from gangs import dialects
+from gangs.model import Gang
+from gangs.sources import Sources
+from kube.objects import Pod
+from webhook.metrics import Metrics
+from webhook.quick_forecasts import BUDGET_SECONDS, QuickForecasts
+from webhook.slots import SolveSlot
+
+NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
+PLAN = "gang default/llm: 4 pods fit in r0: node-0..1, proven optimal"
+"""Two pods of 4 cpu fit on a node."""
+
+
+class Slow(StillPicture):
+    """A picture that is slow to show what was asked for, until it is let go."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.asked = 0
+        self.gate = threading.Event()
+
+    def sources(self) -> Sources:
+        """After a while."""
+        self.asked += 1
+        assert self.gate.wait(30)
+        return super().sources()
+
+
+class Changing(StillPicture):
+    """A picture whose snapshot has a version."""
+
+    version = "1"
+
+    def snapshot(self) -> Snapshot:
+        """With the version."""
+        return Snapshot(super().snapshot().nodes, version=self.version)
+
+
+def request(count: int, minimum: int = 4) -> tuple[list[Manifest], Gang]:
+    """A gang of so many members in one rack: its objects, and how it is read."""
+    metadata = {"name": "llm", "namespace": "default"}
+    spec = {"minMember": minimum, "required": "rack"}
+    asked = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": metadata, "spec": spec}
+    objects = [asked, topology("rack")]
+    members = [msgspec.convert(pod(f"p{i}", labels={"phalanx.dev/gang": "llm"}), Pod) for i in range(count)]
+    still = StillPicture(objects).sources()
+    return objects, dialects.read_all(Sources(members, still.objects)).gangs[0]
+
+
+def forecasts() -> QuickForecasts:
+    """Forecasts with a slot of their own."""
+    return QuickForecasts(SolveSlot(), Metrics(lambda: True, lambda: 0.0))
+
+
+def eventually(asked: Callable[[], tuple[str, ...]], wanted: object, seconds: float = 30.0) -> None:
+    """Ask again until the answer is there: how long a solve takes is the machine's affair."""
+    deadline = time.monotonic() + seconds
+    while (found := asked()) != wanted:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.02)
+
+
+@contextmanager
+def letting_go(picture: Slow) -> Iterator[None]:
+    """The picture answers at the end, whatever happens."""
+    try:
+        yield
+    finally:
+        picture.gate.set()
+
+
+@pytest.mark.parametrize(("count", "waits"), [(1, "3 more pods: 1 of 4 exist"), (3, "1 more pod: 3 of 4 exist")])
+def test_a_gang_that_lacks_members_is_told_so_without_a_solve(count: int, waits: str) -> None:
+    objects, gang = request(count)
+    picture = Slow(objects, nodes=NODES)
+    assert forecasts().told(gang, picture) == (f"gang default/llm: waits for {waits}",)
+    assert picture.asked == 0
+
+
+def test_the_plan_is_told_as_soon_as_it_is_known() -> None:
+    objects, gang = request(4)
+    picture, quick = StillPicture(objects, nodes=NODES), forecasts()
+    eventually(lambda: quick.told(gang, picture), (PLAN,))
+
+
+def test_so_is_the_reason_why_there_is_none() -> None:
+    objects, gang = request(6, minimum=6)
+    picture, quick = StillPicture(objects, nodes=NODES), forecasts()
+    eventually(lambda: quick.told(gang, picture)[:1] and ("something",), ("something",))
+    (reason,) = quick.told(gang, picture)
+    assert reason.startswith("gang default/llm: needs 6 pods in one rack: r0 fits 4")
+
+
+def test_nobody_waits_longer_than_the_budget_and_one_solve_runs_at_a_time() -> None:
+    objects, gang = request(4)
+    picture, quick = Slow(objects, nodes=NODES), forecasts()
+    with letting_go(picture):
+        assert quick.told(gang, picture) == ()
+        started = time.monotonic()
+        assert [quick.told(gang, picture) for _ in range(200)] == [()] * 200
+        assert time.monotonic() - started < 200 * BUDGET_SECONDS
+        assert picture.asked == 1
+    eventually(lambda: quick.told(gang, picture), (PLAN,))
+
+
+def test_a_late_answer_is_told_to_the_next_that_asks_the_same() -> None:
+    objects, gang = request(4)
+    picture, quick = Slow(objects, nodes=NODES), forecasts()
+    with letting_go(picture):
+        assert quick.told(gang, picture) == ()
+    eventually(lambda: quick.told(gang, picture), (PLAN,))
+    solved = picture.asked
+    assert quick.told(gang, picture) == (PLAN,)
+    assert picture.asked == solved
+
+
+def remembered(metrics: Metrics) -> list[str]:
+    """How often an answer was given from memory, as the metrics say it."""
+    return [line for line in metrics.text().decode().splitlines() if 'result="remembered"' in line and "_total" in line]
+
+
+@pytest.mark.parametrize("change", ["nothing", "the cluster", "the request"])
+def test_an_answer_is_told_again_only_of_the_very_same(change: str) -> None:
+    objects, gang = request(4)
+    metrics, picture = Metrics(lambda: True, lambda: 0.0), Changing(objects, nodes=NODES)
+    quick = QuickForecasts(SolveSlot(), metrics)
+    eventually(lambda: quick.told(gang, picture), (PLAN,))
+    before = remembered(metrics)
+    if change == "the cluster":
+        picture.version = "2"
+    if change == "the request":
+        gang = request(5)[1]
+    quick.told(gang, picture)
+    assert (remembered(metrics) == before) is (change != "nothing")
+
+
+def test_a_busy_solver_is_not_waited_for() -> None:
+    objects, gang = request(4)
+    slot = SolveSlot()
+    quick = QuickForecasts(slot, Metrics(lambda: True, lambda: 0.0))
+    picture = StillPicture(objects, nodes=NODES)
+    with slot.taken(1.0):
+        assert quick.told(gang, picture) == ()
+    eventually(lambda: quick.told(gang, picture), (PLAN,))
