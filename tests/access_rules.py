@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 Manifest = Mapping[str, Any]
@@ -39,22 +40,42 @@ class Right:
 
 def granted(objects: Iterable[Manifest]) -> list[Right]:
     """Every right that the bindings among `objects` give to one of the accounts, as often as it is given."""
+    return [right for binding, role in _bindings(objects) for right in _rights(binding, role["rules"])]
+
+
+def without(objects: Iterable[Manifest], right: Right) -> list[dict[str, Any]]:
+    """The roles that grant this right, each without it."""
+    lessened = []
+    for binding, role in _bindings(objects):
+        rules = [rule for each in role["rules"] for rule in _single(each)]
+        kept = [each for each in rules if right not in _rights(binding, [each])]
+        if len(kept) < len(rules):
+            lessened.append({**role, "rules": kept})
+    return lessened
+
+
+def _bindings(objects: Iterable[Manifest]) -> Iterator[tuple[Manifest, Manifest]]:
+    """Each binding with its role."""
     whole = list(objects)
     roles = {(each["kind"], each["metadata"]["name"]): each for each in whole if each["kind"].endswith("Role")}
-    found: list[Right] = []
-    for binding in whole:
-        if binding["kind"].endswith("RoleBinding"):
-            role = roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
-            namespace = binding["metadata"].get("namespace", "")
-            for subject in binding["subjects"]:
-                found += _rights(subject["name"], namespace, role["rules"])
-    return found
+    for each in whole:
+        if each["kind"].endswith("RoleBinding"):
+            yield each, roles[each["roleRef"]["kind"], each["roleRef"]["name"]]
 
 
-def _rights(account: str, namespace: str, rules: Iterable[Manifest]) -> Iterator[Right]:
+def _rights(binding: Manifest, rules: Iterable[Manifest]) -> Iterator[Right]:
+    namespace = binding["metadata"].get("namespace", "")
     for rule in rules:
-        for group in rule.get("apiGroups", ()):
-            for resource in rule["resources"]:
-                for verb in rule["verbs"]:
-                    for name in rule.get("resourceNames", [""]):
-                        yield Right(account, verb, group, resource, namespace, name)
+        for each in _single(rule):
+            name = each.get("resourceNames", [""])[0]
+            what = each["verbs"][0], each["apiGroups"][0], each["resources"][0]
+            for subject in binding["subjects"]:
+                yield Right(subject["name"], *what, namespace, name)
+
+
+def _single(rule: Manifest) -> Iterator[dict[str, Any]]:
+    """The rule as rules of one group, resource, verb and name each."""
+    names = [[name] for name in rule.get("resourceNames", ())] or [[]]
+    for group, resource, verb, name in product(rule["apiGroups"], rule["resources"], rule["verbs"], names):
+        named = {"resourceNames": name} if name else {}
+        yield {"apiGroups": [group], "resources": [resource], "verbs": [verb], **named}

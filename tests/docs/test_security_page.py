@@ -1,0 +1,38 @@
+"""`docs/security.md` says what the manifests grant, no more and no less, and what breaks without it."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from access_rules import granted
+
+from cli.installing import system_objects
+
+PAGE = Path(__file__).parents[2] / "docs" / "security.md"
+ACCOUNTS = {
+    "both": ("phalanx-webhook", "phalanx-controller"),
+    "webhook": ("phalanx-webhook",),
+    "controller": ("phalanx-controller",),
+}
+
+
+def rows(first: str) -> Iterator[list[str]]:
+    """The cells of the table whose first column has this heading."""
+    table = PAGE.read_text().partition(f"| {first} |")[2].partition("\n\n")[0]
+    for line in table.splitlines()[2:]:
+        yield [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def test_the_table_of_rights_is_the_manifests_own() -> None:
+    written = {
+        f"{account} may {verb} {resource}"
+        for who, verbs, resources, *_ in rows("who")
+        for account in ACCOUNTS[who]
+        for verb in verbs.split(", ")
+        for resource in re.findall(r"`([^`]+)`", resources)
+    }
+    assert written == {str(right) for right in granted(system_objects())}
+
+
+def test_every_right_says_what_breaks_without_it() -> None:
+    assert all(len(row) == 5 and all(row) for row in rows("who"))

@@ -1,0 +1,70 @@
+"""Requests made once more in the name of a service account, while it lacks one of its rights."""
+
+import contextlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+from access_rules import ACCOUNTS, Right, without
+from installation import FORBIDDEN, Request, right_of
+
+from controlplane.api import ApiServer
+from controlplane.control_plane import ControlPlane, wait_until
+from kube.keys import SYSTEM_NAMESPACE
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+PATIENCE = 10.0
+
+
+class Replay:
+    """Asks again what the accounts asked before, in dry runs and with empty bodies: only access is of interest."""
+
+    def __init__(self, plane: ControlPlane, objects: Iterable[Mapping[str, Any]]) -> None:
+        self._plane = plane
+        self._objects = list(objects)
+        self._servers = {each: self._as(each) for each in ACCOUNTS}
+
+    def allowed(self, request: Request) -> bool:
+        """Whether the request is let through to whatever comes of it."""
+        return self._status(request) != FORBIDDEN
+
+    def forbidden_without(self, right: Right, request: Request) -> bool:
+        """Whether the request is forbidden while its account lacks this one right. Raises TimeoutError if it is not."""
+        lessened = without(self._objects, right)
+        names = {each["metadata"]["name"] for each in lessened}
+        try:
+            for role in lessened:
+                self._write(role)
+            wait_until(lambda: not self.allowed(request), PATIENCE, f"a refusal: {right}")
+        finally:
+            for role in self._objects:
+                if role["kind"].endswith("Role") and role["metadata"]["name"] in names:
+                    self._write(role)
+        return bool(lessened)
+
+    def _status(self, request: Request) -> int:
+        account = right_of(request).account
+        method = METHODS.get(request["verb"], "GET")
+        uri = request["requestURI"]
+        if method != "GET":
+            uri += ("&" if "?" in uri else "?") + "dryRun=All"
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        server = self._servers[account]
+        headers = {"Authorization": f"Bearer {server.token}", "Content-Type": kind}
+        with contextlib.closing(server.connect(30)) as connection:
+            connection.request(method, uri, None if method in ("GET", "DELETE") else json.dumps({}), headers)
+            return connection.getresponse().status
+
+    def _write(self, role: Mapping[str, Any]) -> None:
+        namespace = role["metadata"].get("namespace")
+        within = f"namespaces/{namespace}/" if namespace else ""
+        path = f"{RBAC}/{within}{role['kind'].lower()}s/{role['metadata']['name']}"
+        answer = self._plane.request("PUT", path, role)
+        assert answer["kind"] == role["kind"], answer
+
+    def _as(self, account: str) -> ApiServer:
+        config = yaml.safe_load(self._plane.kubeconfig_for(SYSTEM_NAMESPACE, account).read_text())
+        token = config["users"][0]["user"]["token"]
+        return ApiServer(self._plane.server.removeprefix("https://"), token, self._plane.ca_file)
