@@ -69,6 +69,8 @@ def solve(
     print_result(result, output)
     for note in result.notes if verbose else ():
         click.echo(note, err=True)
+    for warning in result.warnings:
+        click.echo(f"warning: {warning}", err=True)
     for mistake in (*mistakes, *result.mistakes):
         click.echo(f"error: {mistake}", err=True)
     sys.exit(status([*mistakes, *result.mistakes], result))

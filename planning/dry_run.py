@@ -3,15 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from cluster.capturing import snapshot_of
 from cluster.finding import found_on
 from cluster.snapshot import Snapshot
 from gangs.dialects import DIALECTS, dialect_of, expanded, protected, read_all, topologies
 from gangs.manifests import MalformedError, group_of
-from gangs.model import Fault, Gang, GangKey, Manifest, ObjectRef
+from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef
 from gangs.sources import ObjectKey, Sources
-from gangs.workloads import example_pod, is_job
+from gangs.workloads import controller_of, example_pod, is_job
 from kube.objects import Pod
 from planning.decision import Decision, Outcome
 from planning.documents import Document, Mistake
@@ -33,10 +34,14 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The answer. `mistakes`: what is wrong with the input, wrong requests included. `notes`: what was left out."""
+    """The answer. `mistakes`: what is wrong with the input, wrong requests included.
+
+    `warnings`: what is not wrong, but hardly meant: an annotation nobody reads, say. `notes`: what was left out.
+    """
 
     decisions: tuple[Decision, ...]
     mistakes: tuple[Mistake, ...] = ()
+    warnings: tuple[Mistake, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -57,7 +62,8 @@ def dry_run(
     request = _request(objects) if live is None else _applied(objects, live)
     reading = read_all(request.sources)
     known, _ = topologies(request.sources)
-    faults = [fault for fault in (*request.faults, *reading.faults) if request.concerns(fault.object)]
+    concerned = (fault for fault in (*request.faults, *reading.faults) if request.concerns(fault.object))
+    faults = list(dict.fromkeys(_as_written(fault, request.sources, objects) for fault in concerned))
     decisions = plan_all(
         [gang for gang in reading.gangs if is_pending(gang) and request.asks_for(gang)],
         request.snapshot,
@@ -71,6 +77,13 @@ def dry_run(
     return DryRun(
         decisions=(*decisions, *_invalid(faults, request.sources)),
         mistakes=(*objects.mistakes, *(_mistake(fault, objects) for fault in faults)),
+        warnings=tuple(
+            dict.fromkeys(
+                _warning(_as_written(advice, request.sources, objects), objects)
+                for advice in reading.advice
+                if request.concerns(advice.object)
+            )
+        ),
         notes=(*_ignored(objects), *request.notes),
     )
 
@@ -200,7 +213,30 @@ def _named_by_pods_of(manifest: Manifest | None) -> GangKey | None:
     return None if claim is None else claim[1]
 
 
+_Said = TypeVar("_Said", Fault, Advice)
+
+
+def _as_written(said: _Said, sources: Sources, objects: Objects) -> _Said:
+    """What is said of a pod that a workload would make, said of the workload's template: nobody has written the pod."""
+    ref = said.object
+    key = (group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
+    if key in objects.origins:
+        return said
+    pod = next((each for each in sources.pods if _pod_key(each) == key), None)
+    owner = None if pod is None else controller_of(pod)
+    if owner is None:
+        return said
+    workload = ObjectRef(owner.api_version, owner.kind, ref.namespace, owner.name)
+    return replace(said, object=workload, field=f"spec.template.{said.field}")
+
+
 def _mistake(fault: Fault, objects: Objects) -> Mistake:
-    ref = fault.object
-    origin = objects.origins.get((group_of(ref.api_version), ref.kind, ref.namespace, ref.name), "")
-    return Mistake(origin, f"{fault.problem}; {fault.remedy}", str(ref), fault.field)
+    return Mistake(_origin(fault.object, objects), f"{fault.problem}; {fault.remedy}", str(fault.object), fault.field)
+
+
+def _warning(advice: Advice, objects: Objects) -> Mistake:
+    return Mistake(_origin(advice.object, objects), advice.text, str(advice.object), advice.field)
+
+
+def _origin(ref: ObjectRef, objects: Objects) -> str:
+    return objects.origins.get((group_of(ref.api_version), ref.kind, ref.namespace, ref.name), "")

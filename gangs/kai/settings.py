@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+import yaml
 
 from gangs.findings import Findings
 from gangs.kai import keys
@@ -117,8 +118,12 @@ def _read(manifest: Manifest, findings: Findings) -> Settings:
 def _yaml(text: str) -> tuple[dict[str, Any], str]:
     """The text's mapping, and what is wrong with it. Read once for each text: the settings are asked for often."""
     try:
-        value = msgspec.yaml.decode(text.encode()) or {}
-    except (ValueError, RecursionError) as error:  # a date that is none, say, or a nesting without end
+        value = yaml.load(text, Loader=yaml.CSafeLoader) or {}
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        return {}, f"cannot be read as YAML: {where}{error.problem or error.context}"
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none, or a nesting without end
         return {}, f"cannot be read as YAML: {' '.join(str(error).split())}"
     return (value, "") if isinstance(value, dict) else ({}, "is not a mapping")
 

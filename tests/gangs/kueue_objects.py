@@ -1,9 +1,6 @@
 """Kueue's objects as users write them, in short."""
 
 import json
-from typing import Any
-
-from written import documents
 
 GROUP = "kueue.x-k8s.io"
 
@@ -34,8 +31,6 @@ POOL = """
 """
 """A topology of blocks and racks, a flavor of it, a pool of 8 cpu and a queue of it."""
 
-FIELD = f"spec.template.metadata.annotations[{GROUP}/"
-
 
 def job(size: int = 4, queue: str | None = "q", meta: dict[str, str] | None = None, **annotations: str) -> str:
     """A Job; annotations of its template by the last part of their key, with _ for -."""
@@ -51,9 +46,3 @@ def job(size: int = 4, queue: str | None = "q", meta: dict[str, str] | None = No
           completions: {size}
           template: {{metadata: {{annotations: {json.dumps(template)}}}, spec: {{}}}}
     """
-
-
-def pool_object(kind: str, **spec: Any) -> dict[str, Any]:
-    """An object of the pool with its spec replaced in part."""
-    found = next(each for each in documents(POOL) if each["kind"] == kind)
-    return {**found, "spec": {**found["spec"], **spec}}

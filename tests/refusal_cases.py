@@ -1,0 +1,92 @@
+"""Wrong requests of every dialect and the exact answer to each, written once in `refusals/<dialect>.yaml`.
+
+Three readers share them: the rules themselves (tests/gangs), the command line (tests/cli), and kubectl on a real API
+server (tests/system). A file has two parts. `standing`: named lists of objects that are in the cluster already.
+`cases`: what somebody writes beside some of them, and one answer of four:
+
+- `refused`: the fault, as `object: field: what is wrong; remedy`. Admission denies it, `solve` ends with status 2.
+- `warned`: the same for what is admitted all the same; shown as a warning by both.
+- `spoils`: the fault of another object that becomes wrong by this one; a warning at admission, an error of `solve`.
+- `waits`: what the gang waits for; a warning at admission, the outcome Waiting in `solve`.
+
+`apiServer` is what kubectl shows where the API server's own validation speaks before any webhook. `planned`: what is
+missing is no object of a dialect, so that only whoever plans the gang can say it.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gangs.manifests import key_of, pod_of
+from gangs.model import Manifest
+from gangs.sources import Sources
+from planning.documents import Document
+from planning.inputs import read_objects
+
+FOLDER = Path(__file__).parent / "refusals"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One request and its answer; exactly one of `refused`, `warned`, `spoils` and `waits` is set."""
+
+    dialect: str
+    it: str
+    write: Manifest
+    beside: tuple[str, ...] = ()
+    refused: str = ""
+    warned: str = ""
+    spoils: str = ""
+    waits: str = ""
+    api_server: str = ""
+    planned: bool = False
+
+    def __str__(self) -> str:
+        """Its id in a test report."""
+        return f"{self.dialect}: {self.it}"
+
+    @property
+    def answer(self) -> str:
+        """What admission says about the object, as one sentence."""
+        spoils = f"cannot be planned: {self.spoils}" if self.spoils else ""
+        return self.refused or self.warned or spoils or f"waits for {self.waits}"
+
+    def standing(self) -> list[Manifest]:
+        """The objects that it stands beside."""
+        return [each for name in self.beside for each in _file(self.dialect)["standing"][name]]
+
+
+@cache
+def _file(dialect: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((FOLDER / f"{dialect}.yaml").read_text())
+    return found
+
+
+def cases() -> list[Case]:
+    """Every case of every dialect."""
+    return [_case(path.stem, each) for path in sorted(FOLDER.glob("*.yaml")) for each in _file(path.stem)["cases"]]
+
+
+def _case(dialect: str, written: dict[str, Any]) -> Case:
+    rest = {key: value for key, value in written.items() if key not in ("beside", "apiServer")}
+    case = Case(dialect, beside=tuple(written.get("beside", ())), api_server=written.get("apiServer", ""), **rest)
+    answers = [answer for answer in (case.refused, case.warned, case.spoils, case.waits) if answer]
+    assert len(answers) == 1, f"{case}: one answer, not {len(answers)}"
+    return case
+
+
+def defaulted(manifest: Manifest) -> Manifest:
+    """The object with its namespace, as the API server would store it."""
+    objects = read_objects([Document("", manifest)])
+    (key,) = objects.origins
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": key[2]}}
+
+
+def sources_of(manifests: list[Manifest]) -> Sources:
+    """What dialects would read of these objects."""
+    whole = [defaulted(each) for each in manifests]
+    pods = [pod_of(each) for each in whole if each["kind"] == "Pod"]
+    return Sources(pods, {key_of(each): each for each in whole if each["kind"] != "Pod"})
