@@ -48,7 +48,7 @@ class Deployment:
         program = self._run(
             "webhook",
             ["--host", "127.0.0.1", "--port", self._webhook_port, "--health-port", self._webhook_health],
-            ["--cert-dir", folder],
+            ["--cert-dir", folder, "--shutdown-notice-seconds", 0],
         )
         self._await_ready(program, self._webhook_health)
         return program

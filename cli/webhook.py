@@ -5,11 +5,14 @@ from pathlib import Path
 
 import click
 
+PORT = click.IntRange(0, 65535)
+SECONDS = click.FloatRange(min=0, min_open=True)
+
 
 @click.command()
 @click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104 -- in a pod
-@click.option("--port", default=9443, show_default=True, help="HTTPS port.")
-@click.option("--health-port", default=8081, show_default=True, help="Plain port of /healthz and /readyz.")
+@click.option("--port", type=PORT, default=9443, show_default=True, help="HTTPS port.")
+@click.option("--health-port", type=PORT, default=8081, show_default=True, help="Plain port of /healthz and /readyz.")
 @click.option(
     "--cert-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -17,12 +20,44 @@ import click
     help="Folder of tls.crt and tls.key; they may come later and may change at any time.",
 )
 @click.option(
+    "--certificate-poll-seconds",
+    type=SECONDS,
+    default=2.0,
+    show_default=True,
+    help="How often the certificate's files are looked at.",
+)
+@click.option(
+    "--shutdown-notice-seconds",
+    type=click.FloatRange(min=0),
+    default=5.0,
+    show_default=True,
+    help="How long it goes on serving after SIGTERM, not ready any more, so that clients go elsewhere.",
+)
+@click.option(
+    "--most-waiting",
+    type=click.IntRange(min=1),
+    default=400,
+    show_default=True,
+    help="Requests that may wait for a thread; more are refused with 429 and asked to come again.",
+)
+@click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),
     help="How to reach the API server; absent: as the pod's service account, else as your own kubeconfig says.",
 )
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True)
-def webhook(*, host: str, port: int, health_port: int, cert_dir: Path, kubeconfig: str | None, log_level: str) -> None:
+def webhook(
+    *,
+    host: str,
+    port: int,
+    health_port: int,
+    cert_dir: Path,
+    certificate_poll_seconds: float,
+    shutdown_notice_seconds: float,
+    most_waiting: int,
+    kubeconfig: str | None,
+    log_level: str,
+) -> None:
     """Serve admission, dry runs and the live picture over HTTPS until stopped."""
     from kubernetes.config import ConfigException  # noqa: PLC0415 -- the client takes long to import
 
@@ -35,5 +70,13 @@ def webhook(*, host: str, port: int, health_port: int, cert_dir: Path, kubeconfi
         transport = connect(kubeconfig)
     except ConfigException as error:
         raise click.ClickException(f"no cluster to serve: {error}") from error
-    settings = Settings(certificates=cert_dir, host=host, port=port, health_port=health_port)
+    settings = Settings(
+        certificates=cert_dir,
+        host=host,
+        port=port,
+        health_port=health_port,
+        notice=shutdown_notice_seconds,
+        most_waiting=most_waiting,
+        certificate_poll=certificate_poll_seconds,
+    )
     WebhookServer(settings, lambda: WebhookService(transport)).run()

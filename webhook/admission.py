@@ -3,7 +3,7 @@
 from gangs.model import Manifest
 from gangs.sources import Sources
 from webhook import objects, pods
-from webhook.errors import BadReview, Unavailable
+from webhook.errors import BadReview, NotYet
 from webhook.objects import Forecast
 from webhook.picture import Picture
 from webhook.pods import Foretell
@@ -16,7 +16,7 @@ UPDATE = "UPDATE"
 def mutate(request: Request, picture: Picture, foretell: Foretell) -> Decision:
     """The answer of `/mutate`: pods and Jobs. Anything else comes in as it is.
 
-    Raises BadReview for a request without its object, Unavailable where the answer cannot be given now.
+    Raises BadReview for a request without its object, NotYet where the answer cannot be given now.
     """
     match request.resource.group, request.resource.resource, request.operation:
         case "", "pods", "CREATE":
@@ -52,5 +52,5 @@ def _old(request: Request) -> Manifest:
 
 def _sources(picture: Picture) -> Sources:
     if not picture.synced():
-        raise Unavailable("still reading the cluster; try again in a few seconds")
+        raise NotYet("still reading the cluster; try again in a few seconds")
     return picture.sources()

@@ -1,4 +1,4 @@
-"""The Flask application: admission, the dry run, the live picture as JSON, metrics."""
+"""The Flask application: admission, the dry run, the live picture as JSON and as a page, metrics."""
 
 import logging
 import re
@@ -16,16 +16,16 @@ from cluster.access import Access, AccessError
 from gangs.model import Gang, Manifest
 from webhook import admission, live
 from webhook.dry_run import InputError, solve_stream
-from webhook.errors import BadReview, Unavailable
+from webhook.errors import BadReview, NotYet, Unavailable
 from webhook.forecasting import forecast
+from webhook.limits import LARGEST_BODY
 from webhook.metrics import CONTENT_TYPE, Metrics
+from webhook.page import HEADERS, page
 from webhook.picture import Picture
 from webhook.quick_forecasts import QuickForecasts
 from webhook.reviews import Admitted, Decision, Request, decode, encode
 from webhook.slots import BusyError, SolveSlot
 
-LARGEST_BODY = 8 * 1024 * 1024
-"""An object and its old self of 1.5 MB each fit, and so does a cluster's worth of files for a dry run."""
 DEFAULT_TIMEOUT = 5.0
 MARGIN = 0.3
 """Seconds of the caller's timeout that are left for the way back."""
@@ -98,6 +98,7 @@ def create_app(picture: Picture, access: AccessCheck, metrics: Metrics) -> Flask
         ("POST", "/v1/solve", _guarded(access, lambda: _solve(webhook))),
         ("GET", "/v1/gangs", _guarded(access, lambda: _json(live.gangs(picture)))),
         ("GET", "/v1/topology", _guarded(access, lambda: _json(live.topology(picture)))),
+        ("GET", "/", _guarded(access, lambda: _page(picture))),
         ("GET", "/metrics", _guarded(access, lambda: Response(metrics.text(), content_type=CONTENT_TYPE))),
     )
     for method, path, view in routes:
@@ -122,6 +123,9 @@ def _admission(path: str, decide: Callable[[Request], Decision], metrics: Metric
         except BadReview as error:
             outcome = "bad-review"
             return Response(f"{error}\n", status=400, mimetype="text/plain")
+        except NotYet as error:
+            outcome = "unavailable"
+            return Response(f"{error}\n", status=503, mimetype="text/plain", headers={"Retry-After": "1"})
         except Unavailable as error:
             outcome = "unavailable"
             return Response(f"{error}\n", status=500, mimetype="text/plain")
@@ -164,6 +168,10 @@ def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], 
     return guarded
 
 
+def _page(picture: Picture) -> Response:
+    return Response(page(live.gangs(picture), live.topology(picture)), mimetype="text/html", headers=HEADERS)
+
+
 def _solve(webhook: Webhook) -> Response:
     body = request.get_data()
     cluster = request.args.get("cluster")
@@ -190,11 +198,13 @@ def _solved(webhook: Webhook, body: bytes, picture: Picture | None) -> Response:
 
 
 def _timeout(default: float = DEFAULT_TIMEOUT) -> float:
-    """The caller's own limit in seconds: the API server sends it as `?timeout=5s`."""
+    """What is left of the caller's own limit, in seconds: the API server sends it as `?timeout=5s`.
+
+    The time that the request has waited for a thread here (`webhook.limits`) is gone already.
+    """
     found = re.fullmatch(r"(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", request.args.get("timeout", ""))
-    if found is None or not any(found.groups()):
-        return default
-    return int(found[1] or 0) * 60 + float(found[2] or 0)
+    limit = int(found[1] or 0) * 60 + float(found[2] or 0) if found and any(found.groups()) else default
+    return limit - float(request.environ.get("phalanx.waited", 0.0))
 
 
 def _json(value: Any, status: int = 200) -> Response:

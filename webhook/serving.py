@@ -16,7 +16,9 @@ from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  #
 from gunicorn.config import Config  # type: ignore[import-untyped]  # as above
 
 from webhook.health import Check, HealthServer, TLSSelfCall
+from webhook.limits import Limits
 from webhook.tls import CertificateFolder
+from webhook.worker import PoliteArbiter, TLSThreadWorker
 
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- this table is not a binding
 """The loopback address through which a server that listens everywhere can be asked."""
@@ -27,7 +29,9 @@ class Settings:
     """Where to listen and how. Times in seconds.
 
     `keepalive` exceeds the 90 s for which the API server keeps idle connections: a POST on a connection that is
-    being closed cannot be repeated. `drain` is how long requests in flight may take after SIGTERM.
+    being closed cannot be repeated. After SIGTERM the server is not ready and closes each connection after its answer,
+    but goes on for `notice`; then it listens no more, and requests in flight may take `drain`. `most_waiting` is how
+    many requests may wait for one of the `threads` before more are refused.
     """
 
     certificates: Path
@@ -36,8 +40,10 @@ class Settings:
     health_port: int = 8081
     threads: int = 32
     keepalive: int = 120
+    notice: float = 5.0
     drain: int = 25
-    certificate_poll: float = 5.0
+    most_waiting: int = 400
+    certificate_poll: float = 2.0
 
 
 class Service(Protocol):
@@ -75,7 +81,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         for name, value in {
             "bind": f"{host}:{settings.port}",
             "workers": 1,
-            "worker_class": "webhook.tls.TLSThreadWorker",
+            "worker_class": "webhook.worker.TLSThreadWorker",
             "threads": settings.threads,
             "keepalive": settings.keepalive,
             "timeout": 60,
@@ -94,33 +100,40 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         }.items():
             self.cfg.set(name, value)
 
-    def load(self) -> Flask:
+    def load(self) -> Limits:
         """Make what is served; called in the worker."""
         self.service = self.make_service()
-        return self.service.app
+        self._limits = Limits(self.service.app, self.settings.most_waiting)
+        return self._limits
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT, then exit the process. Whatever cannot be begun is said on stderr."""
+        try:
+            PoliteArbiter(self, self.settings.notice).run()
+        except RuntimeError as error:
+            sys.exit(f"Error: {error}")
 
     def _ssl_context(self, config: object, default: object) -> Any:
         return self._certificates.context_of(config, default)
 
-    def _begin(self, _worker: object) -> None:
+    def _begin(self, worker: TLSThreadWorker) -> None:
         """In the worker, before it accepts: certificates, then the health port."""
         service = self.service
         if service is None:
             raise RuntimeError("gunicorn started a worker without loading the application")
+        self._limits.watch(worker)
         self._certificates = CertificateFolder(self.settings.certificates, service.certificate_changed)
         self._certificates.watch(self.settings.certificate_poll)
         address = WILDCARDS.get(self.settings.host, self.settings.host), self.settings.port
         checks: dict[str, Check] = {
             **service.checks(),
-            "certificate": self._certificate_check,
+            "certificate": self._certificates.problem,
             "tls": TLSSelfCall(address, self._shown),
+            "stay": lambda: "this replica is about to end" if worker.leaving else "",
         }
         self._health = HealthServer(self.settings.host, self.settings.health_port, checks)
         self._health.start()
         sys.setswitchinterval(0.001)  # a thread that computes gives way to one that answers five times sooner
-
-    def _certificate_check(self) -> str:
-        return "" if self._certificates.valid else "no valid certificate"
 
     def _shown(self) -> bytes | None:
         current = self._certificates.current

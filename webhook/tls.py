@@ -1,17 +1,11 @@
-"""TLS under gunicorn's threads: certificates that change while serving, and connections that never block a thread.
+"""TLS sockets that never wait without limit, and certificates that change while they serve.
 
-Two faults of the stock server are cured here (gunicorn 27.0; the private names this leans on are why it is pinned):
-
-* its thread worker does the handshake and the first read of a TLS connection without any limit. As many idle
-  connections as there are threads stop the server, and Go's HTTP client, the API server's, opens idle connections
-  by itself under bursts. Here a connection holds a thread only while it has something to read, and not for long.
-* loading a certificate into an SSL context that serves handshakes is not safe in OpenSSL and can end the process.
-  Here a new context is built beside the live one and takes its place by reference.
+Loading a certificate into an SSL context that serves handshakes is not safe in OpenSSL and can end the process. Here a
+new context is built beside the live one and takes its place by reference.
 """
 
 import errno
 import logging
-import select
 import ssl
 import threading
 import time
@@ -19,11 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from gunicorn.workers import gthread  # type: ignore[import-untyped]  # gunicorn has no types
 
 from certs.files import CERTIFICATE, KEY
 
@@ -65,31 +57,6 @@ class BoundedSSLSocket(ssl.SSLSocket):
             raise ConnectionResetError(errno.ECONNRESET, "the request did not arrive in time") from error
 
 
-class TLSThreadWorker(gthread.ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
-    """gunicorn's thread worker, handing connections without a readable byte back to its poller."""
-
-    def handle(self, conn: Any) -> Any:
-        """Handle one request, or defer: before the first byte, and between the handshake and the request."""
-        if not conn.initialized:
-            if not _readable(conn.sock):
-                return gthread._DEFER  # noqa: SLF001 -- gunicorn has no public way; the version is pinned
-            try:
-                conn.init()
-            except OSError as error:
-                self.log.debug("TLS handshake failed: %s", error)
-                return False
-            conn.data_ready = conn.sock.pending() > 0 or _readable(conn.sock)
-            if not conn.data_ready:
-                return gthread._DEFER  # noqa: SLF001 -- as above
-        return super().handle(conn)
-
-
-def _readable(sock: Any) -> bool:
-    poller = select.poll()
-    poller.register(sock, select.POLLIN)
-    return bool(poller.poll(0))
-
-
 @dataclass(frozen=True, slots=True)
 class Serving:
     """A context ready to serve, and the certificate in it (DER) with the end of its life."""
@@ -117,6 +84,13 @@ class CertificateFolder:
     def valid(self) -> bool:
         """Whether there is a certificate that has not expired."""
         return self.current is not None and datetime.now(UTC) < self.current.not_after
+
+    def problem(self) -> str:
+        """Why nothing can be served: "" where there is a valid certificate, whatever the files hold now."""
+        if self.valid:
+            return ""
+        expired = f"it expired at {self.current.not_after}" if self.current else ""
+        return f"no valid certificate: {self._complaint or expired}"
 
     def context_of(self, _config: object, _default: object) -> ssl.SSLContext:
         """Answer gunicorn's `ssl_context` hook, once a connection. Raises SSLError before the first certificate."""

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import re
 import signal
 import socket
 import ssl
@@ -51,6 +52,10 @@ class RunningServer:
 
     def wait(self, path: str, status: int, seconds: float = 30) -> str:
         """Wait until a health path answers `status`; its text."""
+        return self.wait_for_text(path, status, "", seconds)
+
+    def wait_for_text(self, path: str, status: int, pattern: str, seconds: float = 30) -> str:
+        """Wait until a health path answers `status` with a text in which `pattern` is found; the text."""
         deadline = time.monotonic() + seconds
         last: object = None
         while time.monotonic() < deadline:
@@ -60,10 +65,10 @@ class RunningServer:
                 last = self.health(path)
             except OSError as error:
                 last = error
-            if isinstance(last, tuple) and last[0] == status:
+            if isinstance(last, tuple) and last[0] == status and re.search(pattern, last[1]):
                 return str(last[1])
             time.sleep(0.05)
-        raise AssertionError(f"{path} did not answer {status} in {seconds} s: {last}")
+        raise AssertionError(f"{path} did not answer {status} {pattern} in {seconds} s: {last}")
 
 
 def free_ports(count: int) -> list[int]:
@@ -84,6 +89,7 @@ def echo_server(certificates: Path, **settings: object) -> Iterator[RunningServe
         "host": "127.0.0.1",
         "port": port,
         "health_port": health_port,
+        "notice": 0,
         **settings,
     }
     command = [sys.executable, str(Path(__file__).with_name("echo_server.py")), json.dumps(arguments)]

@@ -11,7 +11,8 @@ from flask.testing import FlaskClient
 from pictures import Manifest, StillPicture, job, node, pod, pod_group, topology
 
 from cluster.access import Access, AccessError
-from webhook.app import LARGEST_BODY, Webhook, create_app
+from webhook.app import Webhook, create_app
+from webhook.limits import LARGEST_BODY
 from webhook.metrics import Metrics
 from webhook.quick_forecasts import QuickForecasts
 from webhook.slots import BusyError, SolveSlot
@@ -155,7 +156,8 @@ def test_before_the_caches_are_complete_pods_are_gated_and_groups_cannot_be_judg
     client = client_of(StillPicture(synced=False))
     assert "patch" in answer(client, "/mutate", review(pod(labels={"phalanx.dev/gang": "llm"}), "pods"))
     response = client.post("/validate", json=review(pod_group(), "podgroups"))
-    assert (response.status_code, "still reading the cluster" in response.text) == (500, True)
+    assert (response.status_code, "still reading the cluster" in response.text) == (503, True)
+    assert response.headers["Retry-After"] == "1"
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,8 @@ def test_a_body_that_is_too_large_is_refused(client: FlaskClient) -> None:
     ids=["nobody", "not a bearer", "unknown user", "may not", "cannot be checked", "may"],
 )
 @pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/v1/gangs"), ("GET", "/v1/topology"), ("GET", "/metrics"), ("POST", "/v1/solve")]
+    ("method", "path"),
+    [("GET", "/"), ("GET", "/v1/gangs"), ("GET", "/v1/topology"), ("GET", "/metrics"), ("POST", "/v1/solve")],
 )
 def test_every_other_path_asks_who_it_is(
     client: FlaskClient, method: str, path: str, headers: dict[str, str], status: int

@@ -8,12 +8,16 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from servers import RunningServer, echo_server
 
+from certs.authority import ServerNames, issue, new_authority
 from certs.files import write_self_signed
+from webhook.limits import LARGEST_BODY
+from webhook.tls import READ_SECONDS
 
 THREADS = 4
 
@@ -58,6 +62,30 @@ def test_silent_and_half_open_connections_do_not_stop_a_request(server: RunningS
         stalled.endheaders()
         time.sleep(0.3)
         assert server.post(timeout=5)[0] == 200
+
+
+def test_stalled_bodies_end_together_without_stopping_a_request(server: RunningServer) -> None:
+    """One for each thread. None of them closes its side when it has been given up, and nobody waits for that."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(THREADS):
+            stalled = stack.enter_context(contextlib.closing(server.connect()))
+            stalled.putrequest("POST", "/mutate")
+            stalled.putheader("Content-Length", "100")
+            stalled.endheaders(b"{")
+        started = time.monotonic()
+        assert server.post(timeout=60)[0] == 200
+        assert time.monotonic() - started < READ_SECONDS + THREADS
+
+
+def test_clients_that_do_not_close_after_their_last_answer_do_not_stop_a_request(server: RunningServer) -> None:
+    """A stock worker waits for each of them, up to two seconds, in the thread that accepts connections."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(THREADS * 4):
+            lingering = stack.enter_context(contextlib.closing(server.connect()))
+            lingering.request("POST", "/mutate", b"{}", {"Connection": "close"})
+        started = time.monotonic()
+        assert server.post(timeout=60)[0] == 200
+        assert time.monotonic() - started < THREADS
 
 
 def test_every_one_of_many_clients_at_once_is_answered(server: RunningServer) -> None:
@@ -136,17 +164,112 @@ def test_an_unusable_pair_leaves_the_old_one_in_service(server: RunningServer) -
 
 def test_the_plain_port_serves_two_paths_and_nothing_else(server: RunningServer) -> None:
     assert server.health("/healthz") == (200, "ok\n")
-    assert server.health("/readyz") == (200, "caches: ok\ncertificate: ok\ntls: ok\n")
+    assert server.health("/readyz") == (200, "caches: ok\ncertificate: ok\ntls: ok\nstay: ok\n")
     assert server.health("/metrics")[0] == 404
 
 
-def test_it_is_alive_but_not_ready_until_the_first_certificate_comes(tmp_path: Path) -> None:
+def test_it_is_alive_but_not_ready_until_the_first_whole_certificate_comes(tmp_path: Path) -> None:
+    """Each broken state of the folder is told by its reason; none of them needs a restart."""
+    now = datetime.now(UTC)
+    authority = new_authority("test", now)
+    names = ServerNames(("localhost",), ("127.0.0.1",))
+    good, other = issue(authority, names, now), issue(authority, names, now)
+    expired = issue(authority, names, now - timedelta(days=2), timedelta(days=1))
+    states = [
+        (None, None, "No such file"),
+        (good.certificate, None, "No such file"),
+        (b"garbage", good.key, "not usable"),
+        (good.certificate[:300], good.key, "not usable"),
+        (good.certificate, other.key, "KEY_VALUES_MISMATCH|key values mismatch"),
+        (expired.certificate, expired.key, "it expired at"),
+    ]
     with echo_server(tmp_path, certificate_poll=0.1) as server:
         server.wait("/healthz", 200)
-        assert "certificate: no valid certificate" in server.wait("/readyz", 503)
-        write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
+        for certificate, key, reason in states:
+            put(tmp_path, certificate, key)
+            server.wait_for_text("/readyz", 503, f"certificate: no valid certificate: .*({reason})")
+        put(tmp_path, good.certificate, good.key)
+        (tmp_path / "ca.crt").write_bytes(authority.certificate)
         server.wait("/readyz", 200)
         assert server.post()[0] == 200
+
+
+def put(folder: Path, certificate: bytes | None, key: bytes | None) -> None:
+    """Write the pair as it is, without the parts that are None."""
+    for name, content in (("tls.crt", certificate), ("tls.key", key)):
+        if content is not None:
+            (folder / name).write_bytes(content)
+
+
+def test_it_is_not_ready_when_its_certificate_has_expired(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    short = issue(new_authority("test", now), ServerNames(("localhost",)), now, timedelta(seconds=6))
+    put(tmp_path, short.certificate, short.key)
+    with echo_server(tmp_path, certificate_poll=0.1) as server:
+        server.wait_for_text("/readyz", 503, "no valid certificate: .*it expired at")
+        write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
+        server.wait("/readyz", 200)
+
+
+def test_too_many_requests_at_once_are_refused_with_a_word(tmp_path: Path) -> None:
+    """Two threads, of which both sleep; three may wait; the others are told to come again."""
+    write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
+    answers: list[tuple[int, bytes]] = []
+    with echo_server(tmp_path, threads=2, most_waiting=3) as server:
+        server.wait("/readyz", 200)
+        clients = [threading.Thread(target=lambda: answers.append(server.post("/mutate?sleep=2"))) for _ in range(16)]
+        for each in clients:
+            each.start()
+        for each in clients:
+            each.join(60)
+        assert len(answers) == 16
+        assert {status for status, _ in answers} == {200, 429}
+        assert all(b"overloaded: more than 3 requests wait" in text for status, text in answers if status == 429)
+        assert server.post()[0] == 200
+
+
+def test_a_body_that_is_too_large_is_refused_with_a_word(tmp_path: Path) -> None:
+    write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
+    with echo_server(tmp_path) as server:
+        server.wait("/readyz", 200)
+        status, text = server.post(body=b"x" * (LARGEST_BODY + 1), timeout=30)
+        assert status == 413
+        assert text == b'{"error":"the body is of 8388609 bytes; at most 8388608 are read"}'
+
+
+def test_after_sigterm_it_goes_on_for_a_while_but_says_that_it_ends(tmp_path: Path) -> None:
+    """Not ready at once; new connections are answered; every connection is closed after its answer."""
+    write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
+    with echo_server(tmp_path, notice=3.0) as server:
+        server.wait("/readyz", 200)
+        with contextlib.closing(server.connect()) as kept, contextlib.closing(server.connect()) as idle:
+            assert told_to_close(kept) is False
+            server.process.send_signal(signal.SIGTERM)
+            assert "stay: this replica is about to end" in server.wait("/readyz", 503)
+            assert server.health("/healthz")[0] == 200
+            assert told_to_close(kept) is True
+            assert server.post()[0] == 200
+            assert server.process.wait(20) == 0
+            assert idle.sock is not None
+
+
+def told_to_close(connection: http.client.HTTPSConnection) -> bool:
+    """Whether a request's good answer is the last one of its connection."""
+    connection.request("POST", "/mutate", b"{}")
+    response = connection.getresponse()
+    response.read()
+    assert response.status == 200
+    return response.will_close
+
+
+def test_a_second_sigterm_cuts_the_notice_short(tmp_path: Path) -> None:
+    write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
+    with echo_server(tmp_path, notice=600) as server:
+        server.wait("/readyz", 200)
+        server.process.send_signal(signal.SIGTERM)
+        server.wait("/readyz", 503)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(30) == 0
 
 
 def test_a_request_in_flight_is_answered_after_sigterm(tmp_path: Path) -> None:
