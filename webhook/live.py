@@ -8,7 +8,9 @@ from cluster.capturing import room
 from cluster.snapshot import NodeState
 from cluster.tree import DomainTree, domains
 from gangs import dialects
-from gangs.model import Fault, Gang
+from gangs.model import Fault, Gang, GangKey, Manifest
+from gangs.phalanx import NAME as OWN
+from gangs.sources import Sources
 from kube import keys
 from kube.topology import Topology
 from webhook.picture import Picture
@@ -23,10 +25,11 @@ def gangs(picture: Picture) -> Json:
     sources = picture.sources()
     reading = dialects.read_all(sources)
     known, _ = dialects.topologies(sources)
+    statuses = _statuses(sources)
     return {
         "synced": picture.synced(),
         "age": round(picture.age(), 3),
-        "gangs": [_gang(each, known) for each in reading.gangs],
+        "gangs": [_gang(each, known, statuses.get(_key_text(each.key), {})) for each in reading.gangs],
         "faults": [str(each) for each in reading.faults],
     }
 
@@ -48,7 +51,21 @@ def topology(picture: Picture) -> Json:
     }
 
 
-def _gang(gang: Gang, known: Sequence[Topology]) -> Json:
+def _statuses(sources: Sources) -> dict[str, Manifest]:
+    """The status of every Gang object, by the text of the gang's key that it shows."""
+    found = {}
+    for manifest in sources.of_kind(keys.GROUP, "Gang"):
+        meta = manifest["metadata"]
+        own = f"{OWN}/{meta.get('namespace', '')}/{meta['name']}"
+        found[(meta.get("annotations") or {}).get(keys.MIRRORS, own)] = manifest.get("status") or {}
+    return found
+
+
+def _key_text(key: GangKey) -> str:
+    return f"{key.dialect}/{key.namespace}/{key.name}"
+
+
+def _gang(gang: Gang, known: Sequence[Topology], status: Manifest) -> Json:
     topology = dialects.topology_of(gang, known)
     return {
         "namespace": gang.key.namespace,
@@ -62,6 +79,8 @@ def _gang(gang: Gang, known: Sequence[Topology]) -> Json:
         "required": _level(gang.required, topology),
         "preferred": _level(gang.preferred, topology),
         "waitingFor": list(gang.waiting_for),
+        "phase": status.get("phase", ""),
+        "message": status.get("message", ""),
         "members": [
             {
                 "namespace": each.pod.metadata.namespace,

@@ -95,7 +95,8 @@ def test_who_may_use_the_paths_is_asked_of_the_api_server(installation: Installa
         plane.kubectl("create", "serviceaccount", name)
     plane.kubectl("create", "clusterrolebinding", "viewer", f"--clusterrole={role}", "--serviceaccount=default:viewer")
     viewer, stranger = (plane.kubectl("create", "token", name).strip() for name in ("viewer", "stranger"))
-    for method, path in (("GET", "/metrics"), ("GET", "/v1/gangs"), ("GET", "/v1/topology"), ("POST", "/v1/solve")):
+    paths = ("GET", "/"), ("GET", "/metrics"), ("GET", "/v1/gangs"), ("GET", "/v1/topology"), ("POST", "/v1/solve")
+    for method, path in paths:
         for token, status in (("", 401), ("made-up", 401), (stranger, 403), (viewer, 200)):
             assert (path, token, installation.ask(method, path, token)) == (path, token, status)
 
