@@ -1,4 +1,4 @@
-"""Shows on the objects of topologies and groups what there is: trees of domains, counts of pods."""
+"""Shows on the objects of topologies, groups and queues what there is: domains, counts of pods, use of quotas."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -7,6 +7,7 @@ from typing import Any
 
 from controller.picture import Picture
 from controller.podgroups import pod_group_statuses
+from controller.queues import queue_statuses
 from controller.statuses import status_patch
 from controller.times import now
 from controller.topologies import topology_statuses
@@ -36,11 +37,11 @@ class Shower:
         self._due = 0.0
 
     def show(self, picture: Picture) -> None:
-        """Bring the statuses of topologies and PodGroups up to date."""
+        """Bring the statuses of topologies, PodGroups and queues up to date."""
         if monotonic() < self._due:
             return
         self._due = monotonic() + INTERVAL_SECONDS
-        for path, patch in (*_trees(picture), *_pod_groups(picture)):
+        for path, patch in (*_trees(picture), *_pod_groups(picture), *_queues(picture)):
             self._writer.merge(path, patch)
 
 
@@ -59,6 +60,12 @@ def _pod_groups(picture: Picture) -> Iterator[_Change]:
         previous = {ref: (_object(ref, picture) or {}).get("status") or {} for ref in gang.groups}
         for ref, status in pod_group_statuses(gang, previous, now=now(), finished=finished).items():
             yield from _change(ref, status, picture, f"namespaces/{ref.namespace}/podgroups/{ref.name}")
+
+
+def _queues(picture: Picture) -> Iterator[_Change]:
+    for ref, status in queue_statuses(picture, now()).items():
+        within = f"namespaces/{ref.namespace}/" if ref.namespace else ""
+        yield from _change(ref, status, picture, f"{within}{ref.kind.lower()}s/{ref.name}/status")
 
 
 def _ended(picture: Picture) -> Mapping[GangKey, list[Pod]]:

@@ -92,7 +92,7 @@ def gang_status(
         "message": message,
         "observedGeneration": generation,
         "topology": topology or gang.topology or _topology(decision, before),
-        "conditions": _kept(conditions, before.get("conditions") or (), now, generation),
+        "conditions": kept_conditions(conditions, before.get("conditions") or (), now, generation),
         "members": counts,
         "summary": _summary(counts, plan.get("levels") or ()),
         **plan,
@@ -112,7 +112,7 @@ def invalid_status(
         "reason": "Contradiction",
         "message": message,
         "observedGeneration": generation,
-        "conditions": _kept(conditions, before.get("conditions") or (), now, generation),
+        "conditions": kept_conditions(conditions, before.get("conditions") or (), now, generation),
         "members": before.get("members"),
     }
     return {key: value for key, value in status.items() if value is not None}
@@ -338,10 +338,14 @@ def _condition(type_: str, *, holds: bool, reason: str, message: str) -> dict[st
     return {"type": type_, "status": "True" if holds else "False", "reason": reason, "message": message}
 
 
-def _kept(
+def kept_conditions(
     conditions: Iterable[dict[str, Any]], before: Iterable[Mapping[str, Any]], now: str, generation: int | None
 ) -> list[dict[str, Any]]:
-    """The conditions with the time of their last transition, which is not `now` where their status is as it was."""
+    """The conditions with the time of their last transition, which is not `now` where their status is as it was.
+
+    :param now: RFC 3339.
+    :param generation: of the object, to be written to each condition; None: none is.
+    """
     old = {each["type"]: each for each in before}
     kept = []
     for condition in conditions:

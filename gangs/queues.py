@@ -62,8 +62,20 @@ class ClusterQueue:
 
 
 @dataclass(frozen=True, slots=True)
+class Cohort:
+    """A cohort with quotas of its own, or under another one. `parent`: its name; "" for none."""
+
+    name: str
+    parent: str = ""
+    groups: tuple[ResourceGroup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
-    """The queue that a gang is charged to, the flavors that it names, and all queues of its cohort, itself among them.
+    """The queue that a gang is charged to, the flavors that it names, and all that it shares quota with.
+
+    `cohort`: all queues of its cohort, or of the tree of cohorts that it is in, itself among them. `cohorts`: those of
+    the tree that have an object; any other has no parent and no quota of its own.
 
     `used`: names of the flavors that the gang's plan in force uses; empty where that is not known.
     """
@@ -76,6 +88,7 @@ class Account:
     """Whether a gang that names no level prefers the narrowest of its flavor's topology."""
     topology_kind: str | None = None
     """Kind of the topologies that the flavors name."""
+    cohorts: tuple[Cohort, ...] = ()
 
     def flavor(self, name: str) -> Flavor:
         """The flavor of that name. Raises KeyError."""

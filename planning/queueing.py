@@ -83,7 +83,8 @@ def _try(
     flavors = [account.flavor(name) for name in names_of(choice)]
     if flavors and (problem := obstacle(gang, flavors)):
         return _Tried(problem, never=True)
-    purses = {name: Purse(account.queue, flavor, name, account.cohort) for name, flavor in choice.items()}
+    shared = account.cohort, account.cohorts
+    purses = {name: Purse(account.queue, flavor, name, *shared) for name, flavor in choice.items()}
     kept = _covered(gang, purses, usage)
     if isinstance(kept, _Tried):
         return kept

@@ -8,7 +8,7 @@ from cluster.quantities import LARGEST, amount
 from cluster.requests import pod_requests
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey, Member
-from gangs.queues import ClusterQueue, Quota
+from gangs.queues import ClusterQueue, Cohort, Quota, ResourceGroup
 from kube.objects import Pod
 from planning.flavors import Choice, choice_in_use, choice_on
 from planning.problems import held_node
@@ -89,52 +89,76 @@ def _held(gang: Gang, labels: Mapping[str, Mapping[str, str]]) -> Mapping[Place,
 
 
 @dataclass(frozen=True, slots=True)
+class _Share:
+    """What a queue or a cohort has and uses: its own quota with all that those below it lend, in base units."""
+
+    quota: int
+    used: int
+    limits: Quota
+
+    def kept(self, resource: str) -> int:
+        """What it lends to nobody."""
+        lent = self.limits.lending_limit
+        return 0 if lent is None else max(0, self.quota - _amount(resource, lent))
+
+
+@dataclass(frozen=True, slots=True)
 class Purse:
-    """The quota of one resource in one flavor of a queue, with the queues that share it."""
+    """The quota of one resource in one flavor of a queue, with the queues and the tree of cohorts that share it."""
 
     queue: ClusterQueue
     flavor: str
     resource: str
     cohort: Sequence[ClusterQueue]
+    cohorts: Sequence[Cohort] = ()
 
     def left(self, usage: Usage) -> int:
         """What a gang of the queue may still take: its own quota, and what it may borrow of its cohort's.
 
-        As Kueue counts in a flat cohort (its pkg/cache/scheduler/resource_node.go): what a queue does not lend stays
-        its own; the rest of all queues is one pot, out of which each may have its part and its borrowing limit.
+        As Kueue counts (its pkg/cache/scheduler/resource_node.go): what a queue or a cohort does not lend stays its
+        own; the rest goes up into one pot with what its siblings lend, out of which each may have its part and its
+        borrowing limit; and so on to the topmost cohort.
         """
-        quota = self._quota(self.queue)
-        used = usage.of(self.queue.name, self.flavor, self.resource)
-        if not self.queue.cohort:
-            return self._amount(quota.nominal) - used
-        kept = self._kept(quota)
-        pot = sum(self._lent(each) - self._taken(each, usage) for each in self.cohort)
-        mine = max(0, kept - used)
-        if quota.borrowing_limit is None:
-            return mine + pot
-        most = self._amount(quota.nominal) - kept + self._amount(quota.borrowing_limit)
-        return mine + min(pot, most - max(0, used - kept))
+        return self._left(self._share_of_queue(self.queue, usage), self.queue.cohort, usage)
 
-    def _lent(self, queue: ClusterQueue) -> int:
-        quota = self._quota(queue)
-        return self._amount(quota.nominal) - self._kept(quota)
+    def _left(self, share: _Share, above: str, usage: Usage) -> int:
+        """What is left to a share whose parent is the cohort `above`."""
+        if not above:
+            return share.quota - share.used
+        cohort = self._cohort(above)
+        pot = self._left(self._share_of_cohort(cohort, usage), cohort.parent, usage)
+        kept = share.kept(self.resource)
+        limit = share.limits.borrowing_limit
+        if limit is not None:
+            most = share.quota - kept + _amount(self.resource, limit)
+            pot = min(pot, most - max(0, share.used - kept))
+        return max(0, kept - share.used) + pot
 
-    def _taken(self, queue: ClusterQueue, usage: Usage) -> int:
-        return max(0, usage.of(queue.name, self.flavor, self.resource) - self._kept(self._quota(queue)))
+    def _share_of_queue(self, queue: ClusterQueue, usage: Usage) -> _Share:
+        limits = self._limits(queue.groups)
+        used = usage.of(queue.name, self.flavor, self.resource)
+        return _Share(_amount(self.resource, limits.nominal), used, limits)
 
-    def _kept(self, quota: Quota) -> int:
-        if quota.lending_limit is None:
-            return 0
-        return max(0, self._amount(quota.nominal) - self._amount(quota.lending_limit))
+    def _share_of_cohort(self, cohort: Cohort, usage: Usage) -> _Share:
+        below = [self._share_of_queue(each, usage) for each in self.cohort if each.cohort == cohort.name]
+        below += [self._share_of_cohort(each, usage) for each in self.cohorts if each.parent == cohort.name]
+        limits = self._limits(cohort.groups)
+        quota = sum(each.quota - each.kept(self.resource) for each in below)
+        used = sum(max(0, each.used - each.kept(self.resource)) for each in below)
+        return _Share(_amount(self.resource, limits.nominal) + quota, used, limits)
 
-    def _quota(self, queue: ClusterQueue) -> Quota:
-        """The queue's quota; of a queue that has none of this resource in this flavor, nothing."""
-        for group in queue.groups:
+    def _cohort(self, name: str) -> Cohort:
+        return next((each for each in self.cohorts if each.name == name), Cohort(name))
+
+    def _limits(self, groups: Sequence[ResourceGroup]) -> Quota:
+        """The quota that is written; where there is none of this resource in this flavor, nothing."""
+        for group in groups:
             for flavor in group.flavors:
                 if flavor.flavor == self.flavor:
                     found = {each.resource: each for each in flavor.quotas}
                     return found.get(self.resource, Quota(self.resource, "0"))
         return Quota(self.resource, "0")
 
-    def _amount(self, quantity: str) -> int:
-        return min(LARGEST, amount(self.resource, quantity))
+
+def _amount(resource: str, quantity: str) -> int:
+    return min(LARGEST, amount(resource, quantity))

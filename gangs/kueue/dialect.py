@@ -30,6 +30,7 @@ class KueueDialect:
         Kind(keys.GROUP, _QUEUE_VERSIONS, keys.FLAVOR, "resourceflavors", namespaced=False),
         Kind(keys.GROUP, _QUEUE_VERSIONS, keys.CLUSTER_QUEUE, "clusterqueues", namespaced=False),
         Kind(keys.GROUP, _QUEUE_VERSIONS, keys.LOCAL_QUEUE, "localqueues"),
+        Kind(keys.GROUP, _QUEUE_VERSIONS, keys.COHORT, "cohorts", namespaced=False),
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:

@@ -8,6 +8,7 @@ TOPOLOGY = "Topology"
 FLAVOR = "ResourceFlavor"
 CLUSTER_QUEUE = "ClusterQueue"
 LOCAL_QUEUE = "LocalQueue"
+COHORT = "Cohort"
 TOPOLOGY_KIND = f"{TOPOLOGY}.{GROUP}"
 """What tells Kueue's topologies from those of others, who call theirs Topology, too."""
 
@@ -80,7 +81,10 @@ FIELDS: tuple[str, ...] = (
     *(f"spec.{name}" for name in ("nodeLabels", "nodeTaints", "tolerations", "topologyName")),
     *(f"{_GROUPS}.{name}" for name in ("coveredResources", "flavors[].name")),
     *(f"{_QUOTAS}.{name}" for name in ("nominalQuota", "borrowingLimit", "lendingLimit")),
-    *(f"spec.{name}" for name in ("cohort", "cohortName", "namespaceSelector", "stopPolicy", "queueingStrategy")),
+    *(
+        f"spec.{name}"
+        for name in ("cohort", "cohortName", "parentName", "namespaceSelector", "stopPolicy", "queueingStrategy")
+    ),
     *(f"spec.{name}" for name in ("preemption", "flavorFungibility", "fairSharing", "admissionScope")),
     *(f"spec.{name}" for name in ("admissionChecks", "admissionChecksStrategy", "clusterQueue")),
 )

@@ -1,7 +1,7 @@
 """Flavors, cluster queues and local queues: what they say, and what a gang of a queue is charged to."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from gangs.kueue import keys
 from gangs.kueue.topologies import lowest_level
 from gangs.manifests import MalformedError, advise_unknown, decode, ref_of, section
 from gangs.model import Manifest, ObjectRef
-from gangs.queues import Account, ClusterQueue, Flavor, FlavorQuotas, Quota, ResourceGroup
+from gangs.queues import Account, ClusterQueue, Cohort, Flavor, FlavorQuotas, Quota, ResourceGroup
 from gangs.sources import Sources
 from kube.objects import LabelSelector, Taint, Toleration
 
@@ -64,6 +64,13 @@ class ClusterQueueSpec(msgspec.Struct, frozen=True, rename="camel"):
     stop_policy: str | None = None
 
 
+class CohortSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """`spec` of a Cohort, as far as it is honoured."""
+
+    parent_name: str | None = None
+    resource_groups: tuple[GroupSpec, ...] = ()
+
+
 class LocalQueueSpec(msgspec.Struct, frozen=True, rename="camel"):
     """`spec` of a LocalQueue."""
 
@@ -89,6 +96,7 @@ _QUEUE_FIELDS = (
     "queueingStrategy",
     *NOT_HONOURED,
 )
+_COHORT_FIELDS = ("parentName", "resourceGroups", "fairSharing")
 _LOCAL_FIELDS = ("clusterQueue", "stopPolicy", "fairSharing")
 _FLAVOR_FIELDS = ("nodeLabels", "nodeTaints", "tolerations", "topologyName")
 
@@ -111,25 +119,36 @@ def account_of(namespace: str, name: str, sources: Sources) -> Charged:
     """Follow a queue's name to its ClusterQueue and the flavors there."""
     if not any_queue(sources):
         return Charged()
-    local = _valid(sources.get(keys.GROUP, keys.LOCAL_QUEUE, namespace, name), LocalQueueSpec)
+    local = valid(sources.get(keys.GROUP, keys.LOCAL_QUEUE, namespace, name), LocalQueueSpec)
     if local is None:
         return Charged(waiting_for=(f"{keys.LOCAL_QUEUE} {namespace}/{name}",))
-    if _stopped(local.stop_policy):
-        return Charged(waiting_for=(f"{keys.LOCAL_QUEUE} {namespace}/{name} to be resumed (spec.stopPolicy)",))
     manifest = sources.get(keys.GROUP, keys.CLUSTER_QUEUE, "", local.cluster_queue)
-    spec = _valid(manifest, ClusterQueueSpec)
+    spec = valid(manifest, ClusterQueueSpec)
     if manifest is None or spec is None:
         return Charged(waiting_for=(f"{keys.CLUSTER_QUEUE} {local.cluster_queue}",))
-    if _stopped(spec.stop_policy):
-        return Charged(waiting_for=(f"{keys.CLUSTER_QUEUE} {local.cluster_queue} to be resumed (spec.stopPolicy)",))
-    return _with_flavors(_queue_of(manifest, spec), sources)
+    held = [
+        f"{queue} to be resumed (spec.stopPolicy)"
+        for queue, policy in (
+            (f"{keys.LOCAL_QUEUE} {namespace}/{name}", local.stop_policy),
+            (f"{keys.CLUSTER_QUEUE} {local.cluster_queue}", spec.stop_policy),
+        )
+        if stopped(policy)
+    ]
+    # What runs stays charged while the queue is stopped: others may not borrow it.
+    found = _with_flavors(queue_of(manifest, spec), sources)
+    return Charged(found.account, (*held, *found.waiting_for))
+
+
+def missing_of(manifest: Manifest, spec: ClusterQueueSpec, sources: Sources) -> tuple[str, ...]:
+    """Flavors of a ClusterQueue, and topologies of those, that do not exist (or are wrong), as `Kind name`."""
+    return _with_flavors(queue_of(manifest, spec), sources).waiting_for
 
 
 def _with_flavors(queue: ClusterQueue, sources: Sources) -> Charged:
     flavors, missing = list[Flavor](), list[str]()
     for name in dict.fromkeys(each.flavor for group in queue.groups for each in group.flavors):
         manifest = sources.get(keys.GROUP, keys.FLAVOR, "", name)
-        spec = _valid(manifest, FlavorSpec)
+        spec = valid(manifest, FlavorSpec)
         if spec is None:
             missing.append(f"{keys.FLAVOR} {name}")
             continue
@@ -137,8 +156,18 @@ def _with_flavors(queue: ClusterQueue, sources: Sources) -> Charged:
         if spec.topology_name is not None and topology is None:
             missing.append(f"{keys.TOPOLOGY} {spec.topology_name}")
         flavors.append(_flavor(name, spec, topology))
-    peers = _cohort(queue, sources)
-    account = Account(queue, tuple(flavors), peers, topology_kind=keys.TOPOLOGY_KIND)
+    cohorts = _cohorts(sources)
+    if circle := cohort_circle(queue.cohort, cohorts):
+        missing.append(f"{keys.COHORT} {circle} to stand under no cohort that stands under it (spec.parentName)")
+        cohorts = {}
+    tree = _tree(queue.cohort, cohorts)
+    account = Account(
+        queue,
+        tuple(flavors),
+        cohort=(queue,) if not queue.cohort else tuple(each for each in _all_queues(sources) if each.cohort in tree),
+        cohorts=tuple(each for name, each in sorted(cohorts.items()) if name in tree),
+        topology_kind=keys.TOPOLOGY_KIND,
+    )
     return Charged(account, tuple(dict.fromkeys(missing)))
 
 
@@ -157,31 +186,62 @@ def _flavor(name: str, spec: FlavorSpec, topology: Manifest | None) -> Flavor:
     )
 
 
-def _cohort(queue: ClusterQueue, sources: Sources) -> tuple[ClusterQueue, ...]:
-    """The queues that share a cohort, in the order of their names."""
-    if not queue.cohort:
-        return (queue,)
-    return tuple(each for each in _all_queues(sources) if each.cohort == queue.cohort)
+def _cohorts(sources: Sources) -> dict[str, Cohort]:
+    """The valid Cohort objects by name. A cohort that has none needs none: it has no parent and no quota."""
+    found = {}
+    for manifest in sources.of_kind(keys.GROUP, keys.COHORT):
+        if (spec := valid(manifest, CohortSpec)) is not None:
+            name = ref_of(manifest).name
+            found[name] = Cohort(name, spec.parent_name or "", _groups(spec.resource_groups))
+    return found
+
+
+def cohort_circle(name: str, cohorts: Mapping[str, Cohort]) -> str:
+    """A cohort above this one, or itself, that stands under itself; "" where there is none."""
+    seen: list[str] = []
+    while name in cohorts and name not in seen:
+        seen.append(name)
+        name = cohorts[name].parent
+    return name if name in seen else ""
+
+
+def _tree(name: str, cohorts: Mapping[str, Cohort]) -> frozenset[str]:
+    """Names of all cohorts that share quota with this one: those above, and all below the topmost."""
+    root = _root(name, cohorts)
+    return frozenset({root, *(each for each in cohorts if _root(each, cohorts) == root)}) if name else frozenset()
+
+
+def _root(name: str, cohorts: Mapping[str, Cohort]) -> str:
+    seen: set[str] = set()
+    while name in cohorts and cohorts[name].parent and name not in seen:
+        seen.add(name)
+        name = cohorts[name].parent
+    return name
 
 
 def _all_queues(sources: Sources) -> Iterator[ClusterQueue]:
     for manifest in sources.of_kind(keys.GROUP, keys.CLUSTER_QUEUE):
-        if (spec := _valid(manifest, ClusterQueueSpec)) is not None:
-            yield _queue_of(manifest, spec)
+        if (spec := valid(manifest, ClusterQueueSpec)) is not None:
+            yield queue_of(manifest, spec)
 
 
-def _queue_of(manifest: Manifest, spec: ClusterQueueSpec) -> ClusterQueue:
+def queue_of(manifest: Manifest, spec: ClusterQueueSpec) -> ClusterQueue:
+    """The ClusterQueue in the words of quotas."""
     return ClusterQueue(
         name=ref_of(manifest).name,
-        groups=tuple(
-            ResourceGroup(
-                group.covered_resources,
-                tuple(FlavorQuotas(each.name, tuple(map(_quota, each.resources))) for each in group.flavors),
-            )
-            for group in spec.resource_groups
-        ),
+        groups=_groups(spec.resource_groups),
         cohort=spec.cohort_name or spec.cohort or "",
         namespaces=spec.namespace_selector,
+    )
+
+
+def _groups(written: Sequence[GroupSpec]) -> tuple[ResourceGroup, ...]:
+    return tuple(
+        ResourceGroup(
+            group.covered_resources,
+            tuple(FlavorQuotas(each.name, tuple(map(_quota, each.resources))) for each in group.flavors),
+        )
+        for group in written
     )
 
 
@@ -193,11 +253,12 @@ def _text(quantity: str | float | None) -> str | None:
     return None if quantity is None else str(quantity)
 
 
-def _stopped(policy: str | None) -> bool:
+def stopped(policy: str | None) -> bool:
+    """Whether a stop policy holds new gangs back."""
     return policy in ("Hold", "HoldAndDrain")
 
 
-def _valid(manifest: Manifest | None, type_: type[msgspec.Struct]) -> Any:
+def valid(manifest: Manifest | None, type_: type[msgspec.Struct]) -> Any:
     """The spec of an object, None where it is not there or wrong (its own review says what is)."""
     if manifest is None:
         return None
@@ -214,8 +275,8 @@ def read_spec(manifest: Manifest, type_: type[msgspec.Struct], findings: Finding
     except MalformedError as error:
         findings.take([error.fault])
         return None
-    if isinstance(spec, ClusterQueueSpec):
-        _check_queue(ref, spec, findings)
+    if isinstance(spec, ClusterQueueSpec | CohortSpec):
+        _check_quota_groups(ref, spec.resource_groups, findings)
     if isinstance(spec, FlavorSpec) and spec.topology_name and not spec.node_labels:
         remedy = "list at least one label that the flavor's nodes carry"
         findings.fault(ref, "spec.nodeLabels", "is empty, but spec.topologyName is set", remedy)
@@ -228,6 +289,7 @@ def review(sources: Sources, findings: Findings) -> None:
         (keys.FLAVOR, FlavorSpec, _FLAVOR_FIELDS),
         (keys.CLUSTER_QUEUE, ClusterQueueSpec, _QUEUE_FIELDS),
         (keys.LOCAL_QUEUE, LocalQueueSpec, _LOCAL_FIELDS),
+        (keys.COHORT, CohortSpec, _COHORT_FIELDS),
     ):
         for manifest in sources.of_kind(keys.GROUP, kind):
             spec = read_spec(manifest, type_, findings)
@@ -235,6 +297,8 @@ def review(sources: Sources, findings: Findings) -> None:
             _advise_missing(ref_of(manifest), spec, sources, findings)
             if kind == keys.CLUSTER_QUEUE:
                 _advise_policies(manifest, findings)
+            if kind == keys.COHORT:
+                _check_cohort(manifest, sources, findings)
 
 
 def _advise_missing(ref: ObjectRef, spec: Any, sources: Sources, findings: Findings) -> None:
@@ -245,7 +309,7 @@ def _advise_missing(ref: ObjectRef, spec: Any, sources: Sources, findings: Findi
             named.append(("spec.topologyName", keys.TOPOLOGY, topology))
         case LocalQueueSpec(cluster_queue=queue):
             named.append(("spec.clusterQueue", keys.CLUSTER_QUEUE, queue))
-        case ClusterQueueSpec(resource_groups=groups):
+        case ClusterQueueSpec(resource_groups=groups) | CohortSpec(resource_groups=groups):
             named += [
                 (f"spec.resourceGroups[{i}].flavors[{j}].name", keys.FLAVOR, each.name)
                 for i, group in enumerate(groups)
@@ -271,14 +335,23 @@ def _advise_policies(manifest: Manifest, findings: Findings) -> None:
         findings.advise(ref, "spec.namespaceSelector", "is not set: no namespace may use the queue; write {} for all")
 
 
+def _check_cohort(manifest: Manifest, sources: Sources, findings: Findings) -> None:
+    ref, cohorts = ref_of(manifest), _cohorts(sources)
+    if ref.name in cohorts and cohort_circle(ref.name, cohorts) == ref.name:
+        problem = f'"{cohorts[ref.name].parent}" stands under {keys.COHORT} {ref.name} itself'
+        findings.fault(ref, "spec.parentName", problem, "name a cohort that does not")
+    if (manifest.get("spec") or {}).get("fairSharing"):
+        findings.advise(ref, "spec.fairSharing", f"has no effect: {NOT_HONOURED['fairSharing']}")
+
+
 def _says_never(policy: object) -> bool:
     """Whether a preemption policy asks for nothing."""
     return isinstance(policy, dict) and all(each == "Never" for each in policy.values())
 
 
-def _check_queue(ref: ObjectRef, spec: ClusterQueueSpec, findings: Findings) -> None:
+def _check_quota_groups(ref: ObjectRef, groups: Sequence[GroupSpec], findings: Findings) -> None:
     resources, flavors = dict[str, str](), dict[str, str]()
-    for i, group in enumerate(spec.resource_groups):
+    for i, group in enumerate(groups):
         at = f"spec.resourceGroups[{i}]"
         for j, resource in enumerate(group.covered_resources):
             _once(ref, resource, f"{at}.coveredResources[{j}]", resources, findings)

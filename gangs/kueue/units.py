@@ -117,6 +117,7 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
     ref, meta = pod_ref(first), first.metadata
     grouped = keys.POD_GROUP in meta.labels
     total = _total(mine, found) if grouped else 1
+    _check_alike(mine, found)
     _advise_ignored(ref, "metadata", {**meta.labels, **meta.annotations}, found)
     asked = _Asked(
         key=key,
@@ -125,7 +126,7 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
         expected=max(total, len(mine)),
         minimum=total,
         queue=queue_of(meta.labels, meta.annotations),
-        wish=wishes.read_wish(Annotated(ref, "metadata.annotations", meta.annotations, total), found),
+        wish=wishes.read_wish(Annotated(ref, "metadata.annotations", meta.annotations, total, several=grouped), found),
         created=meta.creation_timestamp or "",
     )
     if grouped and len(mine) > total:
@@ -203,6 +204,22 @@ def _total(pods: Sequence[Pod], findings: Findings) -> int:
             problem = f'"{text}" differs from "{said[0]}" of Pod {pods[0].key}'
             findings.fault(pod_ref(pod), at, problem, "write the same number on all pods of the group")
     return max(1, integer(said[0] or "") or 1)
+
+
+def _check_alike(pods: Sequence[Pod], findings: Findings) -> None:
+    """Note pods of a group that ask for another place than the first one: the group is placed as one."""
+    first = pods[0]
+    for pod in pods[1:]:
+        for key in (*keys.WISHES, keys.SPREADING):
+            here, there = pod.metadata.annotations.get(key), first.metadata.annotations.get(key)
+            if here != there:
+                problem = f"{_said(here)}, but {_said(there)} on Pod {first.key}"
+                remedy = "write the same on all pods of the group"
+                findings.fault(pod_ref(pod), f"metadata.annotations[{key}]", problem, remedy)
+
+
+def _said(value: str | None) -> str:
+    return "is missing" if value is None else f'is "{value}"'
 
 
 def _minimum(job: Job) -> int:

@@ -23,12 +23,16 @@ _DIVIDE = "choose a size that does"
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The annotations of one object, and where in it they stand. `count`: pods in the set they speak of."""
+    """The annotations of one object, and where in it they stand. `count`: pods in the set they speak of.
+
+    `several`: whether the pods may be of several kinds, a leader and its workers, say: those of a group of plain pods.
+    """
 
     ref: ObjectRef
     prefix: str
     annotations: Mapping[str, str]
     count: int
+    several: bool = False
 
     def field(self, key: str) -> str:
         """The field path of an annotation."""
@@ -64,13 +68,28 @@ def read_wish(of: Annotated, findings: Findings) -> Wish:
     """What the annotations ask; what is wrong goes to `findings`."""
     unconstrained = _unconstrained(of, findings)
     if keys.SET_GROUP in of.annotations:
-        problem = "needs two pod sets, and there is one"
-        remedy = "leave it out: all pods of the gang share a domain of the required level anyway"
-        findings.fault(of.ref, of.field(keys.SET_GROUP), problem, remedy)
+        _check_set_group(of, findings)
     if keys.SPREADING in of.annotations:
         findings.fault(of.ref, of.field(keys.SPREADING), "is not built yet", "use topologySpreadConstraints")
     slices, levels = _slices(of, findings)
     return Wish(of.level(keys.REQUIRED), of.level(keys.PREFERRED), unconstrained, slices, levels)
+
+
+def _check_set_group(of: Annotated, findings: Findings) -> None:
+    """Grouped sets share a flavor and a domain. All pods of a group of plain pods do: they are placed as one."""
+    at = of.field(keys.SET_GROUP)
+    if not of.several:
+        problem = "needs two pod sets, and there is one"
+        remedy = "leave it out: all pods of the gang share a domain of the required level anyway"
+        findings.fault(of.ref, at, problem, remedy)
+        return
+    if integer(of.annotations[keys.SET_GROUP]) is not None:
+        findings.fault(of.ref, at, "is a number", "name the group")
+    if keys.REQUIRED not in of.annotations and keys.PREFERRED not in of.annotations:
+        problem = f"is set without {keys.REQUIRED} or {keys.PREFERRED}"
+        findings.fault(of.ref, at, problem, "say in which level the grouped pods are to share a domain")
+    if keys.SLICE_CONSTRAINTS in of.annotations:
+        findings.fault(of.ref, at, f"contradicts {keys.SLICE_CONSTRAINTS}", "keep one of them")
 
 
 def _unconstrained(of: Annotated, findings: Findings) -> bool:

@@ -106,6 +106,7 @@ KUEUE = [
     ("resourceflavors", queues.FlavorSpec),
     ("clusterqueues", queues.ClusterQueueSpec),
     ("localqueues", queues.LocalQueueSpec),
+    ("cohorts", queues.CohortSpec),
 ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from cluster.capturing import snapshot_of
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
-from gangs.queues import Account, ClusterQueue, Flavor, FlavorQuotas, Quota, ResourceGroup
+from gangs.queues import Account, ClusterQueue, Cohort, Flavor, FlavorQuotas, Quota, ResourceGroup
 from kube.objects import (
     Container,
     LabelSelector,
@@ -213,3 +213,37 @@ def test_what_a_queue_may_take_of_its_cohort(mine: Quota, other: Quota, used: in
     usage = NO_USAGE.having(GangKey("q", "ns", "a"), {("mine", "blue", "cpu"): used * 1000})
     usage = usage.having(GangKey("q", "ns", "b"), {("other", "blue", "cpu"): others * 1000})
     assert Purse(queues[0], "blue", "cpu", queues).left(usage) == left * 1000
+
+
+TREE = (
+    Cohort("all"),
+    Cohort("lab", "all", (ResourceGroup(("cpu",), (FlavorQuotas("blue", (Quota("cpu", "10", None, "4"),)),)),)),
+    Cohort("shop", "all", (ResourceGroup(("cpu",), (FlavorQuotas("blue", (Quota("cpu", "0", "3"),)),)),)),
+)
+"""all > lab: 10 cpu of its own, of which with its queues' 4 are lent; shop: nothing of its own, borrows 3 at most."""
+
+
+@pytest.mark.parametrize(
+    ("used", "left"),
+    [
+        ({}, {"ai": 14, "web": 5}),
+        ({"ai": 3}, {"ai": 11, "web": 5}),
+        ({"ai": 12}, {"ai": 2, "web": 2}),
+        ({"web": 5}, {"ai": 9, "web": 0}),
+        ({"ai": 11, "web": 2}, {"ai": 1, "web": 1}),
+        ({"ai": 12, "web": 2}, {"ai": 0, "web": 0}),
+    ],
+)
+def test_cohorts_lend_to_each_other_up_the_tree_within_their_limits(used: dict[str, int], left: dict[str, int]) -> None:
+    queues = (pool("ai", "lab", blue="2"), pool("web", "shop", blue="2"))
+    usage = NO_USAGE
+    for name, amount in used.items():
+        usage = usage.having(GangKey("q", "ns", name), {(name, "blue", "cpu"): amount * 1000})
+    purses = {queue.name: Purse(queue, "blue", "cpu", queues, TREE) for queue in queues}
+    assert {name: purse.left(usage) for name, purse in purses.items()} == {k: v * 1000 for k, v in left.items()}
+
+
+def test_a_cohort_without_an_object_is_as_good_as_one_without_a_quota() -> None:
+    queues = (pool("a", "c", blue="2"), pool("b", "c", blue="3"))
+    for cohorts in ((), (Cohort("c"),), (Cohort("c", "above"),), (Cohort("c", "above"), Cohort("above"))):
+        assert Purse(queues[0], "blue", "cpu", queues, cohorts).left(NO_USAGE) == 5000

@@ -59,6 +59,16 @@ def await_job(phalanx: Phalanx, job: str, count: int) -> list[str]:
     return nodes_of_job(phalanx, job)
 
 
+def await_queue(phalanx: Phalanx, columns: list[str]) -> None:
+    """Wait until kubectl shows this of the LocalQueue: name, ClusterQueue, gangs that wait, gangs that were let go."""
+
+    def shown() -> list[str]:
+        lines: str = phalanx.cluster.kubectl("get", "localqueue", "training", "--no-headers")
+        return lines.split()[:4]
+
+    phalanx.wait(lambda: shown() == columns, f"kubectl to show {columns}")
+
+
 def job(name: str, size: int) -> Object:
     """A Job in the queue, of pods that take a node's GPUs each."""
     resources = {"requests": {"cpu": "1", "memory": "1Gi", GPU: "8"}, "limits": {GPU: "8"}}
@@ -84,11 +94,17 @@ def test_the_guides_job_fills_the_super_node_that_holds_it_and_the_quota_holds_a
     assert await_job(phalanx, "llm-sft", 5) == ["node-4", "node-5", "node-6", "node-8", "node-9"]
     apply_job(phalanx, "llm-tune")
     assert phalanx.await_phase("llm-tune", "Waiting")["message"] == QUOTA
+    await_queue(phalanx, ["training", "metax-pool", "1", "2"])
     phalanx.cluster.program("controller").kill()
     phalanx.deployment.start_controller()
     phalanx.apply(job("after-the-restart", 1))
     assert phalanx.await_phase("after-the-restart", "Waiting")["message"] == QUOTA
     assert nodes_of_job(phalanx, "llm-tune") == [""]
+    await_queue(phalanx, ["training", "metax-pool", "2", "2"])
+    pool = phalanx.cluster.request("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/metax-pool")["status"]
+    assert [each["name"] for each in pool["flavorsUsage"]] == ["tas-flavor"]
+    assert {"name": GPU, "total": "72", "borrowed": "0"} in pool["flavorsUsage"][0]["resources"]
+    assert [(each["type"], each["reason"]) for each in pool["conditions"]] == [("Active", "Ready")]
     phalanx.cluster.kubectl("delete", "job", "llm-pretrain", "after-the-restart")
     assert await_job(phalanx, "llm-tune", 1) == ["node-10"]
 

@@ -1,0 +1,54 @@
+"""Whether a queue takes gangs: the condition `Active` that Kueue shows on ClusterQueues and LocalQueues."""
+
+from dataclasses import dataclass
+
+from gangs.kueue import keys, queues
+from gangs.manifests import ref_of
+from gangs.model import Manifest
+from gangs.sources import Sources
+
+READY = "Ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether it takes gangs, and why not. Reasons are Kueue's words."""
+
+    reason: str = READY
+    message: str = ""
+
+    @property
+    def active(self) -> bool:
+        """Whether it takes gangs."""
+        return self.reason == READY
+
+
+def of_cluster_queue(manifest: Manifest, sources: Sources) -> Standing:
+    """How a ClusterQueue stands: wrong, stopped, without one of its flavors or topologies, or ready."""
+    spec = queues.valid(manifest, queues.ClusterQueueSpec)
+    if spec is None:
+        return Standing("Invalid", "cannot admit gangs: its spec is wrong")
+    if queues.stopped(spec.stop_policy):
+        return Standing("Stopped", "cannot admit gangs: it is stopped (spec.stopPolicy)")
+    missing = queues.missing_of(manifest, spec, sources)
+    for kind, reason in ((keys.FLAVOR, "FlavorNotFound"), (keys.TOPOLOGY, "TopologyNotFound")):
+        names = [each for each in missing if each.startswith(f"{kind} ")]
+        if names:
+            return Standing(reason, f"cannot admit gangs: {', '.join(names)} does not exist")
+    return Standing(message="can admit gangs")
+
+
+def of_local_queue(manifest: Manifest, sources: Sources) -> Standing:
+    """How a LocalQueue stands: wrong, stopped, or as the ClusterQueue that it leads to."""
+    spec = queues.valid(manifest, queues.LocalQueueSpec)
+    if spec is None:
+        return Standing("Invalid", "cannot take gangs: its spec is wrong")
+    if queues.stopped(spec.stop_policy):
+        return Standing("Stopped", "cannot take gangs: it is stopped (spec.stopPolicy)")
+    target = sources.get(keys.GROUP, keys.CLUSTER_QUEUE, "", spec.cluster_queue)
+    if target is None:
+        return Standing("ClusterQueueDoesNotExist", f"{keys.CLUSTER_QUEUE} {spec.cluster_queue} does not exist")
+    above = of_cluster_queue(target, sources)
+    if not above.active:
+        return Standing("ClusterQueueIsInactive", f"{keys.CLUSTER_QUEUE} {ref_of(target).name} {above.message}")
+    return Standing(message="can take gangs")
