@@ -90,6 +90,12 @@ MEMBER_REPLACED = Reason(
 MEMBER_IRREPLACEABLE = Reason(
     "MemberIrreplaceable", Kind.WARNING, "Repairing", "A lost member cannot be replaced where it must be."
 )
+MEMBER_SET_FREE = Reason(
+    "MemberSetFree",
+    Kind.NORMAL,
+    "Repairing",
+    "A gated member was tied to siblings that are gone: it is deleted, and its controller makes it again without that.",
+)
 GANG_TIMED_OUT = Reason(
     "GangTimedOut", Kind.WARNING, "Waiting", "The gang's time to be scheduled is over; its held room was given back."
 )

@@ -139,6 +139,14 @@ class Reporter:
         note = f"evicted {victim.namespace}/{victim.name} from {victim.node}"
         self._recorder.record(gang, events.VICTIM_EVICTED, note, related=pod)
 
+    def set_free(self, case: "Case", pod: Pod) -> None:
+        """A gated member goes, for its controller to make it again where the gang can be placed."""
+        note = (
+            f"deleted to be made again: it was tied to siblings of gang {case.gang.key} that are gone, "
+            "and the gang fits nowhere with it"
+        )
+        self._recorder.record(_pod_ref(pod), events.MEMBER_SET_FREE, note, related=self.ref(case))
+
     def released(self, case: "Case", members: Sequence[Planned]) -> None:
         """The members were let go."""
         self._tell(case, events.GANG_RELEASED, f"released {len(members)} pods to their nodes")

@@ -8,6 +8,7 @@ from gangs.model import Gang
 from planning import wording
 from planning.companions import UNFULFILLED
 from planning.decision import Assignment, Decision, DomainUse, Eviction, Explanation, LevelUse, Outcome
+from planning.pins import left_behind
 from planning.problems import Framing, level_at
 from planning.victims import RunningGangs
 from solver.bounds import scarcest
@@ -64,7 +65,9 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
         gang=gang,
         key=gang.key,
         outcome=Outcome.UNPLACEABLE,
-        message=message + wording.unmodelled(framing.unmodelled),
+        message=message
+        + wording.left_behind([pod.metadata.name for pod in left_behind(gang)])
+        + wording.unmodelled(framing.unmodelled),
         proof=answer.proof.value,
         topology=framing.topology.name,
         explanation=explanation,

@@ -99,6 +99,13 @@ def pinned_domain(pod: Pod) -> Labels:
     return tuple((key, value) for key, _, value in pairs)
 
 
+def left_behind(gang: Gang) -> tuple[Pod, ...]:
+    """Members that were tied to siblings of which none is left: what ties them holds nobody's promise any more."""
+    if any(held_node(member.pod) for member in gang.members):
+        return ()
+    return tuple(member.pod for member in gang.members if pinned_domain(member.pod))
+
+
 def holds_affinity(pod: Pod) -> bool:
     """Whether the user required a node affinity himself: appending to it would break his next `kubectl apply`."""
     affinity = pod.spec.affinity

@@ -189,3 +189,11 @@ def _near(near: NearDomain) -> str:
 def unmodelled(wishes: Sequence[str]) -> str:
     """What was not considered, to stand at the end of a message."""
     return f"; not considered: {listed(wishes)}" if wishes else ""
+
+
+def left_behind(names: Sequence[str]) -> str:
+    """What is said of members tied to a domain in which no sibling is left, to stand at the end of a message."""
+    if not names:
+        return ""
+    who, it = (f"pod {names[0]} was", "it") if len(names) == 1 else (f"pods {compressed(names)} were", "them")
+    return f"; {who} tied to siblings that are gone: delete {it} to be made again without that"

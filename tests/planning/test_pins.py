@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
-from scenes import Manifest, gang, label, nodes, picture, pod, topology
+from scenes import Manifest, gang, label, nodes, picture, pod, solved, topology
 
 from kube.objects import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, ObjectMeta, Pod, PodSpec, Requirement
 from kube.topology import Level, Topology, Unlabelled
-from planning.pins import holds_affinity, noted, pinned_domain, siblings_domain
+from planning.decision import Outcome
+from planning.pins import holds_affinity, left_behind, noted, pinned_domain, siblings_domain
 
 SPINE_1 = (("example.com/spine", "spine-1"),)
 BLOCK_3 = (*SPINE_1, ("example.com/block", "block-3"))
@@ -141,3 +142,42 @@ def test_a_users_own_affinity_is_told_from_ours(what: str, pod: Pod, *, users: b
 def test_what_is_noted_is_read() -> None:
     assert pinned_domain(carrying(note=BLOCK_3)) == BLOCK_3
     assert pinned_domain(carrying(note=None)) == ()
+
+
+def tied_earlier(name: str, **spec: Any) -> Manifest:
+    """A gated member that came when its siblings ran in spine-2."""
+    made = gated(name)
+    term = {"matchExpressions": [{"key": label("spine"), "operator": "In", "values": ["spine-2"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    made["spec"] |= {"affinity": {"nodeAffinity": required}, **spec}
+    made["metadata"]["annotations"] = {PINNED: f"{label('spine')}=spine-2"}
+    return made
+
+
+REMEDY = "; pod new was tied to siblings that are gone: delete it to be made again without that"
+
+
+@pytest.mark.parametrize(
+    ("what", "others", "message"),
+    [
+        (
+            "there is room where it is tied to",
+            [gated("b"), gated("c")],
+            "3 pods fit in spine-2/block-4: node-9..11, proven optimal",
+        ),
+        ("there is none", [gated(name) for name in "bcd"], "needs 4 pods in one spine"),
+    ],
+)
+def test_a_member_that_its_siblings_have_left_behind(what: str, others: list[Manifest], message: str) -> None:
+    parts = gang(minMember=len(others) + 1, required="spine"), tied_earlier("new"), *others
+    (decision,) = solved(topology(), nodes(), *parts).decisions
+    assert decision.message.startswith(message), what
+    assert decision.message.endswith(REMEDY) is (decision.outcome is Outcome.UNPLACEABLE)
+    assert [pod.metadata.name for pod in left_behind(picture(topology(), nodes(), *parts)[0][0])] == ["new"]
+
+
+def test_a_member_with_a_sibling_left_is_not_left_behind() -> None:
+    gangs, _, _ = picture(
+        topology(), nodes(), gang(minMember=2, required="spine"), tied_earlier("new"), at("a", "node-9")
+    )
+    assert left_behind(gangs[0]) == ()
