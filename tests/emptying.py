@@ -11,6 +11,10 @@ PATIENCE_SECONDS = 30.0
 _WEBHOOKS = (
     "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     "admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+    "admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
+    "admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings",
+    "admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
 )
 _AWAITED = (
     "apps/v1/deployments",

@@ -7,8 +7,6 @@ import yaml
 
 from controlplane.rendering import MANIFESTS, kustomize
 
-OVERLAYS = sorted(each.parent.name for each in MANIFESTS.glob("*/kustomization.yaml"))
-
 Object = dict[str, Any]
 Identity = tuple[str, str, str]
 

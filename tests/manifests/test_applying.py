@@ -63,7 +63,9 @@ def test_it_is_applied_over_an_older_version(cluster: ControlPlane) -> None:
     assert (shown.returncode, shown.stdout) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["high-availability", "webhook-by-url", "beside-kueue", "beside-koordinator"])
+@pytest.mark.parametrize(
+    "name", ["high-availability", "webhook-by-url", "admission-policy", "beside-kueue", "beside-koordinator"]
+)
 def test_every_overlay_is_strictly_valid(cluster: ControlPlane, name: str) -> None:
     server_side(cluster, "--force-conflicts", "-k", str(MANIFESTS / "default"))
     server_side(cluster, "--force-conflicts", "--dry-run=server", "-k", str(MANIFESTS / name))

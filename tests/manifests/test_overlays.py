@@ -1,6 +1,7 @@
 """What is applied: the one file is the default installation, and each overlay differs from it in what it is for."""
 
 import pytest
+import yaml
 from rendered import Identity, Object, overlay
 
 from certs.authority import service_names
@@ -112,6 +113,20 @@ def test_a_webhook_by_url_leaves_no_service_behind() -> None:
         for webhook in objects[each]["webhooks"]:
             assert webhook["clientConfig"]["url"] == f"https://phalanx.example.com:9443/{path}", webhook["name"]
             assert "service" not in webhook["clientConfig"], webhook["name"]
+
+
+def test_with_policies_there_is_no_webhook_to_call() -> None:
+    more, fewer, other = changed("admission-policy")
+    kinds = {"Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"}
+    assert fewer == {*((kind, PLACE.namespace, "phalanx-webhook") for kind in kinds), *CONFIGURED}
+    assert other == {CONTROLLER}
+    policies = {(kind, name) for kind, _, name in more if kind.endswith("Policy")}
+    bound = {(kind.removesuffix("Binding"), name) for kind, _, name in more if kind.endswith("Binding")}
+    assert policies == bound
+    system = "{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system, phalanx-system]}"
+    for kind, name in policies:
+        constraints = overlay("admission-policy")[kind, "", name]["spec"]["matchConstraints"]
+        assert constraints["namespaceSelector"]["matchExpressions"] == [yaml.safe_load(system)], name
 
 
 @pytest.mark.parametrize("system", ["koordinator", "kueue"])

@@ -1,0 +1,187 @@
+"""The overlay without a webhook: policies in the API server gate members, and gangs run to their end all the same."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import yaml
+from system import EXAMPLES, Object, Phalanx, pod, scheduled_message
+from test_five_dialects import SIZE, SYSTEMS, cluster_objects, job, node, requests
+
+from cli.deployment import Deployment
+from controlplane.control_plane import ControlPlane
+from controlplane.rendering import MANIFESTS
+from kube import keys
+
+pytestmark = pytest.mark.controlplane
+
+POLICIES = [str(MANIFESTS / "admission-policy" / f"{name}.yaml") for name in ("pods", "jobs", "bindings")]
+QUEUE = "kueue.x-k8s.io/queue-name"
+RUNAI = "kai.scheduler/topology-required-placement"
+PATHS = {"Pod": "/api/v1/namespaces/{}/pods", "Job": "/apis/batch/v1/namespaces/{}/jobs"}
+
+
+@pytest.fixture
+def by_policy(deployment: Deployment, cluster: ControlPlane) -> Iterator[Phalanx]:
+    """A clean cluster whose API server holds the policies; only the controller runs."""
+    running = Phalanx(deployment, cluster)
+    running.ensure_servers()
+    cluster.program("webhook").kill()
+    apply_policies(running)
+    yield running
+    running.show_logs()
+
+
+def apply_policies(phalanx: Phalanx) -> None:
+    """Apply them, and wait until the API server goes by them."""
+    arguments = [part for file in POLICIES for part in ("-f", file)]
+    phalanx.cluster.kubectl("apply", "--server-side", "--validate=strict", *arguments)
+    probe = pod("probe", "some-group", schedulerName="nobody")
+    phalanx.wait(lambda: "would bind this pod without its gang" in str(tried(phalanx, probe)), "the policies to hold")
+    phalanx.wait(lambda: bool(marks(tried(phalanx, job("probe", labels={QUEUE: "q"})))["template"]), "those of Jobs")
+
+
+def tried(phalanx: Phalanx, manifest: Object) -> Object:
+    """What the API server would store, or its refusal."""
+    path = PATHS[manifest["kind"]].format(manifest["metadata"].get("namespace", "default"))
+    answer: Object = phalanx.cluster.request("POST", f"{path}?dryRun=All", manifest)
+    return answer
+
+
+def marks(stored: Object) -> dict[str, Any]:
+    """All that admission may have changed."""
+    spec = stored.get("spec", {})
+    return {
+        "labels": _written(stored.get("metadata", {})),
+        "gates": spec.get("schedulingGates"),
+        "scheduler": spec.get("schedulerName"),
+        "suspend": spec.get("suspend"),
+        "template": _written(spec.get("template", {}).get("metadata", {})),
+    }
+
+
+def _written(metadata: Object) -> dict[str, str]:
+    """The labels but for those by which a Job knows its pods: the API server writes them after admission."""
+    labels: dict[str, str] = metadata.get("labels", {})
+    return {key: value for key, value in labels.items() if not key.endswith(("controller-uid", "job-name"))} | {
+        key: labels[key] for key in labels if key == "network-topology-job-name"
+    }
+
+
+def of_examples() -> Iterator[Object]:
+    """Every pod and Job of the guides."""
+    for path in sorted(EXAMPLES.rglob("*.yaml")):
+        for each in yaml.safe_load_all(path.read_text()):
+            if (each or {}).get("kind") in PATHS and "nodeName" not in each["spec"] and "metadata" in each:
+                yield each | {"metadata": each["metadata"] | {"namespace": "default"}}
+
+
+def annotated(manifest: Object, **annotations: str) -> Object:
+    """The same with annotations."""
+    made = deepcopy(manifest)
+    made["metadata"].setdefault("annotations", {}).update(annotations)
+    return made
+
+
+def of_our_own() -> Iterator[Object]:
+    """Pods and Jobs at the edges of what each dialect takes for a member."""
+    yield pod("stranger")
+    yield pod("empty", "")
+    yield annotated(pod("both", "group"), **{"scheduling.run.ai/pod-group": "other"})
+    yield annotated(pod("policy"), **{"scheduling.run.ai/topology-policy": "racks"})
+    yield annotated(pod("named"), **{"pod-group-name": "a-name", "scheduling.run.ai/pod-group": ""})
+    yield annotated(pod("kueue"), **{"kueue.x-k8s.io/podset-preferred-topology": "rack"})
+    yield annotated(pod("light"), **{"gang.scheduling.koordinator.sh/name": "not a label value, but a name"})
+    yield pod("koordinator", "group", schedulerName="koord-scheduler")
+    yield pod("another-systems-scheduler", "group", schedulerName="kai-scheduler")
+    yield pod("foreign", "group", schedulerName="foreign")
+    yield pod("foreign-stranger", schedulerName="foreign")
+    yield pod("gated", "group", schedulingGates=[{"name": "example.com/mine"}])
+    yield pod("bound", "group", nodeName="n0")
+    yield job("plain")
+    yield job("asks", annotations={keys.GANG: "true"})
+    yield job("does-not-ask", annotations={keys.GANG: "false", keys.REQUIRED: "rack"})
+    yield job("runai", annotations={RUNAI: "rack"})
+    yield job("runai-in-template", template={"annotations": {RUNAI: "rack"}})
+    yield job("skipped", annotations={RUNAI: "rack", "kai.scheduler/skip-podgrouper": "true"})
+    yield job("queued", labels={QUEUE: "team"})
+    for suspend in (True, False):
+        queued = job("queued-and-suspended", labels={QUEUE: "team"})
+        queued["spec"]["suspend"] = suspend
+        yield queued
+    suspended = job("suspended")
+    suspended["spec"]["suspend"] = True
+    yield suspended
+    yield from (each for each in requests() if each["kind"] in PATHS)
+
+
+def in_automatic_namespace() -> Iterator[Object]:
+    """Jobs of a namespace that makes them gangs."""
+    for each in (
+        job("automatic"),
+        job("refuses", annotations={keys.GANG: "false"}),
+        job("claimed", template={"labels": {"pod-group.scheduling.sigs.k8s.io": "group"}}),
+        job("queued", labels={QUEUE: "team"}),
+        job("alone"),
+    ):
+        each["metadata"]["namespace"] = "automatic"
+        if each["metadata"]["name"] == "alone":
+            each["spec"] |= {"parallelism": 1, "completions": 1}
+        yield each
+
+
+def test_policies_do_what_the_webhook_does(phalanx: Phalanx) -> None:
+    labels = {keys.AUTOMATIC: "true"}
+    phalanx.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "automatic", "labels": labels}})
+    phalanx.apply(*cluster_objects())
+    everything = [*of_examples(), *of_our_own(), *in_automatic_namespace()]
+    phalanx.wait(lambda: _has_the_account(phalanx, "automatic"), "the namespace to be ready")
+    by_webhook = [tried(phalanx, each) for each in everything]
+    for kind in ("mutating", "validating"):
+        phalanx.cluster.request("DELETE", f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations")
+    apply_policies(phalanx)
+    by_policy = [tried(phalanx, each) for each in everything]
+    compared = 0
+    for wanted, webhooks, policies in zip(everything, by_webhook, by_policy, strict=True):
+        if webhooks["kind"] != "Status":  # what the webhook refuses shows on the Gang here, but for foreign schedulers
+            assert marks(policies) == marks(webhooks), wanted["metadata"]["name"]
+            compared += 1
+        elif "would bind this pod without its gang" in webhooks["message"]:
+            assert "would bind this pod without its gang" in policies["message"]
+    assert compared > len(everything) * 2 // 3
+
+
+def _has_the_account(phalanx: Phalanx, namespace: str) -> bool:
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+    return bool(phalanx.cluster.request("GET", path).get("kind") == "ServiceAccount")
+
+
+def test_gangs_of_every_system_run_to_their_end_with_no_webhook_at_all(by_policy: Phalanx) -> None:
+    by_policy.cluster.add_nodes(node(number) for number in range(2 * len(SYSTEMS) + 2))
+    by_policy.apply(*cluster_objects())
+    with by_policy.record("/api/v1/namespaces/default/pods") as recorder:
+        by_policy.apply(*requests())
+        by_policy.wait(lambda: len(bound_members(by_policy)) == SIZE * len(SYSTEMS), "all gangs to be bound")
+        created = {event.name: event for event in reversed(recorder.events) if event.type == "ADDED"}
+    assert len(created) == SIZE * len(SYSTEMS)
+    for event in created.values():
+        assert {"name": keys.GATE} in event.object["spec"]["schedulingGates"], event.name
+    by_policy.apply(*requests())  # passes: the scheduler's name of a live pod is put back
+    text = yaml.safe_dump_all(requests())
+    shown = by_policy.cluster.kubectl_result("diff", "-f", "-", stdin=text)
+    assert (shown.returncode, shown.stdout) == (0, "")
+
+
+def bound_members(phalanx: Phalanx) -> list[str]:
+    """The pods that have a node."""
+    return [each["metadata"]["name"] for each in phalanx.pods() if each["spec"].get("nodeName")]
+
+
+def test_a_wrong_request_is_told_by_its_pods_which_stay_gated(by_policy: Phalanx) -> None:
+    by_policy.cluster.add_nodes(node(number) for number in range(2))
+    by_policy.apply(*cluster_objects())
+    by_policy.apply(job("wrong", annotations={keys.REQUIRED: "no-such-level", keys.TOPOLOGY: "own"}))
+    by_policy.wait(lambda: len(by_policy.pods()) == SIZE, "its pods")
+    by_policy.wait(lambda: all("no-such-level" in scheduled_message(each) for each in by_policy.pods()), "their words")
+    assert not bound_members(by_policy)
