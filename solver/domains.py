@@ -136,6 +136,13 @@ def _bound(case: Case, level: int, domain: int, part: Case, seats: list[Seat]) -
     return (_spread(part, seats), (-_liked(part),), _around(case, level, domain))
 
 
+def at_best(part: Case) -> tuple[tuple[int, ...], int]:
+    """The fewest domains, level by level, and the most weight of node preferences that a plan for everybody can have,
+    as far as counting tells.
+    """
+    return _spread(part, [*part.pinned, *part.pending]), _liked(part)
+
+
 def _spread(part: Case, seats: list[Seat]) -> tuple[int, ...]:
     """At best so many domains, level by level, of the gang and summed over its sets."""
     covers = Covers(part)

@@ -228,7 +228,7 @@ def _potential(model: Model, solution: Solution, level: int, part: str, *, singl
     case = model.case
     weighted = [(case.domain_potential(level, domain), flag) for domain, flag in model.touched[level].items()]
     whole = total(flag.times(weight) for weight, flag in weighted if weight)
-    used = sum(model.used(node).value(solution) for node in range(len(case.problem.nodes)))
+    used = model.used_in(ROOT, 0).value(solution)
     least = max(used, whole.constant, min(weight for weight, _ in weighted) if single else 0)
     return Stage("waste", part, whole, least, sum(weight for weight, _ in weighted))
 
@@ -240,7 +240,7 @@ def _with_room_left(model: Model, level: int, part: str) -> Stage:
         potential = case.domain_potential(level, domain)
         if not potential:
             continue
-        used = total(model.used(node) for node in case.tree.nodes(level, domain))
+        used = model.used_in(level, domain)
         if not used.terms or not any(weight for weight, _ in used.terms):
             left.append(flag)
             continue

@@ -61,6 +61,10 @@ class Model:
         )
         return total(self.in_domain(kind, level, domain) for kind in self.kinds_of(pod_set)) + Sum((), held)
 
+    def used_in(self, level: int, domain: int) -> Sum:
+        """What the newly placed members use of the scarcest resource in a domain."""
+        return total(self.used(node) for node in self.case.tree.nodes(level, domain) if self.on_node[node])
+
     def used(self, node: int) -> Sum:
         """What the newly placed members use of the scarcest resource on a node."""
         return Sum(tuple((self._scarce_request(kind), variable) for kind, variable in self.on_node[node]))
@@ -166,8 +170,9 @@ def any_of(model: Model, flags: list[Sum]) -> Sum:
 def _room(model: Model) -> None:
     """On every node the members fit into what is free and what the victims leave, resource by resource."""
     for node, here in enumerate(model.on_node):
-        for resource, free in enumerate(model.case.problem.nodes[node].free):
-            _room_of(model, node, resource, free, here)
+        if here:
+            for resource, free in enumerate(model.case.problem.nodes[node].free):
+                _room_of(model, node, resource, free, here)
 
 
 def _room_of(model: Model, node: int, resource: int, free: int, here: list[tuple[int, IntVar]]) -> None:

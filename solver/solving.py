@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from solver.case import Case, case_of
 from solver.covers import too_few
 from solver.domains import solve_by_domains
+from solver.evicting import solve_evicting
 from solver.explain import explained
 from solver.modelling import ALL_GOALS, Solved, solve_model
 from solver.plan import Answer, NoPlan, Plan, Proof
@@ -41,6 +42,7 @@ def decide(problem: Problem, limits: Limits, wanted: frozenset[str] = ALL_GOALS)
         _bounded,
         solve_by_counting,
         lambda case: solve_by_domains(case, limits),
+        lambda case: solve_evicting(case, limits),
         lambda case: solve_model(case, limits),
     ]
     return _decided(problem, ways)

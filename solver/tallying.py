@@ -44,10 +44,15 @@ def _members(book: Book) -> int:
 
 
 def no_room(case: Case) -> bool:
-    """Whether counting proves that the minimum has no place, even if everybody goes who may. False: it may have one."""
+    """Whether counting proves that the minimum has no place, even if everybody goes who may. False: it may have one.
+
+    Expects that there is room enough for it, rules about numbers apart.
+    """
     room = cleared(case)
     found = countable(room)
-    book = None if found is None else book_of(room, *found)
+    if found is None or not (any(found[1].caps) or any(found[1].multiple)):
+        return False
+    book = book_of(room, *found)
     return book is not None and _members(book) < least_members(book)
 
 

@@ -1,0 +1,171 @@
+"""Evictions, exactly: only nodes whose price allows them to be in a best plan go into the model.
+
+Every domain that may hold the gang has a least price (`solver.prices`). They are looked at from the cheapest on until
+the next is dearer than a plan that is known. In each, a plan over its cheapest nodes bounds the price from above, and
+what a dearer node would cost at least says which nodes can be left out (fixing by reduced costs).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kube.names import natural_key
+from solver.case import Case
+from solver.domains import at_best
+from solver.modelling import Solved, solve_within
+from solver.plan import Goal
+from solver.prices import NEVER, Prices, prices_of
+from solver.problem import Limits
+from solver.scoring import goals_of
+from solver.search import Budget, Found, budget_of
+from solver.tree import ROOT
+
+WORTHWHILE = 12
+"""Nodes from which on it pays."""
+_PRICE = frozenset({"victims", "gangs_broken", "evicted"})
+_PLENTY = 2
+"""The first plan is made over the cheapest nodes that have so many times the room that is needed."""
+
+Key = tuple[tuple[object, ...], ...]
+"""The goals in their order, each with its parts, smaller being better."""
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A domain in which a plan costs at least `least` and need not cost more than `most`, with the nodes that such a
+    plan can use.
+    """
+
+    domain: int
+    least: int
+    most: int
+    nodes: tuple[int, ...]
+
+
+def solve_evicting(case: Case, limits: Limits, worthwhile: int = WORTHWHILE) -> Solved | Found | None:
+    """The best plan with evictions. None where there are none, where it is not worth the trouble, or where nothing was
+    found in time.
+
+    `worthwhile`: the number of nodes from which on it is.
+    """
+    if not case.evicting or not case.pending or len(case.problem.nodes) < worthwhile:
+        return None
+    prices = prices_of(case, ROOT if case.problem.required is None else case.problem.required)
+    if prices is None:
+        return None
+    budget = budget_of(limits)
+    branches, proven = _cheapest(case, prices, budget)
+    if not branches:
+        return Found.NONE if proven else None
+    return _best_of(case, prices, branches, budget, proven=proven)
+
+
+def _best_of(case: Case, prices: Prices, branches: list[_Branch], budget: Budget, *, proven: bool) -> Solved | None:
+    """The best plan in domains of the same price; they are looked at in order of what their plans are at best."""
+    best: tuple[Key, Solved] | None = None
+    bounded = [(_bound(case, prices, branch) if len(branches) > 1 else (), branch) for branch in branches]
+    for bound, branch in sorted(bounded, key=lambda each: (each[0], each[1].domain)):
+        if best is not None and bound > best[0][: len(bound)]:
+            break
+        solved = solve_within(_narrowed(case, branch.nodes), budget)
+        if isinstance(solved, Solved):
+            key = _key(case, prices, solved)
+            best = (key, solved) if best is None or key < best[0] else best
+        proven = proven and (solved is Found.NONE or (isinstance(solved, Solved) and solved.proven))
+    return None if best is None else replace(best[1], proven=proven)
+
+
+def _cheapest(case: Case, prices: Prices, budget: Budget) -> tuple[list[_Branch], bool]:
+    """The domains whose plans may be the cheapest, and whether it is proven that no others are."""
+    held = {case.tree.domain(prices.level, case.pinned_node(seat)) for seat in case.pinned}
+    domains = [domain for domain in range(case.tree.count(prices.level)) if held <= {domain}]
+    least = {domain: prices.least(domain)[0] for domain in domains}
+    branches: list[_Branch] = []
+    lowest, proven = NEVER, True
+    for domain in sorted(domains, key=lambda each: (least[each], each)):
+        if least[domain] > lowest or least[domain] >= NEVER:
+            break
+        found = _priced(case, prices, domain, budget)
+        if isinstance(found, _Branch):
+            branches.append(found)
+            lowest = min(lowest, found.most)
+        proven = proven and found is not Found.UNKNOWN
+    return [branch for branch in branches if branch.least <= lowest], proven
+
+
+def _priced(case: Case, prices: Prices, domain: int, budget: Budget) -> _Branch | Found:
+    """The price of a domain, as far as it is proven, and the nodes that plans of that price can use. `Found.NONE`, or
+    `Found.UNKNOWN` where time ran out, if there is no plan.
+    """
+    nodes = _cheap_nodes(prices, domain)
+    first = solve_within(_narrowed(case, nodes), budget, _PRICE)
+    most = prices.of(first.victims) if isinstance(first, Solved) else NEVER - 1
+    within = prices.nodes_within(domain, most)
+    if isinstance(first, Solved) and set(within) <= set(nodes):
+        return _Branch(domain, most if first.proven else prices.least(domain)[0], most, tuple(within))
+    second = solve_within(_narrowed(case, within), budget, _PRICE)
+    if isinstance(second, Found):
+        return second
+    most = prices.of(second.victims)
+    least = most if second.proven else prices.least(domain)[0]
+    return _Branch(domain, least, most, tuple(prices.nodes_within(domain, most)))
+
+
+def _cheap_nodes(prices: Prices, domain: int) -> tuple[int, ...]:
+    """The cheapest nodes of a domain, as many as have plenty of room."""
+    nodes = np.array(prices.case.tree.nodes(prices.level, domain), dtype=np.int64)
+    nodes = nodes[np.argsort(prices.slots[nodes, 0], kind="stable")]
+    nodes = nodes[prices.slots[nodes, 0] < NEVER]
+    rooms = np.cumsum((prices.slots[nodes] < NEVER).sum(axis=1))
+    enough = int(np.searchsorted(rooms, _PLENTY * prices.needed)) + 1
+    return tuple(nodes[: max(enough, WORTHWHILE)].tolist())
+
+
+def _narrowed(case: Case, nodes: tuple[int, ...] | list[int]) -> Case:
+    """The case in which pending members may only run on these nodes, and nobody goes in vain."""
+    inside = np.zeros(len(case.problem.nodes), dtype=np.bool_)
+    inside[list(nodes)] = True
+    victims = case.problem.victims
+    near = [position for position in case.useful if inside[victims[position].node]]
+    kin = {victims[position].gang for position in near} - {None}
+    useful = tuple(
+        position for position in case.useful if inside[victims[position].node] or victims[position].gang in kin
+    )
+    return replace(case, capacity=np.where(inside, case.capacity, 0), useful=useful)
+
+
+def _bound(case: Case, prices: Prices, branch: _Branch) -> Key:
+    """What a plan in a domain is at best, as the beginning of its key."""
+    narrow = _narrowed(case, branch.nodes)
+    spread, liked = at_best(narrow)
+    everybody = (-len(case.pending) - len(case.pinned),)
+    placed = tuple(False for pod_set in case.problem.sets for _ in pod_set.members)
+    inside = (prices.level + 1) * len(spread) // case.tree.depth
+    known = ((branch.least,), everybody, placed, spread, (-liked,))
+    if inside < len(spread) and spread[inside] == 1:
+        return known  # a narrower domain may hold everybody, and then it is the one of which little is to be left
+    left = case.domain_potential(prices.level, branch.domain) - sum(map(case.request, case.pending))
+    return (*known, (left,))
+
+
+def _key(case: Case, prices: Prices, solved: Solved) -> Key:
+    goals = {goal.name: goal for goal in goals_of(case, solved.nodes, solved.victims)}
+    names = [node for row in solved.nodes for node in row]
+    gone = [case.problem.victims[victim] for victim in solved.victims]
+    return (
+        (prices.of(solved.victims),),
+        (-sum(node is not None for node in names),),
+        tuple(node is None for node in names),
+        tuple(part for name, goal in goals.items() if name.startswith("compactness/") for part in _parts(goal)),
+        (-goals["preferences"].value,),
+        _parts(goals["waste"]),
+        _parts(goals["ranks"]),
+        _parts(goals["ties"]),
+        tuple(-victim.started for victim in sorted(gone, key=lambda victim: victim.started)),
+        tuple(case.name_rank[node] for node in names if node is not None),
+        tuple(sorted(natural_key(victim.key) for victim in gone)),
+    )
+
+
+def _parts(goal: Goal) -> tuple[int, ...]:
+    return tuple(goal.parts.values()) or (goal.value,)
