@@ -9,8 +9,8 @@ server (tests/system). A file has two parts. `standing`: named lists of objects 
 - `spoils`: the fault of another object that becomes wrong by this one; a warning at admission, an error of `solve`.
 - `waits`: what the gang waits for; a warning at admission, the outcome Waiting in `solve`.
 
-`apiServer` is what kubectl shows where the API server's own validation speaks before any webhook. `planned`: what is
-missing is no object of a dialect, so that only whoever plans the gang can say it.
+`apiServer` stands in what kubectl shows where the API server's own validation speaks before any webhook. `planned`:
+what is missing is no object of a dialect, so that only whoever plans the gang can say it.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from planning.inputs import read_objects
 FOLDER = Path(__file__).parent / "refusals"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """One request and its answer; exactly one of `refused`, `warned`, `spoils` and `waits` is set."""
 
