@@ -31,9 +31,14 @@ def mutate(request: Request, picture: Picture, foretell: Foretell) -> Decision:
 
 
 def validate(request: Request, picture: Picture, forecast: Forecast) -> Decision:
-    """The answer of `/validate`: every object that describes gangs or topologies. Raises as `mutate` does."""
+    """The answer of `/validate`: every object that describes gangs or topologies, and pods that change while gated.
+
+    Raises as `mutate` does.
+    """
     if request.sub_resource or request.operation not in (CREATE, UPDATE):
         return Admitted()
+    if (request.resource.group, request.resource.resource) == ("", "pods"):
+        return pods.kept(_object(request), _old(request), picture) if request.operation == UPDATE else Admitted()
     old = _old(request) if request.operation == UPDATE else None
     return objects.checked(_object(request), old, _sources(picture), forecast)
 

@@ -1,4 +1,4 @@
-"""Pods of gangs at admission: gated at CREATE, beside the siblings that run, and kept appliable at UPDATE.
+"""Pods of gangs at admission: gated at CREATE, beside the siblings that run; at UPDATE kept appliable, and members.
 
 Rules of the API server that this follows (v1.37): a gate may not be added to a pod that has a node, and never after
 CREATE; `schedulerName` may not change after CREATE, so that a manifest which names another scheduler than the one
@@ -105,13 +105,41 @@ def updated(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
     return Admitted(patch.build())
 
 
+def kept(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
+    """Refuse a change that takes a gated member out of its gang: nobody would ever take its gate away."""
+    before, after = _claim(old, picture), _claim(manifest, picture)
+    if before is None or (after is not None and after[1] == before[1]):
+        return Admitted()
+    pod = pod_of(manifest)
+    if not pod.gated_by(keys.GATE):
+        return Admitted()
+    problem = f"the pod is held by the gate {keys.GATE} until its gang {before[1]} starts, and would leave the gang"
+    remedy = "put it back, delete the pod, or take the gate away in the same change to let it start alone"
+    return Refused(str(Fault(pod_ref(pod), _changed_key(before[0], pod_of(old), pod), problem, remedy)))
+
+
+def _changed_key(dialect: Dialect, old: Pod, new: Pod) -> str:
+    """The field by which the pod named its gang and that is different now."""
+    for part, names in (("labels", dialect.pod_keys.labels), ("annotations", dialect.pod_keys.annotations)):
+        before, after = getattr(old.metadata, part), getattr(new.metadata, part)
+        for name in names:
+            if before.get(name) != after.get(name):
+                return f"metadata.{part}[{name}]"
+    return "metadata.labels"
+
+
 def _names_a_gang(manifest: Manifest, picture: Picture) -> bool:
+    return _claim(manifest, picture) is not None
+
+
+def _claim(manifest: Manifest, picture: Picture) -> tuple[Dialect, GangKey] | None:
+    """The dialect and the gang that the pod names, None where that is none of ours."""
     try:
         pod = pod_of(manifest)
     except MalformedError:
-        return False
+        return None
     named = dialects.dialect_of(pod)
-    return named is not None and dialects.dialect_of(pod, dialects.left_alone(picture.sources_of(named[1]))) is not None
+    return None if named is None else dialects.dialect_of(pod, dialects.left_alone(picture.sources_of(named[1])))
 
 
 def _gated(manifest: Manifest, dialect: Dialect, key: GangKey) -> PatchBuilder:

@@ -142,3 +142,19 @@ def test_members_whose_siblings_all_go_are_set_free_and_planned_elsewhere(phalan
     assert not tied & set(names())
     freed = phalanx.cluster.kubectl("get", "events", "--field-selector", "reason=MemberSetFree", "-o", "json")
     assert {each["involvedObject"]["name"] for each in json.loads(freed)["items"]} == tied
+
+
+def test_a_gated_member_cannot_be_taken_out_of_its_gang_but_let_go(phalanx: Phalanx) -> None:
+    phalanx.guide_nodes()
+    phalanx.apply(pod_group("loyal", 4, MUST_SPINE), *(pod(name, "loyal") for name in numbered("loyal", 2)))
+    label = "pod-group.scheduling.sigs.k8s.io"
+    phalanx.cluster.kubectl("label", "pod", "loyal-0", "team=a")
+    refused = phalanx.cluster.kubectl_result("label", "pod", "loyal-0", f"{label}-")
+    assert f"metadata.labels[{label}]: the pod is held by the gate phalanx.dev/gang" in refused.stderr
+    assert "take the gate away in the same change to let it start alone" in refused.stderr
+    labels = {label: None, "phalanx.dev/gang": None, "phalanx.dev/dialect": None}
+    alone = json.dumps({"metadata": {"labels": labels}, "spec": {"schedulingGates": None}})
+    phalanx.cluster.kubectl("patch", "pod", "loyal-0", "--type=merge", "-p", alone)
+    phalanx.await_bound(["loyal-0"])
+    phalanx.cluster.kubectl("delete", "pod", "loyal-1", "--wait=false")
+    phalanx.wait(lambda: [each["metadata"]["name"] for each in phalanx.pods()] == ["loyal-0"], "the other one to go")

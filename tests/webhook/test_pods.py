@@ -204,3 +204,45 @@ def test_the_members_still_missing_of_a_gang_that_has_begun_are_gated() -> None:
     mine = {GROUP: "llm", "phalanx.dev/dialect": "koordinator", "phalanx.dev/gang": "llm"}
     begun = StillPicture([KOORDINATOR, pod_group()], pods=[pod("p1", labels=mine)])
     assert admitted(pod("p2", labels={GROUP: "llm"}), begun)["spec"]["schedulingGates"] == [GATE]
+
+
+def gated(labels: dict[str, str], *, annotations: dict[str, str] | None = None, gates: Any = (GATE,)) -> Manifest:
+    """A pod as it is after its admission."""
+    return pod(labels=labels, annotations=annotations, schedulingGates=list(gates))
+
+
+ADMITTED = {GROUP: "llm", "phalanx.dev/gang": "llm", "phalanx.dev/dialect": "koordinator"}
+OWN = {"phalanx.dev/gang": "llm", "phalanx.dev/dialect": "phalanx"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        (ADMITTED, {}, f"metadata.labels[{GROUP}]"),
+        (ADMITTED, {**ADMITTED, GROUP: "other"}, f"metadata.labels[{GROUP}]"),
+        (ADMITTED, OWN, f"metadata.labels[{GROUP}]"),
+        (OWN, {"app": "web"}, "metadata.labels[phalanx.dev/gang]"),
+    ],
+    ids=["all labels go", "another gang", "another system's gang of the name", "our own label goes"],
+)
+def test_a_gated_member_stays_in_its_gang(old: dict[str, str], new: dict[str, str], field: str) -> None:
+    decision = pods.kept(gated(new), gated(old), StillPicture())
+    assert decision == Refused(
+        f"Pod default/p0: {field}: the pod is held by the gate phalanx.dev/gang until its gang default/llm starts, "
+        "and would leave the gang; put it back, delete the pod, or take the gate away in the same change to let it "
+        "start alone"
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new"),
+    [
+        ("any other label", gated(ADMITTED), gated({**ADMITTED, "app": "web"})),
+        ("an annotation", gated(ADMITTED), gated(ADMITTED, annotations={"phalanx.dev/plan": "1"})),
+        ("it is let go in the same change", gated(ADMITTED), gated({}, gates=())),
+        ("it was no member before", gated({"app": "web"}), gated({"app": "other"})),
+        ("it becomes a member", gated({"app": "web"}), gated(OWN)),
+    ],
+)
+def test_any_other_change_of_a_gated_pod_passes(what: str, old: Manifest, new: Manifest) -> None:
+    assert pods.kept(new, old, StillPicture()) == Admitted(), what
