@@ -41,6 +41,12 @@ SECONDS = click.FloatRange(min=0, min_open=True)
     help="Requests that may wait for a thread; more are refused with 429 and asked to come again.",
 )
 @click.option(
+    "--client-ca-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Answer admission only to clients with a certificate of this authority, as an API server can be told to show.",
+)
+@click.option("--client-name", multiple=True, help="With --client-ca-file: only this common name. May be repeated.")
+@click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),
     help="How to reach the API server; absent: as the pod's service account, else as your own kubeconfig says.",
@@ -55,6 +61,8 @@ def webhook(
     certificate_poll_seconds: float,
     shutdown_notice_seconds: float,
     most_waiting: int,
+    client_ca_file: Path | None,
+    client_name: tuple[str, ...],
     kubeconfig: str | None,
     log_level: str,
 ) -> None:
@@ -62,10 +70,13 @@ def webhook(
     from kubernetes.config import ConfigException  # noqa: PLC0415 -- the client takes long to import
 
     from cluster.connecting import connect  # noqa: PLC0415 -- as above
+    from webhook.callers import Certified, anybody  # noqa: PLC0415 -- as above
     from webhook.service import WebhookService  # noqa: PLC0415 -- as above
     from webhook.serving import Settings, WebhookServer  # noqa: PLC0415 -- as above
 
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if client_name and client_ca_file is None:
+        raise click.UsageError("--client-name needs --client-ca-file, by which certificates are believed")
     try:
         transport = connect(kubeconfig)
     except ConfigException as error:
@@ -78,5 +89,7 @@ def webhook(
         notice=shutdown_notice_seconds,
         most_waiting=most_waiting,
         certificate_poll=certificate_poll_seconds,
+        client_authority=client_ca_file,
     )
-    WebhookServer(settings, lambda: WebhookService(transport)).run()
+    caller = Certified(client_name) if client_ca_file is not None else anybody
+    WebhookServer(settings, lambda: WebhookService(transport, caller)).run()

@@ -15,6 +15,7 @@ from werkzeug.exceptions import HTTPException
 from cluster.access import Access, AccessError
 from gangs.model import Gang, Manifest
 from webhook import admission, live
+from webhook.callers import Caller, anybody
 from webhook.dry_run import InputError, solve_stream
 from webhook.errors import BadReview, NotYet, Unavailable
 from webhook.forecasting import forecast
@@ -86,15 +87,15 @@ class Webhook:
         return told
 
 
-def create_app(picture: Picture, access: AccessCheck, metrics: Metrics) -> Flask:
-    """The application over one picture. `access` guards every path but the admission ones."""
+def create_app(picture: Picture, access: AccessCheck, metrics: Metrics, caller: Caller = anybody) -> Flask:
+    """The application over one picture. `caller` guards the admission paths, `access` every other one."""
     slot = SolveSlot()
     webhook = Webhook(picture, access, metrics, slot, QuickForecasts(slot, metrics))
     app = Flask("phalanx")
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     routes: tuple[tuple[str, str, Callable[[], Response]], ...] = (
-        ("POST", "/mutate", _admission("/mutate", webhook.mutate, metrics)),
-        ("POST", "/validate", _admission("/validate", webhook.validate, metrics)),
+        ("POST", "/mutate", _admission("/mutate", webhook.mutate, metrics, caller)),
+        ("POST", "/validate", _admission("/validate", webhook.validate, metrics, caller)),
         ("POST", "/v1/solve", _guarded(access, lambda: _solve(webhook))),
         ("GET", "/v1/gangs", _guarded(access, lambda: _json(live.gangs(picture)))),
         ("GET", "/v1/topology", _guarded(access, lambda: _json(live.topology(picture)))),
@@ -107,14 +108,19 @@ def create_app(picture: Picture, access: AccessCheck, metrics: Metrics) -> Flask
     return app
 
 
-def _admission(path: str, decide: Callable[[Request], Decision], metrics: Metrics) -> Callable[[], Response]:
-    """A view that answers AdmissionReviews by `decide`."""
+def _admission(
+    path: str, decide: Callable[[Request], Decision], metrics: Metrics, caller: Caller
+) -> Callable[[], Response]:
+    """A view that answers AdmissionReviews of whom `caller` lets ask by `decide`."""
 
     def view() -> Response:
         started = time.perf_counter()
         body = request.get_data()
         resource, operation, outcome = "", "", "failed"
         try:
+            if stranger := caller(request.environ):
+                outcome = "forbidden"
+                return _error(403, stranger)
             review = decode(body)
             resource, operation = review.resource.resource, review.operation
             decision = decide(review)

@@ -11,7 +11,10 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 
 class Metrics:
-    """The webhook's numbers. `outcome` is one of admitted, patched, refused, bad-review, unavailable, failed."""
+    """The webhook's numbers.
+
+    `outcome` is one of admitted, patched, refused, bad-review, unavailable, forbidden, failed.
+    """
 
     def __init__(self, synced: Callable[[], bool], age: Callable[[], float]) -> None:
         self.registry = CollectorRegistry()

@@ -12,6 +12,7 @@ from cluster.transport import Transport
 from gangs.dialects import all_kinds, protected
 from planning.workers import shared_workers
 from webhook.app import create_app
+from webhook.callers import Caller, anybody
 from webhook.health import Check
 from webhook.metrics import Metrics
 from webhook.picture import LivePicture, gang_of
@@ -22,14 +23,14 @@ SYNC_SECONDS = 600.0
 class WebhookService:
     """The webhook over one cluster. Its caches fill from the start on; `checks` tells when they are complete."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, caller: Caller = anybody) -> None:
         self._cache = ClusterCache(transport, all_kinds(), protected=protected, group_of=gang_of)
         self._cache.start()
         shared_workers().start()
         threading.Thread(target=self._settle, name="settle", daemon=True).start()
         picture = LivePicture(self._cache)
         self._metrics = Metrics(picture.synced, picture.age)
-        self.app: Flask = create_app(picture, AccessReviewer(transport), self._metrics)
+        self.app: Flask = create_app(picture, AccessReviewer(transport), self._metrics, caller)
 
     def checks(self) -> dict[str, Check]:
         """What must hold before requests are sent here."""

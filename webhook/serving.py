@@ -31,7 +31,8 @@ class Settings:
     `keepalive` exceeds the 90 s for which the API server keeps idle connections: a POST on a connection that is
     being closed cannot be repeated. After SIGTERM the server is not ready and closes each connection after its answer,
     but goes on for `notice`; then it listens no more, and requests in flight may take `drain`. `most_waiting` is how
-    many requests may wait for one of the `threads` before more are refused.
+    many requests may wait for one of the `threads` before more are refused. `client_authority` is a file of the
+    certificates by which those of clients are judged; None: clients are not asked for any.
     """
 
     certificates: Path
@@ -44,6 +45,7 @@ class Settings:
     drain: int = 25
     most_waiting: int = 400
     certificate_poll: float = 2.0
+    client_authority: Path | None = None
 
 
 class Service(Protocol):
@@ -122,7 +124,9 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         if service is None:
             raise RuntimeError("gunicorn started a worker without loading the application")
         self._limits.watch(worker)
-        self._certificates = CertificateFolder(self.settings.certificates, service.certificate_changed)
+        self._certificates = CertificateFolder(
+            self.settings.certificates, service.certificate_changed, self.settings.client_authority
+        )
         self._certificates.watch(self.settings.certificate_poll)
         address = WILDCARDS.get(self.settings.host, self.settings.host), self.settings.port
         checks: dict[str, Check] = {

@@ -70,12 +70,21 @@ class CertificateFolder:
     """The certificate files of a folder as an SSL context, exchanged whenever the files have changed.
 
     `current` is None until a valid pair has been there; after that it is always the last valid one.
+
+    :param client_authority: file of the certificates by which those of clients are judged. A client may still show
+        none; one that shows another's is not spoken to.
     """
 
-    def __init__(self, folder: Path, on_change: Callable[[datetime], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        on_change: Callable[[datetime], None] = lambda _: None,
+        client_authority: Path | None = None,
+    ) -> None:
         self._folder = folder
         self._on_change = on_change
-        self._seen: tuple[bytes, bytes] | None = None
+        self._client_authority = client_authority
+        self._seen: tuple[bytes, ...] | None = None
         self._complaint = ""
         self._stopped = threading.Event()
         self.current: Serving | None = None
@@ -128,8 +137,11 @@ class CertificateFolder:
         while not self._stopped.wait(seconds):
             self.refresh()
 
-    def _read(self) -> tuple[bytes, bytes]:
-        return (self._folder / CERTIFICATE).read_bytes(), (self._folder / KEY).read_bytes()
+    def _read(self) -> tuple[bytes, ...]:
+        files = [self._folder / CERTIFICATE, self._folder / KEY]
+        if self._client_authority is not None:
+            files.append(self._client_authority)
+        return tuple(each.read_bytes() for each in files)
 
     def _load(self) -> Serving:
         # A mounted Secret is exchanged by one symbolic link: resolved paths stay within one version of it.
@@ -141,6 +153,9 @@ class CertificateFolder:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.sslsocket_class = BoundedSSLSocket
         context.load_cert_chain(certificate_file, key_file)
+        if self._client_authority is not None:
+            context.verify_mode = ssl.CERT_OPTIONAL
+            context.load_verify_locations(self._client_authority)
         der = certificate.public_bytes(serialization.Encoding.DER)
         return Serving(context, der, certificate.not_valid_after_utc)
 
