@@ -1,9 +1,12 @@
 """`python -m benchmarks`: measure the solver, print what was found, compare it with what was found before."""
 
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
+from benchmarks.reference import naive_model
 from benchmarks.report import Report, show
 from benchmarks.running import measured
 from benchmarks.scenarios import SCENARIOS, SIZES
@@ -15,15 +18,18 @@ RESULTS = Path(__file__).parent / "results" / "solver.json"
 @click.option("--only", default="", help="Scenarios whose names begin with this.")
 @click.option("--nodes", multiple=True, type=click.Choice([str(size) for size in SIZES]), help="Sizes; default: all.")
 @click.option("--instances", type=click.IntRange(1), help="Instances of every row, instead of its own number.")
+@click.option("--naive/--no-naive", default=True, help="Ask the naive model, too.")
 @click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the rows go, as JSON.")
-def main(only: str, nodes: tuple[str, ...], instances: int | None, write: Path | None) -> None:
+def main(*, only: str, nodes: tuple[str, ...], instances: int | None, naive: bool, write: Path | None) -> None:
     """Measure the solver on the Lingjun network: once, 6 and 18 times over."""
-    report = Report.beside(RESULTS)
-    for size in SIZES if not nodes else tuple(map(int, nodes)):
-        for scenario in SCENARIOS:
-            if scenario.name.startswith(only) and size in scenario.instances:
-                report.add(measured(scenario, size, instances or scenario.instances[size]), scenario)
-                show(report.last())
+    report, began = Report.beside(RESULTS), time.monotonic()
+    with ExitStack() as stack:
+        model = stack.enter_context(naive_model()) if naive else None
+        for size in SIZES if not nodes else tuple(map(int, nodes)):
+            for scenario in SCENARIOS:
+                if scenario.name.startswith(only) and size in scenario.instances:
+                    row = measured(scenario, size, instances or scenario.instances[size], model)
+                    show(report.add(row, scenario, time.monotonic() - began))
     show(report.summary())
     if write is not None:
         report.write(write)

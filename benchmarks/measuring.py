@@ -5,7 +5,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,7 +18,7 @@ from planning import joining, planner
 from planning.decision import Decision, Outcome
 from planning.problems import frame
 from planning.workers import Workers
-from solver.plan import Answer, Goal, NoPlan, Proof
+from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 
 LIMITS = Limits()
@@ -41,7 +41,7 @@ class Gap:
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One instance: seconds by stage, `seconds` from problem to verified plan; what is proven, had there been time for
-    ever; `goals` of a plan, for comparison; `peak` memory of the worker so far, in bytes.
+    ever; `gangs` asked for, and the `plan` of a single one; `peak` memory of the worker so far, in bytes.
     """
 
     seconds: float
@@ -50,7 +50,8 @@ class Sample:
     proven_first: bool
     proven_all: bool
     gap: Gap | None
-    goals: tuple[Goal, ...]
+    gangs: int
+    plan: Plan | None
     peak: int
 
 
@@ -100,7 +101,8 @@ class Bench:
             proven_first=all(each.first for each in verdicts),
             proven_all=all(each.all for each in verdicts),
             gap=next((each.gap for each in verdicts if each.gap), None),
-            goals=tuple(goal for each in verdicts for goal in each.goals),
+            gangs=len(verdicts),
+            plan=next((each.plan for each in verdicts), None),
             peak=max((each.peak for each in spent), default=0),
         )
 
@@ -133,14 +135,14 @@ class _Verdict:
     first: bool
     all: bool
     gap: Gap | None
-    goals: tuple[Goal, ...] = ()
+    plan: Plan | None = None
 
 
 def _verdict(answer: Answer) -> _Verdict:
     if isinstance(answer, NoPlan):
         sure = answer.proof is Proof.INFEASIBLE
         return _Verdict(placed=False, first=sure, all=sure, gap=None if sure else Gap("plan", 0, 1))
-    return _planned(answer.goals, optimal=answer.proof is Proof.OPTIMAL)
+    return replace(_planned(answer.goals, optimal=answer.proof is Proof.OPTIMAL), plan=answer)
 
 
 def _of_decision(decision: Decision) -> _Verdict:
@@ -155,7 +157,7 @@ def _planned(goals: tuple[Goal, ...], *, optimal: bool) -> _Verdict:
     open_goals = [] if optimal else [goal for goal in goals if goal.value != goal.bound or _hides(goal)]
     first = optimal or not any(goal.name not in _LATER for goal in open_goals)
     gap = Gap(open_goals[0].name, open_goals[0].value, open_goals[0].bound) if open_goals else None
-    return _Verdict(placed=True, first=first, all=optimal, gap=gap, goals=goals)
+    return _Verdict(placed=True, first=first, all=optimal, gap=gap)
 
 
 def _hides(goal: Goal) -> bool:

@@ -38,14 +38,12 @@ class Report:
         rows = read(file).rows if file.exists() else ()
         return cls({(each.scenario, each.nodes): each for each in rows})
 
-    def add(self, new: Row, scenario: Scenario) -> None:
-        """Take a row in."""
+    def add(self, new: Row, scenario: Scenario, seconds: float) -> Iterator[str]:
+        """Take a row in, so many seconds after the start; tells it as lines."""
         self.rows.append(new)
-        self.found += [(new, check) for check in checks(new, scenario.target_ms)]
-
-    def last(self) -> Iterator[str]:
-        """The newest row as lines."""
-        new = self.rows[-1]
+        self.seconds = seconds
+        asked = checks(new, scenario.target_ms)
+        self.found += [(new, check) for check in asked]
         stages = " ".join(f"{stage} {value:g}" for stage, value in new.stages_ms.items())
         yield (
             f"{new.scenario:26} {new.nodes:6} n={new.instances:<4} placed={new.placed:<4}"
@@ -58,7 +56,7 @@ class Report:
             )
         if (ratio := compared(new, self.before)) is not None:
             yield f"    beside the committed one: p50 x {ratio[0]:g}, p99 x {ratio[1]:g}"
-        yield from (_line(check) for row, check in self.found if row is new)
+        yield from map(_line, asked)
 
     def growth(self) -> dict[str, float]:
         """The exponent of every scenario that was measured at more than one size."""

@@ -1,18 +1,22 @@
 """Runs scenarios: draws their instances, measures them, makes the rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from random import Random
 
 from benchmarks.filling import Cluster, Load, filled
 from benchmarks.measuring import Bench, Sample, bench, stated
 from benchmarks.network import HOSTS
+from benchmarks.reference import Naive, reference
 from benchmarks.room import Room
 from benchmarks.rows import Row, row
 from benchmarks.scenarios import Scenario
+from gangs.model import Gang
 
 SEED = 4
 """Of all draws; the number of the instance, its scenario and its size are added to it."""
+COMPARED = 1
+"""Instances of every row that the naive model is given, too."""
 
 
 def instances(scenario: Scenario, nodes: int, count: int) -> Iterator[tuple[Cluster, Random, Room]]:
@@ -35,18 +39,23 @@ def room_of(load: Load, evicting_below: int | None) -> Room:
     return Room(cluster_of(load.copies, load.fill, load.pods).snapshot, evicting_below)
 
 
-def measured(scenario: Scenario, nodes: int, count: int) -> Row:
-    """The row of a scenario at one size. One more instance goes before it, uncounted: a worker that has just started
-    has not seen the cluster yet.
+def measured(scenario: Scenario, nodes: int, count: int, model: Naive | None = None) -> Row:
+    """The row of a scenario at one size, beside the naive model if there is one. One more instance goes before it,
+    uncounted: a worker that has just started has not seen the cluster yet.
     """
+    asked = [(cluster, scenario.draw(rng, room)) for cluster, rng, room in instances(scenario, nodes, count)]
     with bench() as worker:
-        _sample(worker, scenario, *next(instances(scenario, nodes, 1)))
-        samples = [_sample(worker, scenario, *each) for each in instances(scenario, nodes, count)]
-    return row(scenario.name, nodes, samples)
+        _sample(worker, *asked[0])
+        samples = [_sample(worker, *each) for each in asked]
+    pairs = []
+    if model is not None:
+        for sample, (cluster, gangs) in zip(samples[:COMPARED], asked, strict=False):
+            if (pair := model.beside(sample, gangs, cluster)) is not None:
+                pairs.append(pair)
+    return row(scenario.name, nodes, samples, reference=reference(pairs))
 
 
-def _sample(worker: Bench, scenario: Scenario, cluster: Cluster, rng: Random, room: Room) -> Sample:
-    gangs = scenario.draw(rng, room)
+def _sample(worker: Bench, cluster: Cluster, gangs: Sequence[Gang]) -> Sample:
     if len(gangs) > 1:
         return worker.several(gangs, cluster)
     return worker.one(*stated(gangs[0], cluster))

@@ -1,0 +1,236 @@
+"""The model that anybody would write first: an integer per node, an indicator per domain, stage after stage by CP-SAT.
+
+It is the reference of the benchmark. It states the first three goals of docs/decisions/0002 (victims, extra members of
+which there are none here, compactness) over all nodes at once, without classes of nodes, bounds by counting or a look
+at one domain after the other. Tests hold that it comes to the same values as the solver.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from ortools.sat.python.cp_model import INFEASIBLE, OPTIMAL, CpModel, CpSolver, IntVar, LinearExpr
+
+from solver.bounds import capacities, room, scarcest
+from solver.plan import Plan
+from solver.problem import PodSet, Problem
+from solver.tree import Tree, tree_of
+
+Values = tuple[int, ...]
+"""What the first three goals come to: victims by priority, the highest first; gangs broken; evicted of the scarcest
+resource; level by level the domains of the gang and, of several sets, those of each, summed. Of several gangs, before
+all that, 0 for each that has a place and 1 for each that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """What was proven, and how long that took. `values` None: there is no plan."""
+
+    values: Values | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Nothing was proven in that time."""
+
+    seconds: float
+
+
+def can_state(problem: Problem) -> bool:
+    """Whether the model knows everything that the problem asks for: all members needed, none bound, sets whose members
+    are alike where they have slices, and none of the rarer rules.
+    """
+    everybody = sum(len(pod_set.members) for pod_set in problem.sets) == problem.minimum
+    rules = bool(problem.multiples or problem.exclusions)
+    return everybody and not rules and all(map(_plain, problem.sets))
+
+
+def _plain(pod_set: PodSet) -> bool:
+    shapes = {member.shape for member in pod_set.members}
+    bound = any(member.node is not None for member in pod_set.members)
+    whole = all(len(pod_set.members) % each.size == 0 for each in pod_set.slices)
+    alike = not pod_set.slices or (len(shapes) == 1 and whole)
+    return alike and not (bound or pod_set.multiples or pod_set.caps)
+
+
+def solve(problem: Problem, seconds: float, *, apart: bool = False) -> Proven | Open:
+    """The values of the best plan, from the problem on, in at most about so many seconds. `apart`: every set is a gang
+    of its own, the earlier before the later, and may be left out.
+    """
+    began = time.perf_counter()
+    model = _Model(problem, apart=apart)
+    values = []
+    for goal in model.goals():
+        model.cp.minimize(goal)
+        solver = CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.max_time_in_seconds = max(0.01, seconds - (time.perf_counter() - began))
+        status = solver.solve(model.cp)
+        if status == INFEASIBLE:
+            return Proven(None, time.perf_counter() - began)
+        if status != OPTIMAL:
+            return Open(time.perf_counter() - began)
+        values.append(round(solver.objective_value))
+        model.cp.add(goal == values[-1])
+    return Proven(tuple(values), time.perf_counter() - began)
+
+
+def values_of(problem: Problem, plan: Plan) -> Values:
+    """The same values, of a plan of the solver."""
+    found: list[int] = []
+    for goal in plan.goals:
+        if goal.name == "victims":
+            evicted = Counter(problem.victims[each].priority for each in plan.victims)
+            found += [evicted[priority] for priority in _priorities(problem)]
+        elif goal.name in ("gangsBroken", "evicted"):
+            found.append(goal.value)
+        elif goal.name.startswith("compactness/"):
+            found += goal.parts.values() if goal.parts else [goal.value]
+    return tuple(found)
+
+
+def _priorities(problem: Problem) -> list[int]:
+    """Of victims, the highest first."""
+    return sorted({each.priority for each in problem.victims}, reverse=True)
+
+
+class _Model:
+    """All variables and rules."""
+
+    def __init__(self, problem: Problem, *, apart: bool) -> None:
+        self.problem, self.cp, self.apart = problem, CpModel(), apart
+        self.tree: Tree = tree_of(problem.nodes, len(problem.levels))
+        everybody = room(problem, range(len(problem.victims)))
+        self.capacity = np.maximum(capacities(problem, everybody), 0).tolist()
+        self.filled = [position for position, pod_set in enumerate(problem.sets) if pod_set.members]
+        self.evict = [self.cp.new_bool_var("") for _ in problem.victims]
+        self.broken = [self.cp.new_bool_var("") for _ in problem.victim_gangs]
+        self.placed = {each: self.cp.new_int_var(0 if apart else 1, 1, "") for each in self.filled}
+        self.seats = {each: self._seats(each) for each in self.filled}
+        self.used = {each: self._indicators((each,)) for each in self.filled}
+        self.whole = not apart and len(self.filled) > 1
+        self.gang = self._indicators(tuple(self.filled)) if self.whole else self.used[self.filled[0]]
+        self._room()
+        self._levels()
+        self._slices()
+        self._protection()
+
+    def goals(self) -> Iterator[LinearExpr]:
+        """Sums to be minimised, one after the other."""
+        if self.apart:
+            for each in self.filled:
+                yield 1 - self.placed[each]
+        victims = self.problem.victims
+        for priority in _priorities(self.problem):
+            yield _sum([flag for each, flag in zip(victims, self.evict, strict=True) if each.priority == priority])
+        yield _sum(self.broken)
+        scarce = scarcest(self.problem)
+        yield LinearExpr.weighted_sum(self.evict, [each.requests[scarce] for each in victims])
+        for level in range(len(self.problem.levels)):
+            if self.whole:
+                yield _sum(self.gang[level])
+            yield _sum([flag for each in self.filled for flag in self.used[each][level]])
+
+    def _seats(self, position: int) -> dict[int, list[IntVar | None]]:
+        """By shape of a set's members, how many of them each node gets; None where it takes none."""
+        members = self.problem.sets[position].members
+        found: dict[int, list[IntVar | None]] = {}
+        for shape in sorted({member.shape for member in members}):
+            count = sum(member.shape == shape for member in members)
+            most = [min(count, capacity) for capacity in self.capacity[shape]]
+            found[shape] = [self.cp.new_int_var(0, each, "") if each else None for each in most]
+            self.cp.add(_sum([seat for seat in found[shape] if seat is not None]) == count * self.placed[position])
+        return found
+
+    def _indicators(self, sets: tuple[int, ...]) -> list[list[IntVar]]:
+        """By level and domain, whether any member of these sets is there."""
+        found = []
+        for level in range(len(self.problem.levels)):
+            flags = [self.cp.new_bool_var("") for _ in range(self.tree.count(level))]
+            for position in sets:
+                for shape, seats in self.seats[position].items():
+                    self._bound(level, flags, seats, self.capacity[shape])
+            found.append(flags)
+        return found
+
+    def _bound(self, level: int, flags: list[IntVar], seats: Sequence[IntVar | None], capacity: Sequence[int]) -> None:
+        for node, seat in enumerate(seats):
+            if seat is not None:
+                self.cp.add(seat <= capacity[node] * flags[self.tree.domain(level, node)])
+
+    def _room(self) -> None:
+        """What the members ask of a node is free there, or the victims there free it."""
+        taken: list[list[tuple[IntVar, tuple[int, ...], int]]] = [[] for _ in self.problem.nodes]
+        for by_shape in self.seats.values():
+            for shape, seats in by_shape.items():
+                for node, seat in enumerate(seats):
+                    if seat is not None:
+                        taken[node].append((seat, self.problem.shapes[shape].requests, 1))
+        for victim, flag in zip(self.problem.victims, self.evict, strict=True):
+            taken[victim.node].append((flag, victim.requests, -1))
+        for place, terms in zip(self.problem.nodes, taken, strict=True):
+            for resource, free in enumerate(place.free):
+                asking = [(one, asks[resource], sign) for one, asks, sign in terms if asks[resource]]
+                if any(sign > 0 for _, _, sign in asking):
+                    self._fits(asking, free)
+
+    def _fits(self, asking: Sequence[tuple[IntVar, int, int]], free: int) -> None:
+        """What is asked does not exceed what is free; where nothing is asked, it may be overcommitted."""
+        row = LinearExpr.weighted_sum([one for one, _, _ in asking], [sign * amount for _, amount, sign in asking])
+        if free >= 0:
+            self.cp.add(row <= free)
+            return
+        for one, _, sign in asking:
+            if sign > 0:
+                here = self.cp.new_bool_var("")
+                self.cp.add(one == 0).only_enforce_if(here.negated())
+                self.cp.add(row <= free).only_enforce_if(here)
+
+    def _levels(self) -> None:
+        """One domain of each required level."""
+        if self.problem.required is not None:
+            self.cp.add(_sum(self.gang[self.problem.required]) == 1)
+        for each in self.filled:
+            level = self.problem.sets[each].required
+            if level is not None:
+                self.cp.add(_sum(self.used[each][level]) == self.placed[each])
+        for rule in self.problem.together:
+            sets = tuple(each for each in rule.pod_sets if each in self.filled)
+            if sets:
+                self.cp.add(_sum(self._indicators(sets)[rule.level]) == 1)
+
+    def _slices(self) -> None:
+        """Whole slices in every domain: the members are alike, so their ranks can be dealt out afterwards."""
+        for each in self.filled:
+            for rule in self.problem.sets[each].slices:
+                for domain in range(self.tree.count(rule.level)):
+                    nodes = self.tree.nodes(rule.level, domain)
+                    here = [
+                        seat
+                        for seats in self.seats[each].values()
+                        for node in nodes
+                        if (seat := seats[node]) is not None
+                    ]
+                    if here:
+                        whole = self.cp.new_int_var(0, len(self.problem.sets[each].members) // rule.size, "")
+                        self.cp.add(_sum(here) == rule.size * whole)
+
+    def _protection(self) -> None:
+        """Gangs keep their minimum or go as a whole; budgets."""
+        for position, (gang, broken) in enumerate(zip(self.problem.victim_gangs, self.broken, strict=True)):
+            flags = [flag for each, flag in zip(self.problem.victims, self.evict, strict=True) if each.gang == position]
+            spare = max(0, gang.running - gang.minimum)
+            self.cp.add(_sum(flags) <= spare + gang.running * broken)
+            if gang.running > len(flags):
+                self.cp.add(broken == 0)
+            else:
+                self.cp.add(_sum(flags) >= gang.running * broken)
+        for budget in self.problem.budgets:
+            self.cp.add(_sum([self.evict[each] for each in sorted(budget.victims)]) <= budget.allowed)
+
+
+def _sum(flags: Sequence[IntVar]) -> LinearExpr:
+    return LinearExpr.sum(flags)

@@ -1,0 +1,84 @@
+"""The naive model beside the solver, on the same instances: how much slower, or how long without a proof."""
+
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from benchmarks import naive
+from benchmarks.filling import Cluster
+from benchmarks.measuring import Sample
+from benchmarks.naive import Open, Proven
+from benchmarks.network import TOPOLOGY
+from benchmarks.rows import NAIVE_TIMES, Reference
+from gangs.model import Gang
+from planning.problems import frame
+from solver.merging import merged
+from solver.problem import Problem
+
+LEAST_SECONDS, MOST_SECONDS = 1.0, 15.0
+"""What the naive model is given: as much as it may be slower than the solver, within these limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One instance, by the solver and by the naive model."""
+
+    sample: Sample
+    found: Proven | Open
+    problem: Problem
+
+
+class Naive:
+    """A process of its own for the naive model: nothing of it stays, and a crash is not ours."""
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self._pool = pool
+
+    def beside(self, sample: Sample, gangs: Sequence[Gang], cluster: Cluster) -> Pair | None:
+        """The naive model's answer to an instance; None where it cannot state it."""
+        framings = [frame(gang, cluster.snapshot, TOPOLOGY, running=cluster.running) for gang in gangs]
+        problems = [framing.problem for framing in framings]
+        if not all(map(naive.can_state, problems)):
+            return None
+        apart = len(gangs) > 1
+        problem = merged(problems, [framing.units for framing in framings]).problem if apart else problems[0]
+        seconds = min(MOST_SECONDS, max(LEAST_SECONDS, NAIVE_TIMES * sample.seconds))
+        return Pair(sample, self._solved(problem, seconds, apart=apart), problem)
+
+    def _solved(self, problem: Problem, seconds: float, *, apart: bool) -> Proven | Open:
+        try:
+            return self._pool.submit(naive.solve, problem, seconds, apart=apart).result()
+        except BrokenProcessPool:
+            return Open(seconds)
+
+
+@contextmanager
+def naive_model() -> Iterator[Naive]:
+    """The naive model, ready to be asked."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        pool.submit(int).result()
+        yield Naive(pool)
+
+
+def reference(pairs: Sequence[Pair]) -> Reference | None:
+    """The figures of a row; None where there is nothing to compare with."""
+    if not pairs:
+        return None
+    return Reference(
+        instances=len(pairs),
+        proven=sum(isinstance(pair.found, Proven) for pair in pairs),
+        seconds=round(max(pair.found.seconds for pair in pairs), 2),
+        times=round(min(pair.found.seconds / pair.sample.seconds for pair in pairs), 1),
+        equal=all(map(_equal, pairs)),
+    )
+
+
+def _equal(pair: Pair) -> bool:
+    """Whether both come to the same, where both have proven it. Several gangs have no plan in common to compare."""
+    if not isinstance(pair.found, Proven) or not pair.sample.proven_first or pair.sample.gangs > 1:
+        return True
+    plan = pair.sample.plan
+    return pair.found.values == (None if plan is None else naive.values_of(pair.problem, plan))

@@ -1,0 +1,90 @@
+"""The reference is worth something only if it answers the same question: equal optima on small cases."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.naive import Proven, can_state, solve, values_of
+from solver import solving
+from solver.bounds import scarcest
+from solver.joint import JointProblem, solve_joint
+from solver.merging import merged
+from solver.plan import Plan, Proof
+from solver.problem import Limits, Problem
+from tests.solver.random_problems import random_problem
+
+_SEEDS = [seed for seed in range(1_500) if can_state(random_problem(seed))]
+
+
+def test_many_of_the_random_problems_can_be_stated() -> None:
+    problems = [random_problem(seed) for seed in _SEEDS]
+    assert len(problems) > 150
+    assert any(each.slices for problem in problems for each in problem.sets)
+    assert any(problem.together for problem in problems)
+    assert any(problem.victim_gangs and problem.budgets for problem in problems)
+    assert any(problem.required is not None for problem in problems)
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_the_naive_model_and_the_solver_come_to_equal_optima(part: int) -> None:
+    for seed in _SEEDS[part::8]:
+        problem = random_problem(seed)
+        answer, found = solving.solve(problem), solve(problem, 60)
+        assert isinstance(found, Proven), seed
+        if isinstance(answer, Plan):
+            assert found.values == values_of(problem, answer), seed
+        else:
+            assert (found.values, answer.proof) == (None, Proof.INFEASIBLE), seed
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_they_do_for_several_gangs_too(part: int) -> None:
+    for joint in [_joint(seed) for seed in _SEEDS[::3] if len(random_problem(seed).sets) == 1][part::4]:
+        whole = merged(joint.gangs, joint.units).problem
+        found = solve(whole, 60, apart=True)
+        assert isinstance(found, Proven)
+        assert found.values == _values(joint, whole)
+
+
+def _joint(seed: int) -> JointProblem:
+    """Two gangs that ask for much the same, the later for a member less where it has more than one."""
+    first = random_problem(seed)
+    (asked,) = first.sets
+    members = tuple(replace(each, key=f"later-{each.key}") for each in asked.members[: max(1, len(asked.members) - 1)])
+    later = replace(asked, name="later", members=members, minimum=min(asked.minimum, len(members)), slices=())
+    second = replace(first, sets=(later,), minimum=len(members))
+    return JointProblem((first, second), ((1,) * len(first.resources),) * 2)
+
+
+def _values(joint: JointProblem, whole: Problem) -> tuple[int, ...]:
+    """What the solver's joint plan comes to, counted from where the members are."""
+    answer = solve_joint(joint, Limits())
+    assert answer.proof is Proof.OPTIMAL
+    keys = {
+        joint.gangs[gang].victims[each].key
+        for gang, share in enumerate(answer.shares)
+        if share is not None
+        for each in share.victims
+    }
+    gone = [victim for victim in whole.victims if victim.key in keys]
+    priorities = sorted({each.priority for each in whole.victims}, reverse=True)
+    by_priority, by_gang = Counter(each.priority for each in gone), Counter(each.gang for each in gone)
+    broken = sum(gang.running - by_gang[each] < gang.minimum for each, gang in enumerate(whole.victim_gangs))
+    evicted = sum(each.requests[scarcest(whole)] for each in gone)
+    domains = [
+        sum(
+            len({(*gang.nodes[node].path, gang.nodes[node].name)[: level + 1] for node in row if node is not None})
+            for gang, share in zip(joint.gangs, answer.shares, strict=True)
+            if share is not None
+            for row in share.nodes
+        )
+        for level in range(len(whole.levels))
+    ]
+    return (
+        *(int(share is None) for share in answer.shares),
+        *(by_priority[each] for each in priorities),
+        broken,
+        evicted,
+        *domains,
+    )
