@@ -7,8 +7,6 @@ is refused even where nothing has tainted it yet, so a plan never sends a gang t
 
 from collections.abc import Container, Sequence
 
-import msgspec
-
 from cluster.capturing import named_among
 from cluster.neighbours import Neighbourhood, Occupant, Spread, spreads
 from cluster.ports import any_clash, host_ports
@@ -129,23 +127,3 @@ def preference(pod: Pod, state: NodeState) -> int:
     """The summed weights of the pod's preferred node affinity terms that the node fulfils."""
     affinity = pod.spec.affinity
     return weight((affinity.node_affinity if affinity is not None else None,), state.node)
-
-
-def signature(pod: Pod, snapshot: Snapshot) -> bytes:
-    """What decides where the pod may run and what it takes there: equal for pods that are alike, on this snapshot.
-
-    Labels and namespace are part of it only where some affinity, anti-affinity or spread could see them.
-    """
-    spec = msgspec.structs.replace(pod.spec, node_name="", scheduling_gates=())
-    seen = (
-        bool(spec.topology_spread_constraints)
-        or (spec.affinity is not None and (spec.affinity.pod_affinity or spec.affinity.pod_anti_affinity) is not None)
-        or _anti_affinity_around(snapshot)
-    )
-    own_claims = pod.metadata.name if any("ephemeral" in each for each in spec.volumes) else ""
-    labels = sorted(pod.metadata.labels.items()) if seen else []
-    return msgspec.json.encode((spec, pod.metadata.namespace, own_claims, labels), order="deterministic")
-
-
-def _anti_affinity_around(snapshot: Snapshot) -> bool:
-    return any(_keeps_others_off(tenant.pod) for state in snapshot.nodes for tenant in state.tenants)

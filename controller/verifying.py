@@ -8,10 +8,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from cluster.capturing import room
-from cluster.eligibility import Eligibility, signature
+from cluster.eligibility import Eligibility
 from cluster.requests import pod_requests
 from cluster.snapshot import Snapshot
 from kube.objects import Pod
+from planning.shapes import scheduling_key, watched_labels
 
 
 def lost_room(
@@ -43,9 +44,9 @@ def lost_room(
             available = free.get(resource, 0) - (0 if count_terminating else terminating.get(resource, 0))
             if amount > available:
                 return f"node {name} has no room left for {resource}"
-    alike: dict[bytes, Eligibility] = {}
+    alike, watched = dict[tuple[int | None, bytes], Eligibility](), watched_labels(snapshot)
     for pod, node in members:
-        mark = signature(pod, snapshot)
+        mark = pod.spec.priority, scheduling_key(pod, watched)
         if mark not in alike:
             alike[mark] = Eligibility(pod, snapshot, ignoring=ignoring, until_gone=not count_terminating)
         if reason := alike[mark].exclusion(states[node]):

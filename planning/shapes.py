@@ -8,6 +8,7 @@ import msgspec
 from cluster.eligibility import Eligibility
 from cluster.neighbours import Spread
 from cluster.snapshot import NodeState, Snapshot
+from cluster.volumes import claim_names
 from cluster.wishes import among_members, unmodelled
 from kube.objects import LabelSelector, NodeAffinity, Pod, PodAffinityTerm
 from solver.problem import Shape
@@ -42,7 +43,7 @@ class ShapeBook:
 
     def add(self, pod: Pod, requests: tuple[int, ...]) -> int:
         """The position of the pod's shape, which is made where no pod like it has been added yet."""
-        key = requests, _scheduling_key(pod, self.label_keys)
+        key = requests, scheduling_key(pod, self.label_keys)
         if key not in self._known:
             eligibility = Eligibility(pod, self.snapshot, ignoring=self.own, also=self.affinity)
             position = self._merge(self._shape(eligibility, requests))
@@ -98,8 +99,12 @@ def watched_labels(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(keys)
 
 
-def _scheduling_key(pod: Pod, watched: frozenset[str]) -> bytes:
-    """Everything of a pod that eligibility and preference read; labels only where somebody looks at them."""
+def scheduling_key(pod: Pod, watched: frozenset[str]) -> bytes:
+    """Everything of a pod that eligibility and preference read: equal for pods that are alike.
+
+    :param watched: label keys that pods in the cluster look for (`watched_labels`). Labels that nobody looks for, such
+        as a member's index, tell no pods apart.
+    """
     spec = pod.spec
     keys = watched | frozenset(_own_label_keys(pod))
     labels = {key: value for key, value in pod.metadata.labels.items() if key in keys}
@@ -114,7 +119,7 @@ def _scheduling_key(pod: Pod, watched: frozenset[str]) -> bytes:
         spec.tolerations,
         spec.topology_spread_constraints,
         ports,
-        spec.volumes,
+        claim_names(pod),
         spec.resource_claims,
     )
     return _encode(parts)

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from cluster_objects import apart, asking, expression, near, node, pod, required_nodes, spread
+from cluster_objects import apart, expression, near, node, pod, required_nodes, spread
 
 from cluster.capturing import snapshot_of
-from cluster.eligibility import Eligibility, exclusion, preference, signature
+from cluster.eligibility import Eligibility, exclusion, preference
 from kube.objects import Node, NodeAffinity, Pod
 
 UNSCHEDULABLE = "node(s) were unschedulable"
@@ -384,12 +384,3 @@ def test_the_first_reason_is_the_stock_schedulers_first() -> None:
 def test_one_question_about_one_node() -> None:
     snapshot = snapshot_of([CORDONED], [])
     assert exclusion(pod(), snapshot.nodes[0], snapshot) == UNSCHEDULABLE
-
-
-def test_pods_that_differ_only_in_name_and_unread_labels_have_one_signature() -> None:
-    alone = snapshot_of(ALL, [])
-    guarded = snapshot_of(ALL, [running("db", "a1", affinity=apart("web", "zone"))])
-    one, two = pod("a", {"index": "1"}, containers=asking(cpu=1)), pod("b", {"index": "2"}, containers=asking(cpu=1))
-    assert signature(one, alone) == signature(two, alone)
-    assert signature(one, guarded) != signature(two, guarded)
-    assert signature(one, alone) != signature(pod("a", containers=asking(cpu=2)), alone)
