@@ -13,7 +13,7 @@ from cluster.transport import UNREACHABLE, Transport, message_of
 
 LOG = logging.getLogger(__name__)
 
-INTERVAL_SECONDS = 5.0
+INTERVAL_SECONDS = 3.0
 """Three small reads each time: what somebody spoils is whole again within twice that."""
 RETRY_SECONDS = 1.0
 

@@ -1,0 +1,56 @@
+"""Twenty rotations of authority and certificate while members are created as fast as the machine allows.
+
+trust  ──► a second authority in every caBundle       (held until API servers have learnt of it)
+switch ──► the Secret holds a leaf of the second one  (held until the replica shows it)
+retire ──► the first authority is forgotten
+"""
+
+import time
+from datetime import timedelta
+
+import pytest
+from cryptography import x509
+from replica import PATIENCE, Load, Replica, as_controller, secret
+
+from certs.cluster_edge import ensure_serving_certificate
+from certs.rotation import Schedule
+from controlplane.control_plane import ControlPlane, wait_until
+
+pytestmark = pytest.mark.controlplane
+
+ROTATIONS = 20
+INTRODUCTION_SECONDS = 0.7
+HASTY = Schedule(introduction=timedelta(), retirement=timedelta(), renewal=0.0)
+"""Something is always due: one step at each look."""
+
+
+def test_twenty_rotations_cost_no_admission(
+    plane: ControlPlane, replica: Replica, capsys: pytest.CaptureFixture[str]
+) -> None:
+    transport = as_controller(plane)
+    started = time.monotonic()
+    authorities, leaves = {newest_authority(plane)}, {replica.shown()}
+    with Load(plane) as load:
+        for _ in range(ROTATIONS):
+            ensure_serving_certificate(transport, schedule=HASTY)
+            time.sleep(INTRODUCTION_SECONDS)
+            ensure_serving_certificate(transport, schedule=HASTY)
+            held = secret(plane)["tls.crt"]
+            wait_until(lambda held=held: replica.shown() == held, PATIENCE, "the replica to show the new leaf")
+            load.await_more()
+            ensure_serving_certificate(transport, schedule=HASTY)
+            load.await_more()
+            authorities.add(newest_authority(plane))
+            leaves.add(held)
+    seconds = time.monotonic() - started
+    with capsys.disabled():
+        rate = load.answered / seconds
+        print(f"\n{ROTATIONS} rotations in {seconds:.0f} s: {load.answered} admissions, {rate:.0f}/s, 0 failed")  # noqa: T201
+    assert load.failures == []
+    assert (len(authorities), len(leaves)) == (ROTATIONS + 1, ROTATIONS + 1)
+
+
+def newest_authority(plane: ControlPlane) -> bytes:
+    """The one that signs, where it is the only one that is trusted."""
+    (only,) = x509.load_pem_x509_certificates(secret(plane)["ca.crt"])
+    return only.fingerprint(only.signature_hash_algorithm or pytest.fail("unsigned"))
