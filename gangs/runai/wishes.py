@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from gangs import marked_jobs
 from gangs.findings import Findings
 from gangs.levels import LevelWish, Request, Span
-from gangs.manifests import integer
+from gangs.marked_jobs import annotation
 from gangs.model import ObjectRef
 from gangs.runai import keys
 from gangs.workloads import Job
@@ -38,11 +39,6 @@ def wishes_of(job: Job) -> dict[str, Wish]:
     return {key: wish for key, wish in found.items() if key.startswith(keys.PREFIX)}
 
 
-def annotation(key: str, at: str = "") -> str:
-    """The field path of an annotation."""
-    return f"{at}metadata.annotations[{key}]"
-
-
 def opted_in(wishes: Wishes) -> bool:
     """Whether a Job asks for a gang."""
     skipped = keys.SKIP in wishes and wishes[keys.SKIP].value == "true"
@@ -52,7 +48,7 @@ def opted_in(wishes: Wishes) -> bool:
 def minimum_of(job: Job, wishes: Wishes) -> int:
     """Pods that must start together: as written, else all that the Job runs at a time."""
     written = wishes.get(keys.MIN_MEMBER)
-    return job.size if written is None else (integer(written.value) or job.size)
+    return marked_jobs.minimum_of(job, written.value if written else None)
 
 
 def request_of(ref: ObjectRef, wishes: Wishes, pod: Pod) -> Request:
@@ -98,7 +94,7 @@ def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
         if here is not None and there not in (None, here):
             problem = f'"{there}" differs from "{here}" on the Job'
             findings.fault(ref, annotation(key, _AT_TEMPLATE), problem, _REMEDY)
-    _check_minimum(job, ref, wishes, findings)
+    _check_values(job, ref, wishes, findings)
     for key in _OWN_WISHES:
         if key in job.metadata.annotations and job.metadata.annotations.get(own.GANG) != "false":
             problem = "asks for the gang that annotations of kai.scheduler ask for already"
@@ -117,6 +113,14 @@ def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
     _advise_labels(job, ref, findings)
 
 
+def _check_values(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
+    for key in (keys.TOPOLOGY, keys.REQUIRED, keys.PREFERRED):
+        if key in wishes and not wishes[key].value:
+            findings.fault(ref, wishes[key].field, "is empty", "write a name, or leave it out")
+    if (minimum := wishes.get(keys.MIN_MEMBER)) is not None:
+        marked_jobs.check_minimum(job, ref, minimum.field, minimum.value, findings)
+
+
 def check_order(ref: ObjectRef, wishes: Wishes, topology: Topology, findings: Findings) -> None:
     """Note a preferred level that is the required one: it must be below it. A wider one is noted elsewhere."""
     if keys.REQUIRED not in wishes or keys.PREFERRED not in wishes:
@@ -133,19 +137,6 @@ def check_order(ref: ObjectRef, wishes: Wishes, topology: Topology, findings: Fi
 
 def _level(wishes: Wishes, key: str) -> LevelWish | None:
     return LevelWish(wishes[key].field, wishes[key].value) if key in wishes else None
-
-
-def _check_minimum(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
-    written = wishes.get(keys.MIN_MEMBER)
-    if written is None:
-        return
-    minimum = integer(written.value)
-    if minimum is None or minimum < 1:
-        findings.fault(ref, written.field, f'"{written.value}" is not a number from 1 up', "correct it")
-    elif minimum > job.size:
-        problem = f"{minimum} is more than the {job.size} pods that the Job runs at a time"
-        remedy = f"lower it to {job.size} or raise spec.parallelism and spec.completions"
-        findings.fault(ref, written.field, problem, remedy)
 
 
 def _advise_labels(job: Job, ref: ObjectRef, findings: Findings) -> None:
