@@ -37,7 +37,7 @@ lint: $(STAMP) ## Style, types, and which room may import which
 binaries: $(STAMP) ## Build the control plane's programs into the user's cache, once
 	@$(BIN)/python -m controlplane
 
-manifests: $(STAMP) ## Write manifests/install.yaml anew
+manifests: $(STAMP) ## Write anew what is made from others: install.yaml
 	@$(BIN)/python -m controlplane.rendering
 
 lock: $(STAMP) ## Pin all dependencies anew

@@ -14,7 +14,10 @@ import yaml
 Manifest = dict[str, Any]
 
 WEBHOOK_FILES = ("mutating.yaml", "validating.yaml")
+POLICY_FILES = ("bindings.yaml", "pods.yaml", "jobs.yaml")
 SYSTEM_FILES = ("namespace.yaml", "access.yaml", "priorityclass.yaml")
+OURS = {"app.kubernetes.io/name": "phalanx"}
+"""The label by which our definitions are told from those that another system has put in their place."""
 
 
 def webhook_configurations(url: str, ca_bundle: bytes) -> list[Manifest]:
@@ -28,6 +31,11 @@ def webhook_configurations(url: str, ca_bundle: bytes) -> list[Manifest]:
                 "caBundle": base64.b64encode(ca_bundle).decode(),
             }
     return configurations
+
+
+def admission_policies() -> list[Manifest]:
+    """The policies by which an API server gates members without any webhook, bindings first."""
+    return [each for name in POLICY_FILES for each in _objects(_manifests() / "admission-policy" / name)]
 
 
 def custom_resource_definitions(*folders: str) -> list[Manifest]:

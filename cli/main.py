@@ -25,6 +25,7 @@ COMMANDS = {
     "doctor": Entry("cli.doctor", "doctor", "Check the live cluster: labels, topologies, requests, webhooks."),
     "demo": Entry("cli.demo", "demo", "Run the whole thing on a control plane of its own."),
     "webhook": Entry("cli.webhook", "webhook", "Serve admission, dry runs and the live picture."),
+    "uninstall": Entry("cli.uninstall", "uninstall", "Let all waiting pods go and remove Phalanx from the cluster."),
     "controller": Entry("cli.controller", "controller", "Carry out the plans of the live cluster."),
 }
 

@@ -1,8 +1,11 @@
-"""`python -m controlplane.rendering`: write manifests/install.yaml, the default installation as one file."""
+"""`python -m controlplane.rendering`: write what is made from the manifests, manifests/install.yaml before all."""
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import yaml
 
 from controlplane.binaries import find_binaries
 
@@ -12,6 +15,15 @@ _HEADER = """\
 # The default installation in one file: kubectl apply --server-side -f install.yaml
 # Made from manifests/default by `make manifests`; do not edit.
 """
+
+
+_BY_URL = """\
+# Every webhook of ../webhook/{file}, without its Service. Made by `make manifests`; do not edit.
+apiVersion: admissionregistration.k8s.io/v1
+kind: {kind}
+metadata: {{name: {name}}}
+webhooks:
+{webhooks}"""
 
 
 class RenderError(Exception):
@@ -30,11 +42,21 @@ def kustomize(folder: Path) -> str:
     return answer.stdout
 
 
-def install_file() -> str:
-    """What install.yaml is to hold."""
-    return _HEADER + kustomize(MANIFESTS / "default")
+def made() -> Iterator[tuple[Path, str]]:
+    """Every file that is made from others, and what it is to hold."""
+    for file in ("mutating.yaml", "validating.yaml"):
+        yield MANIFESTS / "webhook-by-url" / file, _by_url(file)
+    yield INSTALL, _HEADER + kustomize(MANIFESTS / "default")
+
+
+def _by_url(file: str) -> str:
+    """The patch that takes the Service from every webhook of a configuration."""
+    whole = yaml.safe_load((MANIFESTS / "webhook" / file).read_text())
+    webhooks = "".join(f"- {{name: {each['name']}, clientConfig: {{service: null}}}}\n" for each in whole["webhooks"])
+    return _BY_URL.format(file=file, kind=whole["kind"], name=whole["metadata"]["name"], webhooks=webhooks)
 
 
 if __name__ == "__main__":
-    INSTALL.write_text(install_file())
-    sys.stdout.write(f"{INSTALL.name} written\n")
+    for path, text in made():
+        path.write_text(text)
+        sys.stdout.write(f"{path.relative_to(MANIFESTS)} written\n")

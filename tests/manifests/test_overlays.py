@@ -6,7 +6,8 @@ from rendered import Identity, Object, overlay
 
 from certs.authority import service_names
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from controlplane.rendering import INSTALL, install_file
+from cli.installing import OURS, custom_resource_definitions
+from controlplane.rendering import made
 
 pytestmark = pytest.mark.controlplane
 
@@ -30,8 +31,14 @@ def changed(name: str) -> tuple[set[Identity], set[Identity], set[Identity]]:
     return other.keys() - both, default.keys() - both, {each for each in both if default[each] != other[each]}
 
 
-def test_the_one_file_is_the_default_installation() -> None:
-    assert INSTALL.read_text() == install_file(), "`make manifests` writes it"
+def test_what_is_made_from_other_manifests_is_up_to_date() -> None:
+    for path, text in made():
+        assert path.read_text() == text, f"`make manifests` writes {path.name}"
+
+
+def test_every_definition_is_known_as_ours_when_it_is_to_be_removed() -> None:
+    definitions = [each for (kind, *_), each in overlay("default").items() if kind == "CustomResourceDefinition"]
+    assert [each["metadata"]["labels"] for each in definitions] == [OURS] * len(custom_resource_definitions())
 
 
 def test_no_manifest_ships_a_bundle() -> None:

@@ -1,0 +1,228 @@
+"""`phalanx uninstall`: let every waiting pod go and remove Phalanx from the cluster; running pods are left alone.
+
+In an order in which a stop at any point leaves nothing stuck, and which can be begun again: nobody gates new pods any
+more, the controller can write no more, the gates are opened, and only then the rest goes.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import click
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+
+from cli import installing
+from cluster.connecting import connect
+from cluster.transport import MERGE_PATCH, UNREACHABLE, Transport, message_of
+from kube.keys import API_VERSION, GATE, MIRRORS, SYSTEM_NAMESPACE
+
+PAGE = 500
+SETTLE_SECONDS = 1.0
+"""Between two looks for gated pods: an API server takes a moment to forget a webhook."""
+PATIENCE_SECONDS = 120.0
+
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+_ACCESS = "/apis/rbac.authorization.k8s.io/v1"
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/deployments"
+_COLLECTIONS = {
+    "MutatingWebhookConfiguration": f"{_ADMISSION}/mutatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration": f"{_ADMISSION}/validatingwebhookconfigurations",
+    "MutatingAdmissionPolicy": f"{_ADMISSION}/mutatingadmissionpolicies",
+    "MutatingAdmissionPolicyBinding": f"{_ADMISSION}/mutatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicy": f"{_ADMISSION}/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": f"{_ADMISSION}/validatingadmissionpolicybindings",
+    "ClusterRole": f"{_ACCESS}/clusterroles",
+    "ClusterRoleBinding": f"{_ACCESS}/clusterrolebindings",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "Namespace": "/api/v1/namespaces",
+}
+"""Where the objects are that have no namespace; the others go with theirs."""
+
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """How many pods were let go: with their gang's plan, and without one."""
+
+    planned: int = 0
+    unplanned: int = 0
+
+    def __str__(self) -> str:
+        """A sentence for a person."""
+        if not self.planned + self.unplanned:
+            return "no pod was waiting"
+        return (
+            f"{self.planned} pods let go that had a plan (the scheduler tries each one's node first), "
+            f"{self.unplanned} without one (they start as room comes, not together)"
+        )
+
+
+@click.command()
+@click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig.")
+@click.option(
+    "--definitions", is_flag=True, help="Remove our definitions, too, and with them all objects of their kinds."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def uninstall(*, kubeconfig: str | None, definitions: bool, yes: bool) -> None:
+    """Let all waiting pods go and remove Phalanx from the cluster. Running pods are left alone.
+
+    Can be begun again after a failure. Other systems' definitions stay even with --definitions.
+    """
+    try:
+        transport = connect(kubeconfig)
+        found = _definitions(transport) if definitions else []
+        if not yes:
+            _confirm(transport, found)
+        _remove(transport, found)
+    except ConfigException as error:
+        raise click.ClickException(f"no cluster: {error}") from error
+    except (ApiException, *UNREACHABLE) as error:
+        raise click.ClickException(f"{message_of(error)}; what was done stays done, try again") from error
+
+
+def _confirm(transport: Transport, definitions: list[Manifest]) -> None:
+    waiting = len(gated_pods(transport))
+    click.echo(f"{waiting} pods wait behind our gate and will be let go, planned or not.")
+    for each in definitions:
+        click.echo(f"{each['metadata']['name']}: the definition and {_count(transport, each)} objects will be removed.")
+    click.confirm("Remove Phalanx?", abort=True)
+
+
+def _remove(transport: Transport, definitions: list[Manifest]) -> None:
+    bindings = [each for each in installing.system_objects() if each["kind"] == "ClusterRoleBinding"]
+    _say("webhook configurations and policies", _delete(transport, _admission_objects()))
+    stopped = [_gone(transport, f"{_DEPLOYMENTS}/phalanx-{name}") for name in ("controller", "webhook")]
+    _say("servers and their access", sum(stopped) + _delete(transport, bindings))
+    click.echo(f"gates: {open_gates(transport)}")
+    _say("gangs that showed other systems' objects", _delete_mirrors(transport))
+    _say("roles, priority class, namespace", _delete(transport, reversed(installing.system_objects())))
+    if definitions:
+        _say("definitions", sum(_gone(transport, f"{_DEFINITIONS}/{each['metadata']['name']}") for each in definitions))
+
+
+def _say(what: str, removed: int) -> None:
+    click.echo(f"{what}: {removed} removed" if removed else f"{what}: none left")
+
+
+def _admission_objects() -> list[Manifest]:
+    return [*installing.webhook_configurations("https://localhost", b""), *installing.admission_policies()]
+
+
+def _delete(transport: Transport, manifests: Iterable[Manifest]) -> int:
+    """Delete the objects without a namespace; how many were there."""
+    paths = (
+        f"{_COLLECTIONS[each['kind']]}/{each['metadata']['name']}"
+        for each in manifests
+        if each["kind"] in _COLLECTIONS and "namespace" not in each["metadata"]
+    )
+    return sum(_gone(transport, path) for path in paths)
+
+
+def _gone(transport: Transport, path: str) -> bool:
+    """Delete one object; whether it was there. A namespace that is on its way out counts as gone."""
+    try:
+        before = transport.request("GET", path)
+        if before["metadata"].get("deletionTimestamp"):
+            return False
+        transport.request("DELETE", path)
+    except ApiException as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return False
+        raise
+    return True
+
+
+def open_gates(transport: Transport) -> Released:
+    """Open every gate of ours, planned members first, then by priority, until a second look finds none.
+
+    A planned member keeps its nomination, by which the scheduler tries its node first; so it takes the room that was
+    held for it before an unplanned one asks.
+
+    :raises ApiException: a pod could not be changed for another reason than a change in between.
+    """
+    planned = unplanned = 0
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while pods := gated_pods(transport):
+        for pod in sorted(pods, key=_turn):
+            if _open(transport, pod):
+                planned, unplanned = planned + _planned(pod), unplanned + (not _planned(pod))
+        if time.monotonic() > deadline:
+            raise click.ClickException("somebody still gates new pods: is there another webhook configuration of ours?")
+        time.sleep(SETTLE_SECONDS)
+    return Released(planned, unplanned)
+
+
+def gated_pods(transport: Transport) -> list[Manifest]:
+    """The pods behind our gate. A gated pod is Pending and has no node."""
+    fields = "status.phase=Pending,spec.nodeName="
+    return [
+        pod
+        for pod in _listed(transport, "/api/v1/pods", fields)
+        if any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or ())
+    ]
+
+
+def _turn(pod: Manifest) -> tuple[bool, int, str]:
+    return not _planned(pod), -int(pod["spec"].get("priority") or 0), pod["metadata"]["creationTimestamp"]
+
+
+def _planned(pod: Manifest) -> bool:
+    return bool((pod.get("status") or {}).get("nominatedNodeName"))
+
+
+def _open(transport: Transport, pod: Manifest) -> bool:
+    """Take our gate off; whether that was done. A pod that changed meanwhile is seen again at the next look."""
+    metadata = pod["metadata"]
+    gates = [gate for gate in pod["spec"]["schedulingGates"] if gate["name"] != GATE]
+    body = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": {"schedulingGates": gates}}
+    path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+    try:
+        transport.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+    except ApiException as error:
+        if error.status in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
+            return False
+        raise
+    return True
+
+
+def _delete_mirrors(transport: Transport) -> int:
+    """Delete the Gang objects that the controller made; those that users wrote are theirs."""
+    try:
+        gangs = list(_listed(transport, f"/apis/{API_VERSION}/gangs"))
+    except ApiException as error:
+        if error.status == HTTPStatus.NOT_FOUND:  # no such kind
+            return 0
+        raise
+    made = [each["metadata"] for each in gangs if MIRRORS in (each["metadata"].get("annotations") or {})]
+    paths = (f"/apis/{API_VERSION}/namespaces/{each['namespace']}/gangs/{each['name']}" for each in made)
+    return sum(_gone(transport, path) for path in paths)
+
+
+def _definitions(transport: Transport) -> list[Manifest]:
+    """Our definitions that are there; one that another system has replaced by its own does not carry our label."""
+    names = {each["metadata"]["name"] for each in installing.custom_resource_definitions()}
+    selector = ",".join(f"{key}={value}" for key, value in installing.OURS.items())
+    items = transport.request("GET", _DEFINITIONS, query={"labelSelector": selector})["items"]
+    return [each for each in items if each["metadata"]["name"] in names]
+
+
+def _count(transport: Transport, definition: Manifest) -> int:
+    spec = definition["spec"]
+    version = next(each["name"] for each in spec["versions"] if each["served"])
+    return sum(1 for _ in _listed(transport, f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"))
+
+
+def _listed(transport: Transport, path: str, fields: str | None = None) -> Iterator[Manifest]:
+    """All objects at a path, page by page."""
+    after: str | None = None
+    while True:
+        page = transport.request("GET", path, query={"limit": PAGE, "continue": after, "fieldSelector": fields})
+        yield from page["items"]
+        after = page["metadata"].get("continue")
+        if not after:
+            return

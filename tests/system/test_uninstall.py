@@ -1,0 +1,117 @@
+"""`phalanx uninstall` on a control plane of its own: nothing is left waiting, nothing that runs is touched."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from system import Phalanx, node, numbered, pod, pod_group, priority_class
+
+from cli.deployment import Deployment
+from cli.installing import custom_resource_definitions
+from controlplane.control_plane import ControlPlane
+from controlplane.stages import TERMINATES_AFTER
+from kube.keys import GATE
+
+pytestmark = pytest.mark.controlplane
+
+LEFT_BEHIND = (
+    "mutatingwebhookconfigurations",
+    "validatingwebhookconfigurations",
+    "mutatingadmissionpolicies",
+    "clusterroles",
+    "clusterrolebindings",
+    "priorityclasses",
+)
+
+
+@pytest.fixture
+def phalanx() -> Iterator[Phalanx]:
+    """An installation that is there to be removed."""
+    with ControlPlane() as plane:
+        deployment = Deployment(plane)
+        deployment.install()
+        deployment.start_webhook()
+        deployment.register_webhook()
+        deployment.start_controller()
+        running = Phalanx(deployment, plane)
+        yield running
+        running.show_logs()
+
+
+def uninstall(phalanx: Phalanx, *options: str, stdin: str = "") -> str:
+    """Run the command as the administrator; what it prints."""
+    program = [sys.executable, "-c", "from cli.main import main; main()", "uninstall", *options]
+    command = [*program, "--kubeconfig", str(phalanx.cluster.kubeconfig)]
+    answer = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    return answer.stdout
+
+
+def gated(phalanx: Phalanx) -> set[str]:
+    """The pods that wait behind our gate."""
+    found = ((each["metadata"]["name"], each["spec"].get("schedulingGates", ())) for each in phalanx.pods())
+    return {name for name, gates in found if {"name": GATE} in gates}
+
+
+def planned(phalanx: Phalanx) -> dict[str, str]:
+    """The nodes that are held for members of the gang `high`."""
+    pods = [phalanx.pod(name) for name in numbered("high", 2)]
+    return {each["metadata"]["name"]: each["status"].get("nominatedNodeName", "") for each in pods}
+
+
+def a_cluster_in_full_swing(phalanx: Phalanx) -> None:
+    """A gang that runs, one whose victims still terminate, one that is not complete, and a pod with a gate of its own.
+
+    n0, n1: a victim each, terminating, and the room held for `high`      n2: `steady`, and room for more
+    """
+    phalanx.cluster.add_nodes(node(f"n{index}", "s0", "b0") for index in range(3))
+    phalanx.apply(priority_class("important", 1000))
+    victims = [pod(f"victim-{index}", nodeName=f"n{index}") for index in range(2)]
+    for each in victims:
+        each["metadata"]["annotations"] = {TERMINATES_AFTER: "12s"}
+    phalanx.apply(*victims, pod_group("steady", 1), pod("steady-0", "steady", cpu=2))
+    phalanx.await_bound(["steady-0", "victim-0", "victim-1"])
+    high = [pod(name, "high", cpu=7, priorityClassName="important") for name in numbered("high", 2)]
+    phalanx.apply(pod_group("high", 2), *high)
+    phalanx.wait(lambda: all(planned(phalanx).values()), "the room to be held")
+    both = pod("short-1", "short", cpu=1, schedulingGates=[{"name": "example.com/mine"}])
+    phalanx.apply(pod_group("short", 3), pod("short-0", "short", cpu=1), both)
+    phalanx.wait(lambda: gated(phalanx) == {"high-0", "high-1", "short-0", "short-1"}, "all to be gated")
+
+
+def test_all_gates_are_opened_everything_of_ours_goes_and_what_runs_stays(phalanx: Phalanx) -> None:
+    a_cluster_in_full_swing(phalanx)
+    nodes, steady = planned(phalanx), phalanx.pod("steady-0")
+    said = uninstall(phalanx, stdin="y\n")
+    assert said.startswith("4 pods wait behind our gate and will be let go, planned or not.\nRemove Phalanx? [y/N]: ")
+    assert "2 pods let go that had a plan" in said
+    assert "2 without one" in said
+    assert gated(phalanx) == set()
+    assert phalanx.pod("short-1")["spec"]["schedulingGates"] == [{"name": "example.com/mine"}]
+    assert phalanx.await_bound([*numbered("high", 2), "short-0"]).items() >= nodes.items()
+    assert phalanx.pod("steady-0")["metadata"]["uid"] == steady["metadata"]["uid"]
+    phalanx.apply(pod("after", "steady", cpu=1))
+    phalanx.await_bound(["after"])
+    for kind in LEFT_BEHIND:
+        names = phalanx.cluster.kubectl("get", kind, "-o", "name").splitlines()
+        assert not [name for name in names if "phalanx" in name], kind
+    namespace = phalanx.cluster.request("GET", "/api/v1/namespaces/phalanx-system")
+    assert namespace["kind"] == "Status" or namespace["metadata"]["deletionTimestamp"]
+    assert phalanx.cluster.request("GET", "/apis/phalanx.dev/v1alpha1/gangs")["items"] == []
+    assert len(definitions(phalanx)) == len(custom_resource_definitions())
+
+    again = uninstall(phalanx, "--yes")
+    assert {line.split(": ")[1] for line in again.splitlines()} == {"none left", "no pod was waiting"}
+
+    theirs = ("crd/topologies.kueue.x-k8s.io", "app.kubernetes.io/name=kueue")
+    phalanx.cluster.kubectl("label", "--overwrite", *theirs)
+    uninstall(phalanx, "--yes", "--definitions")
+    phalanx.wait(lambda: definitions(phalanx) == {"topologies.kueue.x-k8s.io"}, "the definitions to go but another's")
+
+
+def definitions(phalanx: Phalanx) -> set[str]:
+    """Those of ours that are there."""
+    ours = {each["metadata"]["name"] for each in custom_resource_definitions()}
+    found = phalanx.cluster.request("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
+    return ours & {each["metadata"]["name"] for each in found}
