@@ -24,6 +24,7 @@ SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option(
     "--lease-seconds", type=SECONDS, default=15.0, show_default=True, help="How long a silent leader keeps the Lease."
 )
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True)
 @certificate_options
 def controller(  # noqa: PLR0917 - click passes options by name
     kubeconfig: str | None,
@@ -32,13 +33,14 @@ def controller(  # noqa: PLR0917 - click passes options by name
     health_port: int,
     solve_seconds: float,
     lease_seconds: float,
+    log_level: str,
     keeping: Any,
 ) -> None:
     """Plan gangs, hold their room, and let them go. One of several replicas leads."""
     from controller.serving import Server, Settings  # noqa: PLC0415 - ortools and kubernetes take half a second
     from webhook.health import HealthServer  # noqa: PLC0415
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     stop = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stop.set())

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -66,6 +67,8 @@ class Installation:
             )
         )
         self.port, webhook_health, controller_health = free_ports(3)
+        self.tokens: list[str] = []
+        """Every token that has gone to one of the servers."""
         self.health = {"webhook": webhook_health, "controller": controller_health}
         self._certificates = self._folder / "certificates"
         self._certificates.mkdir()
@@ -102,12 +105,13 @@ class Installation:
     def start(self, name: str) -> Program:
         """Run the command of the container `name`, under its own service account."""
         config = self.plane.kubeconfig_for(SYSTEM_NAMESPACE, f"phalanx-{name}")
+        self.tokens.append(yaml.safe_load(config.read_text())["users"][0]["user"]["token"])
         own = {
             "webhook": [f"--port={self.port}", f"--cert-dir={self._certificates}", "--host=127.0.0.1"],
             "controller": ["--health-address=127.0.0.1", "--lease-seconds=2"],
         }[name]
         command = [*_COMMAND, *self._container(name)["args"], f"--kubeconfig={config}", *own]
-        command += [f"--health-port={self.health[name]}"]
+        command += [f"--health-port={self.health[name]}", "--log-level=debug"]
         return self.plane.run(name, command, {**os.environ, "HOME": str(self.plane.directory)})
 
     @contextlib.contextmanager
@@ -139,12 +143,23 @@ class Installation:
 
     def ask(self, method: str, path: str, token: str) -> int:
         """The status of the webhook's answer to the bearer of a token (nobody: ""), with nothing to solve."""
+        self.tokens.append(token)
         trust = ssl.create_default_context(cadata=self.secret()["ca.crt"].decode())
         connection = http.client.HTTPSConnection("localhost", self.port, timeout=30, context=trust)
         with contextlib.closing(connection):
             connection.sock = self._tls(trust)
             connection.request(method, path, headers={"Authorization": f"Bearer {token}"} if token else {})
             return connection.getresponse().status
+
+    def shake_hands(self, version: ssl.TLSVersion) -> str | None:
+        """The version that is agreed upon with a client that speaks this one alone, and takes any cipher."""
+        trust = ssl.create_default_context(cadata=self.secret()["ca.crt"].decode())
+        trust.set_ciphers("ALL:@SECLEVEL=0")  # else our own side would refuse first
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            trust.minimum_version = trust.maximum_version = version
+        with self._tls(trust) as agreed:
+            return agreed.version()
 
     def _tls(self, trust: ssl.SSLContext) -> ssl.SSLSocket:
         """A connection to the webhook by the name that its certificate is for."""

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import ssl
 from collections import Counter
 from collections.abc import Iterator
 
@@ -9,7 +10,7 @@ import pytest
 from access_rules import granted
 from installation import FORBIDDEN, PATIENCE, Installation, right_of, wait_for_use
 from replaying import Replay
-from system import GUIDE, SPINE, Phalanx, numbered, pod, pod_group
+from system import EXAMPLES, GUIDE, SPINE, Phalanx, numbered, pod, pod_group
 
 from certs.cluster_edge import DEFAULT_PLACE
 from controlplane.control_plane import wait_until
@@ -78,6 +79,13 @@ def test_a_topology_of_our_own_shows_its_tree(phalanx: Phalanx) -> None:
     phalanx.wait(lambda: bool(phalanx.cluster.request("GET", path).get("status")), "the topology's status")
 
 
+def test_queues_show_what_is_asked_of_them(phalanx: Phalanx) -> None:
+    phalanx.apply_files(EXAMPLES / "kueue" / "topology-and-flavor.yaml", EXAMPLES / "kueue" / "pool-and-queue.yaml")
+    for path in ("clusterqueues/metax-pool", "namespaces/default/localqueues/training"):
+        url = f"/apis/kueue.x-k8s.io/v1beta1/{path}"
+        phalanx.wait(lambda url=url: bool(phalanx.cluster.request("GET", url).get("status")), f"the status of {path}")
+
+
 def test_a_certificate_that_somebody_has_spoilt_is_replaced_and_the_webhook_goes_on(
     installation: Installation,
 ) -> None:
@@ -99,6 +107,29 @@ def test_who_may_use_the_paths_is_asked_of_the_api_server(installation: Installa
     for method, path in paths:
         for token, status in (("", 401), ("made-up", 401), (stranger, 403), (viewer, 200)):
             assert (path, token, installation.ask(method, path, token)) == (path, token, status)
+
+
+def test_no_secret_is_logged_even_when_everything_is(installation: Installation) -> None:
+    text = installation.logs()
+    assert " DEBUG " in text
+    held = installation.secret()
+    keys = [line for name in ("tls.key", "ca.key") for line in held[name].decode().splitlines() if "-----" not in line]
+    encoded = [base64.b64encode(held[name]).decode() for name in ("tls.key", "ca.key")]
+    tokens = [part for token in installation.tokens if len(token) > 20 for part in (token, token.rpartition(".")[2])]
+    assert len(tokens) >= 8
+    assert [secret[:8] for secret in (*keys, *encoded, *tokens) if secret in text] == []
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
+def test_old_tls_is_refused(installation: Installation, version: ssl.TLSVersion) -> None:
+    with pytest.raises(ssl.SSLError, match="(?i)protocol"):
+        installation.shake_hands(version)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_present_tls_is_spoken(installation: Installation, version: ssl.TLSVersion) -> None:
+    spoken = {ssl.TLSVersion.TLSv1_2: "TLSv1.2", ssl.TLSVersion.TLSv1_3: "TLSv1.3"}
+    assert installation.shake_hands(version) == spoken[version]
 
 
 def test_every_right_is_granted_once_and_used(installation: Installation) -> None:
