@@ -15,13 +15,14 @@ MIN_AVAILABLE = gathering.MIN_AVAILABLE_LABEL
 PERMIT_WAIT_TIME = "network-topology-permit-wait-time"
 """Label of a JobNetworkTopology: seconds that the gang may wait."""
 
+LABELS = (JOB_NAME, JOB_NAMESPACE, GANG_NAME, MIN_AVAILABLE, PERMIT_WAIT_TIME)
+"""Labels of the guide, on pods or on a JobNetworkTopology."""
+PREFIXES = ("network-topology-", f"{POD_GROUP}/")
+"""How the names of its labels begin."""
+
 KEYS = (
-    JOB_NAME,
-    JOB_NAMESPACE,
-    GANG_NAME,
-    MIN_AVAILABLE,
+    *LABELS,
     POD_GROUP,
-    PERMIT_WAIT_TIME,
     "spec.topologyStrategy",
     "spec.topologyStrategy[].layer",
     "spec.topologyStrategy[].strategy",

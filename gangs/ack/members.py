@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gangs.ack import NAME, keys
+from gangs.ack.networks import advise_labels
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, integer, pod_ref, ref_of
 from gangs.membership import age, live
@@ -113,6 +114,7 @@ def check_labels(group: Group, findings: Findings) -> None:
         if keys.POD_GROUP in labels:
             problem = f"cannot be combined with {keys.JOB_NAME}"
             findings.fault(ref, f"{at}[{keys.POD_GROUP}]", problem, f"write {keys.GANG_NAME} and {keys.MIN_AVAILABLE}")
+        advise_labels(labels, ref, at, findings)
         if not labels.get(keys.GANG_NAME):
             findings.fault(ref, f"{at}[{keys.GANG_NAME}]", "is missing", "name the gang, the same on all its pods")
         named = network_named(pod)

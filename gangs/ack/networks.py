@@ -1,5 +1,6 @@
 """JobNetworkTopology: how closely a job is gathered, layer by layer, and how many workers it has."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -60,8 +61,18 @@ def network_of(manifest: Manifest, findings: Findings) -> Network | None:
     return Network(ref, tuple(each for each in known if each.layer != ROOT_LAYER), spec.worker_num or 0, timeout)
 
 
+def advise_labels(labels: Mapping[str, str], ref: ObjectRef, at: str, findings: Findings) -> None:
+    """Warn of labels that look like the guide's and are none: most often a slip of the pen."""
+    for key in labels:
+        if key.startswith(keys.PREFIXES) and key not in keys.LABELS:
+            findings.advise(ref, f"{at}[{key}]", f"is ignored: the known labels are {', '.join(keys.LABELS)}")
+
+
 def _advise_fields(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None:
     written = manifest.get("spec") or {}
+    advise_labels(metadata_of(manifest).labels, ref, "metadata.labels", findings)
+    if not written.get("topologyStrategy"):
+        findings.advise(ref, STRATEGY, "is empty: it asks for nothing")
     advise_unknown(written, _FIELDS, ref, "spec", findings)
     for position, entry in enumerate(written.get("topologyStrategy") or ()):
         advise_unknown(entry, ("layer", "strategy"), ref, f"{STRATEGY}[{position}]", findings)

@@ -245,6 +245,11 @@ def _check_job(job: Job, ref: ObjectRef, findings: Findings) -> None:
         if key in named:
             findings.fault(ref, f"metadata[{key}]", "is not built here", "leave it out")
     _advise_ignored(ref, "metadata", named, findings)
+    _advise_ignored(ref, "spec.template.metadata", {**job.pod_labels, **job.pod_annotations}, findings)
+    for key in keys.WISHES:
+        if key in annotations and key not in job.pod_annotations:
+            remedy = f"write it at spec.template.metadata.annotations[{key}]"
+            findings.fault(ref, f"metadata.annotations[{key}]", "does not reach the pods", remedy)
 
 
 _IGNORED = {

@@ -12,7 +12,7 @@ from typing import Any
 from gangs.findings import Findings
 from gangs.kueue import keys
 from gangs.levels import LevelWish, Span, check_levels, check_span
-from gangs.manifests import integer, json_of
+from gangs.manifests import advise_unknown, integer, json_of
 from gangs.model import ObjectRef, SliceRule
 from gangs.queues import Account
 from kube.topology import Topology
@@ -146,6 +146,7 @@ def _layers(of: Annotated, findings: Findings) -> tuple[tuple[SliceRule, ...], t
 
 def _layer(entry: Any, at: str, of: Annotated, findings: Findings) -> tuple[LevelWish, int] | None:
     written = entry if isinstance(entry, dict) else {}
+    advise_unknown(written, ("topology", "size"), of.ref, at, findings)
     level, size = written.get("topology"), written.get("size")
     if isinstance(level, str) and level and isinstance(size, int) and not isinstance(size, bool) and size > 0:
         return LevelWish(at, level), size

@@ -19,6 +19,17 @@ from kube.objects import Pod
 from kube.topology import Topology
 
 KIND = "Gang"
+_WISHES = {
+    keys.REQUIRED: "required",
+    keys.PREFERRED: "preferred",
+    keys.MIN_MEMBER: "minMember",
+    keys.TOPOLOGY: "topology",
+}
+"""What Jobs write as annotations stands in a Gang's spec."""
+_ON_PODS = (keys.GANG, keys.POD_SET, keys.INDEX)
+_MARKS = (keys.WORKLOAD, keys.DIALECT, keys.PLANNED_NODE, keys.PINNED_DOMAIN, keys.PLAN)
+"""Written on pods by Phalanx itself."""
+_PREFIX = f"{keys.GROUP}/"
 MAIN = "main"
 """The pod set that holds every member where no sets are told apart."""
 
@@ -58,7 +69,10 @@ def read_gang(
         findings.take([error.fault])
         return None
     check_spec(ref, spec, own)
+    for key in _WISHES.keys() & meta.annotations.keys():
+        own.advise(ref, f"metadata.annotations[{key}]", f"is ignored on a Gang: write spec.{_WISHES[key]}")
     here = live(pods)
+    _advise_keys(here, own)
     settled = settle(replace(request_of(ref, spec), pods=tuple(here)), topologies, own)
     if settled.topology is not None:
         check_slice_order(ref, spec, settled.topology, own)
@@ -89,6 +103,20 @@ def read_gang(
         groups=(ref,),
         exact_nodes=any(member.index is not None for member in members),
     )
+
+
+def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:
+    """Warn of what nobody reads on a pod: a wish that its Gang should say, or a slip of the pen."""
+    for pod in pods:
+        meta = pod.metadata
+        for at, written in (("metadata.labels", meta.labels), ("metadata.annotations", meta.annotations)):
+            for key in written:
+                if not key.startswith(_PREFIX) or key in _ON_PODS or key in _MARKS:
+                    continue
+                text = f"is ignored: the known ones are {', '.join(_ON_PODS)}"
+                if key in _WISHES:
+                    text = f"is ignored on a pod: write spec.{_WISHES[key]} of its Gang"
+                findings.advise(pod_ref(pod), f"{at}[{key}]", text)
 
 
 def _sizes(ref: ObjectRef, spec: GangSpec, sources: Sources) -> _Sizes:
@@ -154,6 +182,7 @@ def orphans(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Finding
     """The gang of pods that name an object, `ref`, which is not there (yet): it waits for that. None without pods."""
     here, own = live(pods), Findings()
     members = seated([Seat(pod, MAIN, promised(pod, rank_places(pod), own)) for pod in here], (MAIN,), own)
+    _advise_keys(here, own)
     findings.take(own.faults, own.advice)
     if own.faults or not members:
         return None
