@@ -1,10 +1,12 @@
 """Shows on the objects of topologies, groups and queues what there is: domains, counts of pods, use of quotas."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from time import monotonic
 from typing import Any
 
+from controller.kai_groups import ended_status, kai_group_status
+from controller.mirrors import mirrored_key
 from controller.picture import Picture
 from controller.podgroups import pod_group_statuses
 from controller.queues import queue_statuses
@@ -13,9 +15,12 @@ from controller.times import now
 from controller.topologies import topology_statuses
 from controller.writes import Writer
 from gangs.dialects import dialect_of
+from gangs.kai import NAME as KAI
+from gangs.kai.keys import GROUP as KAI_GROUP
+from gangs.kai.keys import POD_GROUP_KIND as KAI_KIND
 from gangs.koordinator import NAME as KOORDINATOR
 from gangs.koordinator.keys import TOPOLOGY_KIND
-from gangs.manifests import group_of
+from gangs.manifests import group_of, ref_of
 from gangs.model import GangKey, Manifest, ObjectRef
 from gangs.phalanx.topologies import KIND
 from kube.objects import Pod
@@ -41,7 +46,7 @@ class Shower:
         if monotonic() < self._due:
             return
         self._due = monotonic() + INTERVAL_SECONDS
-        for path, patch in (*_trees(picture), *_pod_groups(picture), *_queues(picture)):
+        for path, patch in (*_trees(picture), *_pod_groups(picture), *_kai_groups(picture), *_queues(picture)):
             self._writer.merge(path, patch)
 
 
@@ -62,13 +67,32 @@ def _pod_groups(picture: Picture) -> Iterator[_Change]:
             yield from _change(ref, status, picture, f"namespaces/{ref.namespace}/podgroups/{ref.name}")
 
 
+def _kai_groups(picture: Picture) -> Iterator[_Change]:
+    groups = list(picture.sources.of_kind(KAI_GROUP, KAI_KIND))
+    if not groups or KAI in picture.left.to:
+        return
+    ended = _ended(picture)
+    told = {mirrored_key(each): each.get("status") or {} for each in picture.gang_objects.values()}
+    gangs = {gang.key: gang for gang in picture.reading.gangs}
+    for manifest in groups:
+        ref, previous = ref_of(manifest), manifest.get("status") or {}
+        key = GangKey(KAI, ref.namespace, ref.name)
+        if key in gangs:
+            status = kai_group_status(gangs[key], ended[key], told.get(key, {}), previous, now())
+        elif ended[key]:
+            status = ended_status(ended[key], previous)
+        else:
+            continue
+        yield from _change(ref, status, picture, f"namespaces/{ref.namespace}/podgroups/{ref.name}/status")
+
+
 def _queues(picture: Picture) -> Iterator[_Change]:
     for ref, status in queue_statuses(picture, now()).items():
         within = f"namespaces/{ref.namespace}/" if ref.namespace else ""
         yield from _change(ref, status, picture, f"{within}{ref.kind.lower()}s/{ref.name}/status")
 
 
-def _ended(picture: Picture) -> Mapping[GangKey, list[Pod]]:
+def _ended(picture: Picture) -> defaultdict[GangKey, list[Pod]]:
     """Pods that have finished and still exist, by the gang that they name."""
     ended: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in picture.sources.pods:

@@ -1,14 +1,15 @@
 """Gangs of PodGroups, and gangs of pods that name nothing but a policy."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from gangs.findings import Findings
-from gangs.kai import NAME, keys, members, wishes
+from gangs.kai import NAME, keys, members, subgroups, wishes
 from gangs.kai.gpus import check_gpu_scope, gpus_together
 from gangs.kai.settings import PACK, TITLE, Settings
-from gangs.kai.spec import NOTHING, PodGroupSpec, spec_of
+from gangs.kai.spec import NOTHING, PodGroupSpec, TopologyConstraint, spec_of
+from gangs.kai.subgroups import Parts
 from gangs.levels import LevelWish, Request, Settled, Span, settle
 from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of
 from gangs.membership import age, check_priorities, live, seated
@@ -35,7 +36,16 @@ class Unit:
     spec: PodGroupSpec = NOTHING
     jobs: tuple[ObjectRef, ...] = ()
     """The Jobs that make its pods."""
+    made: Mapping[str, int] = field(default_factory=dict)
+    """By subgroup: pods that Jobs keep for it."""
+    ended: Mapping[str, int] = field(default_factory=dict)
+    """By subgroup: pods of it that Jobs have seen to their end."""
     waiting_for: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> Parts | None:
+        """The subgroups, None where the group has none."""
+        return Parts(self.spec.sub_groups) if self.spec.sub_groups else None
 
 
 def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit | None:
@@ -45,10 +55,11 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, fin
     """
     ref = ref_of(manifest)
     spec = spec_of(manifest, ref, findings)
+    subgroups.check(spec, ref, findings)
     here = tuple(live(pods))
     made = [(at, job) for at, job in _jobs(sources, ref.namespace) if members.named_by(job.pod_annotations) == ref.name]
     ended = sum(job.size - job.expected for _, job in made)
-    minimum = max(0, (spec.min_member or 0) - ended)
+    minimum = max(0, max(spec.min_member or 0, Parts(spec.sub_groups).minimum) - ended)
     if ended and not here and not minimum:
         return None
     return Unit(
@@ -60,7 +71,17 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, fin
         created=metadata_of(manifest).creation_timestamp or "",
         spec=spec,
         jobs=tuple(at for at, _ in made),
+        made=_by_part([(job, job.expected) for _, job in made]),
+        ended=_by_part([(job, job.size - job.expected) for _, job in made]),
     )
+
+
+def _by_part(jobs: Iterable[tuple[Job, int]]) -> Mapping[str, int]:
+    """Numbers of pods by the subgroup that the Jobs' templates name."""
+    found: Counter[str] = Counter()
+    for job, count in jobs:
+        found[job.pod_labels.get(keys.SUB_GROUP, "")] += count
+    return found
 
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit | None:
@@ -101,19 +122,25 @@ def read_unit(
     policy, waits = members.policy_of(unit.pods, settings, wrong)
     _check_scope(unit, policy, settings, own, wrong)
     settled = _settled(unit, topologies, wrong)
-    roles = members.roles_of(unit.pods) or (members.MAIN,)
-    seated_members = seated(members.seats_of(unit.pods, wrong), roles, wrong)
+    parts = unit.parts
+    if parts is not None:
+        subgroups.check_members(unit.pods, parts, unit.ref, wrong)
+    roles = parts.names if parts is not None else members.roles_of(unit.pods) or (members.MAIN,)
+    set_of = members.role_of if parts is None else subgroups.set_of
+    seated_members = seated(members.seats_of(unit.pods, set_of, wrong), roles, wrong)
     findings.take(wrong.faults, wrong.advice)
     if wrong.faults:
         return None
     gpus = gpus_together(unit.pods, unit.minimum)
     asked = wishes.wishes_of(wishes.Asked(unit.spec.scope, unit.spec.required_labels, policy, gpus), settings, own)
+    sets = _pod_sets(unit, roles, settled.topology)
     gang = Gang(
         key=unit.key,
         source=unit.ref,
         members=seated_members,
-        pod_sets=_pod_sets(unit, roles),
-        expected=unit.expected,
+        pod_sets=sets,
+        expected=max(unit.expected, sum(each.count for each in sets)) if parts is not None else unit.expected,
+        together=subgroups.together(parts) if parts is not None else (),
         min_member=unit.minimum,
         topology=own.name,
         topology_kind=own.kind,
@@ -152,30 +179,36 @@ def check_template(manifest: Manifest, settings: Settings, findings: Findings) -
 
 def _constrained(gang: Gang, spec: PodGroupSpec, settled: Settled) -> Gang:
     """The gang in the topology that KAI Scheduler's own field names, where it does."""
-    constraint = spec.topology_constraint
-    if constraint is None:
+    if not _names_a_place(spec):
         return gang
+    constraint = spec.topology_constraint or TopologyConstraint()
     return replace(
         gang,
-        topology=constraint.topology or (settled.topology.name if settled.topology else None),
+        topology=subgroups.topology_of(spec) or (settled.topology.name if settled.topology else None),
         topology_kind=settled.topology.kind if settled.topology else None,
         required=constraint.required_topology_level,
         preferred=constraint.preferred_topology_level,
     )
 
 
+def _names_a_place(spec: PodGroupSpec) -> bool:
+    """Whether the group, or a subgroup, names a place in KAI Scheduler's own fields."""
+    return spec.topology_constraint is not None or any(subgroups.constraints(spec.sub_groups))
+
+
 def _settled(unit: Unit, topologies: Sequence[Topology], findings: Findings) -> Settled:
-    constraint = unit.spec.topology_constraint
-    if constraint is None:
+    if not _names_a_place(unit.spec):
         return Settled()
+    constraint = unit.spec.topology_constraint or TopologyConstraint()
+    levels, spans = subgroups.wishes(unit.spec.sub_groups)
     required = _wish("requiredTopologyLevel", constraint.required_topology_level)
     preferred = _wish("preferredTopologyLevel", constraint.preferred_topology_level)
     request = Request(
         ref=unit.ref,
         topology_field=f"{CONSTRAINT}.topology",
-        topology=constraint.topology,
-        levels=tuple(each for each in (required, preferred) if each is not None),
-        spans=(Span(required, preferred),),
+        topology=subgroups.topology_of(unit.spec),
+        levels=(*(each for each in (required, preferred) if each is not None), *levels),
+        spans=(Span(required, preferred), *spans),
         pods=unit.pods,
     )
     return settle(request, topologies, findings)
@@ -206,8 +239,10 @@ def _check_scope(unit: Unit, policy: str | None, settings: Settings, own: Topolo
             findings.advise(pod_ref(pod), members.annotation(keys.POLICY), text)
 
 
-def _pod_sets(unit: Unit, roles: Sequence[str]) -> tuple[PodSet, ...]:
-    """One set for each role; every role takes part. Pods that are still to come may have any role."""
+def _pod_sets(unit: Unit, roles: Sequence[str], topology: Topology | None) -> tuple[PodSet, ...]:
+    """One set for each subgroup, else for each role; every role takes part. Pods still to come may have any role."""
+    if (parts := unit.parts) is not None:
+        return subgroups.pod_sets(parts, unit.pods, unit.made, unit.ended, topology)
     existing = Counter(map(members.role_of, unit.pods))
     if len(roles) == 1:
         return (PodSet(roles[0], unit.expected, unit.minimum),)

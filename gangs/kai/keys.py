@@ -12,6 +12,8 @@ POLICY = "scheduling.run.ai/topology-policy"
 """Pod annotation: a policy of the ConfigMap. Alone it asks for a gang, too: of the pods of the pod's Job."""
 ROLE = "scheduling.run.ai/topology-role"
 """Pod annotation: the part that the pod plays; pods of one role are one pod set."""
+SUB_GROUP = "kai.scheduler/subgroup-name"
+"""Pod label: the subgroup of the pod's PodGroup that it joins."""
 PREFIX = "scheduling.run.ai/"
 ON_PODS = (POD_GROUP, POLICY, ROLE)
 
@@ -43,10 +45,8 @@ GPU = "nvidia.com/gpu"
 """The resource."""
 SCHEDULER = "kai-scheduler"
 
-SPEC_FIELDS = ("minMember", "queue", "topologyPolicy", "topologyConstraint")
+SPEC_FIELDS = ("minMember", "queue", "topologyPolicy", "topologyConstraint", "minSubGroup", "subGroups")
 """Fields of a PodGroup's spec that are honoured."""
-NOT_BUILT = ("minSubGroup", "subGroups")
-"""Fields of v2alpha2 that would change what is placed and are refused."""
 WITHOUT_EFFECT = (
     "priorityClassName",
     "preemptibility",
@@ -66,7 +66,10 @@ KEYS: tuple[str, ...] = (
     *(f"spec.{name}" for name in ("minMember", "queue", "topologyPolicy.scope", "topologyPolicy.affinity.required")),
     "spec.affinity.required",
     *(f"spec.topologyConstraint.{name}" for name in ("topology", "requiredTopologyLevel", "preferredTopologyLevel")),
-    *(f"spec.{name}" for name in (*NOT_BUILT, *WITHOUT_EFFECT)),
+    SUB_GROUP,
+    "spec.minSubGroup",
+    *(f"spec.subGroups[].{name}" for name in ("name", "minMember", "minSubGroup", "parent", "topologyConstraint")),
+    *(f"spec.{name}" for name in WITHOUT_EFFECT),
     *(f"{_SECTION}.{name}" for name in ("enabled", "policies[].name", "policies[].weight", "policies[].topology")),
     *(f"{_SECTION}.{name}" for name in ("policies[].strategy", "levels[].name", "levels[].label")),
     NVLINK_DOMAIN,

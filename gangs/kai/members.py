@@ -1,7 +1,7 @@
 """Which gang a pod names, which part it plays there, and what its annotations may say."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gangs.findings import Findings
 from gangs.kai import NAME, keys
@@ -86,9 +86,9 @@ def known_policies(settings: Settings) -> str:
     return f"its policies are {', '.join(each.name for each in settings.policies) or 'none'}"
 
 
-def seats_of(pods: Sequence[Pod], findings: Findings) -> list[Seat]:
+def seats_of(pods: Sequence[Pod], set_of: Callable[[Pod], str], findings: Findings) -> list[Seat]:
     """The pods with their sets and the ranks that their users gave them."""
-    return [Seat(pod, role_of(pod), promised(pod, _rank_places(pod), findings)) for pod in pods]
+    return [Seat(pod, set_of(pod), promised(pod, _rank_places(pod), findings)) for pod in pods]
 
 
 def check_annotations(pods: Sequence[Pod], findings: Findings) -> None:

@@ -8,11 +8,13 @@ import msgspec
 
 from gangs.findings import Findings
 from gangs.kai import keys
-from gangs.manifests import advise_unknown, decode
+from gangs.manifests import advise_unknown, decode, section
 from gangs.model import Manifest, ObjectRef
 from kube.objects import Requirement
 
 _INTEGER = re.compile(r"-?[0-9]+")
+_CONSTRAINT_FIELDS = ("topology", "requiredTopologyLevel", "preferredTopologyLevel")
+_SUB_GROUP_FIELDS = ("name", "minMember", "minSubGroup", "parent", "topologyConstraint")
 _NEEDS = {
     "In": "values",
     "NotIn": "values",
@@ -44,6 +46,16 @@ class TopologyConstraint(msgspec.Struct, frozen=True, rename="camel"):
     preferred_topology_level: str | None = None
 
 
+class SubGroup(msgspec.Struct, frozen=True, rename="camel"):
+    """A part of a PodGroup. `parent`: the subgroup that it is in; pods join those that no other is in."""
+
+    name: str
+    min_member: int | None = None
+    min_sub_group: int | None = None
+    parent: str | None = None
+    topology_constraint: TopologyConstraint | None = None
+
+
 class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
     """`spec` of a PodGroup, as far as it is read."""
 
@@ -52,6 +64,8 @@ class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
     topology_policy: TopologyPolicy | None = None
     affinity: Affinity | None = None
     topology_constraint: TopologyConstraint | None = None
+    min_sub_group: int | None = None
+    sub_groups: tuple[SubGroup, ...] = ()
 
     @property
     def scope(self) -> str | None:
@@ -70,10 +84,10 @@ NOTHING = PodGroupSpec()
 
 def spec_of(manifest: Manifest, ref: ObjectRef, findings: Findings) -> PodGroupSpec:
     """The spec, checked by itself. Raises `MalformedError`."""
-    written = manifest.get("spec") or {}
+    written = section(manifest, "spec")
     spec = decode(written, PodGroupSpec, ref, "spec")
     _check_fields(written, ref, findings)
-    if spec.min_member is None or spec.min_member < 1:
+    if (spec.min_member is None and not spec.sub_groups) or (spec.min_member is not None and spec.min_member < 1):
         problem = "is missing" if spec.min_member is None else f"{spec.min_member} is less than 1"
         findings.fault(ref, "spec.minMember", problem, "write the number of pods that must start together")
     if spec.scope is not None and spec.topology_constraint is not None:
@@ -83,19 +97,18 @@ def spec_of(manifest: Manifest, ref: ObjectRef, findings: Findings) -> PodGroupS
 
 
 def _check_fields(written: dict[str, Any], ref: ObjectRef, findings: Findings) -> None:
-    for name in keys.NOT_BUILT:
-        if written.get(name) is not None:
-            remedy = "leave it out; pods of one role (annotation topology-role) are one pod set"
-            findings.fault(ref, f"spec.{name}", "is not built yet", remedy)
     for name in keys.WITHOUT_EFFECT:
         if written.get(name) is not None:
             findings.advise(ref, f"spec.{name}", "has no effect here: the pods' own fields count")
-    known = (*keys.SPEC_FIELDS, "affinity", *keys.NOT_BUILT, *keys.WITHOUT_EFFECT)
+    known = (*keys.SPEC_FIELDS, "affinity", *keys.WITHOUT_EFFECT)
     advise_unknown({key: each for key, each in written.items() if key not in known}, known, ref, "spec", findings)
     policy, constraint = written.get("topologyPolicy"), written.get("topologyConstraint")
     advise_unknown(policy, ("scope", "affinity"), ref, "spec.topologyPolicy", findings)
-    names = ("topology", "requiredTopologyLevel", "preferredTopologyLevel")
-    advise_unknown(constraint, names, ref, "spec.topologyConstraint", findings)
+    advise_unknown(constraint, _CONSTRAINT_FIELDS, ref, "spec.topologyConstraint", findings)
+    for position, each in enumerate(written.get("subGroups") or ()):
+        at = f"spec.subGroups[{position}]"
+        advise_unknown(each, _SUB_GROUP_FIELDS, ref, at, findings)
+        advise_unknown(each.get("topologyConstraint"), _CONSTRAINT_FIELDS, ref, f"{at}.topologyConstraint", findings)
     inner = policy.get("affinity") if isinstance(policy, dict) else None
     for at, part in (("spec.topologyPolicy.affinity", inner), ("spec.affinity", written.get("affinity"))):
         _check_affinity(part, ref, at, findings)

@@ -18,6 +18,7 @@ SCALARS = st.none() | st.booleans() | st.integers(-3, 200) | st.floats(-2, 2) | 
 FIELDS = (
     *("minMember", "queue", "topologyPolicy", "scope", "affinity", "required", "key", "operator", "values"),
     *("topologyConstraint", "topology", "requiredTopologyLevel", "preferredTopologyLevel", "subGroups"),
+    *("minSubGroup", "parent"),
     *("enabled", "policies", "levels", "name", "label", "weight", "strategy"),
 )
 ANYTHING = st.recursive(

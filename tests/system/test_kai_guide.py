@@ -79,6 +79,19 @@ class Guide:
         found: dict[str, Any] = self.phalanx.cluster.request("GET", path)
         return found
 
+    def await_phase(self, name: str, phase: str) -> dict[str, Any]:
+        """Wait until a PodGroup of the trainings shows a phase and its gang's words; return its status."""
+        path = f"/apis/scheduling.run.ai/v2/namespaces/{TRAINING}/podgroups/{name}"
+
+        def status() -> dict[str, Any]:
+            found: dict[str, Any] = self.phalanx.cluster.request("GET", path).get("status") or {}
+            return found
+
+        self.phalanx.wait(
+            lambda: status().get("phase") == phase and bool(status().get("conditions")), f"{name} {phase}"
+        )
+        return status()
+
     def config(self, change: str, to: str) -> str:
         """The guide's ConfigMap with one line of it changed."""
         manifest = yaml.safe_load((KAI / "tas-config.yaml").read_text())
@@ -114,8 +127,12 @@ def test_the_guide_step_by_step(phalanx: Phalanx) -> None:
     # Step 6: one pod of two waits; the second completes the gang, in the rack that still has two nodes
     guide.apply("multi-node-tas.yaml")
     guide.await_message(TRAINING, "trainer-node-0", "waits for 1 more pod: 1 of 2 exist")
+    assert guide.await_phase("multi-node-training", "Pending")["conditions"][0]["message"] == (
+        "waits for 1 more pod: 1 of 2 exist"
+    )
     guide.apply("complete/trainer-node-1.yaml")
     taken = guide.await_nodes(TRAINING, "multi-node-training", 2)
+    assert guide.await_phase("multi-node-training", "Running")["running"] == 2
     racks = [["dgx-h100-01", "dgx-h100-02"], ["dgx-h100-03", "dgx-h100-04"]]
     assert [taken] == [rack for rack in racks if node not in rack]
     for name in ("tas-config.yaml", "multi-node-tas.yaml"):
@@ -172,6 +189,54 @@ def test_the_configmap_is_read_live(phalanx: Phalanx) -> None:
     wrong = phalanx.cluster.kubectl_result("apply", "-f", "-", stdin=misspelt)
     assert wrong.returncode != 0
     assert '"nvlink-localty" is not a policy of ConfigMap kai-scheduler/kai-scheduler-config' in wrong.stderr
+
+
+NETWORK = {
+    "apiVersion": "kai.scheduler/v1alpha1",
+    "kind": "Topology",
+    "metadata": {"name": "network"},
+    "spec": {"levels": [{"nodeLabel": "topology.kubernetes.io/zone"}, {"nodeLabel": "topology.kubernetes.io/rack"}]},
+}
+"""zone > rack > node."""
+
+
+def test_subgroups_have_minimums_and_places_of_their_own(phalanx: Phalanx) -> None:
+    guide = Guide(phalanx)
+    rack = {"topology": "network", "requiredTopologyLevel": "rack"}
+    parts = [{"name": name, "minMember": 2, "topologyConstraint": rack} for name in ("prefill", "decode")]
+    spec = {"minMember": 4, "subGroups": parts}
+    metadata = {"name": "serve", "namespace": TRAINING}
+    group = {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+    phalanx.apply(NETWORK, group)
+    for name in ("prefill", "decode"):
+        for number in (0, 1):
+            phalanx.apply(server(f"{name}-{number}", name))
+            if (name, number) == ("decode", 0):
+                guide.await_message(TRAINING, "prefill-0", "waits for 1 more pod")
+    taken = guide.await_nodes(TRAINING, "serve", 4)
+    assert taken == [f"dgx-h100-0{number}" for number in range(1, 5)]
+    nodes = {each["metadata"]["name"]: each["spec"]["nodeName"] for each in guide.pods(TRAINING)}
+    racks = [{nodes["prefill-0"], nodes["prefill-1"]}, {nodes["decode-0"], nodes["decode-1"]}]
+    assert sorted(map(sorted, racks)) == [["dgx-h100-01", "dgx-h100-02"], ["dgx-h100-03", "dgx-h100-04"]]
+    wrong = phalanx.cluster.kubectl_result("apply", "-f", "-", stdin=yaml.safe_dump(server("router", "router")))
+    assert wrong.returncode != 0
+    assert '"router" is no subgroup of PodGroup ml-training/serve that pods join; write one of prefill, decode' in (
+        wrong.stderr
+    )
+
+
+def server(name: str, part: str) -> Object:
+    """A pod of 8 GPUs that joins a subgroup, as KAI Scheduler's own users write it."""
+    limits = {"nvidia.com/gpu": "8"}
+    container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
+    metadata = {
+        "name": name,
+        "namespace": TRAINING,
+        "annotations": {"pod-group-name": "serve"},
+        "labels": {"kai.scheduler/subgroup-name": part},
+    }
+    spec = {"schedulerName": "kai-scheduler", "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 REFUSED = {
