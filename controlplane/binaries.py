@@ -8,7 +8,7 @@ import fcntl
 import hashlib
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,21 +32,22 @@ _FLAGS = " ".join(
 
 
 @dataclass(frozen=True, slots=True)
-class _Program:
-    """One binary and where it is built from."""
+class Recipe:
+    """One binary and what it is built from: a package, in the versions of the go.mod in `module`."""
 
     name: str
-    module: str
+    module: Path
     package: str
+    flags: tuple[str, ...] = ("-ldflags", _FLAGS)
 
 
 PROGRAMS = (
-    _Program("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
-    _Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
-    _Program("kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
-    _Program("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
-    _Program("kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
-    _Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+    Recipe("etcd", _BUILD / "etcd", "go.etcd.io/etcd/server/v3"),
+    Recipe("kubectl", _BUILD / "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
+    Recipe("kube-apiserver", _BUILD / "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    Recipe("kube-scheduler", _BUILD / "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
+    Recipe("kube-controller-manager", _BUILD / "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    Recipe("kwok", _BUILD / "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
 )
 
 
@@ -76,12 +77,17 @@ def find_binaries(progress: Progress | None = None) -> Binaries:
     if len(given) == len(PROGRAMS):
         return Binaries(given)
     folder = cache_directory() / "controlplane" / _pins()
+    build([each for each in PROGRAMS if each.name not in given], folder, progress)
+    return Binaries({each.name: given.get(each.name, folder / each.name) for each in PROGRAMS})
+
+
+def build(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> None:
+    """Build those that are not in `folder` yet. Raises as `find_binaries`."""
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder / "lock", progress):
-        wanted = [each for each in PROGRAMS if each.name not in given and not (folder / each.name).exists()]
+        wanted = [each for each in recipes if not (folder / each.name).exists()]
         if wanted:
             _build(find_go(cache_directory(), progress), wanted, folder, progress)
-    return Binaries({each.name: given.get(each.name, folder / each.name) for each in PROGRAMS})
 
 
 def cache_directory() -> Path:
@@ -117,8 +123,8 @@ def _locked(path: Path, progress: Progress) -> Iterator[None]:
         yield
 
 
-def _build(go: str, programs: list[_Program], folder: Path, progress: Progress) -> None:
-    progress.say(f"building the control plane, {len(programs)} programs, once (kept in {folder})")
+def _build(go: str, programs: Sequence[Recipe], folder: Path, progress: Progress) -> None:
+    progress.say(f"building {', '.join(each.name for each in programs)}, once (kept in {folder})")
     for number, program in enumerate(programs, start=1):
         with progress.step(f"{number}/{len(programs)} {program.name}"):
             partial = folder / f"{program.name}.partial"
@@ -126,12 +132,12 @@ def _build(go: str, programs: list[_Program], folder: Path, progress: Progress) 
             partial.rename(folder / program.name)
 
 
-def _go_build(go: str, program: _Program, target: Path) -> None:
+def _go_build(go: str, program: Recipe, target: Path) -> None:
     """Build one program. The user's GOPROXY, GOFLAGS and the like hold; what is said here goes before GOFLAGS."""
-    flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", _FLAGS]
+    flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", *program.flags]
     answer = subprocess.run(
         [go, "build", *flags, "-o", str(target), program.package],
-        cwd=_BUILD / program.module,
+        cwd=program.module,
         env={**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"},
         capture_output=True,
         text=True,

@@ -1,0 +1,50 @@
+"""Programs that judge files of ours, built as the control plane's are, from modules pinned in `checker-pins`.
+
+The cache is their own, so that a new version of one does not build the control plane again.
+"""
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+from controlplane.binaries import Recipe, build, cache_directory
+from controlplane.progress import Progress
+
+_PINS = Path(__file__).parent / "checker-pins"
+_SMALL = ("-ldflags", "-s -w")
+CHECKERS = {
+    each.name: each
+    for each in (
+        Recipe("helm", _PINS / "helm", "helm.sh/helm/v4/cmd/helm", _SMALL),
+        Recipe("kube-score", _PINS / "kube-score", "github.com/zegl/kube-score/cmd/kube-score", _SMALL),
+        Recipe(
+            "promtool",
+            _PINS / "promtool",
+            "github.com/prometheus/prometheus/cmd/promtool",
+            # Rules are checked, no targets found: the clients of two dozen clouds are left out.
+            (*_SMALL, "-tags", "remove_all_sd"),
+        ),
+    )
+}
+
+
+def checker(name: str, progress: Progress | None = None) -> Path:
+    """Where a checker is; built now where it is not there yet (a minute or two, once).
+
+    :raises KeyError: there is none of that name.
+    :raises controlplane.binaries.BuildError: with the toolchain's last words.
+    :raises controlplane.toolchain.NoToolchainError: there is no Go and none to be had.
+    """
+    recipe = CHECKERS[name]
+    digest = hashlib.sha256(" ".join(recipe.flags).encode())
+    for path in sorted(recipe.module.glob("go.*")):
+        digest.update(path.read_bytes())
+    folder = cache_directory() / "checkers" / name / digest.hexdigest()[:16]
+    build([recipe], folder, progress or Progress())
+    return folder / name
+
+
+def check(name: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a checker; what it says is the caller's to judge. Raises as `checker`."""
+    command = [str(checker(name)), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
