@@ -38,15 +38,30 @@ class Covers:
 
     def least(self, level: int, seats: list[Seat]) -> int:
         """At least so many domains of `level` hold these members; more than there are, where they cannot hold them."""
+        held, offers, needed = self._missing(level, seats)
+        most_first = -np.sort(-offers, axis=0)
+        reached = np.cumsum(most_first, axis=0) >= needed
+        fewest = np.where(reached.any(axis=0), reached.argmax(axis=0) + 1, len(offers) + 1)
+        return len(held) + int(np.where(needed > 0, fewest, 0).max(initial=0))
+
+    def useful(self, level: int, seats: list[Seat], most: int) -> NDArray[np.bool_]:
+        """By domain of `level`: whether it can be one of at most so many domains that hold these members."""
+        held, offers, needed = self._missing(level, seats)
+        others = max(0, most - len(held) - 1)
+        best = -np.sort(-offers, axis=0)[: others + 1]
+        with_it = np.minimum(best.sum(axis=0), offers + best[:others].sum(axis=0))
+        useful: NDArray[np.bool_] = (with_it >= needed).all(axis=1) & (most > len(held))
+        useful[sorted(held)] = True
+        return useful
+
+    def _missing(self, level: int, seats: list[Seat]) -> tuple[set[int], Counts, Counts]:
+        """The domains that pinned members are in, what the others offer, and what these have to hold."""
         held = {self.case.tree.domain(level, self.case.pinned_node(seat)) for seat in seats if self._pinned(seat)}
         needed = self.needs(seat for seat in seats if not self._pinned(seat))
         offers = self.offers(level)
         needed = needed - offers[sorted(held)].sum(axis=0)
         offers[sorted(held)] = 0
-        most_first = -np.sort(-offers, axis=0)
-        reached = np.cumsum(most_first, axis=0) >= needed
-        fewest = np.where(reached.any(axis=0), reached.argmax(axis=0) + 1, len(offers) + 1)
-        return len(held) + int(np.where(needed > 0, fewest, 0).max(initial=0))
+        return held, offers, needed
 
     def _pinned(self, seat: Seat) -> bool:
         return self.case.member(seat).node is not None

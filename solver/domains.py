@@ -5,12 +5,15 @@ of their bounds until the next bound is worse than the best plan: a proof over a
 domains as branches).
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
 from solver.case import Case, Seat
+from solver.covering import compact
 from solver.covers import Covers
 from solver.modelling import Solved, solve_within
 from solver.parts import part_of, whole_nodes
@@ -57,9 +60,7 @@ def solve_by_domains(case: Case, limits: Limits, worthwhile: int = WORTHWHILE) -
         return None
     budget = budget_of(limits)
     for level in range(case.tree.depth - 1, -1, -1):
-        best, proven = _best_of(
-            case, sorted(_branches(case, level), key=lambda each: (each.bound, each.first_name)), budget
-        )
+        best, proven = _best_of(case, list(_branches(case, level)), budget)
         if best is not None:
             return Solved(best.solved.nodes, (), best.solved.reached, proven and best.solved.proven)
         if not proven:
@@ -72,12 +73,24 @@ def _best_of(case: Case, branches: list[_Branch], budget: Budget) -> tuple[_Leaf
     best: _Leaf | None = None
     proven = True
     solved_alike: dict[object, Key | None] = {}
-    for branch in branches:
-        if best is not None and branch.bound > best.key[: len(branch.bound)]:
+    of_name = {branch.first_name: branch for branch in branches}
+    order = [(branch.bound, branch.first_name) for branch in branches]
+    narrow: dict[int, Case] = {}
+    heapify(order)
+    while order:
+        bound, first_name = heappop(order)
+        branch = of_name[first_name]
+        if best is not None and bound > best.key[: len(bound)]:
             break
         if branch.sign in solved_alike and not _may_win(branch, solved_alike[branch.sign], best):
             continue
-        solved = solve_within(branch.part, budget)
+        if first_name not in narrow:
+            found = compact(branch.part, budget)
+            narrow[first_name] = found.case
+            if found.spread is not None:
+                heappush(order, ((found.spread, *bound[1:]), first_name))
+                continue
+        solved = solve_within(narrow[first_name], budget)
         if isinstance(solved, Solved):
             leaf = _leaf(case, branch, solved)
             proven = proven and solved.proven
@@ -159,11 +172,12 @@ def _spread(part: Case, seats: list[Seat]) -> tuple[int, ...]:
 
 def _liked(part: Case) -> int:
     """At most so much weight of node preferences."""
-    best = 0
-    for seat in part.pending:
-        shape = part.problem.shapes[part.member(seat).shape]
-        best += max((shape.preferences.get(node, 0) for node in sorted(shape.nodes)), default=0)
-    return best
+    liked = 0
+    for shape, count in Counter(part.member(seat).shape for seat in part.pending).items():
+        weights = part.problem.shapes[shape].preferences
+        nodes = part.problem.shapes[shape].nodes
+        liked += count * max((weights.get(node, 0) for node in sorted(nodes)), default=0) if weights else 0
+    return liked
 
 
 def _around(case: Case, level: int, domain: int) -> tuple[int, ...]:

@@ -1,0 +1,31 @@
+"""Narrowing a case to what a most compact plan can use leaves the best plan in it."""
+
+import pytest
+from brute_force import best
+from random_problems import random_problem
+
+from solver.case import case_of
+from solver.covering import compact, spread_of
+from solver.modelling import Solved, solve_within
+from solver.problem import Limits
+from solver.search import budget_of
+
+
+@pytest.mark.parametrize("first", range(0, 1200, 100))
+def test_the_best_plan_is_among_the_most_compact_ones(first: int) -> None:
+    narrowed = 0
+    for seed in range(first, first + 100):
+        problem = random_problem(seed)
+        if problem.minimum < sum(len(pod_set.members) for pod_set in problem.sets):
+            continue
+        expected = best(problem)
+        case = case_of(problem, evicting=False)
+        if expected is None or expected.victims or not case.pending:
+            continue
+        found = compact(case, budget_of(Limits()), worthwhile=0)
+        solved = solve_within(found.case, budget_of(Limits()))
+        assert isinstance(solved, Solved), f"seed {seed}"
+        assert (solved.nodes, ()) == expected, f"seed {seed}"
+        assert found.spread in (None, spread_of(case, solved)), f"seed {seed}"
+        narrowed += int(found.case.capacity.sum()) < int(case.capacity.sum())
+    assert narrowed
