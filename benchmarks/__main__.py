@@ -18,18 +18,27 @@ RESULTS = Path(__file__).parent / "results" / "solver.json"
 @click.option("--only", default="", help="Scenarios whose names begin with this.")
 @click.option("--nodes", multiple=True, type=click.Choice([str(size) for size in SIZES]), help="Sizes; default: all.")
 @click.option("--instances", type=click.IntRange(1), help="Instances of every row, instead of its own number.")
+@click.option("--minutes", type=float, default=18.0, help="How long a run should take; it ends rows early for that.")
 @click.option("--naive/--no-naive", default=True, help="Ask the naive model, too.")
 @click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the rows go, as JSON.")
-def main(*, only: str, nodes: tuple[str, ...], instances: int | None, naive: bool, write: Path | None) -> None:
+def main(
+    *, only: str, nodes: tuple[str, ...], instances: int | None, minutes: float, naive: bool, write: Path | None
+) -> None:
     """Measure the solver on the Lingjun network: once, 6 and 18 times over."""
     report, began = Report.beside(RESULTS), time.monotonic()
+    asked = [
+        (size, scenario)
+        for size in (tuple(map(int, nodes)) or SIZES)
+        for scenario in SCENARIOS
+        if scenario.name.startswith(only) and size in scenario.instances
+    ]
     with ExitStack() as stack:
         model = stack.enter_context(naive_model()) if naive else None
-        for size in SIZES if not nodes else tuple(map(int, nodes)):
-            for scenario in SCENARIOS:
-                if scenario.name.startswith(only) and size in scenario.instances:
-                    row = measured(scenario, size, instances or scenario.instances[size], model)
-                    show(report.add(row, scenario, time.monotonic() - began))
+        for position, (size, scenario) in enumerate(asked):
+            now = time.monotonic()
+            share = max(0.0, began + minutes * 60 - now) / (len(asked) - position)
+            row = measured(scenario, size, instances or scenario.instances[size], until=now + share, model=model)
+            show(report.add(row, scenario, time.monotonic() - began))
     show(report.summary())
     if write is not None:
         report.write(write)

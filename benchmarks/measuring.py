@@ -86,14 +86,18 @@ class Bench:
 
     def _sample(self, seconds: float, framing: float, verdicts: list["_Verdict"]) -> Sample:
         spent = stages.spent(self._file)
-        checked = sum(each.verify for each in spent) + self._clock.take().get("verify", 0.0)
+        counted = self._clock.take()
+        checked = sum(each.verify for each in spent) + counted.seconds.get("verify", 0.0)
         stated = sum(each.model for each in spent)
         searched = sum(each.total - each.model - each.verify for each in spent)
+        handed_over = max(0.0, seconds - stated - searched - checked)
+        if counted.steps.get("ask", 0) > sum(each.last for each in spent):
+            searched, handed_over = searched + handed_over, 0.0  # a worker was stopped, searching still
         return Sample(
             seconds=seconds,
             stages={
                 "snapshot": framing,
-                "model": stated + max(0.0, seconds - stated - searched - checked),
+                "model": stated + handed_over,
                 "solve": searched,
                 "verify": checked,
             },

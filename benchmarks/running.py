@@ -1,7 +1,9 @@
 """Runs scenarios: draws their instances, measures them, makes the rows."""
 
+import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from math import inf
 from random import Random
 
 from benchmarks.filling import Cluster, Load, filled
@@ -39,14 +41,19 @@ def room_of(load: Load, evicting_below: int | None) -> Room:
     return Room(cluster_of(load.copies, load.fill, load.pods).snapshot, evicting_below)
 
 
-def measured(scenario: Scenario, nodes: int, count: int, model: Naive | None = None) -> Row:
+def measured(scenario: Scenario, nodes: int, count: int, *, until: float = inf, model: Naive | None = None) -> Row:
     """The row of a scenario at one size, beside the naive model if there is one. One more instance goes before it,
-    uncounted: a worker that has just started has not seen the cluster yet.
+    uncounted: a worker that has just started has not seen the cluster yet. `until`: when (`time.monotonic`) to be
+    content with the instances that there are, if there is one.
     """
     asked = [(cluster, scenario.draw(rng, room)) for cluster, rng, room in instances(scenario, nodes, count)]
+    samples: list[Sample] = []
     with bench() as worker:
         _sample(worker, *asked[0])
-        samples = [_sample(worker, *each) for each in asked]
+        for each in asked:
+            if samples and time.monotonic() >= until:
+                break
+            samples.append(_sample(worker, *each))
     pairs = []
     if model is not None:
         for sample, (cluster, gangs) in zip(samples[:COMPARED], asked, strict=False):

@@ -18,7 +18,7 @@ from unittest.mock import patch
 import msgspec
 
 from planning import joining, planner, worker, workers
-from planning.worker import Reply, Request
+from planning.worker import Refused, Reply, Request
 from solver import solving
 
 FILE = "PHALANX_BENCHMARK_STAGES"
@@ -27,20 +27,22 @@ COMMAND = (sys.executable, "-m", "benchmarks.stages")
 
 class Spent(msgspec.Struct, frozen=True):
     """Seconds up to one reply of the worker, from the one before: all of them, stating the cases, verifying. `peak`:
-    bytes held at most so far.
+    bytes held at most so far. `last`: no other reply to the same request follows.
     """
 
     total: float
     model: float
     verify: float
     peak: int
+    last: bool
 
 
 @dataclass(slots=True)
 class Clock:
-    """Seconds by stage."""
+    """Seconds by stage, and how often a step of it was taken."""
 
     seconds: dict[str, float] = field(default_factory=dict)
+    steps: dict[str, int] = field(default_factory=dict)
 
     def around(self, stage: str, step: Callable[..., Any]) -> Callable[..., Any]:
         """The step, counted under that stage."""
@@ -51,12 +53,14 @@ class Clock:
                 return step(*arguments, **named)
             finally:
                 self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
+                self.steps[stage] = self.steps.get(stage, 0) + 1
 
         return counted
 
-    def take(self) -> dict[str, float]:
+    def take(self) -> "Clock":
         """What has been counted since the last time."""
-        taken, self.seconds = self.seconds, {}
+        taken = Clock(self.seconds, self.steps)
+        self.seconds, self.steps = {}, {}
         return taken
 
 
@@ -72,10 +76,11 @@ def clocked(steps: dict[str, tuple[tuple[ModuleType, str], ...]]) -> Iterator[Cl
 
 
 def in_parent() -> Any:
-    """A clock on stating problems from snapshots and on verifying what workers answer."""
+    """A clock on stating problems from snapshots, on asking workers and on verifying what they answer."""
     return clocked(
         {
             "snapshot": ((planner, "frame"),),
+            "ask": ((workers, "write"),),
             "verify": ((workers, "verify"), (workers, "faults_of"), (joining, "verify")),
         }
     )
@@ -96,15 +101,16 @@ def serve() -> None:
         def answering(request: Request) -> Iterator[Reply]:
             began = time.perf_counter()
             for reply in worker.answers(request):
-                _note(file, time.perf_counter() - began, clock.take())
+                _note(file, time.perf_counter() - began, clock.take().seconds, reply)
                 yield reply
                 began = time.perf_counter()
 
         worker.serve(answering)
 
 
-def _note(file: Path, total: float, seconds: dict[str, float]) -> None:
-    line = msgspec.json.encode(Spent(total, seconds.get("model", 0.0), seconds.get("verify", 0.0), _peak()))
+def _note(file: Path, total: float, seconds: dict[str, float], reply: Reply) -> None:
+    last = not isinstance(reply, Refused) or reply.last
+    line = msgspec.json.encode(Spent(total, seconds.get("model", 0.0), seconds.get("verify", 0.0), _peak(), last))
     with file.open("ab") as log:
         log.write(line + b"\n")
 

@@ -57,7 +57,9 @@ def domains(topology: Topology, nodes: Iterable[Node]) -> DomainTree:
             path.append(domain)
         else:
             inside[node.metadata.name] = tuple(path)
-    order = sorted(inside, key=lambda name: ([natural_key(part) for part in inside[name]], natural_key(name)))
+    paths = sorted(set(inside.values()), key=lambda path: [natural_key(part) for part in path])
+    place = {path: position for position, path in enumerate(paths)}
+    order = sorted(inside, key=lambda name: (place[inside[name]], natural_key(name)))
     path_of = {name: inside[name] for name in order}
     return DomainTree(topology, path_of, outside, _counts(path_of.values()))
 

@@ -101,6 +101,8 @@ def _gang_of(tenant: Tenant, running: RunningGangs) -> GangKey | None:
 
 
 def _victim_gangs(keys: Sequence[GangKey], snapshot: Snapshot, running: RunningGangs) -> tuple[VictimGang, ...]:
+    if not keys:
+        return ()
     counts = Counter(
         key
         for state in snapshot.nodes
