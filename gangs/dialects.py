@@ -300,9 +300,11 @@ def _add_bystanders(ref: ObjectRef, key: GangKey, reading: Reading, findings: Fi
     for fault in reading.faults:
         if fault.object != ref:
             findings.advise(ref, "metadata.name", f"the gang {key} cannot be planned: {fault}")
+    said = {each.awaited for each in findings.advice}
     for gang in reading.gangs:
         for what in gang.waiting_for:
-            findings.advise(ref, "metadata.name", f"the gang {gang.key} waits for {what}")
+            if what not in said:
+                findings.advise(ref, "metadata.name", f"the gang {gang.key} waits for {what}", what)
 
 
 def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:

@@ -26,9 +26,9 @@ class Findings:
         """Note that `at`, a field path of the object `ref`, is wrong, and how to mend it."""
         self._faults[Fault(ref, at, problem, remedy)] = None
 
-    def advise(self, ref: ObjectRef, at: str, text: str) -> None:
-        """Note something that stops nothing."""
-        self._advice[Advice(ref, at, text)] = None
+    def advise(self, ref: ObjectRef, at: str, text: str, awaited: str = "") -> None:
+        """Note something that stops nothing; `awaited`: what the object's gang waits for, if that is it."""
+        self._advice[Advice(ref, at, text, awaited)] = None
 
     def take(self, faults: Iterable[Fault], advice: Iterable[Advice] = ()) -> None:
         """Take over what another reader has found."""

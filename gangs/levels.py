@@ -87,15 +87,19 @@ def settle(request: Request, topologies: Sequence[Topology], findings: Findings)
     """Choose the topology and check the levels against it; faults go to `findings`."""
     match choose(request.topology, request.kind, pools.reachable(request.topology, request.pods, topologies)):
         case Missing(what):
+            findings.advise(request.ref, request.topology_field, f"the gang waits for {what}", what)
             return Settled(waiting_for=(what,))
         case Ambiguous(names):
             problem, remedy = "is not set, and there are several topologies", f"name one of {', '.join(names)}"
             findings.fault(request.ref, request.topology_field, problem, remedy)
             return Settled()
         case None:
-            unknown = dict.fromkeys(wish.level for wish in request.levels if wish.level != HOSTNAME_LABEL)
+            unknown = {wish.level: wish.field for wish in reversed(request.levels) if wish.level != HOSTNAME_LABEL}
             kind = request.kind or OWN_KIND
-            return Settled(waiting_for=tuple(f'{kind} with a level "{level}"' for level in unknown))
+            missing = {level: f'{kind} with a level "{level}"' for level in reversed(unknown)}
+            for level, what in missing.items():
+                findings.advise(request.ref, unknown[level], f"the gang waits for {what}", what)
+            return Settled(waiting_for=tuple(missing.values()))
         case Topology() as topology:
             if problem := pools.out_of_reach(topology, request.pods, topologies):
                 findings.fault(request.ref, request.topology_field, problem, pools.OUT_OF_REACH)

@@ -57,6 +57,8 @@ class Advice:
     object: ObjectRef
     field: str
     text: str
+    awaited: str = ""
+    """What the object's gang waits for, where that is what it says (`Gang.waiting_for`)."""
 
     def __str__(self) -> str:
         """One line for a warning."""

@@ -52,7 +52,9 @@ def check_up(snapshot: Snapshot, sources: Sources) -> list[Finding]:
         findings.append(Finding(Severity.WARNING, "topologies", "there is none: gangs are packed by node only", remedy))
     findings += _unused(known, reading.gangs)
     findings += [Finding(Severity.ERROR, str(f.object), f"{f.field}: {f.problem}", f.remedy) for f in reading.faults]
-    findings += [Finding(Severity.WARNING, str(a.object), f"{a.field}: {a.text}") for a in reading.advice]
+    findings += [
+        Finding(Severity.WARNING, str(a.object), f"{a.field}: {a.text}") for a in reading.advice if not a.awaited
+    ]
     findings += _members(sources)
     findings += _neighbours(sources)
     return findings

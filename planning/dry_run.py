@@ -81,7 +81,7 @@ def dry_run(
             dict.fromkeys(
                 _warning(_as_written(advice, request.sources, objects), objects)
                 for advice in reading.advice
-                if request.concerns(advice.object)
+                if request.concerns(advice.object) and not advice.awaited
             )
         ),
         notes=(*_ignored(objects), *request.notes),

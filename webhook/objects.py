@@ -51,4 +51,6 @@ def checked(manifest: Manifest, old: Manifest | None, sources: Sources, forecast
     if new:
         return Refused("; ".join(map(str, new)), lines(advice))
     told = forecast(manifest) if old is None and not faults else ()
-    return Admitted(warnings=lines([*faults, *advice, *told]))
+    said = {f"waits for {each.awaited}" for each in advice}
+    more = [text for text in told if text.partition(": ")[2] not in said]
+    return Admitted(warnings=lines([*faults, *advice, *more]))

@@ -312,3 +312,33 @@ def test_metrics_count_every_answer(client: FlaskClient) -> None:
     assert f"phalanx_admission_requests_total{{{labels}}} 1.0" in text
     assert 'outcome="bad-review"' in text
     assert "phalanx_cache_synced 1.0" in text
+
+
+@pytest.mark.parametrize(
+    ("manifest", "plural", "expected"),
+    [
+        (
+            job(annotations={**GANG_JOB, "phalanx.dev/topology": "nowhere"}),
+            "jobs",
+            ["Job default/train: metadata.annotations[phalanx.dev/topology]: the gang waits for Topology nowhere"],
+        ),
+        (
+            {
+                "apiVersion": "phalanx.dev/v1alpha1",
+                "kind": "Gang",
+                "metadata": {"name": "llm", "namespace": "default"},
+                "spec": {"topology": "nowhere", "minMember": 2},
+            },
+            "gangs",
+            [
+                "Gang default/llm: spec.topology: the gang waits for Topology nowhere",
+                "gang default/llm: waits for Topology nowhere and 2 more pods: 0 of 2 exist",
+            ],
+        ),
+    ],
+    ids=["a Job", "a Gang that lacks pods as well"],
+)
+def test_what_a_gang_waits_for_is_said_with_the_field_that_names_it_and_once(
+    client: FlaskClient, manifest: Manifest, plural: str, expected: list[str]
+) -> None:
+    assert answer(client, "/validate", review(manifest, plural))["warnings"] == expected
