@@ -14,6 +14,7 @@ from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.live import live_picture
 from cluster.transport import Transport, message_of
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
+from kube.versions import shortcoming
 from planning.checkup import Finding, Severity, check_up
 
 EXPIRY_WARNING = timedelta(days=14)
@@ -46,6 +47,7 @@ def _installation(transport: Transport) -> Iterator[Finding]:
     yield from _secret(_read(transport, f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}"))
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases"
     yield _leader(_read(transport, f"{leases}/{CONTROLLER_LEASE}"))
+    yield _version(_read(transport, "/version"))
 
 
 def _read(transport: Transport, path: str) -> Mapping[str, Any] | str | None:
@@ -126,3 +128,14 @@ def _leader(found: Mapping[str, Any] | str | None) -> Finding:
     if silent.total_seconds() > float(spec.get("leaseDurationSeconds") or 15) * 2:
         return Finding(Severity.ERROR, subject, f"{holder} has been silent for {silent.seconds} s", "is it running?")
     return Finding(Severity.OK, subject, f"{holder} leads")
+
+
+def _version(found: Mapping[str, Any] | str | None) -> Finding:
+    if not isinstance(found, Mapping):
+        return Finding(Severity.WARNING, "Kubernetes", f"its version could not be read: {found}")
+    version = str(found["gitVersion"])
+    lacking = shortcoming(version)
+    subject = f"Kubernetes {version}"
+    if lacking:
+        return Finding(Severity.WARNING, subject, lacking, "see docs/reference/kubernetes-versions.md")
+    return Finding(Severity.OK, subject, "its scheduler holds the room of gated pods")

@@ -112,6 +112,13 @@ SYSTEM_TAKEN = Reason(
     "On our own webhook configuration: a system runs here no more, or is adopted; its workloads are placed now.",
 )
 
+ROOM_NOT_HELD = Reason(
+    "RoomNotHeld",
+    Kind.WARNING,
+    "Leading",
+    "On our own webhook configuration: this version of Kubernetes may lose held room; the note says when.",
+)
+
 REASONS: tuple[Reason, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Reason))
 """Every reason, in the order of the reference page."""
 

@@ -18,6 +18,7 @@ from controller.refusing import Refuser
 from controller.reporting import Reporter
 from controller.rounds import Controller
 from controller.showing import Shower
+from controller.versions import tell_version
 from controller.writes import Writer
 from gangs.dialects import all_kinds, protected
 from planning.workers import shared_workers
@@ -78,6 +79,7 @@ def _lead(settings: Settings, transport: Transport, cache: ClusterCache, stop: t
 
     def lead(lost: threading.Event) -> None:
         keep_certificate(transport, settings.keeping, lost)
+        tell_version(transport, recorder)
         controller = Controller(
             cache=cache,
             writer=writer,

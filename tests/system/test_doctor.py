@@ -22,6 +22,7 @@ def test_a_cluster_that_is_well_and_one_whose_webhook_is_gone(phalanx: Phalanx) 
     assert answer.returncode == 0, answer.stdout
     assert "ClusterNetworkTopology default: 12 nodes, all of them inside" in answer.stdout
     assert "leads" in answer.stdout
+    assert "ok       Kubernetes v1.37.1: its scheduler holds the room of gated pods" in answer.stdout
     phalanx.cluster.kubectl("label", "node", "node-3", "network.topology.nvidia.com/spine-")
     path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/zz-phalanx"
     phalanx.cluster.request("DELETE", path)

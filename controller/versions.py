@@ -1,0 +1,32 @@
+"""Tells when this cluster's Kubernetes does less for a gang than Phalanx relies on elsewhere."""
+
+import logging
+
+from kubernetes.client.exceptions import ApiException
+
+from cluster.transport import UNREACHABLE, Transport, message_of
+from controller import events
+from controller.events import Recorder
+from gangs.leaving import ADMISSION, MUTATING
+from gangs.model import ObjectRef
+from kube.keys import CONFIGURATION
+from kube.versions import shortcoming
+
+LOG = logging.getLogger(__name__)
+
+_OURS = ObjectRef(f"{ADMISSION}/v1", MUTATING, "", CONFIGURATION)
+
+
+def tell_version(transport: Transport, recorder: Recorder) -> None:
+    """Ask the API server what it is; log and record an event where something cannot be promised on it."""
+    try:
+        version: str = transport.request("GET", "/version")["gitVersion"]
+    except (ApiException, *UNREACHABLE) as error:
+        LOG.warning("the version of Kubernetes could not be asked for: %s", message_of(error))
+        return
+    lacking = shortcoming(version)
+    if lacking:
+        LOG.warning("%s", lacking)
+        recorder.record(_OURS, events.ROOM_NOT_HELD, lacking)
+    else:
+        LOG.info("Kubernetes %s holds the room of gated pods", version)

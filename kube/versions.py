@@ -1,0 +1,65 @@
+"""What a version of Kubernetes does with the room of nominated pods that are still gated.
+
+Sources: the kube-scheduler of 1.36.3 and 1.37.1 (`pkg/scheduler/backend/queue`), CHANGELOG-1.37, KEP-5278. The whole
+table is docs/reference/kubernetes-versions.md.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Holding(Enum):
+    """How long the scheduler holds the room of a nominated pod that is still gated."""
+
+    ALWAYS = "always"
+    UNTIL_RESTART = "until the scheduler restarts"
+    UNKNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Version:
+    """A minor version of Kubernetes."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        """As people write it."""
+        return f"{self.major}.{self.minor}"
+
+
+RESERVES = Version(1, 37)
+"""The first whose scheduler counts a gated pod's nomination whenever it learns of the pod, also at its own start."""
+OLDEST = Version(1, 36)
+"""The oldest that the tests run on."""
+
+
+def version_of(text: str) -> Version | None:
+    """The version in a server's `gitVersion`, such as v1.37.1-gke.100; None where there is none."""
+    found = re.match(r"v?(\d+)\.(\d+)", text)
+    return Version(int(found[1]), int(found[2])) if found else None
+
+
+def holding(version: Version | None) -> Holding:
+    """What that version's scheduler does."""
+    if version is None or version < OLDEST:
+        return Holding.UNKNOWN
+    return Holding.UNTIL_RESTART if version < RESERVES else Holding.ALWAYS
+
+
+def shortcoming(text: str) -> str:
+    """What cannot be promised on a server that calls itself so; "" where everything can."""
+    match holding(version_of(text)):
+        case Holding.ALWAYS:
+            return ""
+        case Holding.UNTIL_RESTART:
+            return (
+                f"Kubernetes {text} holds the room of gated pods only until its scheduler restarts: a gang whose room "
+                f"is taken then is planned again before anything of it is let go; {RESERVES} holds it always"
+            )
+        case Holding.UNKNOWN:
+            return (
+                f"Kubernetes {text} is older than {OLDEST}, the oldest that is tested: whether its scheduler holds the "
+                f"room of gated pods is not known; plans are verified before release and repaired after it"
+            )
