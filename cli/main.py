@@ -23,6 +23,7 @@ COMMANDS = {
     "solve": Entry("cli.solve", "solve", "Plan the gangs in some files and say where they fit; changes nothing."),
     "why": Entry("cli.why", "why", "Explain a gang of the live cluster."),
     "doctor": Entry("cli.doctor", "doctor", "Check the live cluster: labels, topologies, requests, webhooks."),
+    "ui": Entry("cli.ui", "ui", "Show the live picture in a browser."),
     "demo": Entry("cli.demo", "demo", "Run the whole thing on a control plane of its own."),
     "webhook": Entry("cli.webhook", "webhook", "Serve admission, dry runs and the live picture."),
     "uninstall": Entry("cli.uninstall", "uninstall", "Let all waiting pods go and remove Phalanx from the cluster."),

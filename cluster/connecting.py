@@ -1,5 +1,7 @@
 """How a program of ours reaches its cluster."""
 
+from collections.abc import Callable
+
 from kubernetes import config
 from kubernetes.client import ApiClient, Configuration
 
@@ -19,6 +21,16 @@ def connect(kubeconfig: str | None = None) -> Transport:
     settings.connection_pool_maxsize = POOL_SIZE
     settings.keep_alive = True
     return Transport(ApiClient(settings))
+
+
+def token_of(kubeconfig: str | None = None) -> Callable[[], str]:
+    """Gives, at each call, the bearer token with which the kubeconfig signs in now; "" where it signs in otherwise.
+
+    :raises kubernetes.config.ConfigException: there is no cluster to be found that way.
+    """
+    settings = Configuration()
+    _load(settings, kubeconfig)
+    return lambda: (settings.get_api_key_with_prefix("BearerToken") or "").removeprefix("Bearer ")
 
 
 def _load(settings: Configuration, kubeconfig: str | None) -> None:

@@ -13,6 +13,7 @@ import os
 import shutil
 import socket
 import ssl
+import subprocess
 import sys
 import tempfile
 import threading
@@ -150,6 +151,19 @@ class Installation:
             connection.sock = self._tls(trust)
             connection.request(method, path, headers={"Authorization": f"Bearer {token}"} if token else {})
             return connection.getresponse().status
+
+    @contextlib.contextmanager
+    def ui(self, account: str) -> Iterator[str]:
+        """`phalanx ui` for an account; gives the address that it prints."""
+        config = str(self.plane.kubeconfig)
+        options = [f"--server=https://127.0.0.1:{self.port}", f"--service-account={account}", f"--kubeconfig={config}"]
+        command = [*_COMMAND, "ui", "--no-open", *options]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                yield process.stdout.readline().strip()
+            finally:
+                process.terminate()
 
     def shake_hands(self, version: ssl.TLSVersion) -> str | None:
         """The version that is agreed upon with a client that speaks this one alone, and takes any cipher."""

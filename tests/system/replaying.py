@@ -30,8 +30,8 @@ class Replay:
         """Whether the request is let through to whatever comes of it."""
         return self._status(request) != FORBIDDEN
 
-    def forbidden_without(self, right: Right, request: Request) -> bool:
-        """Whether the request is forbidden while its account lacks this one right. Raises TimeoutError if it is not."""
+    def await_refusal_without(self, right: Right, request: Request) -> None:
+        """Wait until the request is forbidden while its account lacks this one right. Raises TimeoutError."""
         lessened = without(self._objects, right)
         names = {each["metadata"]["name"] for each in lessened}
         try:
@@ -42,7 +42,6 @@ class Replay:
             for role in self._objects:
                 if role["kind"].endswith("Role") and role["metadata"]["name"] in names:
                     self._write(role)
-        return bool(lessened)
 
     def _status(self, request: Request) -> int:
         account = right_of(request).account

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+import urllib3
 from access_rules import granted
 from installation import FORBIDDEN, PATIENCE, Installation, right_of, wait_for_use
 from replaying import Replay
@@ -86,6 +87,12 @@ def test_queues_show_what_is_asked_of_them(phalanx: Phalanx) -> None:
         phalanx.wait(lambda url=url: bool(phalanx.cluster.request("GET", url).get("status")), f"the status of {path}")
 
 
+def test_pod_groups_of_kai_show_their_members(phalanx: Phalanx) -> None:
+    phalanx.apply_files(EXAMPLES / "kai" / "namespaces.yaml", EXAMPLES / "kai" / "topology-aware-training.yaml")
+    groups = "/apis/scheduling.run.ai/v2alpha2/namespaces/ml-training/podgroups"
+    phalanx.wait(lambda: bool(phalanx.cluster.request("GET", groups)["items"][0].get("status")), "the group's status")
+
+
 def test_a_certificate_that_somebody_has_spoilt_is_replaced_and_the_webhook_goes_on(
     installation: Installation,
 ) -> None:
@@ -109,6 +116,31 @@ def test_who_may_use_the_paths_is_asked_of_the_api_server(installation: Installa
             assert (path, token, installation.ask(method, path, token)) == (path, token, status)
 
 
+def test_a_browser_sees_the_page_through_phalanx_ui_and_nobody_else_does(installation: Installation) -> None:
+    plane = installation.plane
+    plane.kubectl("create", "serviceaccount", "reader")
+    plane.kubectl(
+        "create", "clusterrolebinding", "reader", "--clusterrole=phalanx-viewer", "--serviceaccount=default:reader"
+    )
+    with installation.ui("default/reader") as address:
+        place, _, key = address.partition("/?")
+        browser = urllib3.PoolManager()
+        assert browser.request("GET", place, retries=False).status == 403
+        assert browser.request("GET", f"{place}/?key=guessed", retries=False).status == 403
+        assert browser.request("GET", address, headers={"Host": "elsewhere.example:80"}, retries=False).status == 403
+        led = browser.request("GET", f"{place}/?{key}", redirect=False)
+        cookie = {"Cookie": led.headers["Set-Cookie"].partition(";")[0]}
+        assert (led.status, led.headers["Location"]) == (303, "/")
+        assert {"HttpOnly", "SameSite=Strict"} <= set(led.headers["Set-Cookie"].split("; "))
+        page = browser.request("GET", place, headers=cookie)
+        assert (page.status, "default-src 'none'" in page.headers["Content-Security-Policy"]) == (200, True)
+        assert b"default/high-priority-training" in page.data
+        assert browser.request("GET", f"{place}/v1/gangs", headers=cookie).json()["gangs"]
+        for method, path, status in (("POST", "/v1/gangs", 405), ("GET", "/v1/solve", 404), ("GET", "/mutate", 404)):
+            assert browser.request(method, place + path, headers=cookie, retries=False).status == status
+        plane.kubectl("delete", "clusterrolebinding", "reader")
+
+
 def test_no_secret_is_logged_even_when_everything_is(installation: Installation) -> None:
     text = installation.logs()
     assert " DEBUG " in text
@@ -122,7 +154,7 @@ def test_no_secret_is_logged_even_when_everything_is(installation: Installation)
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
 def test_old_tls_is_refused(installation: Installation, version: ssl.TLSVersion) -> None:
-    with pytest.raises(ssl.SSLError, match="(?i)protocol"):
+    with pytest.raises(ssl.SSLError, match=r"(?i)protocol"):
         installation.shake_hands(version)
 
 
@@ -159,7 +191,7 @@ def test_each_right_is_needed_taken_away_one_at_a_time(installation: Installatio
     rights = granted(installation.objects())
     made = [each for each in installation.requests() if "objectRef" in each]
     replay = Replay(installation.plane, installation.objects())
-    for right in rights:
-        request = next(each for each in made if right.covers(right_of(each)))
-        assert replay.allowed(request), right
-        assert replay.forbidden_without(right, request), right
+    requests = {right: next(each for each in made if right.covers(right_of(each))) for right in rights}
+    assert [str(right) for right, request in requests.items() if not replay.allowed(request)] == []
+    for right, request in requests.items():
+        replay.await_refusal_without(right, request)

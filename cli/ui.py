@@ -1,0 +1,165 @@
+"""`phalanx ui`: the webhook's page in a browser, which cannot send a bearer token by itself.
+
+A small server on the loopback, for one person and for as long as it runs, adds the token to what the browser asks.
+"""
+
+import base64
+import logging
+import secrets
+import ssl
+import time
+import webbrowser
+from collections.abc import Callable
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+import urllib3
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+from werkzeug.exceptions import Forbidden, HTTPException, MethodNotAllowed, NotFound
+from werkzeug.serving import make_server
+from werkzeug.utils import redirect
+from werkzeug.wrappers import Request, Response
+
+from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
+from cluster.connecting import connect, token_of
+from cluster.transport import UNREACHABLE, Transport, message_of
+
+PATHS = ("/", "/v1/gangs", "/v1/topology", "/metrics")
+KEPT_HEADERS = ("Content-Type", "Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy", "Cache-Control")
+LOOPBACK = "127.0.0.1"
+PATIENCE = urllib3.Timeout(connect=5, read=60)
+TOKEN_SECONDS = 3600
+"""For how long a service account's token is asked; a new one is asked for after half of that."""
+
+Token = Callable[[], str]
+
+
+@click.command()
+@click.option(
+    "--server",
+    default="https://127.0.0.1:9443",
+    show_default=True,
+    help="Where the webhook is reached: kubectl -n phalanx-system port-forward service/phalanx-webhook 9443:443",
+)
+@click.option(
+    "--ca-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="By what the webhook is believed; absent: by the caBundle that the API server believes it by.",
+)
+@click.option(
+    "--service-account",
+    metavar="NAMESPACE/NAME",
+    help="Ask in its name, where your kubeconfig signs in by certificate. It needs the ClusterRole phalanx-viewer.",
+)
+@click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Default: the usual one.")
+@click.option("--port", default=0, help="Port on the loopback; absent: any that is free.")
+@click.option("--open/--no-open", "opening", default=True, show_default=True, help="Open the page in the browser.")
+def ui(
+    *, server: str, ca_file: Path | None, service_account: str | None, kubeconfig: str | None, port: int, opening: bool
+) -> None:
+    """Show the live picture in a browser, as you, until stopped."""
+    try:
+        transport = connect(kubeconfig)
+        token = _account_token(transport, service_account) if service_account else token_of(kubeconfig)
+        authority = ca_file.read_text() if ca_file else _authority(transport)
+        missing = not token()
+    except (ApiException, ConfigException, *UNREACHABLE) as error:
+        raise click.ClickException(message_of(error)) from error
+    if missing:
+        raise click.ClickException("your kubeconfig holds no token: name a --service-account NAMESPACE/NAME")
+    gateway = Gateway(server, authority, token)
+    listening = make_server(LOOPBACK, port, gateway.application, threaded=True)
+    gateway.hosts = {f"{name}:{listening.server_port}" for name in (LOOPBACK, "localhost")}
+    address = f"http://{LOOPBACK}:{listening.server_port}/?key={gateway.key}"
+    click.echo(address)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line for each request, with the key in it
+    if opening:
+        webbrowser.open(address)
+    listening.serve_forever()
+
+
+class Gateway:
+    """Passes what its one browser asks on to the webhook, with a token; other programs of this machine are turned away.
+
+    The browser proves itself by the `key` in the address, once, and by a cookie from then on. `hosts` are the names
+    that it may call us by: a page from elsewhere that has its own name point here calls us by another.
+    """
+
+    def __init__(self, server: str, authority: str, token: Token) -> None:
+        self.key = secrets.token_urlsafe(24)
+        self.hosts: set[str] = set()
+        self._token = token
+        name = f"{DEFAULT_PLACE.service}.{DEFAULT_PLACE.namespace}.svc"
+        there = urlsplit(server)
+        self._webhook = urllib3.HTTPSConnectionPool(
+            there.hostname or "",
+            there.port,
+            timeout=PATIENCE,
+            retries=False,
+            ssl_context=ssl.create_default_context(cadata=authority),
+            server_hostname=name,
+            assert_hostname=name,
+        )
+        self.application = Request.application(self._answer)
+
+    def _answer(self, request: Request) -> Response:
+        try:
+            return self._admitted(request)
+        except HTTPException as error:
+            return Response(f"{error.description}\n", status=error.code)
+
+    def _admitted(self, request: Request) -> Response:
+        if request.host not in self.hosts:
+            raise Forbidden("this is not the address that phalanx ui printed")
+        if request.method != "GET":
+            raise MethodNotAllowed
+        if request.path not in PATHS:
+            raise NotFound
+        cookie = f"phalanx-{request.host.rpartition(':')[2]}"
+        if secrets.compare_digest(request.args.get("key", ""), self.key):
+            answer = redirect(request.path, HTTPStatus.SEE_OTHER, Response)
+            answer.set_cookie(cookie, self.key, httponly=True, samesite="Strict")
+            return answer
+        if not secrets.compare_digest(request.cookies.get(cookie, ""), self.key):
+            raise Forbidden("open the address that phalanx ui printed")
+        return self._ask(request.path)
+
+    def _ask(self, path: str) -> Response:
+        try:
+            answer = self._webhook.request("GET", path, headers={"Authorization": f"Bearer {self._token()}"})
+        except (ApiException, *UNREACHABLE) as error:
+            return Response(f"the webhook cannot be asked: {message_of(error)}\n", status=HTTPStatus.BAD_GATEWAY)
+        headers = {name: answer.headers[name] for name in KEPT_HEADERS if name in answer.headers}
+        return Response(answer.data, answer.status, headers)
+
+
+def _authority(transport: Transport) -> str:
+    """The caBundle of our own configurations (PEM)."""
+    kind, name = CONFIGURATIONS[-1]
+    found = transport.request("GET", f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
+    bundles = [each["clientConfig"].get("caBundle", "") for each in found["webhooks"]]
+    bundle = next((each for each in bundles if each), "")
+    if not bundle:
+        raise click.ClickException(f"{kind} {name} holds no caBundle yet; name a file by --ca-file")
+    return base64.b64decode(bundle).decode()
+
+
+def _account_token(transport: Transport, account: str) -> Token:
+    """Tokens of a service account, a new one in time."""
+    namespace, _, name = account.partition("/")
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+    spec = {"expirationSeconds": TOKEN_SECONDS}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    token, until = "", 0.0
+
+    def current() -> str:
+        nonlocal token, until
+        if time.monotonic() >= until:
+            token = transport.request("POST", path, body=body)["status"]["token"]
+            until = time.monotonic() + TOKEN_SECONDS / 2
+        return token
+
+    return current
