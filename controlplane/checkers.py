@@ -44,7 +44,7 @@ def checker(name: str, progress: Progress | None = None) -> Path:
     return folder / name
 
 
-def check(name: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def check(name: str, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run a checker; what it says is the caller's to judge. Raises as `checker`."""
     command = [str(checker(name)), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)

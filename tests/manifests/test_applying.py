@@ -64,7 +64,8 @@ def test_it_is_applied_over_an_older_version(cluster: ControlPlane) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["high-availability", "webhook-by-url", "admission-policy", "beside-kueue", "beside-koordinator"]
+    "name",
+    ["high-availability", "webhook-by-url", "admission-policy", "beside-kai", "beside-kueue", "beside-koordinator"],
 )
 def test_every_overlay_is_strictly_valid(cluster: ControlPlane, name: str) -> None:
     server_side(cluster, "--force-conflicts", "-k", str(MANIFESTS / "default"))

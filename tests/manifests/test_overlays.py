@@ -136,7 +136,7 @@ def test_with_policies_there_is_no_webhook_to_call() -> None:
         assert constraints["namespaceSelector"]["matchExpressions"] == [yaml.safe_load(system)], name
 
 
-@pytest.mark.parametrize("system", ["koordinator", "kueue"])
+@pytest.mark.parametrize("system", ["kai", "koordinator", "kueue"])
 def test_beside_another_system_only_its_definitions_are_left_out(system: str) -> None:
     more, fewer, _ = changed(f"beside-{system}")
     assert more == set()

@@ -1,0 +1,124 @@
+"""The Helm chart renders the manifests themselves: with its own values the very objects of the default installation."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rendered import Identity, Object, by_identity, overlay
+
+from controlplane.checkers import check
+from controlplane.control_plane import ControlPlane
+from controlplane.rendering import MANIFESTS
+
+pytestmark = pytest.mark.controlplane
+
+CHART = MANIFESTS.parent / "charts" / "phalanx"
+KEPT = "helm.sh/resource-policy"
+WEBHOOK = ("Deployment", "phalanx-system", "phalanx-webhook")
+CONTROLLER = ("Deployment", "phalanx-system", "phalanx-controller")
+MUTATING = ("MutatingWebhookConfiguration", "", "zz-phalanx")
+
+
+def rendered(*settings: str) -> dict[Identity, Object]:
+    """What `helm template` gives with the settings."""
+    answer = check("helm", "template", "phalanx", str(CHART), *(part for each in settings for part in ("--set", each)))
+    assert answer.returncode == 0, answer.stderr
+    return by_identity(answer.stdout)
+
+
+def pod_of(objects: dict[Identity, Object], server: Identity) -> dict[str, Any]:
+    """The pod of a server."""
+    pod: dict[str, Any] = objects[server]["spec"]["template"]["spec"]
+    return pod
+
+
+def without_policy(manifest: Object) -> Object:
+    """A definition without the annotation by which Helm keeps it."""
+    metadata = dict(manifest["metadata"])
+    annotations = {key: value for key, value in metadata.pop("annotations", {}).items() if key != KEPT}
+    return manifest | {"metadata": metadata | ({"annotations": annotations} if annotations else {})}
+
+
+def test_lint_finds_nothing() -> None:
+    answer = check("helm", "lint", "--strict", str(CHART))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "1 chart(s) linted, 0 chart(s) failed" in answer.stdout
+
+
+def test_with_its_own_values_it_renders_the_default_installation() -> None:
+    objects, default = rendered(), overlay("default")
+    assert objects.keys() == default.keys()
+    for name, each in objects.items():
+        if name[0] == "CustomResourceDefinition":
+            assert each["metadata"]["annotations"][KEPT] == "keep"
+            assert without_policy(each) == default[name], name
+        else:
+            assert each == default[name], name
+
+
+def test_with_cert_manager_it_renders_that_overlay() -> None:
+    objects, wanted = rendered("certificates=cert-manager", "definitions.keep=false"), overlay("cert-manager")
+    assert objects == wanted
+
+
+def test_definitions_that_another_system_has_brought_are_left_out() -> None:
+    assert rendered("definitions.kueue=false", "definitions.keep=false") == overlay("beside-kueue")
+
+
+def test_values_reach_the_servers() -> None:
+    objects = rendered(
+        "image.repository=registry.example.com/phalanx",
+        f"image.digest=sha256:{64 * 'a'}",
+        "image.pullSecrets={secret}",
+        "webhook.replicas=5",
+        "controller.args={--log-level=debug}",
+        "controller.nodeSelector.pool=system",
+        "adopt={kueue,kai}",
+        "leave={ack}",
+        "networkPolicies=false",
+        "namespace.create=false",
+    )
+    for server in (WEBHOOK, CONTROLLER):
+        pod = pod_of(objects, server)
+        assert pod["containers"][0]["image"] == f"registry.example.com/phalanx@sha256:{64 * 'a'}"
+        assert pod["imagePullSecrets"] == [{"name": "secret"}]
+    assert objects[WEBHOOK]["spec"]["replicas"] == 5
+    assert pod_of(objects, CONTROLLER)["nodeSelector"] == {"pool": "system"}
+    arguments = pod_of(overlay("default"), CONTROLLER)["containers"][0]["args"]
+    assert pod_of(objects, CONTROLLER)["containers"][0]["args"] == [*arguments, "--log-level=debug"]
+    annotations = objects[MUTATING]["metadata"]["annotations"]
+    assert annotations == {"phalanx.dev/adopt": "kueue,kai", "phalanx.dev/leave": "ack"}
+    assert not {"NetworkPolicy", "Namespace"} & {kind for kind, _, _ in objects}
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("replica=3", "replica"),
+        ("webhook.replicas=0", "minimum"),
+        ("certificates=mine", "certificates"),
+        ("image.digest=latest", "digest"),
+        ("definitions.volcano=true", "volcano"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(setting: str, said: str) -> None:
+    answer = check("helm", "template", "phalanx", str(CHART), "--set", setting)
+    assert answer.returncode != 0
+    assert said in answer.stderr
+
+
+def test_a_package_holds_the_files_themselves(tmp_path: Path) -> None:
+    packed = check("helm", "package", str(CHART), "--destination", str(tmp_path))
+    assert packed.returncode == 0, packed.stderr
+    (archive,) = tmp_path.glob("phalanx-*.tgz")
+    assert by_identity(check("helm", "template", "phalanx", str(archive)).stdout) == rendered()
+
+
+def test_what_it_renders_is_strictly_valid(cluster: ControlPlane) -> None:
+    objects = rendered("networkPolicies=true")
+    text = yaml.safe_dump_all(list(objects.values()))
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(MANIFESTS / "default"))
+    cluster.kubectl(
+        *("apply", "--server-side", "--force-conflicts", "--validate=strict", "--dry-run=server", "-f", "-"), stdin=text
+    )
