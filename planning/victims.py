@@ -114,12 +114,22 @@ def _victim_gangs(keys: Sequence[GangKey], snapshot: Snapshot, running: RunningG
 
 
 def _budgets(tenants: Sequence[Tenant], snapshot: Snapshot) -> tuple[Budget, ...]:
+    candidates_in: dict[str, list[int]] = {}
+    for position, tenant in enumerate(tenants):
+        candidates_in.setdefault(tenant.pod.metadata.namespace, []).append(position)
+    running_in: dict[str, list[Tenant]] = {}
+    for state in snapshot.nodes if snapshot.budgets else ():
+        for tenant in state.tenants:
+            if not tenant.reserved:
+                running_in.setdefault(tenant.pod.metadata.namespace, []).append(tenant)
     budgets = []
     for budget in snapshot.budgets:
-        under = frozenset(position for position, tenant in enumerate(tenants) if _covers(budget, tenant))
+        namespace = budget.metadata.namespace
+        near = candidates_in.get(namespace, ())
+        under = frozenset(position for position in near if _covers(budget, tenants[position]))
         if under:
-            name = f"{budget.metadata.namespace}/{budget.metadata.name}"
-            budgets.append(Budget(name, under, _allowed(budget, snapshot)))
+            allowed = _allowed(budget, running_in.get(namespace, ()))
+            budgets.append(Budget(f"{namespace}/{budget.metadata.name}", under, allowed))
     return tuple(budgets)
 
 
@@ -136,21 +146,16 @@ def _covers(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
     return same and selects(budget.spec.selector, tenant.pod.metadata.labels)
 
 
-def _allowed(budget: PodDisruptionBudget, snapshot: Snapshot) -> int:
+def _allowed(budget: PodDisruptionBudget, running: Iterable[Tenant]) -> int:
     """How many more pods may go: what the disruption controller has counted, else counted here as it would.
 
-    Shares are taken of the running pods that the budget covers and rounded up, as the controller does for both
-    fields. Pods that are on their way out are not healthy.
+    Shares are taken of the running pods (`running`: those of its namespace) that the budget covers and rounded up, as
+    the controller does for both fields. Pods that are on their way out are not healthy.
     """
     counted = budget.status.disruptions_allowed
     if counted is not None:
         return max(0, counted)
-    covered = [
-        tenant
-        for state in snapshot.nodes
-        for tenant in state.tenants
-        if not tenant.reserved and _covers(budget, tenant)
-    ]
+    covered = [tenant for tenant in running if _covers(budget, tenant)]
     healthy = sum(not tenant.terminating for tenant in covered)
     if budget.spec.max_unavailable is not None:
         wanted = len(covered) - _share(budget.spec.max_unavailable, len(covered))
