@@ -41,13 +41,16 @@ _NAMESPACES = "/api/v1/namespaces"
 _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 
 
-def empty(control_plane: ControlPlane) -> None:
+def empty(control_plane: ControlPlane, *, webhooks: bool = True) -> None:
     """Remove what tests have made; definitions of kinds, access rules and the system namespace stay.
+
+    With `webhooks`, registrations of webhooks go, too.
 
     Again and again until a look finds nothing, because controllers still finish what they had begun. Namespaces are on
     their way out for five more seconds (the controller-manager waits so long): a test gives its own a fresh name.
     """
-    _remove_webhooks(control_plane)
+    if webhooks:
+        _remove_webhooks(control_plane)
     wait_until(lambda: not _remove(control_plane), PATIENCE_SECONDS, "the cluster to become empty")
     _remove_named(control_plane, _CLASSES, KEPT_PRIORITY_CLASSES)
     _remove_named(control_plane, _NAMESPACES, tuple(KEPT_NAMESPACES))

@@ -60,11 +60,12 @@ class Installation:
         policy.write_text(yaml.safe_dump(_POLICY))
         self.plane = ControlPlane(
             Options(
+                slow_deletion={"low-priority": 3.0},
                 api_server=(
                     f"--audit-policy-file={policy}",
                     f"--audit-log-path={self._audit}",
                     "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
-                )
+                ),
             )
         )
         self.port, webhook_health, controller_health = free_ports(3)

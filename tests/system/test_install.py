@@ -1,19 +1,25 @@
-"""`kubectl apply -k manifests/default`, then both servers with their service accounts' tokens and rights alone."""
+"""`kubectl apply -k manifests/default`, then both servers with their service accounts' tokens and rights alone.
+
+One story: what the last tests say about rights and logs, they say about what the servers did in all the others.
+"""
 
 import base64
 import json
 import ssl
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import urllib3
 from access_rules import granted
+from emptying import empty
 from installation import FORBIDDEN, PATIENCE, Installation, right_of, wait_for_use
 from replaying import Replay
-from system import EXAMPLES, GUIDE, SPINE, Phalanx, numbered, pod, pod_group
+from system import EXAMPLES, SPINE, Phalanx, pod, pod_group
 
 from certs.cluster_edge import DEFAULT_PLACE
+from cli.scenarios import folders, play, read
 from controlplane.control_plane import wait_until
 from kube.keys import SYSTEM_NAMESPACE
 
@@ -38,23 +44,19 @@ def phalanx(installation: Installation) -> Iterator[Phalanx]:
     running.show_logs()
 
 
-def test_the_koordinator_guide_passes_from_its_first_command_to_its_last(phalanx: Phalanx) -> None:
-    """Example 1 lands in spine-1; with it gone again, example 2 evicts one pod for the same room."""
-    phalanx.guide_nodes()
-    phalanx.apply_files(GUIDE / "topology-demo-job.yaml")
-    assert list(phalanx.await_bound(numbered("training-pod", 4)).values()) == ["node-5", "node-6", "node-7", "node-8"]
-    phalanx.cluster.kubectl("delete", "-f", str(GUIDE / "topology-demo-job.yaml"))
-    phalanx.apply_files(GUIDE / "priorityclasses.yaml", GUIDE / "low-priority-pods.yaml")
-    phalanx.wait(lambda: all(each["status"]["phase"] == "Running" for each in phalanx.pods()), "the low-priority pods")
-    phalanx.apply_files(GUIDE / "high-priority-training.yaml")
-    found = phalanx.await_bound(numbered("hp-training-pod", 4))
-    assert list(found.values()) == ["node-5", "node-6", "node-7", "node-8"]
+@pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
+def test_the_example_happens_as_documented(installation: Installation, folder: Path) -> None:
+    empty(installation.plane, webhooks=False)
+    for act in read(folder).acts:
+        rows = play(act, folder, installation.plane)
+        assert [(row.what, row.seen) for row in rows] == [(row.what, row.expected) for row in rows], act.title
 
 
 def test_a_gang_that_changes_its_mind_is_shown_as_it_is_and_said_once(
     phalanx: Phalanx, installation: Installation
 ) -> None:
     """A member of 9 cpu fits on no node of 8: it makes the gang hopeless, and waiting again once it is gone, twice."""
+    empty(installation.plane, webhooks=False)
     phalanx.guide_nodes()
     phalanx.apply(pod_group("changing", 2), pod("changing-0", "changing"))
     phalanx.await_phase("changing", "Waiting")
@@ -116,8 +118,12 @@ def test_who_may_use_the_paths_is_asked_of_the_api_server(installation: Installa
             assert (path, token, installation.ask(method, path, token)) == (path, token, status)
 
 
-def test_a_browser_sees_the_page_through_phalanx_ui_and_nobody_else_does(installation: Installation) -> None:
+def test_a_browser_sees_the_page_through_phalanx_ui_and_nobody_else_does(
+    phalanx: Phalanx, installation: Installation
+) -> None:
     plane = installation.plane
+    phalanx.apply(pod_group("seen", 2), pod("seen-0", "seen"))
+    phalanx.await_phase("seen", "Waiting")
     plane.kubectl("create", "serviceaccount", "reader")
     plane.kubectl(
         "create", "clusterrolebinding", "reader", "--clusterrole=phalanx-viewer", "--serviceaccount=default:reader"
@@ -134,7 +140,7 @@ def test_a_browser_sees_the_page_through_phalanx_ui_and_nobody_else_does(install
         assert {"HttpOnly", "SameSite=Strict"} <= set(led.headers["Set-Cookie"].split("; "))
         page = browser.request("GET", place, headers=cookie)
         assert (page.status, "default-src 'none'" in page.headers["Content-Security-Policy"]) == (200, True)
-        assert b"default/high-priority-training" in page.data
+        assert b"default/seen" in page.data
         assert browser.request("GET", f"{place}/v1/gangs", headers=cookie).json()["gangs"]
         for method, path, status in (("POST", "/v1/gangs", 405), ("GET", "/v1/solve", 404), ("GET", "/mutate", 404)):
             assert browser.request(method, place + path, headers=cookie, retries=False).status == status
