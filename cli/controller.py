@@ -37,15 +37,24 @@ def controller(  # noqa: PLR0917 - click passes options by name
     keeping: Any,
 ) -> None:
     """Plan gangs, hold their room, and let them go. One of several replicas leads."""
-    from controller.serving import Server, Settings  # noqa: PLC0415 - ortools and kubernetes take half a second
-    from webhook.health import HealthServer  # noqa: PLC0415
+    from kubernetes.config import ConfigException  # noqa: PLC0415 - ortools and kubernetes take half a second
+
+    from controller.serving import Server, Settings  # noqa: PLC0415 - as above
+    from webhook.health import HealthServer  # noqa: PLC0415 - as above
 
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     stop = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stop.set())
-    server = Server(Settings(kubeconfig, identity, solve_seconds, lease_seconds, keeping))
-    health = HealthServer(health_address, health_port, {"caches": server.unready})
+    try:
+        server = Server(Settings(kubeconfig, identity, solve_seconds, lease_seconds, keeping))
+    except ConfigException as error:
+        raise click.ClickException(f"no cluster to control (--kubeconfig): {error}") from error
+    try:
+        health = HealthServer(health_address, health_port, {"caches": server.unready})
+    except OSError as error:
+        where = f"--health-address={health_address} --health-port={health_port}"
+        raise click.ClickException(f"cannot listen at {where}: {error}") from error
     health.start()
     try:
         server.run(stop)

@@ -80,7 +80,7 @@ def webhook(
     try:
         transport = connect(kubeconfig)
     except ConfigException as error:
-        raise click.ClickException(f"no cluster to serve: {error}") from error
+        raise click.ClickException(f"no cluster to serve (--kubeconfig): {error}") from error
     settings = Settings(
         certificates=cert_dir,
         host=host,

@@ -5,6 +5,7 @@ readiness asks the TLS side for an answer.
 """
 
 import http.client
+import socket
 import ssl
 import threading
 import time
@@ -30,7 +31,12 @@ class HealthServer:
         def application(request: Request) -> Response:
             return _answer(request.path, checks)
 
-        self._server: BaseWSGIServer = make_server(host, port, application, threaded=True, request_handler=_Quiet)
+        # Listened on here: werkzeug would end the process where the port cannot be had.
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host, port), family=family) as listening:
+            self._server: BaseWSGIServer = make_server(
+                host, port, application, threaded=True, request_handler=_Quiet, fd=listening.fileno()
+            )
 
     @property
     def port(self) -> int:

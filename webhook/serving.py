@@ -4,6 +4,7 @@ Replicas scale it, not processes. Whatever has threads (caches, the health port,
 the worker, after the fork. Docs of the settings: https://gunicorn.org/reference/settings/
 """
 
+import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,12 +14,15 @@ from typing import Any, Protocol
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # gunicorn has no types
+from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]  # as above
 from gunicorn.config import Config  # type: ignore[import-untyped]  # as above
 
 from webhook.health import Check, HealthServer, TLSSelfCall
 from webhook.limits import Limits
 from webhook.tls import CertificateFolder
 from webhook.worker import PoliteArbiter, TLSThreadWorker
+
+log = logging.getLogger(__name__)
 
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- this table is not a binding
 """The loopback address through which a server that listens everywhere can be asked."""
@@ -69,6 +73,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
     def __init__(self, settings: Settings, make_service: Callable[[], Service]) -> None:
         self.settings = settings
         self.make_service = make_service
+        self._ends: list[Callable[[], None]] = []
         self.service: Service | None = None
         super().__init__()
 
@@ -105,6 +110,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
     def load(self) -> Limits:
         """Make what is served; called in the worker."""
         self.service = self.make_service()
+        self._ends.append(self.service.close)
         self._limits = Limits(self.service.app, self.settings.most_waiting)
         return self._limits
 
@@ -128,6 +134,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
             self.settings.certificates, service.certificate_changed, self.settings.client_authority
         )
         self._certificates.watch(self.settings.certificate_poll)
+        self._ends.append(self._certificates.stop)
         address = WILDCARDS.get(self.settings.host, self.settings.host), self.settings.port
         checks: dict[str, Check] = {
             **service.checks(),
@@ -135,19 +142,26 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
             "tls": TLSSelfCall(address, self._shown),
             "stay": lambda: "this replica is about to end" if worker.leaving else "",
         }
-        self._health = HealthServer(self.settings.host, self.settings.health_port, checks)
-        self._health.start()
+        health = self._health_server(checks)
+        health.start()
+        self._ends.append(health.stop)
         sys.setswitchinterval(0.001)  # a thread that computes gives way to one that answers five times sooner
+
+    def _health_server(self, checks: dict[str, Check]) -> HealthServer:
+        host, port = self.settings.host, self.settings.health_port
+        try:
+            return HealthServer(host, port, checks)
+        except OSError as error:
+            log.error("cannot listen at --host=%s --health-port=%s: %s", host, port, error)  # noqa: TRY400 -- no fault
+            raise SystemExit(Arbiter.APP_LOAD_ERROR) from error
 
     def _shown(self) -> bytes | None:
         current = self._certificates.current
         return current.certificate if current else None
 
     def _end(self, _arbiter: object, _worker: object) -> None:
-        if self.service is not None:
-            self._certificates.stop()
-            self._health.stop()
-            self.service.close()
+        while self._ends:
+            self._ends.pop()()
 
 
 class _TLSConfig(Config):  # type: ignore[misc]  # gunicorn has no types
