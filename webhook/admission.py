@@ -1,7 +1,10 @@
 """Which object gets which answer. Pure: reads the picture, asks nobody, writes nothing, the same in dry runs."""
 
+from dataclasses import replace
+
 from gangs.model import Manifest
 from gangs.sources import Sources
+from kube import keys
 from webhook import objects, pods
 from webhook.errors import BadReview, NotYet
 from webhook.objects import Forecast
@@ -13,10 +16,13 @@ CREATE = "CREATE"
 UPDATE = "UPDATE"
 
 
-def mutate(request: Request, picture: Picture, foretell: Foretell) -> Decision:
+def mutate(request: Request, picture: Picture, foretell: Foretell, *, automatic: bool = False) -> Decision:
     """The answer of `/mutate`: pods and Jobs. Anything else comes in as it is.
 
     Raises BadReview for a request without its object, NotYet where the answer cannot be given now.
+
+    :param automatic: whether the API server itself has matched the namespace's label (`/mutate/automatic`). A namespace
+        that is a few milliseconds old is not in our own picture yet.
     """
     match request.resource.group, request.resource.resource, request.operation:
         case "", "pods", "CREATE":
@@ -24,7 +30,9 @@ def mutate(request: Request, picture: Picture, foretell: Foretell) -> Decision:
         case "", "pods", "UPDATE":
             return pods.updated(_object(request), _old(request), picture)
         case "batch", "jobs", "CREATE":
-            return objects.workload_created(_object(request), _sources(picture))
+            sources = _sources(picture)
+            known = _automatic(sources, request.namespace) if automatic else sources
+            return objects.workload_created(_object(request), known)
         case "batch", "jobs", "UPDATE":
             return objects.workload_updated(_object(request), _sources(picture))
     return Admitted()
@@ -41,6 +49,12 @@ def validate(request: Request, picture: Picture, forecast: Forecast) -> Decision
         return pods.kept(_object(request), _old(request), picture) if request.operation == UPDATE else Admitted()
     old = _old(request) if request.operation == UPDATE else None
     return objects.checked(_object(request), old, _sources(picture), forecast)
+
+
+def _automatic(sources: Sources, namespace: str) -> Sources:
+    """The sources with the namespace labelled as the API server has seen it."""
+    labels = {**sources.namespaces.get(namespace, {}), keys.AUTOMATIC: "true"}
+    return replace(sources, namespaces={**sources.namespaces, namespace: labels})
 
 
 def _object(request: Request) -> Manifest:

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Protocol
 
 import msgspec
@@ -33,6 +33,8 @@ MARGIN = 0.3
 LONGEST_FORECAST = 2.0
 """An admission waits this long for a plan, never longer."""
 LONGEST_DRY_RUN = 30.0
+AUTOMATIC = "/mutate/automatic"
+"""Where the API server sends the Jobs of namespaces whose label it has matched itself."""
 
 log = logging.getLogger(__name__)
 
@@ -54,13 +56,13 @@ class Webhook:
     slot: SolveSlot
     quick: QuickForecasts
 
-    def mutate(self, review: Request) -> Decision:
-        """The answer of `/mutate`."""
+    def mutate(self, review: Request, *, automatic: bool = False) -> Decision:
+        """The answer of `/mutate`, and of `/mutate/automatic`."""
 
         def foretold(gang: Gang) -> tuple[str, ...]:
             return self.quick.told(gang, self.picture)
 
-        return admission.mutate(review, self.picture, foretold)
+        return admission.mutate(review, self.picture, foretold, automatic=automatic)
 
     def validate(self, review: Request) -> Decision:
         """The answer of `/validate`; the plan is made within the caller's timeout."""
@@ -95,6 +97,7 @@ def create_app(picture: Picture, access: AccessCheck, metrics: Metrics, caller: 
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     routes: tuple[tuple[str, str, Callable[[], Response]], ...] = (
         ("POST", "/mutate", _admission("/mutate", webhook.mutate, metrics, caller)),
+        ("POST", AUTOMATIC, _admission(AUTOMATIC, partial(webhook.mutate, automatic=True), metrics, caller)),
         ("POST", "/validate", _admission("/validate", webhook.validate, metrics, caller)),
         ("POST", "/v1/solve", _guarded(access, lambda: _solve(webhook))),
         ("GET", "/v1/gangs", _guarded(access, lambda: _json(live.gangs(picture)))),

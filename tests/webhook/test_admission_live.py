@@ -251,6 +251,18 @@ def test_a_job_in_an_automatic_namespace_is_a_gang_and_a_deployment_is_told_that
     assert "a Deployment is not made a gang yet" in namespace.dry_run(deployment())
 
 
+def test_a_job_that_follows_its_automatic_namespace_at_once_is_a_gang(installation: Installation) -> None:
+    plane = installation.plane
+    for _ in range(10):
+        name = f"automatic-{uuid.uuid4().hex[:8]}"
+        labels = {"phalanx.dev/automatic": "true"}
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+        plane.request("POST", "/api/v1/namespaces", space)
+        made = plane.request("POST", f"/apis/batch/v1/namespaces/{name}/jobs?dryRun=All", job(2))
+        assert made["spec"]["template"]["metadata"]["labels"]["phalanx.dev/workload"] == "Job", made
+        plane.request("DELETE", f"/api/v1/namespaces/{name}")
+
+
 def test_the_pods_of_an_annotated_job_are_gated_even_under_a_generated_name(namespace: Namespace) -> None:
     status, _, errors = namespace.kubectl("create", "-f", "-", manifests=(job(2, gang="true"),))
     assert status == 0, errors

@@ -95,6 +95,13 @@ def test_a_job_that_asks_to_be_a_gang_has_its_template_labelled(client: FlaskCli
     assert operations[-1]["path"] == "/spec/template/metadata/labels/phalanx.dev~1workload"
 
 
+@pytest.mark.parametrize(("path", "labelled"), [("/mutate", False), ("/mutate/automatic", True)])
+def test_the_path_says_that_the_api_server_knows_a_namespace_as_automatic(
+    client: FlaskClient, path: str, *, labelled: bool
+) -> None:
+    assert ("patch" in answer(client, path, review(job(), "jobs"))) is labelled
+
+
 def test_a_jobs_creation_is_answered_with_its_plan(client: FlaskClient) -> None:
     response = answer(client, "/validate", review(job(annotations=GANG_JOB), "jobs"))
     assert response["allowed"]
