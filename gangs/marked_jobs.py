@@ -83,10 +83,12 @@ def other_workload(manifest: Manifest, findings: Findings) -> Mapping[str, str] 
         return None
 
 
-def refuse_kind(ref: ObjectRef, wishes: Iterable[str], annotations: Mapping[str, str], findings: Findings) -> bool:
+def refuse_kind(
+    ref: ObjectRef, wishes: Iterable[str], annotations: Mapping[str, str], findings: Findings, remedy: str = ""
+) -> bool:
     """Refuse a workload of a kind that cannot opt in yet, if it carries one of the wishes; whether it does."""
     asked = next((key for key in wishes if key in annotations), None)
     if asked is not None:
-        remedy = f"make a Gang object and label the pod template {GANG}: <its name>"
+        remedy = remedy or f"make a Gang object and label the pod template {GANG}: <its name>"
         findings.fault(ref, annotation(asked), f"a {ref.kind} cannot be made a gang by annotations yet", remedy)
     return asked is not None

@@ -1,11 +1,12 @@
 """The Run:ai dialect as the table of dialects knows it."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Gang, GangKey, Manifest, Reading
-from gangs.runai import NAME, jobs, keys, topologies
+from gangs.runai import NAME, jobs, keys, owned_pods, topologies
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
 from kube.keys import WORKLOAD
@@ -17,15 +18,15 @@ class RunaiDialect:
     """Jobs with annotations of kai.scheduler, and its Topology objects."""
 
     name = NAME
-    pod_keys = PodKeys(labels=(WORKLOAD,), scheduler_names=keys.SCHEDULERS)
+    pod_keys = PodKeys(labels=(WORKLOAD,), annotations=keys.WISHES, scheduler_names=keys.SCHEDULERS)
     group_kinds: tuple[Kind, ...] = (Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),)
     topology_kinds: tuple[Kind, ...] = (
         Kind(keys.GROUP, keys.VERSIONS, keys.TOPOLOGY_OBJECT, "topologies", namespaced=False),
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """By the Job that controls the pod, where its template says so."""
-        name = jobs.owner_of(pod)
+        """By the Job that controls the pod, where its template says so; else by any other controller, or by itself."""
+        name = jobs.owner_of(pod) or owned_pods.owner_of(pod)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
@@ -33,7 +34,7 @@ class RunaiDialect:
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """One gang to each Job that asks for it."""
+        """One gang to each Job that asks for it, and one to each other controller whose pods do."""
         findings, gangs = Findings(), list[Gang]()
         for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
             if about in (None, _key(manifest)):
@@ -42,6 +43,11 @@ class RunaiDialect:
         for manifest in sources.objects.values():
             if about in (None, _key(manifest)):
                 jobs.check_unsupported(manifest, findings)
+        taken = {gang.key for gang in gangs}
+        for key, pods in sorted(_pods_by_owner(sources.pods).items()):
+            if about in (None, key):
+                gang = owned_pods.read_pods(key.name, pods, topologies, findings, taken=key in taken)
+                gangs += [] if gang is None else [gang]
         return Reading(tuple(gangs), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
@@ -54,6 +60,16 @@ class RunaiDialect:
         """The label by which the pods of a Job that is a gang are known."""
         del sources, claimed
         return jobs.template_labels(manifest) if is_job(manifest) else {}
+
+
+def _pods_by_owner(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
+    """The pods that ask for themselves, by their gang."""
+    found: defaultdict[GangKey, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        name = owned_pods.owner_of(pod)
+        if name is not None and jobs.owner_of(pod) is None:
+            found[GangKey(NAME, pod.metadata.namespace, name)].append(pod)
+    return dict(found)
 
 
 def _key(manifest: Manifest) -> GangKey:

@@ -80,4 +80,5 @@ def check_unsupported(manifest: Manifest, findings: Findings) -> None:
     """Refuse a workload of a kind that cannot be a gang by these annotations yet."""
     annotations = marked_jobs.other_workload(manifest, findings)
     if annotations is not None and annotations.get(keys.SKIP) != "true":
-        marked_jobs.refuse_kind(ref_of(manifest), keys.WISHES, annotations, findings)
+        remedy = f"write it on the pod template, with {keys.MIN_MEMBER}: <pods that must start together>"
+        marked_jobs.refuse_kind(ref_of(manifest), keys.WISHES, annotations, findings, remedy)

@@ -18,6 +18,9 @@ SKIP = f"{PREFIX}skip-podgrouper"
 WISHES = (TOPOLOGY, REQUIRED, PREFERRED, MIN_MEMBER)
 """Annotations by which a Job opts in, on itself or on its pod template; any of them does."""
 
+GROUPED = ("pod-group-name", "scheduling.run.ai/pod-group")
+"""Annotations of pods that are in a PodGroup of KAI Scheduler: that has their gang then."""
+
 SEGMENTS = (
     f"{PREFIX}segment-size",
     f"{PREFIX}segment-topology-required-placement",

@@ -39,8 +39,19 @@ def wishes_of(job: Job) -> dict[str, Wish]:
     return {key: wish for key, wish in found.items() if key.startswith(keys.PREFIX)}
 
 
+def of_pod(pod: Pod) -> dict[str, Wish]:
+    """The annotations of Run:ai that a pod carries."""
+    found = pod.metadata.annotations.items()
+    return {key: Wish(annotation(key), value) for key, value in found if key.startswith(keys.PREFIX)}
+
+
+def value_of(wishes: Wishes, key: str) -> str | None:
+    """What a key says, None where it is not there."""
+    return wishes[key].value if key in wishes else None
+
+
 def opted_in(wishes: Wishes) -> bool:
-    """Whether a Job asks for a gang."""
+    """Whether a Job, or a pod, asks for a gang."""
     skipped = keys.SKIP in wishes and wishes[keys.SKIP].value == "true"
     return not skipped and any(key in wishes for key in keys.WISHES)
 
@@ -94,15 +105,25 @@ def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
         if here is not None and there not in (None, here):
             problem = f'"{there}" differs from "{here}" on the Job'
             findings.fault(ref, annotation(key, _AT_TEMPLATE), problem, _REMEDY)
-    _check_values(job, ref, wishes, findings)
+    if (minimum := wishes.get(keys.MIN_MEMBER)) is not None:
+        marked_jobs.check_minimum(job, ref, minimum.field, minimum.value, findings)
     for key in _OWN_WISHES:
         if key in job.metadata.annotations and job.metadata.annotations.get(own.GANG) != "false":
             problem = "asks for the gang that annotations of kai.scheduler ask for already"
             findings.fault(ref, annotation(key), problem, "keep the annotations of one of the two")
+    problem = "has no meaning on a Job: it divides PyTorchJobs and LeaderWorkerSets"
+    check_keys(ref, wishes, problem, "remove it, or write a Gang with slices for the Job's pods", findings)
+    _advise_labels(job, ref, findings)
+
+
+def check_keys(ref: ObjectRef, wishes: Wishes, no_segments: str, remedy: str, findings: Findings) -> None:
+    """Note names that are empty and keys that are not read. `no_segments`, `remedy`: why there are no segments here."""
+    for key in (keys.TOPOLOGY, keys.REQUIRED, keys.PREFERRED):
+        if key in wishes and not wishes[key].value:
+            findings.fault(ref, wishes[key].field, "is empty", "write a name, or leave it out")
     for key, wish in wishes.items():
         if key in keys.SEGMENTS:
-            problem = "has no meaning on a Job: it divides PyTorchJobs and LeaderWorkerSets"
-            findings.fault(ref, wish.field, problem, "remove it, or write a Gang with slices for the Job's pods")
+            findings.fault(ref, wish.field, no_segments, remedy)
         elif key in keys.WITHOUT_EFFECT:
             findings.advise(
                 ref, wish.field, "is not honoured: victims go when the gang is placed, a gang that runs stays"
@@ -110,15 +131,6 @@ def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
         elif key not in (*keys.WISHES, keys.SKIP):
             known = ", ".join((*keys.WISHES, keys.SKIP))
             findings.advise(ref, wish.field, f"is ignored: the known annotations are {known}")
-    _advise_labels(job, ref, findings)
-
-
-def _check_values(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
-    for key in (keys.TOPOLOGY, keys.REQUIRED, keys.PREFERRED):
-        if key in wishes and not wishes[key].value:
-            findings.fault(ref, wishes[key].field, "is empty", "write a name, or leave it out")
-    if (minimum := wishes.get(keys.MIN_MEMBER)) is not None:
-        marked_jobs.check_minimum(job, ref, minimum.field, minimum.value, findings)
 
 
 def check_order(ref: ObjectRef, wishes: Wishes, topology: Topology, findings: Findings) -> None:

@@ -91,6 +91,15 @@ def of_our_own() -> Iterator[Object]:
     yield annotated(pod("both", "group"), **{"scheduling.run.ai/pod-group": "other"})
     yield annotated(pod("policy"), **{"scheduling.run.ai/topology-policy": "racks"})
     yield annotated(pod("named"), **{"pod-group-name": "a-name", "scheduling.run.ai/pod-group": ""})
+    place = {RUNAI: "rack", "kai.scheduler/batch-min-member": "2"}
+    for kind in ("StatefulSet", "Job"):
+        owned = annotated(pod(f"runai-of-a-{kind.lower()}"), **place)
+        owner = {"apiVersion": "apps/v1", "kind": kind, "name": "workload", "uid": "1", "controller": True}
+        owned["metadata"]["ownerReferences"] = [owner]
+        yield owned
+    yield annotated(pod("runai-alone"), **{RUNAI: "rack"})
+    yield annotated(pod("runai-in-a-group"), **{RUNAI: "rack", "pod-group-name": "group"})
+    yield annotated(pod("runai-skipped"), **{RUNAI: "rack", "kai.scheduler/skip-podgrouper": "true"})
     yield annotated(pod("kueue"), **{"kueue.x-k8s.io/podset-preferred-topology": "rack"})
     yield annotated(pod("light"), **{"gang.scheduling.koordinator.sh/name": "not a label value, but a name"})
     yield pod("koordinator", "group", schedulerName="koord-scheduler")

@@ -178,3 +178,25 @@ def test_wrong_requests_are_refused_at_kubectl_apply(racks: Phalanx) -> None:
     assert "the node labels of a topology cannot be changed" in refused(
         racks.cluster, {**topology("network"), "spec": {"levels": [{"nodeLabel": "example.com/other"}]}}
     )
+
+
+def test_the_pods_of_any_workload_are_a_gang_by_their_own_annotations(racks: Phalanx) -> None:
+    (manifest,) = written()
+    metadata = {"labels": {"app": "w"}, "annotations": {**manifest["metadata"]["annotations"]}}
+    metadata["annotations"]["kai.scheduler/batch-min-member"] = "6"
+    spec = {**manifest["spec"]["template"]["spec"], "restartPolicy": "Always"}
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "server", "namespace": "default"},
+        "spec": {
+            "replicas": 6,
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": metadata["labels"]},
+            "template": {"metadata": metadata, "spec": spec},
+        },
+    }
+    racks.apply(workload)
+    nodes = racks.await_bound([f"server-{index}" for index in range(6)])
+    assert list(nodes.values()) == FREE_IN_A
+    assert racks.await_phase("server", "Placed")["topology"] == "network"

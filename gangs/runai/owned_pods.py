@@ -1,0 +1,121 @@
+"""Pods that carry Run:ai's annotations themselves, of any workload but a Job: those of one controller are one gang.
+
+A PyTorchJob's replica templates, a StatefulSet's or a LeaderWorkerSet's template hand the annotations down. How many
+pods start together they say, too (`batch-min-member`): the workloads are of many kinds, whose sizes are not read here.
+"""
+
+from collections.abc import Sequence
+
+from gangs.findings import Findings
+from gangs.levels import settle
+from gangs.manifests import integer, pod_ref
+from gangs.marked_jobs import annotation
+from gangs.membership import Seat, age, check_priorities, live, seated
+from gangs.model import Gang, GangKey, PodSet
+from gangs.runai import NAME, keys, wishes
+from gangs.runai.wishes import Wishes
+from gangs.workloads import JOB_KIND, controller_of
+from kube.objects import Pod
+from kube.topology import Topology
+
+SET = "main"
+_INSTEAD = "leave it out, or make a Gang object with slices for these pods"
+
+
+def owner_of(pod: Pod) -> str | None:
+    """The name of the controller whose pods are the gang, the pod's own where it has none; None for no such pod.
+
+    Pods of Jobs are known by a label that admission put on their template, pods of a PodGroup by the group.
+    """
+    annotations = pod.metadata.annotations
+    if not annotations or not wishes.opted_in(wishes.of_pod(pod)) or any(annotations.get(key) for key in keys.GROUPED):
+        return None
+    owner = controller_of(pod)
+    if owner is None:
+        return pod.metadata.name or pod.metadata.generate_name
+    return None if owner.kind == JOB_KIND else owner.name
+
+
+def read_pods(
+    name: str, pods: Sequence[Pod], topologies: Sequence[Topology], findings: Findings, *, taken: bool
+) -> Gang | None:
+    """The gang of one controller's pods; None where they are wrong or gone. `taken`: a Job of that name is a gang."""
+    mine = sorted(live(pods), key=lambda pod: age(pod.metadata))
+    if not mine:
+        return None
+    first, own = mine[0], Findings()
+    ref, asked = pod_ref(first), wishes.of_pod(first)
+    if taken:
+        problem = f"Job {first.metadata.namespace}/{name}, which is a gang, has the same name"
+        own.fault(ref, "metadata.ownerReferences", problem, "rename one of the two workloads")
+    minimum = _minimum(first, asked, own)
+    for pod in mine:
+        wishes.check_keys(pod_ref(pod), wishes.of_pod(pod), "is not built", _INSTEAD, own)
+    _check_alike(mine, own)
+    pool = first.metadata.labels.get(keys.NODE_POOL)
+    settled = settle(wishes.request_of(ref, asked, wishes.in_pool(first, pool)), topologies, own)
+    if settled.topology is not None:
+        wishes.check_order(ref, asked, settled.topology, own)
+    check_priorities(mine, ref, own)
+    members = seated([Seat(pod, SET) for pod in mine], (SET,), own)
+    findings.take(own.faults, own.advice)
+    if own.faults:
+        return None
+    count = max(minimum, len(mine))
+    return Gang(
+        key=GangKey(NAME, first.metadata.namespace, name),
+        source=ref,
+        members=members,
+        pod_sets=(PodSet(SET, count, minimum),),
+        expected=count,
+        min_member=minimum,
+        topology=wishes.value_of(asked, keys.TOPOLOGY) or (settled.topology.name if settled.topology else None),
+        topology_kind=keys.TOPOLOGY_KIND,
+        required=wishes.value_of(asked, keys.REQUIRED),
+        preferred=wishes.value_of(asked, keys.PREFERRED),
+        node_affinity=wishes.affinity_to(pool),
+        created=first.metadata.creation_timestamp or "",
+        waiting_for=settled.waiting_for,
+        exact_nodes=pool is not None or any(member.index is not None for member in members),
+    )
+
+
+def _minimum(pod: Pod, asked: Wishes, findings: Findings) -> int:
+    """Pods that must start together. A pod on its own is a gang of one; whoever has a controller must say it."""
+    written, owner = wishes.value_of(asked, keys.MIN_MEMBER), controller_of(pod)
+    at, ref = annotation(keys.MIN_MEMBER), pod_ref(pod)
+    if written is None:
+        if owner is not None:
+            problem = f"is missing: how many pods {owner.kind} {owner.name} runs is not read here"
+            findings.fault(ref, at, problem, "write on its pod template how many pods must start together")
+        return 1
+    minimum = integer(written)
+    if minimum is None or minimum < 1:
+        findings.fault(ref, at, f'"{written}" is not a number from 1 up', "correct it")
+    elif owner is None and minimum > 1:
+        problem = f"is {minimum}, and the pod has no controller whose pods would be the others"
+        findings.fault(ref, at, problem, "make a Gang object and label the pods phalanx.dev/gang: <its name>")
+    return max(1, minimum or 1)
+
+
+def _check_alike(pods: Sequence[Pod], findings: Findings) -> None:
+    """Note pods that say something else than the first one: the gang is placed as one."""
+    first = pods[0]
+    for pod in pods[1:]:
+        if _owner(pod) != _owner(first):
+            problem = f"is {_owner(pod)}, and {_owner(first)} of Pod {first.key} has the same name"
+            findings.fault(pod_ref(pod), "metadata.ownerReferences", problem, "rename one of the two workloads")
+        for key in keys.WISHES:
+            here, there = pod.metadata.annotations.get(key), first.metadata.annotations.get(key)
+            if here != there:
+                problem = f"{_said(here)}, but {_said(there)} on Pod {first.key}"
+                findings.fault(pod_ref(pod), annotation(key), problem, "write the same on all pod templates")
+
+
+def _owner(pod: Pod) -> str:
+    owner = controller_of(pod)
+    return "nobody" if owner is None else owner.kind
+
+
+def _said(value: str | None) -> str:
+    return "is missing" if value is None else f'is "{value}"'
