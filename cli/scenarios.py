@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +21,8 @@ from rich.text import Text
 from cli.deployment import Deployment
 from controlplane.binaries import Binaries, find_binaries
 from controlplane.control_plane import ControlPlane, Options
+from controlplane.recording import Recorder, WatchEvent
+from controlplane.stages import GOES_ON
 from kube.names import natural_key
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -31,8 +34,11 @@ class Act(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
     """Files that are applied, in order, and what there is to be seen then.
 
     Pods are named by patterns (`pi-*`), in any namespace. `nodes`: where those that match run, in the order of their
-    names (`anyOrder`: sorted). `pending`: those that match have no node, and their condition says this. `victims`: the
-    pods that were evicted in this act. `delete`: files, or `kind/name`s, deleted before anything is applied.
+    names (`anyOrder`: sorted). `pending`: those that match have no node, and their condition says this. `nominated`:
+    where room was held for them on the way, and `said`: what each of them said on the way. `events`: what the events
+    on objects of a name say, in small letters. `victims`: the pods that were evicted in this act. `delete`: files, or
+    `kind/name`s, deleted before anything is applied. `goesOn`: the Jobs' pods run until they are deleted, as trainings
+    do; without it they have done their work at once.
     """
 
     title: str
@@ -41,6 +47,10 @@ class Act(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
     nodes: dict[str, tuple[str, ...]] = {}
     any_order: bool = False
     pending: dict[str, str] = {}
+    nominated: dict[str, tuple[str, ...]] = {}
+    said: dict[str, str] = {}
+    events: dict[str, str] = {}
+    goes_on: bool = False
     victims: tuple[str, ...] | None = None
 
 
@@ -74,26 +84,58 @@ def read(folder: Path) -> Scenario:
 def play(act: Act, folder: Path, control_plane: ControlPlane) -> list[Row]:
     """Do what the act says, and look until everything is as expected or patience ends."""
     before = _evicted(control_plane)
-    for each in act.delete:
-        target = ["-f", str(folder / each)] if (folder / each).exists() else [each]
-        control_plane.kubectl("delete", "--ignore-not-found", *target)
-    for each in act.apply:
-        _apply(control_plane, folder / each)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        rows = list(_look(act, control_plane, before))
-        if all(row.right for row in rows) or time.monotonic() > deadline:
-            return rows
-        time.sleep(_POLL_SECONDS)
+    with Recorder(control_plane) as recorder:
+        for each in act.delete:
+            target = ["-f", str(folder / each)] if (folder / each).exists() else [each]
+            control_plane.kubectl("delete", "--ignore-not-found", *target)
+        for each in act.apply:
+            _apply(control_plane, folder / each, goes_on=act.goes_on)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            rows = [*_on_the_way(act, recorder.events), *_look(act, control_plane, before)]
+            if all(row.right for row in rows) or time.monotonic() > deadline:
+                return rows
+            time.sleep(_POLL_SECONDS)
 
 
-def _apply(control_plane: ControlPlane, path: Path) -> None:
-    answer = control_plane.kubectl_result("apply", "-f", str(path))
+def _apply(control_plane: ControlPlane, path: Path, *, goes_on: bool) -> None:
+    text = path.read_text()
+    answer = control_plane.kubectl_result("apply", "-f", "-", stdin=_going_on(text) if goes_on else text)
     if answer.returncode != 0:
         raise RuntimeError(f"kubectl apply -f {path}: {answer.stderr}")
     names = [line.split()[0].removeprefix("node/") for line in answer.stdout.splitlines() if line.startswith("node/")]
     if names:
         control_plane.await_nodes(names)
+
+
+def _going_on(text: str) -> str:
+    """The manifests with a note to kwok on each Job's pods: their work takes its time."""
+    manifests = [each for each in yaml.safe_load_all(text) if each]
+    for template in (each["spec"]["template"] for each in manifests if each["kind"] == "Job"):
+        template.setdefault("metadata", {}).setdefault("annotations", {})[GOES_ON] = "true"
+    return yaml.safe_dump_all(manifests)
+
+
+def _on_the_way(act: Act, events: Sequence[WatchEvent]) -> Iterator[Row]:
+    """What pods were to show for a while, by all that was seen of them."""
+    for pattern, nodes in act.nominated.items():
+        held: dict[str, str] = {}
+        for event in _events_of(events, pattern):
+            held.setdefault(event.name, "-")
+            held[event.name] = event.object["status"].get("nominatedNodeName") or held[event.name]
+        names = sorted(held, key=natural_key)
+        yield Row(f"{pattern}, room held", _joined(nodes), _joined(held[name] for name in names))
+    for pattern, text in act.said.items():
+        said: dict[str, list[str]] = {}
+        for event in _events_of(events, pattern):
+            said.setdefault(event.name, []).append(_message(event.object))
+        right = bool(said) and all(any(text in each for each in messages) for messages in said.values())
+        last = " | ".join(dict.fromkeys(messages[-1] for messages in said.values()))
+        yield Row(f"{pattern}, on the way", text, text if right else last)
+
+
+def _events_of(events: Sequence[WatchEvent], pattern: str) -> Iterator[WatchEvent]:
+    return (event for event in events if fnmatch.fnmatchcase(event.name, pattern))
 
 
 def _look(act: Act, control_plane: ControlPlane, evicted_before: set[str]) -> Iterator[Row]:
@@ -106,6 +148,10 @@ def _look(act: Act, control_plane: ControlPlane, evicted_before: set[str]) -> It
         waiting = bool(matching) and not any(pod["spec"].get("nodeName") for pod in matching)
         said = " | ".join(dict.fromkeys(_message(pod) for pod in matching))
         yield Row(pattern, f"pending: {text}", f"pending: {text}" if waiting and text in said else f"pending: {said}")
+    for name, text in act.events.items():
+        notes = [each.get("note", "") for each in _events(control_plane) if each["regarding"].get("name") == name]
+        right = any(text in note.lower() for note in notes)
+        yield Row(f"events on {name}", text, text if right else " | ".join(notes))
     if act.victims is not None:
         evicted = sorted(_evicted(control_plane) - evicted_before, key=natural_key)
         yield Row("evicted", _joined(act.victims), _joined(evicted))
@@ -128,8 +174,12 @@ def _message(pod: Mapping[str, Any]) -> str:
 
 def _evicted(control_plane: ControlPlane) -> set[str]:
     """Names of the pods that were evicted for a gang, by the events that say so."""
-    events = control_plane.request("GET", "/apis/events.k8s.io/v1/events")["items"]
-    return {each["regarding"]["name"] for each in events if each["reason"] == "Preempted"}
+    return {each["regarding"]["name"] for each in _events(control_plane) if each["reason"] == "Preempted"}
+
+
+def _events(control_plane: ControlPlane) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = control_plane.request("GET", "/apis/events.k8s.io/v1/events")["items"]
+    return found
 
 
 def _joined(names: Iterable[str]) -> str:

@@ -11,6 +11,9 @@ Stage = dict[str, Any]
 TERMINATES_AFTER = "kwok.phalanx.dev/terminates-after"
 """Annotation on a pod: how long it stays Terminating, as Go writes durations (`3s`)."""
 
+GOES_ON = "kwok.phalanx.dev/goes-on"
+"""Annotation on a Job's pod: it runs until it is deleted. Without it, its work is done as soon as it runs."""
+
 _FILE = Path(__file__).with_name("kwok-stages.yaml")
 _PRIORITY_CLASS = ".spec.priorityClassName"
 _ANNOTATION = f'.metadata.annotations["{TERMINATES_AFTER}"]'

@@ -89,4 +89,7 @@ def sources_of(manifests: list[Manifest]) -> Sources:
     """What dialects would read of these objects."""
     whole = [defaulted(each) for each in manifests]
     pods = [pod_of(each) for each in whole if each["kind"] == "Pod"]
-    return Sources(pods, {key_of(each): each for each in whole if each["kind"] != "Pod"})
+    namespaces = {
+        each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in whole if each["kind"] == "Namespace"
+    }
+    return Sources(pods, {key_of(each): each for each in whole if each["kind"] != "Pod"}, namespaces)

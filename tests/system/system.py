@@ -55,6 +55,17 @@ class Phalanx:
         assert answer.returncode == 0, answer.stderr
         return answer.stdout + answer.stderr
 
+    def make_namespace(self, name: str) -> None:
+        """Make a namespace; one of that name that an earlier test has left is gone first."""
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+        def there() -> bool:
+            self.cluster.request("POST", "/api/v1/namespaces", manifest)
+            found = self.cluster.request("GET", f"/api/v1/namespaces/{name}")
+            return bool(found["kind"] == "Namespace" and found["status"].get("phase") == "Active")
+
+        self.wait(there, f"namespace {name}")
+
     def pod(self, name: str) -> Object:
         """One pod of the default namespace as it is now."""
         found: Object = self.cluster.request("GET", f"/api/v1/namespaces/default/pods/{name}")

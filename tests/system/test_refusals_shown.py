@@ -70,7 +70,7 @@ def _told(case: Case, text: str) -> str:
 @pytest.mark.parametrize("dialect", sorted({each.dialect for each in cases()}))
 def test_kubectl_shows_the_exact_answers(phalanx: Phalanx, dialect: str) -> None:
     for name in NAMESPACES.get(dialect, ()):
-        phalanx.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        phalanx.make_namespace(name)
     for requests in scenes(dialect):
         standing = requests[0].standing()
         if standing:
