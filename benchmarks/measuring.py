@@ -41,7 +41,7 @@ class Gap:
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One instance: seconds by stage, `seconds` from problem to verified plan; what is proven, had there been time for
-    ever; `gangs` asked for, and the `plan` of a single one; `peak` memory of the worker so far, in bytes.
+    ever; `gangs` asked for, and the `plan` of a single one; `peak` memory of the workers so far, in bytes.
     """
 
     seconds: float
@@ -58,13 +58,13 @@ class Sample:
 class Bench:
     """A worker with clocks. Made by `bench`."""
 
-    def __init__(self, workers: Workers, clock: Clock, file: Path) -> None:
-        self._workers, self._clock, self._file = workers, clock, file
+    def __init__(self, workers: Workers, clock: Clock, folder: Path) -> None:
+        self._workers, self._clock, self._folder = workers, clock, folder
 
     def one(self, problem: Problem, framing_seconds: float) -> Sample:
         """One gang, stated already."""
         self._clock.take()
-        stages.spent(self._file)
+        stages.spent(self._folder)
         began = time.perf_counter()
         answer = self._workers.solve(problem, LIMITS)
         seconds = time.perf_counter() - began
@@ -73,7 +73,7 @@ class Bench:
     def several(self, gangs: Sequence[Gang], cluster: Cluster) -> Sample:
         """Gangs that wait together, planned as the product does it; stating them on the snapshot is not counted."""
         self._clock.take()
-        stages.spent(self._file)
+        stages.spent(self._folder)
         with (
             patch.object(planner, "shared_workers", lambda: self._workers),
             patch.object(joining, "shared_workers", lambda: self._workers),
@@ -85,7 +85,7 @@ class Bench:
         return self._sample(seconds - framing, framing, [_of_decision(each) for each in decisions])
 
     def _sample(self, seconds: float, framing: float, verdicts: list["_Verdict"]) -> Sample:
-        spent = stages.spent(self._file)
+        spent = stages.spent(self._folder)
         counted = self._clock.take()
         checked = sum(each.verify for each in spent) + counted.seconds.get("verify", 0.0)
         stated = sum(each.model for each in spent)
@@ -107,7 +107,7 @@ class Bench:
             gap=next((each.gap for each in verdicts if each.gap), None),
             gangs=len(verdicts),
             plan=next((each.plan for each in verdicts), None),
-            peak=max((each.peak for each in spent), default=0),
+            peak=stages.peak(self._folder),
         )
 
 
@@ -116,14 +116,12 @@ def bench() -> Iterator[Bench]:
     """A new worker, ready to answer."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        file = Path(folder) / "spent"
-        file.touch()
-        stack.enter_context(patch.dict(os.environ, {stages.FILE: str(file)}))
+        stack.enter_context(patch.dict(os.environ, {stages.FOLDER: folder}))
         workers = Workers(1, stages.COMMAND)
         stack.callback(workers.close)
         workers.start()
         workers.await_started()
-        yield Bench(workers, stack.enter_context(stages.in_parent()), file)
+        yield Bench(workers, stack.enter_context(stages.in_parent()), Path(folder))
 
 
 def stated(gang: Gang, cluster: Cluster) -> tuple[Problem, float]:

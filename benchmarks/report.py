@@ -77,9 +77,18 @@ class Report:
         yield f"{total - len(missed)} of {total} met" + (f"; missed: {', '.join(missed)}" if missed else "")
 
     def write(self, file: Path) -> None:
-        """The rows as JSON."""
+        """The rows as JSON, and beside that for people."""
         results = Results(machine(), tuple(self.rows), self.growth(), round(self.seconds, 1))
         file.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
+        missed = [f"- {row.scenario} at {row.nodes}: {_told(check)}" for row, check in self.found if not check.met]
+        missed += [
+            f"- {name}: {_told(check)}"
+            for name, check in ((name, growth_check(value)) for name, value in results.growth.items())
+            if not check.met
+        ]
+        file.with_suffix(".md").write_text(
+            "\n".join([*_page(results), *(missed or ["Nothing."])]) + "\n", encoding="utf-8"
+        )
 
 
 def read(file: Path) -> Results:
@@ -107,4 +116,28 @@ def _cpu_lines() -> list[str]:
 
 
 def _line(check: Check) -> str:
-    return f"    {'met   ' if check.met else 'MISSED'} {check.what}: {check.found} (wanted {check.wanted})"
+    return f"    {'met   ' if check.met else 'MISSED'} {_told(check)}"
+
+
+def _told(check: Check) -> str:
+    return f"{check.what}: {check.found} (wanted {check.wanted})"
+
+
+def _page(results: Results) -> Iterator[str]:
+    """What was found, for people; how to read it is in docs/benchmark.md."""
+    yield "# What the solver's benchmark found last"
+    yield f"\n{results.machine}, {results.seconds / 60:.0f} minutes. How to read it: `docs/benchmark.md`.\n"
+    yield "| scenario | nodes | instances | p50 ms | p95 | p99 | max | goals 1-3 | all goals | MB | naive model |"
+    yield "| --- |" + " ---: |" * 9 + " --- |"
+    for row in results.rows:
+        naive = row.reference
+        beside = (
+            "" if naive is None else f"{naive.times:g} x" if naive.proven else f"unproven after {naive.seconds:g} s"
+        )
+        yield (
+            f"| {row.scenario} | {row.nodes:,} | {row.instances} | {row.p50_ms:g} | {row.p95_ms:g} | {row.p99_ms:g} "
+            f"| {row.max_ms:g} | {row.proven_share:.1%} | {row.proven_all_share:.1%} | {row.peak_mb:.0f} | {beside} |"
+        )
+    yield "\n## Growth exponents\n"
+    yield ", ".join(f"{name} {value:g}" for name, value in results.growth.items()) or "None: one size was measured."
+    yield "\n## Missed\n"

@@ -1,11 +1,13 @@
 """Where the time of an answer goes: a clock around the steps of the product itself, in this process and in the worker.
 
-The worker runs as the product runs it; `serve` only counts, and writes before each reply one line of `Spent` into the
-file that the environment names.
+The worker runs as the product runs it; `serve` only counts, and writes before each reply one line of `Spent` into a
+file in the folder that the environment names. Beside it lies how much memory each worker has held so far, for those
+that are stopped before they can tell.
 """
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,19 +23,20 @@ from planning import joining, planner, worker, workers
 from planning.worker import Refused, Reply, Request
 from solver import solving
 
-FILE = "PHALANX_BENCHMARK_STAGES"
+FOLDER = "PHALANX_BENCHMARK_STAGES"
+_SPENT, _PEAK = "spent", ".peak"
+_LOOK_SECONDS = 0.1
 COMMAND = (sys.executable, "-m", "benchmarks.stages")
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """Seconds up to one reply of the worker, from the one before: all of them, stating the cases, verifying. `peak`:
-    bytes held at most so far. `last`: no other reply to the same request follows.
+    """Seconds up to one reply of the worker, from the one before: all of them, stating the cases, verifying. `last`: no
+    other reply to the same request follows.
     """
 
     total: float
     model: float
     verify: float
-    peak: int
     last: bool
 
 
@@ -86,22 +89,29 @@ def in_parent() -> Any:
     )
 
 
-def spent(file: Path) -> list[Spent]:
-    """What the worker has written since the last time."""
-    lines = file.read_bytes().splitlines()
+def spent(folder: Path) -> list[Spent]:
+    """What workers have written since the last time."""
+    file = folder / _SPENT
+    lines = file.read_bytes().splitlines() if file.exists() else []
     file.write_bytes(b"")
     return [msgspec.json.decode(line, type=Spent) for line in lines]
 
 
+def peak(folder: Path) -> int:
+    """The most memory that any worker has held, in bytes."""
+    return max((int(file.read_bytes()) for file in folder.glob("*" + _PEAK)), default=0)
+
+
 def serve() -> None:
     """Be a worker that counts."""
-    file = Path(os.environ[FILE])
+    folder = Path(os.environ[FOLDER])
+    threading.Thread(target=_watch_memory, args=(folder / f"{os.getpid()}{_PEAK}",), daemon=True).start()
     with clocked({"model": ((solving, "case_of"),), "verify": ((solving, "verify"),)}) as clock:
 
         def answering(request: Request) -> Iterator[Reply]:
             began = time.perf_counter()
             for reply in worker.answers(request):
-                _note(file, time.perf_counter() - began, clock.take().seconds, reply)
+                _note(folder / _SPENT, time.perf_counter() - began, clock.take().seconds, reply)
                 yield reply
                 began = time.perf_counter()
 
@@ -110,15 +120,19 @@ def serve() -> None:
 
 def _note(file: Path, total: float, seconds: dict[str, float], reply: Reply) -> None:
     last = not isinstance(reply, Refused) or reply.last
-    line = msgspec.json.encode(Spent(total, seconds.get("model", 0.0), seconds.get("verify", 0.0), _peak(), last))
+    line = msgspec.json.encode(Spent(total, seconds.get("model", 0.0), seconds.get("verify", 0.0), last))
     with file.open("ab") as log:
         log.write(line + b"\n")
 
 
-def _peak() -> int:
-    """The most memory that this process has held. getrusage would count what its parent held when it was started."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+def _watch_memory(file: Path) -> None:
+    """Keep the file at the most memory that this process has held; getrusage would count its parent's, too."""
+    new = file.with_suffix(".new")
+    while True:
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+        new.write_text(str(int(status.partition("VmHWM:")[2].split()[0]) * 1024), encoding="utf-8")
+        new.replace(file)
+        time.sleep(_LOOK_SECONDS)
 
 
 if __name__ == "__main__":

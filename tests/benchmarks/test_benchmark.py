@@ -35,6 +35,7 @@ def test_a_run_prints_rows_and_writes_them(scenario: str, tmp_path: Path) -> Non
     assert row["stages_ms"].keys() == {"snapshot", "model", "solve", "verify"}
     assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"] <= row["max_ms"]
     assert row["peak_mb"] > 0
+    assert f"| {scenario} | {HOSTS} | 1 |" in file.with_suffix(".md").read_text()
 
 
 def test_every_kind_of_gang_has_its_scenarios() -> None:
