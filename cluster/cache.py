@@ -226,6 +226,12 @@ class ClusterCache:
         with self._changed:
             return {each.metadata.name: each.metadata.labels for each in self._namespaces.all()}
 
+    def ending(self) -> frozenset[str]:
+        """Names of the namespaces that are being deleted: nothing can be made there any more."""
+        with self._changed:
+            kept = self._namespaces.all()
+            return frozenset(each.metadata.name for each in kept if each.metadata.deletion_timestamp is not None)
+
     def found(self) -> Topology | None:
         """The topology that the nodes' well-known labels show, for clusters that describe none."""
         with self._changed:

@@ -97,3 +97,12 @@ def message_of(error: Exception) -> str:
         except (msgspec.DecodeError, AttributeError):
             return str(error.reason)
     return str(error)
+
+
+def namespace_ends(error: ApiException) -> bool:
+    """Whether something could not be made because its namespace is being deleted (cause NamespaceTerminating)."""
+    try:
+        details = msgspec.json.decode(error.body or "{}").get("details") or {}
+        return any(cause.get("reason") == "NamespaceTerminating" for cause in details.get("causes") or ())
+    except (msgspec.DecodeError, AttributeError):
+        return False

@@ -19,7 +19,7 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException, NotFoundException
 from prometheus_client import Counter
 
-from cluster.transport import MERGE_PATCH, UNREACHABLE, Timeout, Transport, message_of
+from cluster.transport import MERGE_PATCH, UNREACHABLE, Timeout, Transport, message_of, namespace_ends
 from gangs.model import ObjectRef
 
 LOG = logging.getLogger(__name__)
@@ -255,7 +255,8 @@ class Recorder:
             except NotFoundException:
                 return False  # the event has expired, or its namespace is gone
             except ApiException as error:
-                LOG.warning("event not written: %s", message_of(error))
+                ends = namespace_ends(error)  # nobody will read there any more
+                LOG.log(logging.DEBUG if ends else logging.WARNING, "event not written: %s", message_of(error))
                 return False
             except UNREACHABLE as error:
                 LOG.warning("event not written, try %d of %d: %s", attempt, _TRIES, message_of(error))

@@ -35,13 +35,15 @@ class Picture:
     """Gangs that pods name but that contradict themselves, so that they could not be read."""
     left: Left = NOTHING
     """What is left to other systems that run in the cluster."""
+    ending: frozenset[str] = frozenset()
+    """Namespaces that are being deleted: nothing can be made there any more."""
 
 
 def look(cache: ClusterCache) -> Picture:
     """Take one consistent picture from the watch caches."""
     with cache.still():
         sources = Sources(cache.pods(), cache.objects(), cache.namespaces(), cache.found())
-        snapshot = cache.snapshot()
+        snapshot, ending = cache.snapshot(), cache.ending()
     found, faults = topologies(sources)
     reading = read_all(sources)
     left = left_alone(sources)
@@ -59,4 +61,5 @@ def look(cache: ClusterCache) -> Picture:
         },
         unreadable=frozenset(named - {key for gang in reading.gangs for key in gang.names}),
         left=left,
+        ending=ending,
     )

@@ -1,5 +1,6 @@
 """Says how every gang stands: Gang status, the members' own conditions, events. Writes only what has changed."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -171,7 +172,8 @@ class Reporter:
     def _tell_change(self, case: "Case", before: Mapping[str, Any], status: Mapping[str, Any]) -> None:
         phase = Phase(status["phase"])
         changed = before.get("phase") != phase.value
-        reworded = changed or before.get("message") != status["message"]
+        alike = _counted if phase is Phase.WAITING else str
+        reworded = changed or alike(before.get("message", "")) != alike(status["message"])
         if phase in _REASONS and (changed if phase is Phase.PLACED else reworded):
             self._tell(case, _reason(case, phase), _decided(case.gang, status["message"]))
 
@@ -202,6 +204,11 @@ class Reporter:
             for pod in pods
             if differs(pod, told[pod.metadata.uid])
         )
+
+
+def _counted(message: str) -> str:
+    """A message without its numbers: as members come and go, each count would else be an event of its own."""
+    return re.sub(r"\d+ more pods?|\d+ of \d+", "", message)
 
 
 def _reason(case: "Case", phase: Phase) -> Reason:

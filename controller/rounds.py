@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -130,9 +130,11 @@ class Controller:
             meta = manifest["metadata"]
             self._writer.delete(gang_path(meta["namespace"], meta["name"]), meta["uid"])
             del existing[meta["namespace"], meta["name"]]
-        return [self._object_of(gang, existing) for gang in gangs]
+        return [self._object_of(gang, existing, picture.ending) for gang in gangs]
 
-    def _object_of(self, gang: Gang, existing: dict[tuple[str, str], Manifest]) -> Manifest | None:
+    def _object_of(
+        self, gang: Gang, existing: dict[tuple[str, str], Manifest], ending: Collection[str]
+    ) -> Manifest | None:
         if not mirrors.is_mirrored(gang):
             own = (gang.source.namespace, gang.source.name)
             return existing.get(own) or {"metadata": {"namespace": own[0], "name": own[1]}}
@@ -146,6 +148,8 @@ class Controller:
             spec = status_patch(present.get("spec"), wanted["spec"])
             written = self._writer.merge(gang_path(*key), {"metadata": wanted["metadata"], "spec": spec})
             return {**present, "spec": wanted["spec"]} if written.done else None
+        if key[0] in ending:
+            return None
         written = self._writer.create(gang_path(key[0]), wanted)
         metadata = {**wanted["metadata"], "uid": written.uid, "resourceVersion": written.version}
         return {**wanted, "metadata": metadata} if written.done else None

@@ -181,3 +181,21 @@ def test_an_outage_neither_blocks_the_caller_nor_loses_what_was_told(
         wire.mend()
         assert eventually(lambda: events_of(control_plane, subject.name), seconds=10)
         recorder.close()
+
+
+def test_a_namespace_that_is_being_deleted_is_no_cause_for_a_warning(
+    control_plane: ControlPlane, recorder: Recorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = f"ending-{uuid.uuid4().hex[:8]}"
+    held = {"name": "held", "namespace": name, "finalizers": ["test.phalanx.dev/held"]}
+    control_plane.kubectl("create", "namespace", name)
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": held}
+    control_plane.kubectl("create", "-f", "-", stdin=json.dumps(made))
+    control_plane.kubectl("delete", "namespace", name, "--wait=false")
+    failed = counted(events.GANG_WAITING, "failed")
+    recorder.record(ObjectRef("v1", "ConfigMap", name, "held"), events.GANG_WAITING, "waits for 1 more pod")
+    assert eventually(lambda: counted(events.GANG_WAITING, "failed") > failed)
+    assert not [each for each in caplog.records if "event not written" in each.message]
+    control_plane.kubectl(
+        "patch", "configmap", "held", "-n", name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}'
+    )
