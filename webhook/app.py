@@ -75,6 +75,9 @@ class Webhook:
 
     def forecast(self, manifest: Manifest, seconds: float) -> tuple[str, ...]:
         """The plan as sentences, none where there is no time for it. Never the reason why an object is not admitted."""
+        if seconds <= 0:
+            self.metrics.forecasts.labels("late").inc()
+            return ()
         try:
             with self.slot.taken(seconds) as left:
                 told = forecast(manifest, self.picture, left)

@@ -112,6 +112,23 @@ def test_a_jobs_creation_is_answered_with_its_plan(client: FlaskClient) -> None:
     assert all(len(each) <= 120 for each in response["warnings"])
 
 
+@pytest.mark.parametrize(
+    ("timeout", "waited", "told"),
+    [("5s", 0.0, True), ("5s", 4.9, False), ("0.2s", 0.0, False), ("1m", 10.0, True), ("", 4.9, False)],
+    ids=["in time", "waited here", "a short one", "a long one", "five seconds where none is named"],
+)
+def test_the_callers_own_timeout_less_what_has_passed_is_the_time_for_a_plan(
+    client: FlaskClient, timeout: str, waited: float, *, told: bool
+) -> None:
+    """Admission itself never depends on it."""
+    body = review(job(annotations=GANG_JOB), "jobs")
+    environment = {"phalanx.waited": waited}
+    answer = client.post("/validate", query_string={"timeout": timeout}, json=body, environ_overrides=environment)
+    response = answer.get_json()["response"]
+    assert response["allowed"]
+    assert bool(response.get("warnings")) is told
+
+
 def test_a_job_that_fits_nowhere_is_admitted_with_the_reason(client: FlaskClient) -> None:
     response = answer(client, "/validate", review(job(pods=5, annotations=GANG_JOB), "jobs"))
     assert response["allowed"]
