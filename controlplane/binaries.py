@@ -20,15 +20,16 @@ VERSION = "v1.37.1"
 """Of Kubernetes; without it in the binaries the server reports v0.0.0 and clients misjudge it."""
 
 _BUILD = Path(__file__).parent / "build"
-_MAJOR, _MINOR, _ = VERSION.removeprefix("v").split(".")
-_FLAGS = " ".join(
-    [
-        "-s -w",
-        f"-X k8s.io/component-base/version.gitVersion={VERSION}",
-        f"-X k8s.io/component-base/version.gitMajor={_MAJOR}",
-        f"-X k8s.io/component-base/version.gitMinor={_MINOR}",
-    ]
-)
+
+
+def version_flags(version: str) -> str:
+    """What the linker is told, so that the programs know their version."""
+    major, minor, _ = version.removeprefix("v").split(".")
+    package = "k8s.io/component-base/version"
+    return f"-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
+
+
+_FLAGS = version_flags(VERSION)
 
 
 @dataclass(frozen=True, slots=True)

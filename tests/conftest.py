@@ -26,14 +26,15 @@ Tests that use them carry `@pytest.mark.controlplane` and run after all others. 
 options, is `with ControlPlane(Options(…)) as plane`.
 """
 
+import os
 import signal
 from collections.abc import Iterator
 
 import pytest
 from emptying import empty
 
-from controlplane.binaries import find_binaries
 from controlplane.control_plane import ControlPlane, Options
+from controlplane.earlier import VARIABLE, binaries_of
 
 SLOW_SECONDS = 3.0
 
@@ -54,8 +55,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
-    """The session's control plane."""
-    with ControlPlane(Options(slow_deletion={"low-priority": SLOW_SECONDS}), find_binaries()) as running:
+    """The session's control plane, of the version that the environment asks for (`make test-long`)."""
+    binaries = binaries_of(os.environ.get(VARIABLE, ""))
+    with ControlPlane(Options(slow_deletion={"low-priority": SLOW_SECONDS}), binaries) as running:
         yield running
 
 
