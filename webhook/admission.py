@@ -6,7 +6,7 @@ from gangs.model import Manifest
 from gangs.sources import Sources
 from kube import keys
 from webhook import objects, pods
-from webhook.errors import BadReview, NotYet
+from webhook.errors import BadReview, Unavailable
 from webhook.objects import Forecast
 from webhook.picture import Picture
 from webhook.pods import Foretell
@@ -19,7 +19,7 @@ UPDATE = "UPDATE"
 def mutate(request: Request, picture: Picture, foretell: Foretell, *, automatic: bool = False) -> Decision:
     """The answer of `/mutate`: pods and Jobs. Anything else comes in as it is.
 
-    Raises BadReview for a request without its object, NotYet where the answer cannot be given now.
+    Raises BadReview for a request without its object, Unavailable where the answer cannot be given now.
 
     :param automatic: whether the API server itself has matched the namespace's label (`/mutate/automatic`). A namespace
         that is a few milliseconds old is not in our own picture yet.
@@ -71,5 +71,5 @@ def _old(request: Request) -> Manifest:
 
 def _sources(picture: Picture) -> Sources:
     if not picture.synced():
-        raise NotYet("still reading the cluster; try again in a few seconds")
+        raise Unavailable("still reading the cluster; try again in a few seconds")
     return picture.sources()

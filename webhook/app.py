@@ -17,7 +17,7 @@ from gangs.model import Gang, Manifest
 from webhook import admission, live
 from webhook.callers import Caller, anybody
 from webhook.dry_run import InputError, solve_stream
-from webhook.errors import BadReview, NotYet, Unavailable
+from webhook.errors import BadReview, Unavailable
 from webhook.forecasting import forecast
 from webhook.limits import LARGEST_BODY
 from webhook.metrics import CONTENT_TYPE, Metrics
@@ -135,9 +135,6 @@ def _admission(
         except BadReview as error:
             outcome = "bad-review"
             return Response(f"{error}\n", status=400, mimetype="text/plain")
-        except NotYet as error:
-            outcome = "unavailable"
-            return Response(f"{error}\n", status=503, mimetype="text/plain", headers={"Retry-After": "1"})
         except Unavailable as error:
             outcome = "unavailable"
             return Response(f"{error}\n", status=500, mimetype="text/plain")

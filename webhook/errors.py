@@ -2,8 +2,7 @@
 
 - of the reviewed object: no exception but a value, `webhook.reviews.Refused`, which the user reads in his terminal
 - of the call: `BadReview`, HTTP 400, the caller does not speak AdmissionReview v1
-- of our own: `Unavailable`, HTTP 500, the API server then does what its failurePolicy says; `NotYet`, HTTP 503 with
-  `Retry-After`, upon which it first asks again, perhaps another replica
+- of our own: `Unavailable`, HTTP 500, the API server then does what its failurePolicy says
 """
 
 
@@ -13,7 +12,3 @@ class BadReview(Exception):  # noqa: N818 -- the families are named in the docs,
 
 class Unavailable(Exception):  # noqa: N818 -- as above
     """The webhook cannot do its work now; the text says why and reaches the user."""
-
-
-class NotYet(Unavailable):
-    """As before, but in a moment there may be an answer."""
