@@ -1,17 +1,18 @@
 """The benchmark runs and says what it promises to say; what it measures is not judged here."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 
 from benchmarks.__main__ import main
 from benchmarks.filling import Load, filled
 from benchmarks.network import GPUS_PER_HOST, HOSTS
-from benchmarks.rows import Row, exponent, percentile
+from benchmarks.rows import Reference, Row, checks, compared, exponent, percentile
 from benchmarks.running import room_of
 from benchmarks.scenarios import SCENARIOS, SIZES, Scenario
 
@@ -78,10 +79,52 @@ def test_a_percentile_is_a_value_that_was_seen(times: list[float], share: float,
 
 @pytest.mark.parametrize(("power", "expected"), [(1.0, 1.0), (2.0, 2.0), (0.0, 0.0)])
 def test_the_growth_exponent_is_the_power_of_the_nodes(power: float, expected: float) -> None:
-    blank = {
-        "instances": 1, "placed": 1, "p95_ms": 0.0, "p99_ms": 0.0, "max_ms": 0.0, "stages_ms": {},
-        "proven_share": 1.0, "proven_all_share": 1.0, "peak_mb": 1.0,
-    }  # fmt: skip
-    rows = [msgspec.convert({"scenario": "x", "nodes": n, "p50_ms": n**power, **blank}, Row) for n in SIZES]
+    rows = [_row(nodes=nodes, p50_ms=nodes**power) for nodes in SIZES]
     assert exponent(rows) == pytest.approx(expected)
     assert exponent(rows[:1]) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "missed"),
+    [
+        ({}, []),
+        ({"nodes": 847, "p99_ms": 9_000.0, "proven_share": 0.0}, []),
+        ({"p99_ms": 25.1}, ["p99"]),
+        ({"proven_share": 0.98}, ["goals 1-3"]),
+        ({"proven_all_share": 0.89}, ["all goals"]),
+        ({"peak_mb": 900.0}, []),
+        ({"nodes": 15_246, "proven_share": 0.94, "peak_mb": 601.0, "p99_ms": 99.0}, ["goals 1-3", "memory"]),
+        ({"reference": Reference(1, 1, 0.4, 19.9, equal=True)}, ["naive model"]),
+        ({"reference": Reference(1, 1, 0.4, 20.0, equal=True)}, []),
+        ({"reference": Reference(1, 0, 1.0, 3.0, equal=True)}, []),
+        ({"reference": Reference(1, 1, 9.0, 99.0, equal=False)}, ["naive model"]),
+    ],
+)
+def test_a_row_is_held_against_what_is_wanted_of_its_size(changed: dict[str, Any], missed: list[str]) -> None:
+    assert [check.what for check in checks(_row(**changed), 25.0) if not check.met] == missed
+
+
+def test_a_row_is_compared_with_the_committed_one_of_its_scenario_and_size() -> None:
+    before = {("small-required", 5_082): _row(p50_ms=4.0, p99_ms=40.0)}
+    assert compared(_row(p50_ms=6.0, p99_ms=20.0), before) == (1.5, 0.5)
+    assert compared(_row(nodes=847), before) is None
+
+
+def _row(**changed: Any) -> Row:
+    return replace(
+        Row(
+            scenario="small-required",
+            nodes=5_082,
+            instances=10,
+            placed=10,
+            p50_ms=5.0,
+            p95_ms=9.0,
+            p99_ms=10.0,
+            max_ms=10.0,
+            stages_ms={},
+            proven_share=1.0,
+            proven_all_share=1.0,
+            peak_mb=100.0,
+        ),
+        **changed,
+    )
