@@ -18,7 +18,8 @@ _HEADER = """\
 
 
 _BY_URL = """\
-# Every webhook of ../webhook/{file}, without its Service. Made by `make manifests`; do not edit.
+# Every webhook of ../webhook/{file}, called by URL and not through the Service.
+# Made by `make manifests`; do not edit.
 apiVersion: admissionregistration.k8s.io/v1
 kind: {kind}
 metadata: {{name: {name}}}
@@ -50,9 +51,13 @@ def made() -> Iterator[tuple[Path, str]]:
 
 
 def _by_url(file: str) -> str:
-    """The patch that takes the Service from every webhook of a configuration."""
+    """The patch that has every webhook of a configuration called by URL; the address is put in by kustomize."""
     whole = yaml.safe_load((MANIFESTS / "webhook" / file).read_text())
-    webhooks = "".join(f"- {{name: {each['name']}, clientConfig: {{service: null}}}}\n" for each in whole["webhooks"])
+    webhooks = "".join(
+        f"- name: {each['name']}\n"
+        f"  clientConfig: {{service: null, url: https://address{each['clientConfig']['service']['path']}}}\n"
+        for each in whole["webhooks"]
+    )
     return _BY_URL.format(file=file, kind=whole["kind"], name=whole["metadata"]["name"], webhooks=webhooks)
 
 

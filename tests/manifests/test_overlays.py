@@ -116,9 +116,10 @@ def test_a_webhook_by_url_leaves_no_service_behind() -> None:
     assert fewer == {(kind, PLACE.namespace, "phalanx-webhook") for kind in kinds}
     objects = overlay("webhook-by-url")
     assert "--certificates=given" in container(objects, CONTROLLER)["args"]
-    for each, path in zip(CONFIGURED, ("mutate", "validate"), strict=True):
-        for webhook in objects[each]["webhooks"]:
-            assert webhook["clientConfig"]["url"] == f"https://phalanx.example.com:9443/{path}", webhook["name"]
+    for each in CONFIGURED:
+        for webhook, usual in zip(objects[each]["webhooks"], overlay("default")[each]["webhooks"], strict=True):
+            path = usual["clientConfig"]["service"]["path"]
+            assert webhook["clientConfig"]["url"] == f"https://phalanx.example.com:9443{path}", webhook["name"]
             assert "service" not in webhook["clientConfig"], webhook["name"]
 
 
