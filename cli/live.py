@@ -7,7 +7,8 @@ from kubernetes.config import ConfigException
 from cluster.cache import ClusterCache
 from cluster.connecting import connect
 from cluster.transport import UNREACHABLE, Transport, message_of
-from gangs.dialects import all_kinds, protected
+from gangs.dialects import all_kinds
+from gangs.protecting import protection
 from gangs.sources import Sources
 from planning.dry_run import Live
 
@@ -23,7 +24,7 @@ def live_cluster(kubeconfig: str | None) -> Live:
 def live_picture(kubeconfig: str | None) -> tuple[Transport, Live]:
     """As `live_cluster`, with the connection for further questions."""
     transport = _transport(kubeconfig)
-    cache = ClusterCache(transport, all_kinds(), protected=protected)
+    cache = ClusterCache(transport, all_kinds(), protecting=protection)
     cache.start()
     try:
         if not cache.wait_synced(PATIENCE):

@@ -59,12 +59,17 @@ class WatchedKind:
     """(namespace, name) of the one object that is watched; None: all."""
 
 
+Protecting = Callable[[Mapping[ObjectKey, Mapping[str, Any]]], Protected]
+
+
 class ClusterCache:
     """Watches one cluster. Safe to use from several threads.
 
     :param kinds: group objects, topologies, workloads: kept as plain dicts; they may not be installed.
     :param gate: scheduling gate that tells pods which are not let go yet from those that are.
     :param protected: says why a pod may never be a victim, beyond what the cluster itself protects.
+    :param protecting: the same where it depends on the objects of `kinds`: what says it, given these. Equal answers
+        protect the same pods.
     :param group_of: sorts pods into groups, so that those of one can be had without looking at all (`pods_of`).
     """
 
@@ -75,6 +80,7 @@ class ClusterCache:
         *,
         gate: str = keys.GATE,
         protected: Protected = unprotected,
+        protecting: Protecting | None = None,
         group_of: Grouping = ungrouped,
         timing: Timing = DEFAULT_TIMING,
     ) -> None:
@@ -84,6 +90,9 @@ class ClusterCache:
         """Version at which something in the snapshot last changed."""
         self._callbacks: list[Callable[[], None]] = []
         self._snapshot: Snapshot | None = None
+        self._protecting = protecting
+        self._protected_by: Mapping[ObjectKey, Mapping[str, Any]] | None = None
+        """The objects by which it was last decided what is protected."""
         capture = Capture(gate=gate, protected=protected)
         self._capture = capture
         self._pods = Pods(self, capture, group_of)
@@ -190,6 +199,7 @@ class ClusterCache:
     def snapshot(self) -> Snapshot:
         """What there is. The same object until something in it has changed."""
         with self._changed:
+            self._protect()
             version = str(self._captured)
             if self._snapshot is None or self._snapshot.version != version:
                 self._capture.set_priority_classes(self._classes.all())
@@ -200,6 +210,14 @@ class ClusterCache:
                     version=version,
                 )
             return self._snapshot
+
+    def _protect(self) -> None:
+        objects = self._manifests.all()
+        if self._protecting is not None and objects is not self._protected_by:
+            self._protected_by = objects
+            if self._capture.protect(self._protecting(objects)):
+                self._version += 1
+                self._captured = self._version
 
     def pods(self) -> Sequence[Pod]:
         """All pods, finished ones too."""

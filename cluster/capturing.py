@@ -1,5 +1,6 @@
 """From nodes and pods to a `Snapshot`, at once or kept up to date change by change."""
 
+import contextlib
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import lru_cache
 from typing import TypeVar
@@ -48,6 +49,16 @@ class Capture:
         self._order: list[str] = []
         self._stale: set[str] = set()
         self._reordered = False
+
+    def protect(self, protected: Protected) -> bool:
+        """Protect other pods from now on; whether that is a change."""
+        if protected == self._protected:
+            return False
+        self._protected = protected
+        for pod in list(self._pods.values()):
+            with contextlib.suppress(ValueError):  # one that cannot be read was told of when it came
+                self.put_pod(pod)
+        return True
 
     def put_node(self, node: Node) -> None:
         """A node is new or changed. Raises ValueError where its allocatable cannot be read."""

@@ -20,7 +20,8 @@ from controller.rounds import Controller
 from controller.showing import Shower
 from controller.versions import tell_version
 from controller.writes import Writer
-from gangs.dialects import all_kinds, protected
+from gangs.dialects import all_kinds
+from gangs.protecting import protection
 from planning.workers import shared_workers
 from solver.problem import Limits
 
@@ -46,7 +47,7 @@ class Server:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._transport = connect(settings.kubeconfig)
-        self._cache = ClusterCache(self._transport, all_kinds(), protected=protected)
+        self._cache = ClusterCache(self._transport, all_kinds(), protecting=protection)
 
     def unready(self) -> str:
         """What is missing before it could lead; "" when it could."""

@@ -30,7 +30,8 @@ class System:
     """Another system, and how its admission webhooks are known: any one of the three marks is enough.
 
     `dialects`: whose keys and objects are its business. `webhook`: pattern of the name of a webhook entry,
-    `configuration`: of the name of a configuration, `namespace`: where the service is that answers.
+    `configuration`: of the name of a configuration, `namespace`: where the service is that answers. `marks`: labels
+    or annotations that it writes on its pods.
     """
 
     name: str
@@ -39,6 +40,7 @@ class System:
     namespace: str
     webhook: str = "(?!)"
     configuration: str = "(?!)"
+    marks: tuple[str, ...] = ()
 
     def shows_in(self, configuration: Manifest) -> bool:
         """Whether a webhook configuration is this system's."""
@@ -56,7 +58,14 @@ class System:
 _KAI_KEYS = ("kai", "runai")
 """Run:ai rests on KAI Scheduler: each of the two reads the other's objects."""
 SYSTEMS: tuple[System, ...] = (
-    System("kueue", "Kueue", ("kueue",), "kueue-system", webhook=r"[mv]clusterqueue\.kb\.io"),
+    System(
+        "kueue",
+        "Kueue",
+        ("kueue",),
+        "kueue-system",
+        webhook=r"[mv]clusterqueue\.kb\.io",
+        marks=("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset", "kueue.x-k8s.io/workload"),
+    ),
     System("koordinator", "Koordinator", ("koordinator",), "koordinator-system", webhook=r".+\.koordinator\.sh"),
     System(
         "kai",

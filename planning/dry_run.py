@@ -8,9 +8,10 @@ from typing import TypeVar
 from cluster.capturing import snapshot_of
 from cluster.finding import found_on
 from cluster.snapshot import Snapshot
-from gangs.dialects import DIALECTS, dialect_of, expanded, protected, read_all, topologies
+from gangs.dialects import DIALECTS, dialect_of, expanded, read_all, topologies
 from gangs.manifests import MalformedError, group_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef
+from gangs.protecting import protection
 from gangs.sources import ObjectKey, Sources
 from gangs.workloads import controller_of, example_pod, is_job
 from kube.objects import Pod
@@ -125,7 +126,7 @@ def _request(objects: Objects) -> _Request:
         claims=objects.claims(),
         volumes=objects.volumes(),
         storage_classes=objects.storage_classes(),
-        protected=protected,
+        protected=protection(objects.manifests),
     )
     sources, faults = expanded(Sources(pods, objects.manifests, namespaces, found_on(objects.nodes())))
     notes = () if snapshot.nodes else ("the input holds no Node, so nothing can be placed",)

@@ -9,7 +9,8 @@ from flask import Flask
 from cluster.access import AccessReviewer
 from cluster.cache import ClusterCache
 from cluster.transport import Transport
-from gangs.dialects import all_kinds, protected
+from gangs.dialects import all_kinds
+from gangs.protecting import protection
 from planning.workers import shared_workers
 from webhook.app import create_app
 from webhook.callers import Caller, anybody
@@ -24,7 +25,7 @@ class WebhookService:
     """The webhook over one cluster. Its caches fill from the start on; `checks` tells when they are complete."""
 
     def __init__(self, transport: Transport, caller: Caller = anybody) -> None:
-        self._cache = ClusterCache(transport, all_kinds(), protected=protected, group_of=gang_of)
+        self._cache = ClusterCache(transport, all_kinds(), protecting=protection, group_of=gang_of)
         self._cache.start()
         shared_workers().start()
         threading.Thread(target=self._settle, name="settle", daemon=True).start()

@@ -73,6 +73,20 @@ def test_pods_that_may_never_be_victims_say_why(metadata: dict[str, Any], reason
     assert tenant.protected == reason
 
 
+def test_who_is_protected_may_change() -> None:
+    capture = Capture()
+    capture.put_node(node("n"))
+    capture.put_pod(pod(nodeName="n", metadata={"labels": {"keep": "me"}}))
+
+    def protected(each: Pod) -> str:
+        return "asked to be kept" if "keep" in each.metadata.labels else ""
+
+    assert [each.protected for each in tenants(capture.snapshot())] == [""]
+    assert capture.protect(protected)
+    assert [each.protected for each in tenants(capture.snapshot())] == ["asked to be kept"]
+    assert not capture.protect(protected)
+
+
 CLASSES = [
     PriorityClass(metadata=ObjectMeta(name="high"), value=1000),
     PriorityClass(metadata=ObjectMeta(name="usual"), value=7, global_default=True),

@@ -10,6 +10,7 @@ from written import documents, pod, sources
 
 from gangs.dialects import dialect_of, expanded, left_alone, read_all, resumed, review, template_labels
 from gangs.leaving import left_to
+from gangs.protecting import protection
 from gangs.sources import Sources
 from kube.objects import Pod
 
@@ -149,6 +150,39 @@ def test_faults_of_others_topologies_are_not_ours_but_the_topologies_are_known()
     wrong = POOL.replace("topologyName: default", "topologyName: default, nodeTaints: 3")
     assert read_all(cluster(texts=(wrong,))).faults
     assert read_all(cluster(KUEUE, texts=(wrong,))).faults == ()
+
+
+QUEUED = {QUEUE: "q"}
+REASON = "it belongs to a system that runs in this cluster itself"
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "reason"),
+    [
+        ({}, {}, ""),
+        (QUEUED, {}, REASON),
+        ({"kueue.x-k8s.io/podset": "main"}, {}, REASON),
+        ({}, {"kueue.x-k8s.io/workload": "job-train-1"}, REASON),
+        ({**QUEUED, "phalanx.dev/dialect": "kueue"}, {}, ""),
+        ({"pod-group.scheduling.sigs.k8s.io": "g"}, {}, ""),
+        (
+            {"quota.scheduling.koordinator.sh/preemptible": "false"},
+            {},
+            "label quota.scheduling.koordinator.sh/preemptible=false",
+        ),
+    ],
+)
+def test_pods_of_a_system_that_runs_here_are_never_victims(
+    labels: dict[str, str], annotations: dict[str, str], reason: str
+) -> None:
+    mine = pod("p", labels=labels, annotations=annotations)
+    assert protection(cluster(KUEUE).objects)(mine) == reason
+    assert protection(cluster().objects)(mine) == ("" if reason == REASON else reason)
+
+
+def test_protections_are_equal_where_the_same_systems_run() -> None:
+    assert protection(cluster(KUEUE).objects) == protection(cluster(KUEUE, texts=(POOL,)).objects)
+    assert protection(cluster(KUEUE).objects) != protection(cluster(KUEUE, ours(adopt="kueue")).objects)
 
 
 def test_our_own_way_of_asking_goes_on_beside_a_queue_of_kueue() -> None:

@@ -5,7 +5,7 @@ asked about a kind that nobody uses here.
 """
 
 import pytest
-from system import Object, Phalanx, all_bound, numbered, pod, pod_group
+from system import Object, Phalanx, all_bound, node, numbered, pod, pod_group, priority_class
 
 pytestmark = pytest.mark.controlplane
 
@@ -94,3 +94,44 @@ def test_its_workloads_are_left_alone_while_it_is_there(phalanx: Phalanx) -> Non
     phalanx.apply(pod_group("ours", 2), *(pod(name, "ours") for name in numbered("ours", 2)))
     phalanx.await_bound(numbered("ours", 2))
     phalanx.wait(lambda: bool(events(phalanx, "SystemTaken")), "the controller to say that Koordinator has gone")
+
+
+def test_its_pods_are_never_evicted_for_a_gang(phalanx: Phalanx) -> None:
+    low = {"priorityClassName": "low", "nodeSelector": {"kubernetes.io/hostname": "node-0"}}
+    phalanx.apply(priority_class("low", -5), node("node-0", "s", "b"), KOORDINATOR)
+    phalanx.cluster.await_nodes(["node-0"])
+    phalanx.wait(lambda: not gated(phalanx), "Koordinator to be noticed")
+    phalanx.apply(pod("theirs", "group", **low))
+    phalanx.await_bound(["theirs"])
+    gang = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": {"name": "ours", "namespace": "default"}}
+    member = pod("ours-0")
+    member["metadata"]["labels"] = {"phalanx.dev/gang": "ours"}
+    phalanx.apply({**gang, "spec": {"minMember": 1}}, member)
+    assert phalanx.await_phase("ours", "Unplaceable")
+    phalanx.cluster.request("DELETE", f"{PATH}/{CONFIGURATION}")
+    phalanx.await_bound(["ours-0"])
+    assert phalanx.pod("theirs").get("code") == 404
+
+
+def test_a_job_in_a_queue_of_kueue_stays_suspended_for_it(phalanx: Phalanx) -> None:
+    entry = {**KOORDINATOR["webhooks"][0], "name": "mclusterqueue.kb.io"}
+    kueue = {**KOORDINATOR, "metadata": {"name": "kueue-mutating-webhook-configuration"}, "webhooks": [entry]}
+    phalanx.apply(kueue)
+    labels = {"kueue.x-k8s.io/queue-name": "q"}
+    place = {"kueue.x-k8s.io/podset-required-topology": "rack"}
+    template = {"metadata": {"annotations": place}, "spec": {**pod("x")["spec"], "restartPolicy": "Never"}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train", "namespace": "default", "labels": labels},
+        "spec": {"parallelism": 2, "completions": 2, "suspend": True, "template": template},
+    }
+    probe = pod("probe")
+    probe["metadata"]["annotations"] = place
+    phalanx.wait(lambda: "schedulingGates" not in dry_run(phalanx, probe)["spec"], "Kueue to be noticed")
+    assert "Job default/train: metadata: is left to Kueue, which runs in this cluster" in told(phalanx.apply(job))
+    assert "configured" not in phalanx.apply(job)
+    stored = phalanx.cluster.request("GET", "/apis/batch/v1/namespaces/default/jobs/train")
+    assert stored["spec"]["suspend"] is True
+    assert stored["spec"]["template"]["metadata"]["annotations"] == place
+    assert not stored["spec"]["template"]["metadata"].get("labels", {}).keys() & {"kueue.x-k8s.io/queue-name"}
