@@ -1,0 +1,140 @@
+"""What the doctor says of Phalanx's own webhooks, certificate and leader, one illness a row."""
+
+import base64
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from certs.authority import Pair, issue, new_authority, service_names
+from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
+from cli.installation import certificate, configuration, leader
+from cli.installing import webhook_configurations
+from planning.checkup import Finding, Severity
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+NAMES = service_names(DEFAULT_PLACE.service, DEFAULT_PLACE.namespace)
+AUTHORITY = new_authority("ours", NOW - timedelta(days=1))
+KIND, NAME = CONFIGURATIONS[0]
+SYSTEM = ["kube-system", "phalanx-system"]
+
+Object = dict[str, Any]
+
+
+def secret(authority: Pair = AUTHORITY, made: datetime = NOW - timedelta(days=1)) -> Object:
+    """The Secret with a certificate of this authority."""
+    leaf = issue(authority, NAMES, made)
+    return {"data": {"tls.crt": base64.b64encode(leaf.certificate).decode()}}
+
+
+def webhook(**changes: Any) -> Object:
+    """A webhook of pods as it should be, changed."""
+    bundle = base64.b64encode(AUTHORITY.certificate).decode()
+    outside = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": SYSTEM}
+    return {
+        "name": "pods",
+        "clientConfig": {"service": {"name": DEFAULT_PLACE.service}, "caBundle": bundle},
+        "rules": [{"resources": ["pods"]}],
+        "namespaceSelector": {"matchExpressions": [outside]},
+        "matchConditions": [{"name": "names-a-gang", "expression": "true"}],
+        "failurePolicy": "Fail",
+        **changes,
+    }
+
+
+def trusting(bundle: bytes) -> Object:
+    """A webhook with another caBundle."""
+    return webhook(clientConfig={"service": {}, "caBundle": base64.b64encode(bundle).decode()})
+
+
+def ill(findings: Iterator[Finding]) -> list[tuple[str, str]]:
+    """Severity and text of what is not well."""
+    return [(each.severity.value, each.text) for each in findings if each.severity is not Severity.OK]
+
+
+OLD = new_authority("old", NOW - timedelta(days=800), timedelta(days=700))
+STRANGER = new_authority("another", NOW - timedelta(days=1))
+EVERYWHERE = "is asked about pods and jobs of kube-system and phalanx-system, which must start without it"
+WEBHOOKS: dict[str, tuple[Object, list[tuple[str, str]]]] = {
+    "nothing wrong": (webhook(), []),
+    "no caBundle": (webhook(clientConfig={"service": {}}), [("error", "has no caBundle: every call to it fails")]),
+    "a caBundle that is none": (trusting(b"no"), [("error", "has a caBundle that is no certificate")]),
+    "a caBundle that ended": (trusting(OLD.certificate), [("error", "has a caBundle that ended on 2026-02-21")]),
+    "no conditions": (
+        webhook(matchConditions=[]),
+        [("warning", "asks about every object of its rules, not only those that name a gang")],
+    ),
+    "the system's own namespaces": (webhook(namespaceSelector={}), [("error", EVERYWHERE)]),
+    "the same, where it may be away": (
+        webhook(namespaceSelector={}, failurePolicy="Ignore"),
+        [("warning", EVERYWHERE)],
+    ),
+    "a namespace's own wish": (
+        webhook(matchConditions=[], namespaceSelector={"matchLabels": {"phalanx.dev/automatic": "true"}}),
+        [],
+    ),
+    "objects of ours alone": (
+        webhook(rules=[{"resources": ["gangs"]}], matchConditions=[], namespaceSelector={}),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("written", "expected"), WEBHOOKS.values(), ids=WEBHOOKS)
+def test_a_webhook_with(written: Object, expected: list[tuple[str, str]]) -> None:
+    assert ill(configuration(KIND, NAME, {"webhooks": [written]}, secret(), NOW)) == expected
+
+
+def test_a_webhook_that_does_not_trust_what_is_served() -> None:
+    ((severity, text),) = ill(configuration(KIND, NAME, {"webhooks": [webhook()]}, secret(STRANGER), NOW))
+    assert severity == "error"
+    assert text.startswith("does not trust the certificate that is served, so that every call to it fails: ")
+
+
+@pytest.mark.parametrize(("found", "severity"), [(None, "error"), ("forbidden", "warning")])
+def test_a_configuration_that_is_not_there_or_not_for_us(found: str | None, severity: str) -> None:
+    assert [each for each, _ in ill(configuration(KIND, NAME, found, None, NOW))] == [severity]
+
+
+def test_the_manifests_own_webhooks_are_in_scope() -> None:
+    for each in webhook_configurations("https://localhost:1", AUTHORITY.certificate):
+        if each["kind"] in dict(CONFIGURATIONS):
+            found = configuration(each["kind"], each["metadata"]["name"], each, None, NOW)
+            assert ill(found) == []
+
+
+CERTIFICATES: dict[str, tuple[Object | str | None, str]] = {
+    "valid": (secret(), "ok"),
+    "about to end": (secret(made=NOW - timedelta(days=80)), "warning"),
+    "ended": (secret(made=NOW - timedelta(days=100)), "error"),
+    "none": ({"data": {}}, "error"),
+    "text": ({"data": {"tls.crt": "bm8="}}, "error"),
+    "not there": (None, "warning"),
+    "not for us": ("forbidden", "warning"),
+}
+
+
+@pytest.mark.parametrize(("served", "severity"), CERTIFICATES.values(), ids=CERTIFICATES)
+def test_a_certificate_that_is(served: Object | str | None, severity: str) -> None:
+    assert certificate(served, NOW).severity.value == severity
+
+
+def lease(seconds_ago: int) -> Object:
+    """A Lease renewed so long ago."""
+    renewed = (NOW - timedelta(seconds=seconds_ago)).isoformat()
+    return {"spec": {"holderIdentity": "a", "renewTime": renewed, "leaseDurationSeconds": 15}}
+
+
+LEASES: dict[str, tuple[Object | str | None, str]] = {
+    "renewed": (lease(5), "a leads"),
+    "silent": (lease(90_000), "a has been silent for 90000 s"),
+    "nobody's": ({"spec": {}}, "no controller leads: gangs wait, gated"),
+    "not there": (None, "no controller leads: gangs wait, gated"),
+    "not for us": ("forbidden", "could not be read: forbidden"),
+}
+
+
+@pytest.mark.parametrize(("found", "text"), LEASES.values(), ids=LEASES)
+def test_a_lease_that_is(found: Object | str | None, text: str) -> None:
+    assert leader(found, NOW).text == text
