@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
+from gangs.model import Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet
 from kube.keys import API_VERSION, DIALECT, MIRRORS
 
 GANG_KIND = "Gang"
@@ -117,6 +117,11 @@ def _owner(source: ObjectRef) -> dict[str, Any]:
 
 
 def _spec(gang: Gang) -> dict[str, Any]:
+    """What was asked for. What follows from it elsewhere is no wish of its own and stays out.
+
+    So do `near` and `node_wishes`, which come from where other pods run and from how large the nodes are now; the plan
+    in the status shows what became of them.
+    """
     spec = {
         "topology": gang.topology,
         "minMember": gang.min_member,
@@ -128,8 +133,14 @@ def _spec(gang: Gang) -> dict[str, Any]:
         "nodeAffinity": msgspec.to_builtins(gang.node_affinity) if gang.node_affinity else None,
         "podSets": [_pod_set(each) for each in gang.pod_sets],
         "together": [{"podSets": list(each.pod_sets), "level": each.level} for each in gang.together],
+        "multiples": _multiples(gang.multiples),
+        "preempts": None if gang.preempts else False,
     }
     return _present(spec)
+
+
+def _multiples(rules: Iterable[MultipleRule]) -> list[dict[str, Any]]:
+    return [{"level": each.level, "of": each.of} for each in rules]
 
 
 def _pod_set(pod_set: PodSet) -> dict[str, Any]:
@@ -141,7 +152,7 @@ def _pod_set(pod_set: PodSet) -> dict[str, Any]:
             "required": pod_set.required,
             "preferred": pod_set.preferred,
             "slices": [{"level": each.level, "size": each.size} for each in pod_set.slices],
-            "multiples": [{"level": each.level, "of": each.of} for each in pod_set.multiples],
+            "multiples": _multiples(pod_set.multiples),
             "maxPerDomain": [{"level": each.level, "count": each.count} for each in pod_set.max_per_domain],
         }
     )

@@ -9,7 +9,7 @@ from math import lcm
 from gangs.findings import Findings
 from gangs.levels import LevelWish, Request, Span
 from gangs.model import ObjectRef
-from gangs.phalanx.spec import GangSpec, PodSetSpec, SliceSpec
+from gangs.phalanx.spec import CapSpec, GangSpec, MultipleSpec, PodSetSpec, SliceSpec
 from kube.topology import Topology
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -33,6 +33,9 @@ def check_spec(ref: ObjectRef, spec: GangSpec, findings: Findings) -> None:
     for position, pod_set in enumerate(sets):
         _check_set(ref, f"spec.podSets[{position}]", pod_set, findings)
     _check_together(ref, spec, sets, findings)
+    most = sum(each.count for each in sets) or spec.min_member or 0
+    _check_rules(ref, "spec", spec.multiples or (), (), findings)
+    _check_multiples(ref, "spec", spec.multiples or (), (spec.min_member or most, most), findings)
 
 
 def _check_minimum(ref: ObjectRef, spec: GangSpec, sets: Sequence[PodSetSpec], findings: Findings) -> None:
@@ -61,15 +64,21 @@ def _check_set(ref: ObjectRef, at: str, pod_set: PodSetSpec, findings: Findings)
         problem = f"{pod_set.min_count} is not between 0 and the count, {pod_set.count}"
         findings.fault(ref, f"{at}.minCount", problem, "correct it or leave it out")
     _check_slices(ref, at, pod_set, findings)
-    numbers = [(f"{at}.multiples[{i}].of", each.of) for i, each in enumerate(pod_set.multiples or ())]
-    numbers += [(f"{at}.maxPerDomain[{i}].count", each.count) for i, each in enumerate(pod_set.max_per_domain or ())]
-    small = [(field, number) for field, number in numbers if number < 1]
-    for field, number in small:
-        findings.fault(ref, field, f"{number} is less than 1", "write 1 or more, or remove the rule")
-    if not small:
-        _check_multiples(ref, at, pod_set, findings)
-    for key, rules in (("multiples", pod_set.multiples), ("maxPerDomain", pod_set.max_per_domain)):
-        for level, times in Counter(rule.level for rule in rules or ()).items():
+    _check_rules(ref, at, pod_set.multiples or (), pod_set.max_per_domain or (), findings)
+    least = pod_set.count if pod_set.min_count is None else min(pod_set.min_count, pod_set.count)
+    _check_multiples(ref, at, pod_set.multiples or (), (least, pod_set.count), findings)
+
+
+def _check_rules(
+    ref: ObjectRef, at: str, multiples: Sequence[MultipleSpec], caps: Sequence[CapSpec], findings: Findings
+) -> None:
+    numbers = [(f"{at}.multiples[{i}].of", each.of) for i, each in enumerate(multiples)]
+    numbers += [(f"{at}.maxPerDomain[{i}].count", each.count) for i, each in enumerate(caps)]
+    for field, number in numbers:
+        if number < 1:
+            findings.fault(ref, field, f"{number} is less than 1", "write 1 or more, or remove the rule")
+    for key, rules in (("multiples", multiples), ("maxPerDomain", caps)):
+        for level, times in Counter(rule.level for rule in rules).items():
             if times > 1:
                 findings.fault(ref, f"{at}.{key}", f'names level "{level}" {times} times', "keep one rule a level")
 
@@ -89,13 +98,21 @@ def _check_slices(ref: ObjectRef, at: str, pod_set: PodSetSpec, findings: Findin
             findings.fault(ref, f"{at}.slices[{position}].size", problem, "choose sizes that divide each other")
 
 
-def _check_multiples(ref: ObjectRef, at: str, pod_set: PodSetSpec, findings: Findings) -> None:
-    """In every used domain the members are a multiple, so the placed members together are one, too."""
-    step = lcm(*(each.of for each in pod_set.multiples or ()))
-    least = pod_set.count if pod_set.min_count is None else min(pod_set.min_count, pod_set.count)
-    if pod_set.count // step * step < least:
-        problem = f"no number of members from {least} to {pod_set.count} is a multiple of {step}"
-        findings.fault(ref, f"{at}.multiples", problem, "change the count, the minCount or the multiples")
+def _check_multiples(
+    ref: ObjectRef, at: str, rules: Sequence[MultipleSpec], members: tuple[int, int], findings: Findings
+) -> None:
+    """In every used domain the members are a multiple, so the placed members together are one, too.
+
+    :param members: the least and the greatest number that may be placed; (0, 0) where nobody knows it yet.
+    """
+    least, most = members
+    if not rules or not most or any(each.of < 1 for each in rules):
+        return
+    step = lcm(*(each.of for each in rules))
+    if most // step * step < least:
+        problem = f"no number of members from {least} to {most} is a multiple of {step}"
+        counted = "spec.minMember" if at == "spec" else "the minCount"
+        findings.fault(ref, f"{at}.multiples", problem, f"change the count, {counted} or the multiples")
 
 
 def _check_together(ref: ObjectRef, spec: GangSpec, sets: Sequence[PodSetSpec], findings: Findings) -> None:
@@ -123,6 +140,7 @@ def request_of(ref: ObjectRef, spec: GangSpec) -> Request:
         levels += _rules(f"{at}.multiples", [rule.level for rule in pod_set.multiples or ()])
         levels += _rules(f"{at}.maxPerDomain", [rule.level for rule in pod_set.max_per_domain or ()])
     levels += _rules("spec.together", [rule.level for rule in spec.together or ()])
+    levels += _rules("spec.multiples", [rule.level for rule in spec.multiples or ()])
     named = tuple(each for each in levels if each is not None)
     return Request(ref, "spec.topology", spec.topology, levels=named, spans=tuple(spans))
 

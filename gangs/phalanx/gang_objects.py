@@ -11,7 +11,7 @@ from gangs.membership import Seat, age, check_priorities, live, promised, seated
 from gangs.model import CapRule, Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
 from gangs.phalanx import NAME
 from gangs.phalanx.checks import check_slice_order, check_spec, request_of
-from gangs.phalanx.spec import GangSpec, PodSetSpec
+from gangs.phalanx.spec import GangSpec, MultipleSpec, PodSetSpec
 from gangs.sources import Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND, job_of
 from kube import keys
@@ -95,6 +95,8 @@ def read_gang(
         required=spec.required,
         preferred=spec.preferred,
         together=tuple(TogetherRule(each.pod_sets, each.level) for each in spec.together or ()),
+        multiples=_multiples(spec.multiples),
+        preempts=spec.preempts is not False,
         schedule_timeout_seconds=spec.schedule_timeout_seconds,
         queue=spec.queue,
         node_affinity=spec.node_affinity.value() if spec.node_affinity else None,
@@ -159,6 +161,10 @@ def _seats(pods: Sequence[Pod], ref: ObjectRef, sets: Sequence[PodSetSpec], find
     return seats
 
 
+def _multiples(specs: Sequence[MultipleSpec] | None) -> tuple[MultipleRule, ...]:
+    return tuple(MultipleRule(each.level, each.of) for each in specs or ())
+
+
 def _pod_set(spec: PodSetSpec, existing: int) -> PodSet:
     """More pods than declared are members, too: all of them beyond the minimum."""
     return PodSet(
@@ -168,7 +174,7 @@ def _pod_set(spec: PodSetSpec, existing: int) -> PodSet:
         required=spec.required,
         preferred=spec.preferred,
         slices=tuple(SliceRule(each.level, each.size) for each in spec.slices or ()),
-        multiples=tuple(MultipleRule(each.level, each.of) for each in spec.multiples or ()),
+        multiples=_multiples(spec.multiples),
         max_per_domain=tuple(CapRule(each.level, each.count) for each in spec.max_per_domain or ()),
     )
 

@@ -121,6 +121,8 @@ class GangSpec(Strict, frozen=True):
     node_affinity: NodeAffinitySpec | None = None
     pod_sets: tuple[PodSetSpec, ...] | None = None
     together: tuple[TogetherSpec, ...] | None = None
+    multiples: tuple[MultipleSpec, ...] | None = None
+    preempts: bool | None = None
 
 
 def _without_nulls(value: object) -> object:

@@ -74,7 +74,16 @@ def test_the_spec_of_a_mirror_says_everything_that_the_gang_asks_for() -> None:
         PodSet("decode", 4, 2, max_per_domain=(CapRule("rack", 3),)),
     )
     together = (TogetherRule(("prefill", "decode"), "block"),)
-    of = gang(pod_sets=sets, topology="dc", queue="team-a", node_affinity=affinity, together=together, preferred="rack")
+    of = gang(
+        pod_sets=sets,
+        topology="dc",
+        queue="team-a",
+        node_affinity=affinity,
+        together=together,
+        preferred="rack",
+        multiples=(MultipleRule("block", 4),),
+        preempts=False,
+    )
     spec = msgspec.convert(mirror(of)["spec"], GangSpec)
     assert (spec.topology, spec.queue, spec.preferred) == ("dc", "team-a", "rack")
     assert spec.node_affinity.value() == affinity
@@ -83,6 +92,8 @@ def test_the_spec_of_a_mirror_says_everything_that_the_gang_asks_for() -> None:
     assert (spec.pod_sets[0].required, spec.pod_sets[0].preferred) == ("rack", "block")
     assert spec.pod_sets[1].max_per_domain[0].count == 3
     assert spec.together[0].pod_sets == ("prefill", "decode")
+    assert [(each.level, each.of) for each in spec.multiples] == [("block", 4)]
+    assert spec.preempts is False
 
 
 NAMES = [

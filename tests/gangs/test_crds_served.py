@@ -44,6 +44,8 @@ spec:
     maxPerDomain: [{level: rack, count: 4}]
   - {name: leader, count: 1}
   together: [{podSets: [worker, leader], level: block}]
+  multiples: [{level: block, of: 1}]
+  preempts: false
 """
 
 STATUS: dict[str, Any] = {

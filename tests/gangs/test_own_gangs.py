@@ -73,13 +73,17 @@ CASES = {
         "{podSets: [{name: a, count: 1}, {name: b, count: 1}], together: [{podSets: [a, b], level: rack}]}",
         {"together": (TogetherRule(("a", "b"), "rack"),)},
     ),
+    "multiples of all sets together, and evicting nobody": (
+        "{podSets: [{name: a, count: 1}, {name: b, count: 3}], multiples: [{level: rack, of: 2}], preempts: false}",
+        {"multiples": (MultipleRule("rack", 2),), "preempts": False},
+    ),
     "the rest is passed on": (
         "{minMember: 2, topology: datacenter, scheduleTimeoutSeconds: 60, queue: team-a, onFailure: Wait}",
         {"topology": "datacenter", "schedule_timeout_seconds": 60, "queue": "team-a", "on_failure": "Wait"},
     ),
     "nulls are as good as nothing": (
-        "{minMember: 2, topology: null, required: null, podSets: null, nodeAffinity: null}",
-        {"topology": None, "required": None, "pod_sets": (PodSet("main", 2, 2),), "node_affinity": None},
+        "{minMember: 2, topology: null, podSets: null, nodeAffinity: null, multiples: null, preempts: null}",
+        {"topology": None, "pod_sets": (PodSet("main", 2, 2),), "node_affinity": None, "preempts": True},
     ),
     "an empty affinity asks for nothing": ("{minMember: 2, nodeAffinity: {}}", {"node_affinity": None}),
     "its age is the object's": ("{minMember: 2}", {"created": "2026-01-01T00:00:00Z"}),
