@@ -42,6 +42,10 @@ class Model:
         """How many members of a kind are placed."""
         return Sum(tuple((1, variable) for variable in self.seats[kind].values()))
 
+    def most(self, kind: int, node: int) -> int:
+        """How many members of a kind a node can have."""
+        return min(int(self.case.capacity[self.kinds[kind].shape, node]), len(self.kinds[kind].ranks))
+
     def in_domain(self, kind: int, level: int, domain: int) -> Sum:
         """How many members of a kind are in a domain."""
         here = self.seats[kind]
@@ -132,8 +136,8 @@ def _touched_nodes(model: Model, pod_set: int) -> dict[int, Sum]:
 
 def _any_seat(model: Model, node: int, mine: list[tuple[int, IntVar]]) -> Sum:
     """1 where at least one of these seats is taken."""
-    capacity, cp = model.case.capacity, model.cp
-    most = {kind: min(int(capacity[model.kinds[kind].shape, node]), len(model.kinds[kind].ranks)) for kind, _ in mine}
+    cp = model.cp
+    most = {kind: model.most(kind, node) for kind, _ in mine}
     if len(mine) == 1 and most[mine[0][0]] == 1:
         return one(mine[0][1])
     flag = model.flag()

@@ -10,11 +10,16 @@ from itertools import pairwise
 
 from ortools.sat.python.cp_model import IntVar
 
-from solver.linear import Sum
+from solver.linear import Sum, one, total
 from solver.model import Model
 from solver.search import Search
+from solver.tree import ROOT
 
 Sequence = list[int]
+WORTHWHILE = 4
+"""Members from which on it pays to look first where there is a choice at all."""
+ROUNDS = 6
+"""After so many solves for that, there is taken to be one everywhere."""
 
 
 def name_nodes(model: Model, search: Search, *, by_name: bool = True) -> list[Sequence]:
@@ -22,17 +27,63 @@ def name_nodes(model: Model, search: Search, *, by_name: bool = True) -> list[Se
 
     `by_name` False takes any plan that is as good, without comparing names.
     """
-    return [_Row(model, search, kind, by_name=by_name).seated() for kind in range(len(model.kinds))]
+    if not by_name:
+        return [_as_they_are(model, search, kind) for kind in range(len(model.kinds))]
+    open_nodes = _open_nodes(model, search)
+    return [_Row(model, search, kind, open_nodes[kind]).seated() for kind in range(len(model.kinds))]
+
+
+def _open_nodes(model: Model, search: Search) -> list[set[int]]:
+    """By kind, the nodes whose number of members is not certainly the same in all solutions that are as good.
+
+    Each round asks for a solution that differs in as many places as possible of those that have not differed so far.
+    """
+    first = search.solution
+    taken: dict[tuple[int, int], int] = {}
+    open_nodes: list[set[int]] = [set() for _ in model.kinds]
+    for kind, seats in enumerate(model.seats):
+        for node, variable in seats.items():
+            count = first[variable.index]
+            if count in (0, model.most(kind, node)):
+                taken[kind, node] = count
+            else:
+                open_nodes[kind].add(node)
+    if len(model.case.pending) < WORTHWHILE:
+        return [set(seats) for seats in model.seats]
+    for _ in range(ROUNDS):
+        wish = total(
+            one(model.seats[kind][node]).times(-1 if count else 1) + Sum((), count)
+            for (kind, node), count in taken.items()
+        )
+        if not search.can(wish):
+            return open_nodes
+        for (kind, node), count in list(taken.items()):
+            if search.solution[model.seats[kind][node].index] != count:
+                open_nodes[kind].add(node)
+                del taken[kind, node]
+    return [set(seats) for seats in model.seats]
+
+
+def _as_they_are(model: Model, search: Search, kind: int) -> Sequence:
+    """The nodes of the present solution, held, those of a domain together."""
+    tree, seats = model.case.tree, model.seats[kind]
+    planned = {node: search.solution[variable.index] for node, variable in seats.items()}
+    for node, variable in seats.items():
+        search.hold(Sum(((1, variable),)), planned[node])
+    order = sorted(planned, key=lambda node: tuple(tree.domain(level, node) for level in range(tree.depth)))
+    return [node for node in order for _ in range(planned[node])]
 
 
 class _Row:
-    """One kind on its way from the lowest rank to the highest."""
+    """One kind on its way from the lowest rank to the highest. `choice`: nodes that may have more or fewer members
+    than in the present solution.
+    """
 
-    def __init__(self, model: Model, search: Search, kind: int, *, by_name: bool) -> None:
-        self.model, self.search, self.by_name = model, search, by_name
+    def __init__(self, model: Model, search: Search, kind: int, choice: set[int]) -> None:
+        self.model, self.search = model, search
         self.tree, self.name_rank = model.case.tree, model.case.name_rank
         self.seats = model.seats[kind]
-        self.kind = kind
+        self.kind, self.choice = kind, choice
         self.nodes: Sequence = []
         self.done: Counter[int] = Counter()
         self.out: set[int] = set()
@@ -63,7 +114,7 @@ class _Row:
         smaller = [
             node for node in self.seats if self.name_rank[node] < self.name_rank[present] and self._is_open(node)
         ]
-        if not self.by_name or not smaller:
+        if not smaller or self._must_stay(present):
             return present
         picks = {node: self.model.flag() for node in sorted(smaller)}
         self._tie_picks(picks)
@@ -78,7 +129,17 @@ class _Row:
         return chosen
 
     def _is_open(self, node: int) -> bool:
-        return node not in self.out and (not self.done[node] or node == self.nodes[-1])
+        if node in self.out or (self.done[node] and node != self.nodes[-1]):
+            return False
+        return node in self.choice or self.search.solution[self.seats[node].index] > self.done[node]
+
+    def _must_stay(self, present: int) -> bool:
+        """Whether the next member shares a domain with the last one that has to be filled first, in one way only."""
+        if not self.nodes:
+            return not self.choice
+        last = self.nodes[-1]
+        level = max((each for each in range(self.tree.depth) if self._same(each, last, present)), default=ROOT)
+        return self.choice.isdisjoint(self.tree.nodes(level, self.tree.domain(level, last)))
 
     def _tie_picks(self, picks: dict[int, IntVar]) -> None:
         """A picked node gets a member more; what has to be left for it keeps what it has."""
