@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.phalanx-$(shell cat pyproject.toml requirements-dev.txt 2>/dev/null | cksum | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-fast test-long bench-solver lint binaries manifests lock clean
+.PHONY: help demo examples test test-fast test-long bench-solver lint binaries manifests sbom lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -40,16 +40,39 @@ binaries: $(STAMP) ## Build the control plane's programs into the user's cache, 
 manifests: $(STAMP) ## Write anew what is made from others: install.yaml
 	@$(BIN)/python -m controlplane.rendering
 
+# An environment as the image has it; another one can be named.
+RUNTIME ?= dist/runtime/bin/python
+MATERIALS := dist/materials-$(shell cksum < requirements-materials.txt | tr -d ' ')
+
+sbom: $(RUNTIME) $(MATERIALS) ## What the image holds (dist/phalanx.cdx.json), and under which licences
+	$(MATERIALS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+		--output-format JSON --output-file dist/phalanx.cdx.json $(RUNTIME)
+	$(MATERIALS)/bin/pip-licenses --python $(RUNTIME) --with-urls --order license --format markdown \
+		--output-file dist/licences.md
+
+dist/runtime/bin/python: $(STAMP) requirements.txt
+	$(PYTHON) -m venv --clear --without-pip dist/runtime
+	$(BIN)/pip --python $@ install --quiet --require-hashes --only-binary :all: -r requirements.txt
+	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	$(BIN)/pip --python $@ install --quiet --no-deps --no-index --find-links dist phalanx
+	@touch $@
+
+$(MATERIALS):
+	$(PYTHON) -m venv $@
+	$@/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-materials.txt
+
 lock: $(STAMP) ## Pin all dependencies anew
 	$(BIN)/uv --version >/dev/null 2>&1 || $(BIN)/pip install --quiet uv
 	$(BIN)/uv $(LOCK) -o requirements.txt pyproject.toml
 	$(BIN)/uv $(LOCK) --group dev -c requirements.txt -o requirements-dev.txt pyproject.toml
+	$(BIN)/uv $(LOCK) --group build -c requirements-dev.txt -o requirements-build.txt
+	$(BIN)/uv $(LOCK) --group materials -o requirements-materials.txt
 
 LOCK := pip compile --quiet --upgrade --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	--python-version 3.11 --python-platform linux
 
 clean: ## Remove the environment; what was built stays in the cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build dist
 
 $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Phalanx needs Python 3.11 or newer; set PYTHON=")'

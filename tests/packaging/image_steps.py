@@ -1,0 +1,132 @@
+"""What the Dockerfile does, done without a container runtime: the same steps in a directory of their own.
+
+Paths of the image become paths below that directory. What is not tried this way: the base image itself, and layers.
+"""
+
+import fnmatch
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ABSOLUTE = re.compile(r"(?<![\w./-])/(?=(?:venv|source|build|wheels)\b)")
+"""The directories that the steps make; others belong to the base image."""
+ABOUT_THE_BASE = ("ARG", "FROM", "WORKDIR")
+
+
+@dataclass
+class Image:
+    """What the steps have made: files below `root`, environment, user and entry point."""
+
+    root: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    user: int = 0
+    entry_point: list[str] = field(default_factory=list)
+
+    def inside(self, text: str) -> str:
+        """The text with paths of the image as they are here."""
+        return ABSOLUTE.sub(f"{self.root}/", text)
+
+
+def build(root: Path) -> Image:
+    """Take every step of the Dockerfile. Raises `ValueError` for a step that is not known here."""
+    image = Image(root)
+    for name, rest in instructions((ROOT / "Dockerfile").read_text()):
+        if name == "RUN":
+            run(image, rest)
+        elif name == "COPY":
+            copy(image, rest.split())
+        elif name not in ABOUT_THE_BASE:
+            configure(image, name, rest)
+    return image
+
+
+def configure(image: Image, name: str, rest: str) -> None:
+    """Take a step that changes no file."""
+    match name:
+        case "ENV":
+            image.environment |= dict(each.split("=", 1) for each in rest.split())
+        case "USER":
+            image.user = int(rest.partition(":")[0])
+        case "ENTRYPOINT":
+            image.entry_point = json.loads(rest)
+        case _:
+            raise ValueError(f"{name} {rest}")
+
+
+def instructions(text: str) -> list[tuple[str, str]]:
+    """The steps, each with what follows its name."""
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if line.strip() and not line.startswith("#")]
+    return [(line.split()[0], line.split(maxsplit=1)[1]) for line in lines]
+
+
+def run(image: Image, command: str) -> None:
+    """Run a command as a shell would, with the interpreter of these tests as the base image's."""
+    tools = image.root / "base"
+    if not tools.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(tools)], check=True)
+    kept = {
+        name: value for name, value in os.environ.items() if name.startswith(("PIP_", "HTTP", "http", "SSL", "no_"))
+    }
+    environment = {**kept, "PATH": f"{tools}/bin:/usr/bin:/bin", "HOME": str(image.root)}
+    answer = subprocess.run(
+        ["/bin/sh", "-ec", image.inside(command)],
+        cwd=image.root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, f"{command}\n{answer.stdout}{answer.stderr}"
+
+
+def copy(image: Image, paths: list[str]) -> None:
+    """Copy from the checkout what .dockerignore lets through, or begin the last stage with what the first has made."""
+    *sources, target = paths
+    if sources[0].startswith("--from="):
+        _, source = sources
+        keep_only(image, source, target)
+        return
+    folder = Path(image.inside(target))
+    for relative in context():
+        if sources == ["."] or str(relative) in sources:
+            (folder / relative).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / relative, folder / relative)
+
+
+def context() -> list[Path]:
+    """The files of the checkout that .dockerignore lets through: of rules that match, the last decides."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    files = listed.stdout.splitlines() if listed.returncode == 0 else _walked()
+    rules = [line for line in (ROOT / ".dockerignore").read_text().split() if not line.startswith("#")]
+    return [Path(file) for file in files if (ROOT / file).is_file() and not _ignored(file, rules)]
+
+
+def _walked() -> list[str]:
+    return [str(each.relative_to(ROOT)) for each in ROOT.rglob("*") if each.is_file() and ".venv" not in each.parts]
+
+
+def _ignored(file: str, rules: list[str]) -> bool:
+    verdict = False
+    for rule in rules:
+        pattern = rule.removeprefix("!").removeprefix("**/")
+        parts = Path(file).parts
+        within = any(fnmatch.fnmatch("/".join(parts[:end]), pattern) for end in range(1, len(parts) + 1))
+        if within or (rule.startswith("**/") and any(fnmatch.fnmatch(part, pattern) for part in parts)):
+            verdict = not rule.startswith("!")
+    return verdict
+
+
+def keep_only(image: Image, source: str, target: str) -> None:
+    """Forget everything that was built but this, which is taken over to the same place."""
+    assert source == target
+    for each in image.root.iterdir():
+        if each != Path(image.inside(source)):
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
