@@ -30,6 +30,7 @@ import yaml
 from access_rules import ACCOUNTS, Right
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
+from controlplane.api import ApiServer
 from controlplane.control_plane import ControlPlane, Options, free_ports, wait_until
 from controlplane.processes import Program
 from kube.keys import SYSTEM_NAMESPACE
@@ -188,6 +189,12 @@ class Installation:
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "labels": labels}, "spec": spec}
         answer = self.plane.request("POST", "/api/v1/namespaces/default/pods?dryRun=All", pod)
         return bool(answer.get("spec", {}).get("schedulingGates"))
+
+    def account(self, name: str) -> ApiServer:
+        """The API server, asked in the name of one of the accounts."""
+        config = yaml.safe_load(self.plane.kubeconfig_for(SYSTEM_NAMESPACE, name).read_text())
+        token = config["users"][0]["user"]["token"]
+        return ApiServer(self.plane.server.removeprefix("https://"), token, self.plane.ca_file)
 
     def secret(self) -> dict[str, bytes]:
         """What the certificate's Secret holds; nothing while there is none."""

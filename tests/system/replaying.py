@@ -2,16 +2,13 @@
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import yaml
 from access_rules import ACCOUNTS, Right, without
-from installation import FORBIDDEN, Request, right_of
+from installation import FORBIDDEN, Installation, Request, right_of
 
-from controlplane.api import ApiServer
-from controlplane.control_plane import ControlPlane, wait_until
-from kube.keys import SYSTEM_NAMESPACE
+from controlplane.control_plane import wait_until
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
@@ -21,10 +18,10 @@ PATIENCE = 10.0
 class Replay:
     """Asks again what the accounts asked before, in dry runs and with empty bodies: only access is of interest."""
 
-    def __init__(self, plane: ControlPlane, objects: Iterable[Mapping[str, Any]]) -> None:
-        self._plane = plane
-        self._objects = list(objects)
-        self._servers = {each: self._as(each) for each in ACCOUNTS}
+    def __init__(self, installation: Installation) -> None:
+        self._plane = installation.plane
+        self._objects = installation.objects()
+        self._servers = {each: installation.account(each) for each in ACCOUNTS}
 
     def allowed(self, request: Request) -> bool:
         """Whether the request is let through to whatever comes of it."""
@@ -62,8 +59,3 @@ class Replay:
         path = f"{RBAC}/{within}{role['kind'].lower()}s/{role['metadata']['name']}"
         answer = self._plane.request("PUT", path, role)
         assert answer["kind"] == role["kind"], answer
-
-    def _as(self, account: str) -> ApiServer:
-        config = yaml.safe_load(self._plane.kubeconfig_for(SYSTEM_NAMESPACE, account).read_text())
-        token = config["users"][0]["user"]["token"]
-        return ApiServer(self._plane.server.removeprefix("https://"), token, self._plane.ca_file)

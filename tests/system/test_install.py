@@ -9,6 +9,7 @@ import ssl
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import urllib3
@@ -185,6 +186,54 @@ def test_nothing_was_asked_for_that_is_not_granted(installation: Installation) -
     assert refused == set()
 
 
+OURS, OTHER = {"name": "phalanx.dev/gang"}, {"name": "example.com/other"}
+IMAGE = {"spec": {"containers": [{"name": "main", "image": "of-somebody-else"}]}}
+
+
+@pytest.mark.parametrize(
+    ("below", "change", "says"),
+    [
+        ("", IMAGE, "what a pod runs"),
+        ("", {"spec": {"activeDeadlineSeconds": 1}}, "what a pod runs"),
+        ("", {"spec": {"schedulingGates": [OURS]}}, "its own scheduling gate"),
+        ("", {"spec": {"schedulingGates": []}}, "its own scheduling gate"),
+        ("", {"metadata": {"labels": {"app": "other"}}}, "annotations of its own"),
+        ("", {"metadata": {"finalizers": ["example.com/stay"]}}, "annotations of its own"),
+        ("", {"metadata": {"annotations": {"example.com/note": "x"}}}, "annotations of its own"),
+        ("/status", {"metadata": {"annotations": {"example.com/own": None}}}, "annotations of its own"),
+        ("/status", {"metadata": {"labels": {"app": "other"}}}, "annotations of its own"),
+        ("", {"spec": {"schedulingGates": [OTHER]}}, ""),
+        ("", {"spec": {"schedulingGates": [OTHER], "nodeSelector": {"rack": "r1"}}}, ""),
+        ("/status", {"metadata": {"annotations": {"phalanx.dev/plan": "p1"}}}, ""),
+    ],
+)
+def test_the_controllers_account_changes_no_more_of_a_pod_than_it_is_for(
+    installation: Installation, below: str, change: dict[str, Any], says: str
+) -> None:
+    gated = pod("guarded", schedulingGates=[OURS, OTHER])
+    gated["metadata"]["annotations"] = {"example.com/own": "yes"}
+    installation.plane.kubectl("apply", "-f", "-", stdin=json.dumps(gated))
+    path = f"/api/v1/namespaces/default/pods/guarded{below}?dryRun=All"
+    # This kind of patch keeps lists whole that the change does not name.
+    kind = "application/strategic-merge-patch+json" if change is IMAGE else "application/merge-patch+json"
+    answer = installation.account("phalanx-controller").request("PATCH", path, change, kind)
+    assert (answer.get("message", "") == "") == (says == ""), answer
+    assert says in answer.get("message", "")
+
+
+def test_the_controllers_account_creates_probes_alone(installation: Installation) -> None:
+    """The namespace demands the restricted profile, which this pod keeps."""
+    held = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    security = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    container = {"name": "main", "image": "of-somebody-else", "securityContext": held}
+    controller = installation.account("phalanx-controller")
+    for selector, says in (({"phalanx.dev/probe": "never"}, ""), ({}, "only create probes")):
+        spec = {"containers": [container], "securityContext": security, "nodeSelector": selector}
+        made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "made"}, "spec": spec}
+        answer = controller.request("POST", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods?dryRun=All", made)
+        assert (says in answer.get("message", ""), answer["kind"] == "Pod") == (True, says == ""), answer
+
+
 def test_each_right_is_needed_taken_away_one_at_a_time(installation: Installation) -> None:
     """The very requests that were made before are forbidden without the one right; `docs/security.md` says what breaks.
 
@@ -196,7 +245,7 @@ def test_each_right_is_needed_taken_away_one_at_a_time(installation: Installatio
         program.wait()
     rights = granted(installation.objects())
     made = [each for each in installation.requests() if "objectRef" in each]
-    replay = Replay(installation.plane, installation.objects())
+    replay = Replay(installation)
     requests = {right: next(each for each in made if right.covers(right_of(each))) for right in rights}
     assert [str(right) for right, request in requests.items() if not replay.allowed(request)] == []
     for right, request in requests.items():
