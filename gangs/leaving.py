@@ -98,6 +98,11 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftAlone(Advice):
+    """What is told of an object that another system has."""
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
     """What is left alone. `to`: by the dialect's name, whose it is. `carried`: gangs that stay ours to their end."""
 
@@ -108,11 +113,11 @@ class Left:
         """Whether the gang is somebody else's."""
         return key.dialect in self.to and key not in self.carried
 
-    def advice(self, dialect: str, ref: ObjectRef) -> Advice:
+    def advice(self, dialect: str, ref: ObjectRef) -> LeftAlone:
         """What a user is told whose object is left alone."""
         neighbour = self.to[dialect]
         remedy = f"for Phalanx to place it, annotate {OWN} with {keys.ADOPT}: {neighbour.system}"
-        return Advice(ref, "metadata", f"is left to {neighbour}; {remedy}")
+        return LeftAlone(ref, "metadata", f"is left to {neighbour}; {remedy}")
 
 
 NOTHING = Left()

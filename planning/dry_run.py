@@ -1,15 +1,16 @@
 """What would happen to the gangs in some documents, on the cluster they describe or on a live one. Changes nothing."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from cluster.capturing import snapshot_of
 from cluster.finding import found_on
 from cluster.snapshot import Snapshot
-from gangs.dialects import DIALECTS, dialect_of, expanded, read_all, topologies
-from gangs.manifests import MalformedError, group_of
+from gangs.dialects import DIALECTS, dialect_of, expanded, left_alone, read_all, review, topologies
+from gangs.leaving import ADMISSION, LeftAlone
+from gangs.manifests import MalformedError, group_of, pod_ref
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef
 from gangs.protecting import protection
 from gangs.sources import ObjectKey, Sources
@@ -81,7 +82,7 @@ def dry_run(
         warnings=tuple(
             dict.fromkeys(
                 _warning(_as_written(advice, request.sources, objects), objects)
-                for advice in reading.advice
+                for advice in (*reading.advice, *_left_alone(objects, request))
                 if request.concerns(advice.object) and not advice.awaited
             )
         ),
@@ -148,13 +149,28 @@ def _applied(objects: Objects, live: Live) -> _Request:
         for key, manifest in objects.manifests.items()
         if key[1] not in topology_kinds
     }
-    asked, faults = expanded(replace(live.sources, pods=[*live.sources.pods, *coming], objects=changed))
+    neighbours = {key: each for key, each in live.sources.objects.items() if key[0] == ADMISSION}
+    standing = {**neighbours, **changed}
+    asked, faults = expanded(replace(live.sources, pods=[*live.sources.pods, *coming], objects=standing))
     sources = replace(asked, objects={**live.sources.objects, **asked.objects})
     made = {_pod_key(pod) for pod in asked.pods if pod.key not in there}
     named = {_pod_key(pod) for pod in objects.pods() if not pod.bound}
     left_out = Counter(key[1] for key in objects.origins.keys() - changed.keys() - named)
     notes = tuple(f"left out with the live cluster: {count} {kind}" for kind, count in sorted(left_out.items()))
     return _Request(live.snapshot, sources, faults, frozenset({*changed, *made, *named}), notes)
+
+
+def _left_alone(objects: Objects, request: _Request) -> Iterator[Advice]:
+    """What is told of documents that another system has, which runs in the cluster itself."""
+    left = left_alone(request.sources)
+    if not left.to:
+        return
+    for pod in objects.pods():
+        claim = None if pod.bound else dialect_of(pod)
+        if claim is not None and dialect_of(pod, left) is None:
+            yield left.advice(claim[0].name, pod_ref(pod))
+    for manifest in objects.manifests.values():
+        yield from (each for each in review(manifest, request.sources)[1] if isinstance(each, LeftAlone))
 
 
 def _over(existing: Manifest | None, manifest: Manifest) -> Manifest:

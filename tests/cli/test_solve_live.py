@@ -64,3 +64,19 @@ def test_a_cluster_that_cannot_be_reached_is_an_error_in_a_line(tmp_path: Path) 
     assert result.exit_code == 1
     (line,) = result.stderr.splitlines()
     assert line.startswith("Error: no cluster: ")
+
+
+def test_what_a_system_that_runs_there_has_is_left_to_it_and_named(spines: ControlPlane) -> None:
+    entry = {"name": "vpod.koordinator.sh", "admissionReviewVersions": ["v1"], "sideEffects": "None"}
+    service = {"name": "webhook-service", "namespace": "koordinator-system"}
+    configuration = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "koordinator-validating-webhook-configuration"},
+        "webhooks": [{**entry, "clientConfig": {"service": service}}],
+    }
+    spines.apply([configuration])
+    arguments = ["solve", "-f", str(KOORDINATOR / "high-priority-training.yaml"), "--cluster", "live", "-o", "json"]
+    result = CliRunner().invoke(group, [*arguments, "--kubeconfig", str(spines.kubeconfig)], catch_exceptions=False)
+    assert report_of(result.stdout).gangs == []
+    assert "is left to Koordinator, which runs in this cluster" in result.stderr
