@@ -36,6 +36,9 @@ DIALECTS: tuple[Dialect, ...] = (
 )
 """In order of precedence: the first that knows a pod has it."""
 
+_WRITTEN_FIRST = {first.name: (first, *(each for each in DIALECTS if each is not first)) for first in DIALECTS}
+"""The same, for pods on which one of them was written at their admission."""
+
 WORDS: Mapping[str, Words] = {ACK: told_by_ack, KOORDINATOR: told_by_koordinator}
 """By the shape that gangs name (`Gang.messages`): what waiting members say in the words of their own system."""
 
@@ -48,7 +51,7 @@ def dialect_of(pod: Pod, left: Left = NOTHING) -> tuple[Dialect, GangKey] | None
     if not pod.metadata.labels and not pod.metadata.annotations:
         return None
     written = pod.metadata.labels.get(keys.DIALECT)
-    for dialect in sorted(DIALECTS, key=lambda each: each.name != written) if written else DIALECTS:
+    for dialect in _WRITTEN_FIRST.get(written or "", DIALECTS):
         key = dialect.gang_of(pod)
         if key is not None and not left.leaves(key):
             return dialect, key

@@ -50,7 +50,7 @@ def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisio
     if claim is None:
         return Admitted(warnings=lines([left.advice(named[0].name, pod_ref(pod))]))
     patch = _gated(manifest, *claim)
-    arriving = _arrival(manifest, claim[1], picture)
+    arriving = _arrival(manifest, claim[1], sources if claim == named else picture.sources_of(claim[1]), picture)
     faults = [*_foreign_scheduler(pod), *arriving.faults]
     if faults:
         return Refused("; ".join(map(str, faults)), lines(arriving.advice))
@@ -66,14 +66,14 @@ def _foreign_scheduler(pod: Pod) -> list[Fault]:
     return [Fault(pod_ref(pod), "spec.schedulerName", problem, remedy)]
 
 
-def _arrival(manifest: Manifest, key: GangKey, picture: Picture) -> Arrival:
-    """The pod among the pods of its gang, under all the names that the gang turns out to have.
+def _arrival(manifest: Manifest, key: GangKey, sources: Sources, picture: Picture) -> Arrival:
+    """The pod among the pods of its gang (`sources`), under all the names that the gang turns out to have.
 
     While the picture is not complete, what it shows of others would be wrong: then only the pod itself is looked at.
     """
     if not picture.synced():
         return Arrival(faults=dialects.arrival(manifest, Sources()).faults)
-    arriving = dialects.arrival(manifest, picture.sources_of(key))
+    arriving = dialects.arrival(manifest, sources)
     if arriving.gang is None or arriving.gang.names == {key}:
         return arriving
     return dialects.arrival(manifest, picture.sources_of(key, *sorted(arriving.gang.names - {key})))
