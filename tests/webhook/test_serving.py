@@ -74,7 +74,7 @@ def test_stalled_bodies_end_together_without_stopping_a_request(server: RunningS
             stalled.endheaders(b"{")
         started = time.monotonic()
         assert server.post(timeout=60)[0] == 200
-        assert time.monotonic() - started < READ_SECONDS + THREADS
+        assert time.monotonic() - started < READ_SECONDS * 2
 
 
 def test_clients_that_do_not_close_after_their_last_answer_do_not_stop_a_request(server: RunningServer) -> None:
@@ -85,7 +85,7 @@ def test_clients_that_do_not_close_after_their_last_answer_do_not_stop_a_request
             lingering.request("POST", "/mutate", b"{}", {"Connection": "close"})
         started = time.monotonic()
         assert server.post(timeout=60)[0] == 200
-        assert time.monotonic() - started < THREADS
+        assert time.monotonic() - started < THREADS * 4
 
 
 def test_every_one_of_many_clients_at_once_is_answered(server: RunningServer) -> None:
