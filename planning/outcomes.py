@@ -10,6 +10,7 @@ from planning.companions import UNFULFILLED
 from planning.decision import Assignment, Decision, DomainUse, Eviction, Explanation, LevelUse, Outcome
 from planning.pins import left_behind
 from planning.problems import Framing, level_at
+from planning.shortfalls import left_out, limiting_budgets, misfits
 from planning.victims import RunningGangs
 from solver.bounds import scarcest
 from solver.plan import Answer, Goal, NearDomain, NoPlan, Plan
@@ -38,7 +39,7 @@ def _placed(gang: Gang, framing: Framing, plan: Plan, running: RunningGangs, sec
         gang=gang,
         key=gang.key,
         outcome=Outcome.PLACED,
-        message=message + wording.unmodelled(framing.unmodelled),
+        message=message + wording.no_room(*left_out(framing, plan)) + wording.unmodelled(framing.unmodelled),
         assignments=assignments,
         levels=levels,
         evictions=evictions,
@@ -60,7 +61,8 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
     if answer is UNFULFILLED:
         message = wording.unfulfilled(gang, framing.among_members)
     else:
-        message = wording.refused(gang, replace(answer, nearest=explanation.nearest), required)
+        told = replace(answer, nearest=explanation.nearest)
+        message = wording.refused(gang, told, required, misfits(framing), limiting_budgets(framing, told.nearest))
     return Decision(
         gang=gang,
         key=gang.key,

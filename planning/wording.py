@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from gangs.model import Gang
 from kube.names import natural_key
 from planning.decision import Assignment, Eviction, LevelUse
+from planning.shortfalls import Misfits, Reasons
 from solver.comparing import NextDoor
 from solver.plan import NearDomain, NoPlan, Proof
 
@@ -67,11 +68,18 @@ def placed(
     return ", ".join(parts)
 
 
-def refused(gang: Gang, answer: NoPlan, required: str | None) -> str:
-    """Why there is no plan: what is needed, what the nearest domains hold, and what stands in the way there."""
+def refused(
+    gang: Gang, answer: NoPlan, required: str | None, misfits: Sequence[Misfits] = (), budgets: Sequence[str] = ()
+) -> str:
+    """Why there is no plan: what is needed, who fits nowhere, what the nearest domains hold, what stands in the way.
+
+    `budgets`: the disruption budgets that keep pods there.
+    """
     need = f"needs {pods(gang.min_member)}" + (f" in one {required}" if required else "")
-    nearest = "; ".join(_near(each) for each in answer.nearest[:_NEAREST_SHOWN])
-    text = f"{need}: {nearest}" if nearest else need
+    found = [_misfit(each) for each in misfits] + [_near(each) for each in answer.nearest[:_NEAREST_SHOWN]]
+    if budgets:
+        found.append(f"evictions there are limited by PodDisruptionBudget {listed(budgets)}")
+    text = f"{need}: {'; '.join(found)}" if found else need
     if answer.proof is Proof.UNPROVEN:
         return f"no placement found in the time given, and not proven that there is none; {text}"
     return text
@@ -177,10 +185,22 @@ def _preferred(levels: Sequence[LevelUse]) -> Iterable[str]:
             yield f"preferred {level.level} widened to {kept} ({len(level.domains)} {level.level} domains)"
 
 
+def no_room(count: int, reasons: Reasons) -> str:
+    """Why members beyond the minimum wait, to stand in a message; "" where none does."""
+    return f", {count} more find{'s' if count == 1 else ''} no room ({_because(reasons)})" if count else ""
+
+
+def _misfit(misfit: Misfits) -> str:
+    who = f"pod {misfit.pods[0]} fits" if len(misfit.pods) == 1 else f"pods {compressed(misfit.pods)} fit"
+    return f"{who} on no node ({_because(misfit.reasons)})"
+
+
+def _because(reasons: Reasons) -> str:
+    return ", ".join(f"{count} {'node' if count == 1 else 'nodes'}: {reason}" for reason, count in reasons.items())
+
+
 def _near(near: NearDomain) -> str:
-    reasons = ", ".join(
-        f"{count} {'node' if count == 1 else 'nodes'}: {reason}" for reason, count in near.excluded.items()
-    )
+    reasons = _because(near.excluded)
     verb = "fit" if not near.path else "fits"
     text = f"{domain(near.path)} {'holds' if not near.path else verb} {near.fits} of {near.needed}"
     return f"{text} ({reasons})" if reasons else text

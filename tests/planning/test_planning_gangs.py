@@ -62,7 +62,9 @@ def test_one_node_is_named_alone() -> None:
 def test_extras_without_room_are_counted() -> None:
     decision = decided(scenes.nodes("s/b: node-0 node-1"), scenes.gang(minMember=1), scenes.members(3))
     assert decision.outcome is Outcome.PLACED
-    assert decision.message == "2 of 3 pods fit in s/b: node-0..1, proven optimal"
+    assert decision.message == (
+        "2 of 3 pods fit in s/b: node-0..1, proven optimal, 1 more finds no room (2 nodes: Insufficient cpu)"
+    )
     entry = solve_report([decision])["gangs"][0]
     assert (entry["members"], entry["minMember"], entry["placed"]) == (3, 1, 2)
 
