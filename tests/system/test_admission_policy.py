@@ -194,3 +194,13 @@ def test_a_wrong_request_is_told_by_its_pods_which_stay_gated(by_policy: Phalanx
     by_policy.wait(lambda: len(by_policy.pods()) == SIZE, "its pods")
     by_policy.wait(lambda: all("no-such-level" in scheduled_message(each) for each in by_policy.pods()), "their words")
     assert not bound_members(by_policy)
+
+
+def test_a_gated_member_stays_in_its_gang(by_policy: Phalanx) -> None:
+    by_policy.apply(pod("member", "group"))
+    label = "pod-group.scheduling.sigs.k8s.io"
+    answer = by_policy.cluster.kubectl_result("label", "pod", "member", f"{label}-")
+    assert "would leave the gang" in answer.stderr
+    patch = yaml.safe_dump({"metadata": {"labels": {label: None}}, "spec": {"schedulingGates": []}})
+    by_policy.cluster.kubectl("patch", "pod", "member", "--type=merge", "--patch", patch)
+    assert "schedulingGates" not in by_policy.pod("member")["spec"]

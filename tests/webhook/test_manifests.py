@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cli.installing import system_objects, webhook_configurations
+from cli.installing import admission_policies, system_objects, webhook_configurations
 from gangs.dialects import DIALECTS, all_kinds
 from gangs.kueue.keys import WISHES as PLACES
 from gangs.leaving import EVIDENCE_KINDS
@@ -39,6 +39,15 @@ def test_pods_are_sent_by_exactly_the_keys_of_the_dialects(webhook: str, subject
     annotations = {key for dialect in DIALECTS for key in dialect.pod_keys.annotations}
     assert keys_in(expression, f"{subject}.metadata.labels") == labels
     assert keys_in(expression, f"{subject}.metadata.annotations") == annotations
+
+
+def test_policies_keep_members_by_exactly_the_keys_of_the_dialects() -> None:
+    policy = next(each for each in admission_policies() if "validations" in each["spec"] and "gated" in str(each))
+    labels, annotations = (
+        set(re.findall(r"'([^' ]+)'[,\]]", each["expression"])) for each in policy["spec"]["validations"]
+    )
+    assert labels == {key for each in DIALECTS for key in each.pod_keys.labels}
+    assert annotations == {key for each in DIALECTS for key in each.pod_keys.annotations}
 
 
 @pytest.mark.parametrize("webhook", ["jobs.phalanx.dev", "workloads.phalanx.dev"])
