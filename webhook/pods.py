@@ -108,14 +108,16 @@ def updated(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
 def kept(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
     """Refuse a change that takes a gated member out of its gang: nobody would ever take its gate away."""
     before, after = _claim(old, picture), _claim(manifest, picture)
-    if before is None or (after is not None and after[1] == before[1]):
+    if before is None:
         return Admitted()
-    pod = pod_of(manifest)
-    if not pod.gated_by(keys.GATE):
+    pod, was = pod_of(manifest), pod_of(old)
+    owned = keys.WORKLOAD in was.metadata.labels  # by its workload, whose gang may have the name of a Gang object
+    stays = after is not None and after[1] == before[1] and (keys.WORKLOAD in pod.metadata.labels or not owned)
+    if stays or not pod.gated_by(keys.GATE):
         return Admitted()
     problem = f"the pod is held by the gate {keys.GATE} until its gang {before[1]} starts, and would leave the gang"
     remedy = "put it back, delete the pod, or take the gate away in the same change to let it start alone"
-    return Refused(str(Fault(pod_ref(pod), _changed_key(before[0], pod_of(old), pod), problem, remedy)))
+    return Refused(str(Fault(pod_ref(pod), _changed_key(before[0], was, pod), problem, remedy)))
 
 
 def _changed_key(dialect: Dialect, old: Pod, new: Pod) -> str:

@@ -234,6 +234,16 @@ def test_a_gated_member_stays_in_its_gang(old: dict[str, str], new: dict[str, st
     )
 
 
+def test_a_pod_of_a_job_keeps_the_label_by_which_the_job_has_it() -> None:
+    labels = {"phalanx.dev/gang": "train", "phalanx.dev/dialect": "phalanx"}
+    old, new = gated({**labels, "phalanx.dev/workload": "Job"}), gated(labels)
+    for each in (old, new):
+        each["metadata"]["ownerReferences"] = JOB_OWNER
+    decision = pods.kept(new, old, StillPicture())
+    assert isinstance(decision, Refused)
+    assert decision.message.startswith("Pod default/p0: metadata.labels[phalanx.dev/workload]: the pod is held")
+
+
 @pytest.mark.parametrize(
     ("what", "old", "new"),
     [
