@@ -8,7 +8,12 @@ from numpy.typing import NDArray
 
 from solver.bounds import Counts, pending
 from solver.case import Case, Seat
-from solver.problem import Member
+from solver.problem import Member, Problem
+
+_PLENTY = 2
+"""With so many times what is asked for, it is not looked at how it can be put together."""
+_MIXTURES = 1000
+"""Up to how many mixtures of members are tried on a node."""
 
 
 class Covers:
@@ -80,7 +85,50 @@ def too_few(case: Case, level: int) -> NDArray[np.bool_]:
         missing = pod_set.minimum - (len(pod_set.members) - len(open_members))
         if missing > 0:
             short |= most_members(case, open_members, level) < missing
+    demand = _least_demand(problem)
+    usable = case.capacity.max(axis=0, initial=0) > 0
+    offered = case.tree.summed(level, np.where(usable[:, None], np.maximum(case.amounts, 0), 0))
+    short |= (offered < demand).any(axis=1)
+    if (short | (offered < _PLENTY * demand).any(axis=1)).all() and not short.all():
+        short |= (case.tree.summed(level, packable(case)) < demand).any(axis=1)
     return short
+
+
+def packable(case: Case) -> Counts:
+    """Of every resource, at most so much of each node can members use, however they are put together there."""
+    shapes = sorted({case.member(seat).shape for seat in case.pending})
+    asked = np.array([case.problem.shapes[shape].requests for shape in shapes], dtype=np.int64)
+    room, most = np.maximum(case.amounts, 0), case.capacity[shapes].T
+    usable = most.max(axis=1, initial=0) > 0
+    bound: Counts = np.where(usable[:, None], np.minimum(room, most @ asked), 0)
+    counts = most.max(axis=0, initial=0) + 1
+    if len(shapes) == 1 or np.prod(counts, dtype=np.float64) > _MIXTURES:
+        return bound
+    mixtures = np.array(list(np.ndindex(*counts.tolist())), dtype=np.int64)
+    used = mixtures @ asked
+    for node in np.flatnonzero(usable).tolist():
+        fitting = ((used <= room[node]) | (used == 0)).all(axis=1) & (mixtures <= most[node]).all(axis=1)
+        bound[node] = used[fitting].max(axis=0)
+    return bound
+
+
+def _least_demand(problem: Problem) -> Counts:
+    """Of every resource, what the minimum of the gang asks for at least: of each set as many as it needs, then as many
+    of all as the gang does, those that ask the least first.
+    """
+    needed = problem.minimum - sum(member.node is not None for each in problem.sets for member in each.members)
+    demand = np.zeros(len(problem.resources), dtype=np.int64)
+    for resource in range(len(problem.resources)):
+        chosen: list[int] = []
+        others: list[int] = []
+        for pod_set in problem.sets:
+            waiting = [member for member in pod_set.members if member.node is None]
+            missing = max(0, pod_set.minimum - len(pod_set.members) + len(waiting))
+            asked = sorted(problem.shapes[member.shape].requests[resource] for member in waiting)
+            chosen += asked[:missing]
+            others += asked[missing:]
+        demand[resource] = sum(chosen) + sum(sorted(others)[: max(0, needed - len(chosen))])
+    return demand
 
 
 def most_members(case: Case, members: Sequence[Member], level: int) -> Counts:

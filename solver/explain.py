@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from solver.bounds import pending
 from solver.case import Case, case_of
 from solver.clearing import all_that_go, cleared
+from solver.covers import most_members, too_few
 from solver.modelling import Solved, solve_within
-from solver.nearest import deciding_level, held_by_domains, near_domains, needed_members
+from solver.nearest import deciding_level, held_by_domains, inside, near_domains, needed_members
 from solver.plan import NearDomain, NoPlan, Proof
 from solver.problem import Limits, Node, Problem
 from solver.search import Budget, Found, budget_of
@@ -24,6 +27,10 @@ _REASONS = 3
 """How many reasons for exclusion are tried to be lifted."""
 _FEWER = 3
 """How many members fewer are tried."""
+_LARGE = 1000
+"""Nodes beyond which a change is tried domain by domain."""
+_TRIES = 3
+"""In how many domains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +46,8 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits) -> NoPlan:
     share = budget_of(limits).portion(_SHARE)
     level = deciding_level(problem)
     tree = tree_of(problem.nodes, len(problem.levels))
-    nearest = near_domains(problem, share, refused=answer.proof is Proof.INFEASIBLE)
     held = held_by_domains(problem, share)
+    nearest = near_domains(problem, share, None if problem.victims else held, refused=answer.proof is Proof.INFEASIBLE)
     return NoPlan(
         answer.proof,
         nearest,
@@ -54,9 +61,25 @@ def fits(problem: Problem, budget: Budget) -> bool:
     for evicting in (False, True) if problem.victims else (False,):
         case = case_of(problem, evicting=evicting)
         counted = _counted(case) if evicting else solve_by_counting(case)
-        if isinstance(counted or solve_within(case, budget.portion(1), frozenset()), Solved):
+        if isinstance(counted, Solved) or (counted is None and _fits_somewhere(case, budget)):
             return True
     return False
+
+
+def _fits_somewhere(case: Case, budget: Budget) -> bool:
+    """Whether CP-SAT finds a plan: in a large cluster in one of the domains with the most room, where one can do."""
+    level = deciding_level(case.problem)
+    if too_few(case, level).all():
+        return False
+    level = max(level, 0)
+    able = np.flatnonzero(~too_few(case, level)).tolist()
+    if len(case.problem.nodes) <= _LARGE or not able:
+        return isinstance(solve_within(case, budget.portion(1), frozenset()), Solved)
+    room = most_members(case, pending(case.problem), level)
+    return any(
+        isinstance(solve_within(inside(case, level, domain), budget.portion(1), frozenset()), Solved)
+        for domain in sorted(able, key=lambda each: (-room[each], each))[:_TRIES]
+    )
 
 
 def _counted(case: Case) -> Solved | Found | None:

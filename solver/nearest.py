@@ -18,7 +18,7 @@ from solver.tree import ROOT
 
 SHOWN = 5
 """How many near domains are told."""
-_EXACT = 40
+_EXACT = 8
 """Up to how many domains are filled by CP-SAT, where counting alone cannot tell what they hold."""
 
 
@@ -44,13 +44,17 @@ def held_by_domains(problem: Problem, budget: Budget) -> dict[int, int]:
     return _filled(case, level, _at_most(case, level), budget, enough=case.tree.count(level))
 
 
-def near_domains(problem: Problem, budget: Budget, *, refused: bool = True) -> tuple[NearDomain, ...]:
-    """The domains that miss the fewest members, with everything evicted that may be. `refused`: that no plan exists
-    is proven, so that none holds all that are needed, even if as many fit that are not the right ones of each set.
+def near_domains(
+    problem: Problem, budget: Budget, held: dict[int, int] | None = None, *, refused: bool = True
+) -> tuple[NearDomain, ...]:
+    """The domains that miss the fewest members, with everything evicted that may be. `held`: how many each holds, where
+    that is known. `refused`: that no plan exists is proven, so that none holds all that are needed, even if as many fit
+    that are not the right ones of each set.
     """
     case = case_of(problem, evicting=True)
     level, needed = deciding_level(problem), needed_members(problem)
-    held = _held_when_cleared(case_of(_without_minimums(problem), evicting=True), level, budget)
+    if held is None:
+        held = _held_when_cleared(case_of(_without_minimums(problem), evicting=True), level, budget)
     nearest = sorted(held, key=lambda domain: (-held[domain], domain))[:SHOWN]
     return tuple(
         NearDomain(
@@ -104,7 +108,7 @@ def _may_be_cleared(case: Case, level: int, domain: int) -> bool:
 
 def _filled_one(case: Case, level: int, domain: int, budget: Budget, *, otherwise: int) -> int:
     """What CP-SAT puts into one domain."""
-    solved = solve_within(_inside(case, level, domain), budget, frozenset({"extras"}))
+    solved = solve_within(inside(case, level, domain), budget, frozenset({"extras"}))
     if not isinstance(solved, Solved) or not solved.proven:
         return otherwise
     nodes = set(case.tree.nodes(level, domain))
@@ -118,7 +122,7 @@ def _at_most(case: Case, level: int) -> dict[int, int]:
     return {domain: count + pinned[domain] for domain, count in enumerate(most.tolist())}
 
 
-def _inside(case: Case, level: int, domain: int) -> Case:
+def inside(case: Case, level: int, domain: int) -> Case:
     """The case in which pending members may only run in one domain."""
     nodes = frozenset(case.tree.nodes(level, domain))
     shapes = tuple(replace(shape, nodes=shape.nodes & nodes) for shape in case.problem.shapes)
