@@ -8,6 +8,7 @@ from cluster.capturing import room
 from cluster.snapshot import NodeState
 from cluster.tree import DomainTree, domains
 from gangs import dialects
+from gangs.leaving import left_to
 from gangs.model import Fault, Gang, GangKey, Manifest
 from gangs.phalanx import NAME as OWN
 from gangs.sources import Sources
@@ -21,7 +22,7 @@ LEAST_PRIORITY = -(2**31)
 
 
 def gangs(picture: Picture) -> Json:
-    """Every gang with its members, and every request that is wrong."""
+    """Every gang with its members, every request that is wrong, and by dialect whose gangs are left to whom."""
     sources = picture.sources()
     reading = dialects.read_all(sources)
     known, _ = dialects.topologies(sources)
@@ -31,6 +32,7 @@ def gangs(picture: Picture) -> Json:
         "age": round(picture.age(), 3),
         "gangs": [_gang(each, known, statuses.get(_key_text(each.key), {})) for each in reading.gangs],
         "faults": [str(each) for each in reading.faults],
+        "left": {name: str(each) for name, each in sorted(left_to(sources).items())},
     }
 
 

@@ -11,6 +11,8 @@ from gangs.sources import Sources
 
 COMPLETION = "batch.kubernetes.io/job-completion-index"
 ORDINAL = "apps.kubernetes.io/pod-index"
+WORKER = "leaderworkerset.sigs.k8s.io/worker-index"
+REPLICA = "training.kubeflow.org/replica-index"
 OWN = "phalanx.dev/index"
 
 
@@ -53,6 +55,18 @@ ORDERS = {
     "the ordinal of a StatefulSet": (
         {"s-1": ({ORDINAL: "1"}, {}), "s-0": ({ORDINAL: "0"}, {})},
         [("s-0", 0), ("s-1", 1)],
+    ),
+    "the index of a LeaderWorkerSet": (
+        {"a": ({WORKER: "1"}, {}), "b": ({WORKER: "0"}, {})},
+        [("b", 0), ("a", 1)],
+    ),
+    "the index of a PyTorchJob's replicas": (
+        {"a": ({REPLICA: "1"}, {}), "b": ({REPLICA: "0"}, {})},
+        [("b", 0), ("a", 1)],
+    ),
+    "names, where master and workers have an index 0 each": (
+        {"t-worker-0": ({REPLICA: "0"}, {}), "t-master-0": ({REPLICA: "0"}, {}), "t-worker-1": ({REPLICA: "1"}, {})},
+        [("t-master-0", None), ("t-worker-0", None), ("t-worker-1", None)],
     ),
     "a rank of the user's goes before the workload's": (
         {"j-0": ({COMPLETION: "0"}, {OWN: "1"}), "j-1": ({COMPLETION: "1"}, {OWN: "0"})},
