@@ -4,11 +4,14 @@ The cache is their own, so that a new version of one does not build the control 
 """
 
 import hashlib
+import json
+import os
 import subprocess
 from pathlib import Path
 
-from controlplane.binaries import Recipe, build, cache_directory
+from controlplane.binaries import BuildError, Recipe, build, cache_directory
 from controlplane.progress import Progress
+from controlplane.toolchain import find_go
 
 _PINS = Path(__file__).parent / "checker-pins"
 _SMALL = ("-ldflags", "-s -w")
@@ -48,3 +51,22 @@ def check(name: str, *arguments: str, stdin: str | None = None) -> subprocess.Co
     """Run a checker; what it says is the caller's to judge. Raises as `checker`."""
     command = [str(checker(name)), *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+
+
+def source(name: str) -> Path:
+    """The files of the one module that `checker-pins/<name>` requires, in Go's own cache, checked against its sum.
+
+    :raises controlplane.binaries.BuildError: it cannot be had; with the toolchain's last words.
+    :raises controlplane.toolchain.NoToolchainError: there is no Go and none to be had.
+    """
+    answer = subprocess.run(
+        [find_go(cache_directory(), Progress()), "mod", "download", "-json"],
+        cwd=_PINS / name,
+        env={**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode != 0:
+        raise BuildError(f"{name} could not be downloaded:\n{(answer.stderr or answer.stdout).strip()[-2000:]}")
+    return Path(json.loads(answer.stdout)["Dir"])

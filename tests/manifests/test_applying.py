@@ -8,6 +8,7 @@ import pytest
 import yaml
 from rendered import Identity, by_identity, identity, overlay
 
+from controlplane.checkers import source
 from controlplane.control_plane import ControlPlane, wait_until
 from controlplane.rendering import INSTALL, MANIFESTS
 
@@ -70,6 +71,20 @@ def test_it_is_applied_over_an_older_version(cluster: ControlPlane) -> None:
 def test_every_overlay_is_strictly_valid(cluster: ControlPlane, name: str) -> None:
     server_side(cluster, "--force-conflicts", "-k", str(MANIFESTS / "default"))
     server_side(cluster, "--force-conflicts", "--dry-run=server", "-k", str(MANIFESTS / name))
+
+
+def test_what_is_asked_of_cert_manager_is_strictly_valid_by_its_own_definitions(cluster: ControlPlane) -> None:
+    names = ("certificates", "issuers")
+    for name in names:
+        file = source("cert-manager") / "deploy" / "crds" / f"cert-manager.io_{name}.yaml"
+        server_side(cluster, "--force-conflicts", "-f", str(file))
+    kinds = [f"crd/{name}.cert-manager.io" for name in names]
+    try:
+        cluster.kubectl("wait", "--for=condition=Established", *kinds)
+        server_side(cluster, "--force-conflicts", "-k", str(MANIFESTS / "default"))
+        server_side(cluster, "--force-conflicts", "--dry-run=server", "-k", str(MANIFESTS / "cert-manager"))
+    finally:
+        cluster.kubectl("delete", *kinds)
 
 
 def test_the_servers_pods_pass_the_restricted_pod_security_of_their_namespace(cluster: ControlPlane) -> None:
