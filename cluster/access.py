@@ -8,9 +8,10 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from kubernetes.client.exceptions import ApiException
 
@@ -19,6 +20,8 @@ from cluster.transport import UNREACHABLE, Transport, message_of
 KEEP_SECONDS = 60.0
 MOST_KEPT = 1024
 TIMEOUT = (2.0, 5.0)
+
+_BEARER = {"WWW-Authenticate": "Bearer"}
 
 
 class Access(Enum):
@@ -31,6 +34,40 @@ class Access(Enum):
 
 class AccessError(Exception):
     """The API server could not be asked."""
+
+
+class AccessCheck(Protocol):
+    """Decides who may use a path."""
+
+    def access(self, token: str, verb: str, path: str) -> Access:
+        """Whether the bearer of `token` may `verb` ("get", "post") the path. Raises AccessError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The HTTP answer to somebody who may not: its status, one line for a person, and its headers."""
+
+    status: int
+    text: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def refusal(check: AccessCheck, authorization: str, verb: str, path: str) -> Refusal | None:
+    """Why this request is not answered; None for one that is. `authorization` is the header, "" where it is absent."""
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        return Refusal(401, "a bearer token is needed", _BEARER)
+    try:
+        verdict = check.access(token.strip(), verb, path)
+    except AccessError as error:
+        return Refusal(503, str(error))
+    match verdict:
+        case Access.ALLOWED:
+            return None
+        case Access.UNKNOWN_USER:
+            return Refusal(401, "the token is not valid", _BEARER)
+        case Access.FORBIDDEN:
+            return Refusal(403, f"you may not {verb} the path {path}")
 
 
 class AccessReviewer:

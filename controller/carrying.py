@@ -4,14 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from controller import events
 from controller.conditions import Condition
 from controller.deciding import Planner
-from controller.events import Recorder
 from controller.picture import Picture
 from controller.pinning import solved_domain
 from controller.probe import Probes
-from controller.protocol import Evict, NeedPlan, Nominate, Planned, Release, Renominate
+from controller.protocol import Cause, Evict, NeedPlan, Nominate, Planned, Release, Renominate
 from controller.records import PlannedVictim
 from controller.release import release_patch
 from controller.reporting import Reporter
@@ -30,11 +28,8 @@ if TYPE_CHECKING:
 class Carrier:
     """Acts for all gangs of a round, one after another, each one's writes in parallel."""
 
-    def __init__(
-        self, writer: Writer, recorder: Recorder, reporter: Reporter, planner: Planner, probes: Probes
-    ) -> None:
+    def __init__(self, writer: Writer, reporter: Reporter, planner: Planner, probes: Probes) -> None:
         self._writer = writer
-        self._recorder = recorder
         self._reporter = reporter
         self._planner = planner
         self._probes = probes
@@ -60,9 +55,8 @@ class Carrier:
 
     def _begin(self, case: "Case", step: NeedPlan, picture: Picture) -> None:
         """Record the plan, then hold its room; where there is none, give back what was held."""
-        if step.message and step.stale:
-            note = f"{step.message}: the room is given back and the gang is planned again"
-            self._recorder.record(self._reporter.ref(case), events.ROOM_LOST, note)
+        if step.cause is not None:
+            self._reporter.fell(case, step)
         kept: set[str] = set()
         if case.record is not None and self._reporter.write_status(case):
             self._reporter.planned(case)
@@ -122,11 +116,11 @@ class Carrier:
 
     def _give_up(self, case: "Case", refusal: str, picture: Picture) -> None:
         """Drop a plan whose victims may not go, and look again when the budgets may have changed."""
-        self._recorder.record(self._reporter.ref(case), events.EVICTION_REFUSED, refusal)
         pods = [m.pod for m in case.gang.members if m.pod.status.nominated_node_name and m.pod.gated_by(GATE)]
         self._writer.all(partial(self._writer.clear, pod) for pod in pods)
         case.record = None
-        case.step = NeedPlan()
+        case.step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
+        self._reporter.fell(case, case.step)
         case.decision = self._planner.hold_off(case.gang, refusal, picture)
 
     def _release(self, case: "Case", members: Sequence[Planned], picture: Picture) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
+from controller.metrics import Metrics
 from controller.picture import Picture
 from gangs.model import Gang, GangKey
 from planning.decision import Decision, Outcome
@@ -41,15 +42,18 @@ class _Refusal:
 class Planner:
     """Plans gangs that need it, the most deserving first."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, metrics: Metrics) -> None:
         self._limits = limits
+        self._metrics = metrics
         self._refusals: dict[GangKey, _Refusal] = {}
 
     def decide(self, gangs: Sequence[Gang], picture: Picture) -> Mapping[GangKey, Decision]:
         """Answer for every gang given; those that compete see what the ones before them were given."""
         ground = _ground(picture)
         answers = {gang.key: kept.decision for gang in gangs if (kept := self._kept(gang, ground)) is not None}
-        for decision in self._plan([gang for gang in gangs if gang.key not in answers], picture):
+        new = self._plan([gang for gang in gangs if gang.key not in answers], picture)
+        self._metrics.decided(new)
+        for decision in new:
             answers[decision.key] = decision
             if not self._held(decision):
                 self._remember(decision, ground)

@@ -6,6 +6,7 @@ gates, nominations and the plan recorded in the Gang's status, so a controller t
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from cluster.snapshot import Snapshot
 from controller.records import PlannedVictim, PlanRecord, request_digest
@@ -32,12 +33,23 @@ class Planned:
         return self.pod.status.nominated_node_name == self.node and self.pod.metadata.annotations.get(PLAN) == plan_id
 
 
+class Cause(Enum):
+    """Why a plan fell before its gang was let go."""
+
+    ROOM_LOST = "RoomLost"
+    MEMBER_GONE = "MemberGone"
+    REQUEST_CHANGED = "RequestChanged"
+    EVICTION_REFUSED = "EvictionRefused"
+    TIMED_OUT = "TimedOut"
+
+
 @dataclass(frozen=True, slots=True)
 class NeedPlan:
     """Gated members have no plan: `message` says why an earlier one fell, `stale` are nominations to be dropped."""
 
     message: str = ""
     stale: tuple[Pod, ...] = ()
+    cause: Cause | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +140,9 @@ def next_step(situation: Situation) -> Step:
 
 def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], planned: tuple[Planned, ...]) -> Step:
     victims = tuple(v for v in record.victims if v.uid in situation.live)
-    fallen = (
-        _vanished(situation, record)
-        or _changed(situation, record)
-        or situation.lost(planned, gone=(v.uid for v in victims), count_terminating=True)
-    )
-    if fallen:
-        return NeedPlan(fallen, _nominated(gated))
+    cause, why = _fallen(situation, record, planned, victims)
+    if cause is not None:
+        return NeedPlan(why, _nominated(gated), cause)
     missing = tuple(m for m in planned if m.gated and not m.nominated_by(record.plan_id))
     if missing:
         return Nominate(missing)
@@ -144,6 +152,18 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
     if situation.lost(planned):
         return AwaitVictims(victims)
     return Release(tuple(m for m in planned if m.gated))
+
+
+def _fallen(
+    situation: Situation, record: PlanRecord, planned: tuple[Planned, ...], victims: tuple[PlannedVictim, ...]
+) -> tuple[Cause | None, str]:
+    """Why the plan does not hold any more, for counting and in words; None while it does."""
+    if vanished := _vanished(situation, record):
+        return Cause.MEMBER_GONE, vanished
+    if changed := _changed(situation, record):
+        return Cause.REQUEST_CHANGED, changed
+    lost = situation.lost(planned, gone=(v.uid for v in victims), count_terminating=True)
+    return (Cause.ROOM_LOST, lost) if lost else (None, "")
 
 
 def _vanished(situation: Situation, record: PlanRecord) -> str:

@@ -43,9 +43,11 @@ class Refuser:
         self._writer = writer
         self._recorder = recorder
 
-    def tell(self, picture: Picture) -> None:
-        """Bring conditions and statuses of unreadable gangs up to date."""
+    def tell(self, picture: Picture) -> list[GangKey]:
+        """Bring conditions and statuses of unreadable gangs up to date. Returns which they are."""
+        told_of = []
         for each in unreadable(picture):
+            told_of.append(each.key)
             told = condition(UNSCHEDULABLE, f"gang {each.key}: {each.message}")
             gated = [pod for pod in each.pods if pod.gated_by(GATE)]
             held = [pod for pod in gated if pod.status.nominated_node_name]
@@ -54,6 +56,7 @@ class Refuser:
             self._writer.all(partial(self._writer.condition, pod, told) for pod in told_anew)
             for manifest in _objects_of(each.key, picture):
                 self._write(each, manifest)
+        return told_of
 
     def _write(self, each: Unreadable, manifest: Manifest) -> None:
         meta, before = manifest["metadata"], manifest.get("status")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from controller import events
 from controller.conditions import Condition, differs, member_conditions
 from controller.events import Reason, Recorder
+from controller.metrics import Metrics
 from controller.mirrors import GANG_KIND
 from controller.picture import Picture
-from controller.protocol import AwaitBinding, AwaitVictims, Evict, NeedPlan, Planned, Renominate, Settled
+from controller.protocol import AwaitBinding, AwaitVictims, Cause, Evict, NeedPlan, Planned, Renominate, Settled
 from controller.records import PlannedVictim
 from controller.statuses import Phase, gang_status, status_patch
 from controller.times import now, still_coming
@@ -78,9 +79,10 @@ def _whole(gang: Gang) -> bool:
 class Reporter:
     """Tells people and programs."""
 
-    def __init__(self, writer: Writer, recorder: Recorder) -> None:
+    def __init__(self, writer: Writer, recorder: Recorder, metrics: Metrics) -> None:
         self._writer = writer
         self._recorder = recorder
+        self._metrics = metrics
 
     def ref(self, case: "Case") -> ObjectRef:
         """The gang's own object, for events."""
@@ -123,6 +125,17 @@ class Reporter:
         nodes = compressed(member.node for member in members)
         self._tell(case, events.GANG_NOMINATED, f"room is held for {pods(len(members))} on {nodes}")
 
+    def fell(self, case: "Case", step: NeedPlan) -> None:
+        """A plan fell before its gang was let go. Time that is over has its own event, when the status says so."""
+        if step.cause is None:
+            return
+        self._metrics.fell(step.cause)
+        if step.cause is Cause.EVICTION_REFUSED:
+            self._recorder.record(self.ref(case), events.EVICTION_REFUSED, step.message)
+        elif step.cause is not Cause.TIMED_OUT and step.stale:
+            note = f"{step.message}: the room is given back and the gang is planned again"
+            self._recorder.record(self.ref(case), events.ROOM_LOST, note)
+
     def unbound(self, case: "Case", members: Sequence[Planned]) -> None:
         """Released members have lost their nomination: the scheduler found no room where the plan put them."""
         for member in members:
@@ -133,6 +146,7 @@ class Reporter:
 
     def evicted(self, case: "Case", victim: PlannedVictim) -> None:
         """A victim was evicted: it and the gang name each other."""
+        self._metrics.evicted(case.gang.key.dialect)
         pod = ObjectRef("v1", "Pod", victim.namespace, victim.name, victim.uid)
         gang = self.ref(case)
         note = f"evicted for gang {case.gang.key}, which needs its room on {victim.node}"

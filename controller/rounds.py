@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any
 
 from cluster.cache import ClusterCache
@@ -11,11 +12,12 @@ from controller import mirrors
 from controller.carrying import Carrier
 from controller.deciding import Planner
 from controller.leaving import Leaver
+from controller.metrics import Metrics, Standing
 from controller.picture import Picture, look
-from controller.protocol import AwaitBinding, NeedPlan, Settled, Situation, Step, next_step
+from controller.protocol import AwaitBinding, Cause, NeedPlan, Settled, Situation, Step, next_step
 from controller.records import PlanRecord, record_from, record_of
 from controller.refusing import Refuser
-from controller.reporting import Reporter
+from controller.reporting import Reporter, phase_of
 from controller.showing import Shower
 from controller.statuses import status_patch
 from controller.timeouts import expired, timed_out
@@ -78,6 +80,7 @@ class Controller:
         refuser: Refuser,
         shower: Shower,
         leaver: Leaver,
+        metrics: Metrics,
     ) -> None:
         self._cache = cache
         self._writer = writer
@@ -87,6 +90,7 @@ class Controller:
         self._refuser = refuser
         self._shower = shower
         self._leaver = leaver
+        self._metrics = metrics
 
     def lead(self, lost: threading.Event) -> None:
         """Work until leadership is lost."""
@@ -107,15 +111,19 @@ class Controller:
         self._decide(cases, picture)
         self._carrier.carry(cases, picture)
         self._reporter.report(cases, picture)
-        self._refuser.tell(picture)
+        invalid = self._refuser.tell(picture)
         self._shower.show(picture)
+        self._metrics.stand([_standing(case) for case in cases], invalid)
 
     def _round_safely(self) -> None:
+        started, outcome = monotonic(), "done"
         try:
             self.round()
         except Exception:
             # Whatever went wrong, the next round starts from the cluster again; nothing half-done is remembered.
             LOG.exception("round failed")
+            outcome = "failed"
+        self._metrics.round_seconds.labels(outcome).observe(monotonic() - started)
 
     def _cases(self, picture: Picture) -> list[Case]:
         gangs = picture.reading.gangs
@@ -169,7 +177,8 @@ class Controller:
         """The gang's time is over: what it holds is given back, and it goes to the end of its line."""
         message = f"was not placed within {case.gang.schedule_timeout_seconds} s: its room is given back for others"
         held = tuple(m.pod for m in case.gang.members if m.pod.status.nominated_node_name and not m.pod.bound)
-        case.step, case.record, case.timed_out, case.expired_now = NeedPlan("", held), None, True, True
+        cause = Cause.TIMED_OUT if case.record is not None else None
+        case.step, case.record, case.timed_out, case.expired_now = NeedPlan("", held, cause), None, True, True
         case.decision = self._planner.hold_off(case.gang, message, picture)
 
 
@@ -178,6 +187,10 @@ def _case(gang: Gang, manifest: Manifest, picture: Picture) -> Case:
     record = record_from(status)
     step = next_step(Situation(settled(gang), record, picture.snapshot, picture.live))
     return Case(gang, manifest, record, step, timed_out=timed_out(status))
+
+
+def _standing(case: Case) -> Standing:
+    return Standing(case.gang.key, phase_of(case), case.gang.created, case.status)
 
 
 def _let_go(case: Case) -> bool:

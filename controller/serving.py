@@ -13,6 +13,7 @@ from controller.deciding import Planner
 from controller.election import Election, Timing
 from controller.events import Recorder
 from controller.leaving import Leaver
+from controller.metrics import Metrics
 from controller.probe import Probes
 from controller.refusing import Refuser
 from controller.reporting import Reporter
@@ -48,6 +49,8 @@ class Server:
         self._settings = settings
         self._transport = connect(settings.kubeconfig)
         self._cache = ClusterCache(self._transport, all_kinds(), protecting=protection)
+        self.metrics = Metrics()
+        self.metrics.watch(self._cache)
 
     def unready(self) -> str:
         """What is missing before it could lead; "" when it could."""
@@ -63,17 +66,19 @@ class Server:
                 if stop.is_set():
                     return
             LOG.info("caches are synced")
-            _lead(self._settings, self._transport, self._cache, stop)
+            _lead(self._settings, self._transport, self._cache, self.metrics, stop)
         finally:
             self._cache.stop()
             shared_workers().close()
 
 
-def _lead(settings: Settings, transport: Transport, cache: ClusterCache, stop: threading.Event) -> None:
+def _lead(
+    settings: Settings, transport: Transport, cache: ClusterCache, metrics: Metrics, stop: threading.Event
+) -> None:
     writer = Writer(transport)
     recorder = Recorder(transport, instance=settings.identity)
-    reporter = Reporter(writer, recorder)
-    planner = Planner(Limits(seconds=settings.solve_seconds))
+    reporter = Reporter(writer, recorder, metrics)
+    planner = Planner(Limits(seconds=settings.solve_seconds), metrics)
     lease = settings.lease_seconds
     timing = Timing(lease=lease, renew_deadline=lease * 2 / 3, retry=lease * 2 / 15)
     election = Election(transport, identity=settings.identity, timing=timing)
@@ -85,13 +90,15 @@ def _lead(settings: Settings, transport: Transport, cache: ClusterCache, stop: t
             cache=cache,
             writer=writer,
             planner=planner,
-            carrier=Carrier(writer, recorder, reporter, planner, Probes(writer)),
+            carrier=Carrier(writer, reporter, planner, Probes(writer)),
             reporter=reporter,
             refuser=Refuser(writer, recorder),
             shower=Shower(writer),
             leaver=Leaver(recorder),
+            metrics=metrics,
         )
-        controller.lead(lost)
+        with metrics.leading():
+            controller.lead(lost)
 
     try:
         election.run(lead, stop)

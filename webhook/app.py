@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException
 
-from cluster.access import Access, AccessError
+from cluster.access import AccessCheck, refusal
 from gangs.model import Gang, Manifest
 from webhook import admission, live
 from webhook.callers import Caller, anybody
@@ -37,13 +37,6 @@ AUTOMATIC = "/mutate/automatic"
 """Where the API server sends the Jobs of namespaces whose label it has matched itself."""
 
 log = logging.getLogger(__name__)
-
-
-class AccessCheck(Protocol):
-    """Decides who may use a path (`cluster.access.AccessReviewer`)."""
-
-    def access(self, token: str, verb: str, path: str) -> Access:
-        """Whether the bearer of `token` may `verb` the path. Raises AccessError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,20 +152,12 @@ def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], 
 
     @wraps(view)
     def guarded() -> Response:
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            return _unauthenticated("a bearer token is needed")
-        try:
-            verdict = access.access(token.strip(), request.method.lower(), request.path)
-        except AccessError as error:
-            return _error(503, str(error))
-        match verdict:
-            case Access.ALLOWED:
-                return view()
-            case Access.UNKNOWN_USER:
-                return _unauthenticated("the token is not valid")
-            case Access.FORBIDDEN:
-                return _error(403, f"you may not {request.method.lower()} the path {request.path}")
+        refused = refusal(access, request.headers.get("Authorization", ""), request.method.lower(), request.path)
+        if refused is None:
+            return view()
+        answer = _error(refused.status, refused.text)
+        answer.headers.extend(refused.headers)
+        return answer
 
     return guarded
 
@@ -222,12 +207,6 @@ def _json(value: Any, status: int = 200) -> Response:
 
 def _error(status: int, message: str) -> Response:
     return _json({"error": message}, status)
-
-
-def _unauthenticated(message: str) -> Response:
-    answer = _error(401, message)
-    answer.headers["WWW-Authenticate"] = "Bearer"
-    return answer
 
 
 def _plain_error(error: HTTPException) -> Response:

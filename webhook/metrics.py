@@ -1,10 +1,11 @@
 """What the webhook counts, in Prometheus' words. One registry per application, so that tests do not share numbers."""
 
-from collections.abc import Callable
 from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from cluster.freshness import Freshness, Watched
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -16,7 +17,7 @@ class Metrics:
     `outcome` is one of admitted, patched, refused, bad-review, unavailable, forbidden, failed.
     """
 
-    def __init__(self, synced: Callable[[], bool], age: Callable[[], float]) -> None:
+    def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.admissions = Counter(
             "phalanx_admission_requests",
@@ -36,12 +37,10 @@ class Metrics:
         self._not_after = Gauge(
             "phalanx_certificate_not_after_timestamp_seconds", "End of the served certificate", registry=self.registry
         )
-        Gauge("phalanx_cache_synced", "1 when the caches are complete", registry=self.registry).set_function(
-            lambda: float(synced())
-        )
-        Gauge(
-            "phalanx_cache_age_seconds", "Time since the caches last heard from the API server", registry=self.registry
-        ).set_function(age)
+
+    def watch(self, watched: Watched) -> None:
+        """Tell of these watch caches, too."""
+        self.registry.register(Freshness(watched))
 
     def certificate_changed(self, not_after: datetime) -> None:
         """Note the certificate that is served now."""

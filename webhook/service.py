@@ -30,7 +30,8 @@ class WebhookService:
         shared_workers().start()
         threading.Thread(target=self._settle, name="settle", daemon=True).start()
         picture = LivePicture(self._cache)
-        self._metrics = Metrics(picture.synced, picture.age)
+        self._metrics = Metrics()
+        self._metrics.watch(self._cache)
         self.app: Flask = create_app(picture, AccessReviewer(transport), self._metrics, caller)
 
     def checks(self) -> dict[str, Check]:

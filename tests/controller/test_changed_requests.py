@@ -10,7 +10,7 @@ import pytest
 from gang_builders import placed
 from protocol_scenes import gang, pod, record, situation
 
-from controller.protocol import NeedPlan, Nominate, Release, next_step
+from controller.protocol import Cause, NeedPlan, Nominate, Release, next_step
 from controller.records import PlanRecord, record_of, request_digest
 from gangs.model import Gang, PodSet, SliceRule
 from kube.objects import NodeAffinity
@@ -43,7 +43,7 @@ def test_a_plan_for_another_request_falls_and_gives_back_its_room(change: dict[s
     plan = planned(of)
     pods = members(plan.plan_id)
     step = next_step(situation(replace(gang(*pods), **change), plan))
-    assert step == NeedPlan("what it asks for has changed", tuple(pods))
+    assert step == NeedPlan("what it asks for has changed", tuple(pods), Cause.REQUEST_CHANGED)
 
 
 def test_a_plan_for_the_same_request_stands() -> None:

@@ -11,6 +11,7 @@ from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
 
 from controller import deciding
 from controller.deciding import Planner
+from controller.metrics import Metrics
 from controller.picture import Picture
 from gangs.model import Gang, GangKey, Reading
 from gangs.sources import Sources
@@ -38,7 +39,7 @@ def pair(stem: str) -> list[Pod]:
 def test_the_older_of_two_gangs_that_compete_gets_the_room() -> None:
     young = named("a", *pair("a"), created="2026-01-02T00:00:00Z")
     old = named("b", *pair("b"), created="2026-01-01T00:00:00Z")
-    answers = Planner(Limits()).decide([young, old], picture())
+    answers = Planner(Limits(), Metrics()).decide([young, old], picture())
     assert {key.name: each.outcome for key, each in answers.items()} == {
         "a": Outcome.UNPLACEABLE,
         "b": Outcome.PLACED,
@@ -54,14 +55,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_a_no_is_kept_while_nothing_has_changed(clock: list[float]) -> None:
-    planner, wide = Planner(Limits()), named("wide", *pair("w"), pod("w-2"))
+    planner, wide = Planner(Limits(), Metrics()), named("wide", *pair("w"), pod("w-2"))
     first = planner.decide([wide], picture())[wide.key]
     clock[0] += 1000
     assert planner.decide([wide], picture())[wide.key] is first
 
 
 def test_a_no_is_looked_at_again_when_the_cluster_changes_but_not_at_once(clock: list[float]) -> None:
-    planner, wide = Planner(Limits()), named("wide", *pair("w"), pod("w-2"))
+    planner, wide = Planner(Limits(), Metrics()), named("wide", *pair("w"), pod("w-2"))
     first = planner.decide([wide], picture())[wide.key]
     assert planner.decide([wide], picture(version="2"))[wide.key] is first
     clock[0] += deciding.FIRST_PAUSE
@@ -69,7 +70,7 @@ def test_a_no_is_looked_at_again_when_the_cluster_changes_but_not_at_once(clock:
 
 
 def test_a_changed_request_is_planned_at_once(clock: list[float]) -> None:
-    planner, wide = Planner(Limits()), named("wide", *pair("w"), pod("w-2"))
+    planner, wide = Planner(Limits(), Metrics()), named("wide", *pair("w"), pod("w-2"))
     planner.decide([wide], picture())
     relaxed = replace(wide, required=None)
     assert planner.decide([relaxed], picture())[wide.key].outcome is Outcome.PLACED
@@ -77,7 +78,7 @@ def test_a_changed_request_is_planned_at_once(clock: list[float]) -> None:
 
 
 def test_a_gang_whose_plan_was_refused_is_left_alone_for_a_while(clock: list[float]) -> None:
-    planner, small = Planner(Limits()), named("small", *pair("s"))
+    planner, small = Planner(Limits(), Metrics()), named("small", *pair("s"))
     planner.hold_off(small, "a budget said no", picture())
     assert planner.decide([small], picture())[small.key].message == "a budget said no"
     clock[0] += deciding.HOLD_SECONDS
@@ -85,7 +86,7 @@ def test_a_gang_whose_plan_was_refused_is_left_alone_for_a_while(clock: list[flo
 
 
 def test_gangs_that_are_gone_are_forgotten(clock: list[float]) -> None:
-    planner, wide = Planner(Limits()), named("wide", *pair("w"), pod("w-2"))
+    planner, wide = Planner(Limits(), Metrics()), named("wide", *pair("w"), pod("w-2"))
     first = planner.decide([wide], picture())[wide.key]
     planner.forget_others([])
     clock[0] += 1
@@ -103,7 +104,7 @@ def test_a_gang_on_which_planning_fails_stops_no_other(clock: list[float], monke
 
     monkeypatch.setattr(deciding, "plan_all", failing)
     cursed, sound = named("cursed", *pair("c")), named("sound", *pair("s"))
-    answers = Planner(Limits()).decide([cursed, sound], picture())
+    answers = Planner(Limits(), Metrics()).decide([cursed, sound], picture())
     assert answers[sound.key].outcome is Outcome.PLACED
     assert answers[cursed.key].outcome is Outcome.UNPLACEABLE
     assert "an error of Phalanx itself" in answers[cursed.key].message

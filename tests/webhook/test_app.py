@@ -37,7 +37,7 @@ class Tokens:
 
 def client_of(picture: StillPicture) -> FlaskClient:
     """A client of the application over `picture`."""
-    return create_app(picture, Tokens(), Metrics(picture.synced, picture.age)).test_client()
+    return create_app(picture, Tokens(), Metrics()).test_client()
 
 
 @pytest.fixture
@@ -268,7 +268,7 @@ def test_the_dry_run_names_every_mistake_in_bad_input(client: FlaskClient, body:
 
 def test_a_busy_solver_answers_429_and_admission_goes_on_without_a_forecast() -> None:
     picture = StillPicture([RACKS], nodes=NODES)
-    metrics = Metrics(picture.synced, picture.age)
+    metrics = Metrics()
     slot = SolveSlot(waiting=0)
     webhook = Webhook(picture, Tokens(), metrics, slot, QuickForecasts(slot, metrics))
     with webhook.slot.taken(1):
@@ -334,7 +334,6 @@ def test_metrics_count_every_answer(client: FlaskClient) -> None:
     labels = 'operation="CREATE",outcome="patched",path="/mutate",resource="pods"'
     assert f"phalanx_admission_requests_total{{{labels}}} 1.0" in text
     assert 'outcome="bad-review"' in text
-    assert "phalanx_cache_synced 1.0" in text
 
 
 @pytest.mark.parametrize(

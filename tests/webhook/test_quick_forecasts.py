@@ -62,7 +62,7 @@ def request(count: int, minimum: int = 4) -> tuple[list[Manifest], Gang]:
 
 def forecasts() -> QuickForecasts:
     """Forecasts with a slot of their own."""
-    return QuickForecasts(SolveSlot(), Metrics(lambda: True, lambda: 0.0))
+    return QuickForecasts(SolveSlot(), Metrics())
 
 
 def eventually(asked: Callable[[], tuple[str, ...]], wanted: object, seconds: float = 30.0) -> None:
@@ -135,7 +135,7 @@ def remembered(metrics: Metrics) -> list[str]:
 @pytest.mark.parametrize("change", ["nothing", "the cluster", "the request"])
 def test_an_answer_is_told_again_only_of_the_very_same(change: str) -> None:
     objects, gang = request(4)
-    metrics, picture = Metrics(lambda: True, lambda: 0.0), Changing(objects, nodes=NODES)
+    metrics, picture = Metrics(), Changing(objects, nodes=NODES)
     quick = QuickForecasts(SolveSlot(), metrics)
     eventually(lambda: quick.told(gang, picture), (PLAN,))
     before = remembered(metrics)
@@ -150,7 +150,7 @@ def test_an_answer_is_told_again_only_of_the_very_same(change: str) -> None:
 def test_a_busy_solver_is_not_waited_for() -> None:
     objects, gang = request(4)
     slot = SolveSlot()
-    quick = QuickForecasts(slot, Metrics(lambda: True, lambda: 0.0))
+    quick = QuickForecasts(slot, Metrics())
     picture = StillPicture(objects, nodes=NODES)
     with slot.taken(1.0):
         assert quick.told(gang, picture) == ()
