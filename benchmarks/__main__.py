@@ -35,9 +35,8 @@ def main(
     with ExitStack() as stack:
         model = stack.enter_context(naive_model()) if naive else None
         for position, (size, scenario) in enumerate(asked):
-            now = time.monotonic()
-            share = max(0.0, began + minutes * 60 - now) / (len(asked) - position)
-            row = measured(scenario, size, instances or scenario.instances[size], until=now + share, model=model)
+            share = max(0.0, began + minutes * 60 - time.monotonic()) / (len(asked) - position)
+            row = measured(scenario, size, instances or scenario.instances[size], seconds=share, model=model)
             show(report.add(row, scenario, time.monotonic() - began))
     show(report.summary())
     if write is not None:

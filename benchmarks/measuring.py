@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
 
@@ -41,7 +42,8 @@ class Gap:
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One instance: seconds by stage, `seconds` from problem to verified plan; what is proven, had there been time for
-    ever; `gangs` asked for, and the `plan` of a single one; `peak` memory of the workers so far, in bytes.
+    ever; `gangs` asked for, and the `plan` of a single one; `peak` memory of the workers so far, in bytes;
+    `explaining`: seconds of a no's explanation, which are part of `seconds`.
     """
 
     seconds: float
@@ -53,6 +55,7 @@ class Sample:
     gangs: int
     plan: Plan | None
     peak: int
+    explaining: float
 
 
 class Bench:
@@ -108,6 +111,7 @@ class Bench:
             gangs=len(verdicts),
             plan=next((each.plan for each in verdicts), None),
             peak=stages.peak(self._folder),
+            explaining=sum(later.total for no, later in pairwise(spent) if not no.last),
         )
 
 

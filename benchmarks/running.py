@@ -41,13 +41,14 @@ def room_of(load: Load, evicting_below: int | None) -> Room:
     return Room(cluster_of(load.copies, load.fill, load.pods).snapshot, evicting_below)
 
 
-def measured(scenario: Scenario, nodes: int, count: int, *, until: float = inf, model: Naive | None = None) -> Row:
+def measured(scenario: Scenario, nodes: int, count: int, *, seconds: float = inf, model: Naive | None = None) -> Row:
     """The row of a scenario at one size, beside the naive model if there is one. One more instance goes before it,
-    uncounted: a worker that has just started has not seen the cluster yet. `until`: when (`time.monotonic`) to be
-    content with the instances that there are, if there is one.
+    uncounted: a worker that has just started has not seen the cluster yet. `seconds`: after which to be content
+    with the instances that there are, if there is one; drawing them, and the cluster, is not in that time.
     """
     asked = [(cluster, scenario.draw(rng, room)) for cluster, rng, room in instances(scenario, nodes, count)]
     samples: list[Sample] = []
+    until = time.monotonic() + seconds
     with bench() as worker:
         _sample(worker, *asked[0])
         for each in asked:
