@@ -5,7 +5,6 @@ import http.client
 import json
 import re
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -13,6 +12,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from controlplane.ports import free_ports
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -69,15 +70,6 @@ class RunningServer:
                 return str(last[1])
             time.sleep(0.05)
         raise AssertionError(f"{path} did not answer {status} {pattern} in {seconds} s: {last}")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports on the loopback that were free a moment ago."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 @contextlib.contextmanager

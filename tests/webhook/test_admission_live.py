@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from servers import REPOSITORY, RunningServer, free_ports, stop
+from servers import REPOSITORY, RunningServer, stop
 
 from certs.cluster_edge import CONFIGURATIONS
 from certs.files import write_self_signed
@@ -21,6 +21,7 @@ from cli.installing import custom_resource_definitions, system_objects, webhook_
 from cluster.access import Access, AccessError, AccessReviewer
 from cluster.connecting import connect
 from controlplane.control_plane import ControlPlane
+from controlplane.ports import free_ports
 
 pytestmark = pytest.mark.controlplane
 

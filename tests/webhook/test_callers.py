@@ -17,13 +17,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-from servers import REPOSITORY, RunningServer, free_ports, stop
+from servers import REPOSITORY, RunningServer, stop
 
 from certs.authority import Pair, new_authority
 from certs.files import write_self_signed
 from cli.installing import custom_resource_definitions, system_objects, webhook_configurations
 from cli.webhook import webhook
 from controlplane.control_plane import ControlPlane, Options, wait_until
+from controlplane.ports import free_ports
 
 pytestmark = pytest.mark.controlplane
 
