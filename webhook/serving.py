@@ -95,6 +95,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
             "graceful_timeout": settings.drain,
             "backlog": 512,
             "worker_connections": 1000,
+            "do_handshake_on_connect": False,
             "max_requests": 0,
             "preload_app": False,
             "control_socket_disable": True,

@@ -38,11 +38,6 @@ class BoundedSSLSocket(ssl.SSLSocket):
             self._deadline = None
             self.settimeout(0.0)
 
-    def do_handshake(self, block: bool = False) -> None:  # noqa: FBT001, FBT002 -- the signature is SSLSocket's
-        """Handshake within the deadline."""
-        self._start_reading()
-        super().do_handshake(block)
-
     def _start_reading(self) -> None:
         self._deadline = time.monotonic() + READ_SECONDS
         self.settimeout(READ_SECONDS)

@@ -2,27 +2,32 @@
 
 * The stock worker does the handshake and the first read of a TLS connection without any limit. As many idle
   connections as there are threads stop it, and Go's HTTP client, the API server's, opens idle connections by itself
-  under bursts. Here a connection holds a thread only while it has something to read, and not for long.
+  under bursts. Here a connection gets a thread for what has arrived, and goes back to the poller when more is needed:
+  for its first byte, for each part of its handshake, and for the rest of its request.
 * It waits in its one accepting thread for the other side to close. Here that is done beside it.
 * It stops listening as soon as it is told to end. Here it first says so, by readiness and by closing each connection
   after its answer, and ends when clients have had time to go elsewhere.
 """
 
-import select
 import signal
+import ssl
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from gunicorn import util  # type: ignore[import-untyped]  # gunicorn has no types
+from gunicorn import http, sock, util  # type: ignore[import-untyped]  # gunicorn has no types
 from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]  # as above
 from gunicorn.workers import gthread  # type: ignore[import-untyped]  # as above
+
+from webhook.inbox import Inbox
+from webhook.tls import READ_SECONDS
 
 LEAVE = signal.SIGUSR2
 """Tells a worker that it is going to be ended."""
 CLOSING_THREADS = 4
+LOOK_SECONDS = 0.5
 CLOSE_SECONDS = 1.0
 """How long the other side may take to close after us."""
 
@@ -43,6 +48,7 @@ class TLSThreadWorker(gthread.ThreadWorker):  # type: ignore[misc]  # gunicorn h
         self._counting = threading.Lock()
         self.arrival = Arrival()
         self._closers: ThreadPoolExecutor | None = None
+        self._next_look = 0.0
 
     def init_process(self) -> None:
         """Begin, in the worker's process."""
@@ -62,21 +68,39 @@ class TLSThreadWorker(gthread.ThreadWorker):  # type: ignore[misc]  # gunicorn h
         super().enqueue_req(conn)
 
     def handle(self, conn: Any) -> Any:
-        """Handle one request, or defer: before the first byte, and between the handshake and the request."""
+        """Answer one request if it has arrived; else defer until more has."""
         self._count(-1)
         self.arrival.time = conn.readable_since
-        if not conn.initialized:
-            if not _readable(conn.sock):
+        try:
+            if not self._arrived(conn):
                 return gthread._DEFER  # noqa: SLF001 -- gunicorn has no public way; the version is pinned
-            try:
-                conn.init()
-            except OSError as error:
-                self.log.debug("TLS handshake failed: %s", error)
-                return False
-            conn.data_ready = conn.sock.pending() > 0 or _readable(conn.sock)
-            if not conn.data_ready:
-                return gthread._DEFER  # noqa: SLF001 -- as above
+        except OSError as error:
+            self.log.debug("nothing arrives any more: %s", error)
+            return False
         return super().handle(conn)
+
+    def _arrived(self, conn: Any) -> bool:
+        """Go on with the handshake, then with the request, as far as possible without waiting."""
+        if not hasattr(conn, "inbox"):
+            conn.inbox, conn.due = Inbox(), time.monotonic() + READ_SECONDS
+            conn.sock = sock.ssl_wrap_socket(conn.sock, self.cfg)
+        if not conn.initialized:
+            try:
+                conn.sock.do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return False
+            conn.initialized, conn.due = True, None
+            conn.parser = http.get_parser(self.cfg, conn.sock, conn.client)
+        if conn.parser.unreader.buf.getvalue():
+            return True  # a request that came together with the one before
+        whole: bool = conn.inbox.collect(conn.sock)
+        if not whole:
+            if conn.inbox.begun and conn.due is None:
+                conn.due = time.monotonic() + READ_SECONDS
+            return False
+        conn.due = None
+        conn.parser.unreader.unread(conn.inbox.take())
+        return True
 
     def handle_request(self, req: Any, conn: Any) -> Any:
         """Answer one request; the last one of its connection where the end is near."""
@@ -87,10 +111,26 @@ class TLSThreadWorker(gthread.ThreadWorker):  # type: ignore[misc]  # gunicorn h
     def finish_request(self, conn: Any, fs: Future[Any]) -> None:
         """Keep the connection, or close it without waiting here for the other side."""
         over = fs.cancelled() or fs.exception() is not None or not fs.result()
-        if not over or self._closers is None:
-            super().finish_request(conn, fs)
+        if over and self._closers is not None:
+            self._closers.submit(self._close, conn)
             return
-        self._closers.submit(self._close, conn)
+        super().finish_request(conn, fs)
+        due = getattr(conn, "due", None)
+        if due is not None:
+            conn.timeout = min(conn.timeout, due)
+
+    def murder_pending(self) -> None:
+        """Close connections whose handshake or request was due. Unlike gunicorn's they are not in the order of it."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_SECONDS
+        for conn in [each for each in self.pending_conns if each.timeout <= now]:
+            self.pending_conns.remove(conn)
+            with suppress(OSError, KeyError, ValueError):
+                self.poller.unregister(conn.sock)
+            self.nr_conns -= 1
+            conn.close()
 
     def _count(self, more: int) -> None:
         with self._counting:
@@ -131,9 +171,3 @@ class PoliteArbiter(Arbiter):  # type: ignore[misc]  # gunicorn has no types
                 break
             self.reap_workers()
         super().handle_term()
-
-
-def _readable(sock: Any) -> bool:
-    poller = select.poll()
-    poller.register(sock, select.POLLIN)
-    return bool(poller.poll(0))

@@ -49,32 +49,77 @@ def test_an_idle_connection_is_answered_when_it_asks_at_last(server: RunningServ
         assert connection.getresponse().status == 200
 
 
-def test_silent_and_half_open_connections_do_not_stop_a_request(server: RunningServer) -> None:
-    """Sockets that say nothing, half a ClientHello, and a request whose body never comes."""
-    with contextlib.ExitStack() as stack:
-        for greeting in (b"", b"\x16\x03\x01\x02\x00\x01\x00"):
-            for _ in range(THREADS - 2 if greeting else THREADS * 2):
-                raw = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-                raw.sendall(greeting)
-        stalled = stack.enter_context(contextlib.closing(server.connect()))
-        stalled.putrequest("POST", "/mutate")
-        stalled.putheader("Content-Length", "100")
-        stalled.endheaders()
-        time.sleep(0.3)
-        assert server.post(timeout=5)[0] == 200
+HELLO = b"\x16\x03\x01\x02\x00\x01\x00"
+"""The beginning of a ClientHello."""
 
 
-def test_stalled_bodies_end_together_without_stopping_a_request(server: RunningServer) -> None:
-    """One for each thread. None of them closes its side when it has been given up, and nobody waits for that."""
+@pytest.mark.parametrize("greeting", [b"", HELLO], ids=["silent", "half a handshake"])
+def test_connections_that_do_not_finish_their_handshake_do_not_stop_a_request(
+    server: RunningServer, greeting: bytes
+) -> None:
     with contextlib.ExitStack() as stack:
-        for _ in range(THREADS):
-            stalled = stack.enter_context(contextlib.closing(server.connect()))
-            stalled.putrequest("POST", "/mutate")
-            stalled.putheader("Content-Length", "100")
-            stalled.endheaders(b"{")
-        started = time.monotonic()
-        assert server.post(timeout=60)[0] == 200
-        assert time.monotonic() - started < READ_SECONDS * 2
+        for _ in range(THREADS + 1):
+            raw = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            raw.sendall(greeting)
+        assert_answered_at_once(server)
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [b"P", b"POST /mutate HTTP/1.1\r\nHost: x\r\n", b"POST /mutate HTTP/1.1\r\nContent-Length: 100\r\n\r\n{"],
+    ids=["a byte", "half the headers", "the body stalled"],
+)
+def test_requests_that_do_not_end_do_not_stop_another_one(server: RunningServer, begun: bytes) -> None:
+    """A stock worker reads each in a thread, for as long as it takes."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(THREADS + 1):
+            stack.enter_context(contextlib.closing(server.connect())).sock.sendall(begun)
+        assert_answered_at_once(server)
+
+
+def assert_answered_at_once(server: RunningServer) -> None:
+    """Well before those that stall are given up."""
+    time.sleep(0.3)
+    started = time.monotonic()
+    assert server.post(body=b'{"a": 1}', timeout=60) == (200, b'{"a": 1}')
+    assert time.monotonic() - started < READ_SECONDS / 2
+
+
+@pytest.mark.parametrize("begun", [b"", b"POST /mut"], ids=["a handshake", "a request"])
+def test_what_does_not_end_is_given_up_in_time(server: RunningServer, begun: bytes) -> None:
+    with contextlib.ExitStack() as stack:
+        if begun:
+            stalled: socket.socket = stack.enter_context(contextlib.closing(server.connect())).sock
+            stalled.sendall(begun)
+        else:
+            stalled = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            stalled.sendall(HELLO)
+        stalled.settimeout(READ_SECONDS * 3)
+        with contextlib.suppress(ConnectionResetError):
+            assert stalled.recv(1) == b""
+
+
+def test_a_request_may_come_byte_by_byte_and_be_large(server: RunningServer) -> None:
+    body = b"x" * 300_000
+    with contextlib.closing(server.connect()) as connection:
+        head = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
+        for index in range(len(head)):
+            connection.sock.send(head[index : index + 1])
+        for start in range(0, len(body), 50_000):
+            connection.sock.sendall(body[start : start + 50_000])
+            time.sleep(0.01)
+        response = http.client.HTTPResponse(connection.sock, method="POST")
+        response.begin()
+        assert (response.status, response.read()) == (200, body)
+
+
+def test_two_requests_at_once_on_one_connection_are_both_answered(server: RunningServer) -> None:
+    request = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
+    with contextlib.closing(server.connect()) as connection:
+        connection.sock.sendall(request + request)
+        received = b""
+        while received.count(b"HTTP/1.1 200 OK") < 2 or not received.endswith(b"{}"):
+            received += connection.sock.recv(65536)
 
 
 def test_clients_that_do_not_close_after_their_last_answer_do_not_stop_a_request(server: RunningServer) -> None:
