@@ -16,8 +16,12 @@ from cluster.transport import UNREACHABLE, Transport, message_of
 from controller.events import REPORTING_CONTROLLER
 from controller.mirrors import mirrored_key
 from gangs.dialects import dialect_of
+from gangs.koordinator import NAME as KOORDINATOR
+from gangs.leaving import ADMISSION, EVIDENCE_KINDS, left_to
+from gangs.manifests import key_of
 from gangs.model import GangKey, Manifest
 from gangs.phalanx import NAME as OWN_DIALECT
+from gangs.sources import Sources
 from kube.keys import API_VERSION, CONTROLLER_LEASE, SYSTEM_NAMESPACE
 from kube.objects import Pod
 
@@ -84,9 +88,25 @@ class Reader:
         if found is None:
             others = ", ".join(sorted(each["metadata"]["name"] for each in manifests))
             hint = f"; there are {others}" if others else ", nor any other gang there"
-            raise click.ClickException(f"no gang {namespace}/{name}{hint}")
+            raise click.ClickException(f"no gang {namespace}/{name}{hint}{self._left()}")
         gang: Manifest = found
         return gang
+
+    def _left(self) -> str:
+        """Whose gangs are not shown because another system has them; "" where nobody's are or that is not for us."""
+        try:
+            lists = [self._get(f"/apis/{ADMISSION}/v1/{kind.plural}")["items"] for kind in EVIDENCE_KINDS]
+        except ForbiddenException:
+            return ""
+        kinds = [kind.kind for kind in EVIDENCE_KINDS]
+        whole = [
+            {"apiVersion": f"{ADMISSION}/v1", "kind": kind, **each}
+            for kind, items in zip(kinds, lists, strict=True)
+            for each in items
+        ]
+        left = left_to(Sources(objects={key_of(each): each for each in whole}))
+        others = dict.fromkeys(map(str, left.values()))
+        return f"; gangs are left to {' and '.join(others)}" if others else ""
 
     def _members(self, manifest: Manifest) -> list[Pod]:
         keys = member_keys(manifest)
@@ -140,7 +160,7 @@ def member_keys(manifest: Manifest) -> set[GangKey]:
     meta = manifest["metadata"]
     gang = mirrored_key(manifest) or GangKey(OWN_DIALECT, meta["namespace"], meta["name"])
     keys = {gang}
-    if gang.dialect == OWN_DIALECT:
+    if gang.dialect != KOORDINATOR:
         return keys
     sets = [each["name"] for each in (manifest.get("spec") or {}).get("podSets") or ()]
     for name in sets if len(sets) > 1 else ():

@@ -5,7 +5,10 @@ asked about a kind that nobody uses here.
 """
 
 import pytest
+from click.testing import CliRunner
 from system import Object, Phalanx, all_bound, node, numbered, pod, pod_group, priority_class
+
+from cli.main import group
 
 pytestmark = pytest.mark.controlplane
 
@@ -83,6 +86,8 @@ def test_its_workloads_are_left_alone_while_it_is_there(phalanx: Phalanx) -> Non
         recorder.wait_for(all_bound(numbered("begun", 3)), seconds=30)
     phalanx.await_phase("begun", "Placed")
     assert phalanx.gang("theirs") == {}
+    why = ["why", "default/theirs", "--kubeconfig", str(phalanx.cluster.kubeconfig)]
+    assert f"; gangs are {LEFT.removeprefix('is ')}" in CliRunner().invoke(group, why).output
 
     phalanx.cluster.kubectl("annotate", "mutatingwebhookconfiguration", "zz-phalanx", "phalanx.dev/adopt=koordinator")
     phalanx.wait(lambda: gated(phalanx), "Koordinator to be adopted")
