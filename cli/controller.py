@@ -1,11 +1,14 @@
 """`phalanx controller`: the server that makes plans true."""
 
+import contextlib
 import logging
 import os
 import signal
 import socket
 import threading
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Protocol
 
 import click
 
@@ -18,8 +21,14 @@ SECONDS = click.FloatRange(min=0, min_open=True)
 @click.command()
 @click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig.")
 @click.option("--identity", default=lambda: f"{socket.gethostname()}-{os.getpid()}", help="Name in the Lease.")
-@click.option("--health-address", default="0.0.0.0", show_default=True, help="Where /healthz and /readyz answer.")  # noqa: S104 - kubelets ask from outside the pod
+@click.option(
+    "--health-address",
+    default="0.0.0.0",  # noqa: S104 - kubelets and scrapers ask from outside the pod
+    show_default=True,
+    help="Where /healthz, /readyz and /metrics answer.",
+)
 @click.option("--health-port", type=PORT, default=8081, show_default=True, help="Plain HTTP.")
+@click.option("--metrics-port", type=PORT, default=8443, show_default=True, help="HTTPS port of /metrics.")
 @click.option("--solve-seconds", type=SECONDS, default=10.0, show_default=True, help="Emergency stop of one solve.")
 @click.option(
     "--lease-seconds", type=SECONDS, default=15.0, show_default=True, help="How long a silent leader keeps the Lease."
@@ -31,6 +40,7 @@ def controller(  # noqa: PLR0917 - click passes options by name
     identity: str,
     health_address: str,
     health_port: int,
+    metrics_port: int,
     solve_seconds: float,
     lease_seconds: float,
     log_level: str,
@@ -50,13 +60,32 @@ def controller(  # noqa: PLR0917 - click passes options by name
         server = Server(Settings(kubeconfig, identity, solve_seconds, lease_seconds, keeping))
     except ConfigException as error:
         raise click.ClickException(f"no cluster to control (--kubeconfig): {error}") from error
-    try:
-        health = HealthServer(health_address, health_port, {"caches": server.unready})
-    except OSError as error:
-        where = f"--health-address={health_address} --health-port={health_port}"
-        raise click.ClickException(f"cannot listen at {where}: {error}") from error
-    health.start()
-    try:
+    with (
+        _listening("health", health_address, health_port, partial(HealthServer, checks={"caches": server.unready})),
+        _listening("metrics", health_address, metrics_port, server.metrics_server),
+    ):
         server.run(stop)
+
+
+class Listener(Protocol):
+    """Serves one port in the background."""
+
+    def start(self) -> None:
+        """Begin to serve."""
+
+    def stop(self) -> None:
+        """Give the port back."""
+
+
+@contextlib.contextmanager
+def _listening(name: str, host: str, port: int, make: Callable[[str, int], Listener]) -> Iterator[None]:
+    try:
+        listener = make(host, port)
+    except OSError as error:
+        where = f"--health-address={host} --{name}-port={port}"
+        raise click.ClickException(f"cannot listen at {where}: {error}") from error
+    listener.start()
+    try:
+        yield
     finally:
-        health.stop()
+        listener.stop()

@@ -30,7 +30,7 @@ class Deployment:
     def __init__(self, control_plane: ControlPlane) -> None:
         self._control_plane = control_plane
         self._authority = b""
-        self._webhook_port, self._webhook_health, self._controller_health = free_ports(3)
+        self._webhook_port, self._webhook_health, self._controller_health, self._controller_metrics = free_ports(4)
 
     def install(self) -> None:
         """Definitions, namespace, service accounts and what they may do."""
@@ -62,7 +62,7 @@ class Deployment:
         program = self._run(
             "controller",
             ["--health-address", "127.0.0.1", "--health-port", self._controller_health],
-            ["--lease-seconds", 2],
+            ["--lease-seconds", 2, "--metrics-port", self._controller_metrics],
             kubeconfig,
         )
         self._await_ready(program, self._controller_health)
@@ -71,6 +71,10 @@ class Deployment:
     def webhook_url(self) -> str:
         """Where the webhook serves."""
         return f"https://127.0.0.1:{self._webhook_port}"
+
+    def metrics_url(self) -> str:
+        """Where the controller tells its numbers."""
+        return f"https://127.0.0.1:{self._controller_metrics}/metrics"
 
     def _run(
         self, name: str, address: Sequence[object], more: Sequence[object], kubeconfig: Path | None = None

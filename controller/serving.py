@@ -4,6 +4,7 @@ import logging
 import threading
 from dataclasses import dataclass
 
+from cluster.access import AccessReviewer
 from cluster.cache import ClusterCache
 from cluster.connecting import connect
 from cluster.transport import Transport
@@ -14,6 +15,7 @@ from controller.election import Election, Timing
 from controller.events import Recorder
 from controller.leaving import Leaver
 from controller.metrics import Metrics
+from controller.metrics_server import MetricsServer
 from controller.probe import Probes
 from controller.refusing import Refuser
 from controller.reporting import Reporter
@@ -49,13 +51,17 @@ class Server:
         self._settings = settings
         self._transport = connect(settings.kubeconfig)
         self._cache = ClusterCache(self._transport, all_kinds(), protecting=protection)
-        self.metrics = Metrics()
-        self.metrics.watch(self._cache)
+        self._metrics = Metrics()
+        self._metrics.watch(self._cache)
 
     def unready(self) -> str:
         """What is missing before it could lead; "" when it could."""
         missing = self._cache.unsynced()
         return f"not listed yet: {', '.join(missing)}" if missing else ""
+
+    def metrics_server(self, host: str, port: int) -> MetricsServer:
+        """`/metrics` of this replica, whether it leads or not. Raises OSError where the port cannot be had."""
+        return MetricsServer(host, port, self._metrics, AccessReviewer(self._transport))
 
     def run(self, stop: threading.Event) -> None:
         """Serve until `stop` is set."""
@@ -66,7 +72,7 @@ class Server:
                 if stop.is_set():
                     return
             LOG.info("caches are synced")
-            _lead(self._settings, self._transport, self._cache, self.metrics, stop)
+            _lead(self._settings, self._transport, self._cache, self._metrics, stop)
         finally:
             self._cache.stop()
             shared_workers().close()

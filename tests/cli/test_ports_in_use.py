@@ -42,6 +42,7 @@ def run(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     ("command", "option", "line"),
     [
         ("controller", "--health-port", "--health-address=127.0.0.1 --health-port={}: [Errno 98] Address"),
+        ("controller", "--metrics-port", "--health-address=127.0.0.1 --metrics-port={}: [Errno 98] Address"),
         ("webhook", "--health-port", "--host=127.0.0.1 --health-port={}: [Errno 98] Address"),
         ("webhook", "--port", "Can't connect to ('127.0.0.1', {})"),
     ],
@@ -50,7 +51,7 @@ def test_a_port_that_is_taken_is_named(kubeconfig: str, tmp_path: Path, command:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         others = {
-            "controller": ["--health-address=127.0.0.1"],
+            "controller": ["--health-address=127.0.0.1", "--health-port=0", "--metrics-port=0"],
             "webhook": ["--host=127.0.0.1", f"--cert-dir={tmp_path}", "--health-port=0", "--port=0"],
         }[command]
         answer = run(tmp_path, command, f"--kubeconfig={kubeconfig}", *others, f"{option}={port}")

@@ -112,7 +112,7 @@ def test_both_servers_start_from_it_and_write_nothing_where_they_run(image: Imag
         https, health, other = map(str, free_ports(3))
         webhook = ["webhook", "--host", "127.0.0.1", "--port", https, "--health-port", health]
         webhook += ["--cert-dir", str(folder / "certificates"), "--kubeconfig", _kubeconfig(cluster, folder, "webhook")]
-        controller = ["controller", "--health-address", "127.0.0.1", "--health-port", other]
+        controller = ["controller", "--health-address", "127.0.0.1", "--health-port", other, "--metrics-port", "0"]
         controller += ["--kubeconfig", _kubeconfig(cluster, folder, "controller"), "--identity", "from-the-image"]
         _readable(folder)
         with _running(image, webhook, health), _running(image, controller, other):

@@ -69,7 +69,7 @@ class Installation:
                 ),
             )
         )
-        self.port, webhook_health, controller_health = free_ports(3)
+        self.port, self.metrics_port, webhook_health, controller_health = free_ports(4)
         self.tokens: list[str] = []
         """Every token that has gone to one of the servers."""
         self.health = {"webhook": webhook_health, "controller": controller_health}
@@ -111,7 +111,7 @@ class Installation:
         self.tokens.append(yaml.safe_load(config.read_text())["users"][0]["user"]["token"])
         own = {
             "webhook": [f"--port={self.port}", f"--cert-dir={self._certificates}", "--host=127.0.0.1"],
-            "controller": ["--health-address=127.0.0.1", "--lease-seconds=2"],
+            "controller": ["--health-address=127.0.0.1", "--lease-seconds=2", f"--metrics-port={self.metrics_port}"],
         }[name]
         command = [*_COMMAND, *self._container(name)["args"], f"--kubeconfig={config}", *own]
         command += [f"--health-port={self.health[name]}", "--log-level=debug"]

@@ -33,7 +33,7 @@ def new(phalanx: Phalanx) -> Iterator[Program]:
     config = phalanx.cluster.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller")
     command = [sys.executable, "-c", "from cli.main import main; main()", "controller", f"--kubeconfig={config}"]
     settings = [f"--identity={NEW}", "--lease-seconds=3", "--solve-seconds=7", "--retirement-seconds=60"]
-    where = ["--health-address=127.0.0.1", f"--health-port={port}"]
+    where = ["--health-address=127.0.0.1", f"--health-port={port}", "--metrics-port=0"]
     environment = {**os.environ, "HOME": str(phalanx.cluster.directory)}
     program = phalanx.cluster.run("controller-new", [*command, *settings, *where], environment)
     phalanx.wait(lambda: ready(port), "the new controller to be ready")
