@@ -8,7 +8,8 @@ from access_rules import granted
 
 from cli.installing import system_objects
 
-PAGE = Path(__file__).parents[2] / "docs" / "security.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "security.md"
 ACCOUNTS = {
     "both": ("phalanx-webhook", "phalanx-controller"),
     "webhook": ("phalanx-webhook",),
@@ -36,3 +37,17 @@ def test_the_table_of_rights_is_the_manifests_own() -> None:
 
 def test_every_right_says_what_breaks_without_it() -> None:
     assert all(len(row) == 5 and all(row) for row in rows("who"))
+
+
+def test_every_test_that_is_named_exists() -> None:
+    named = [each for _, where in rows("what") for each in re.findall(r"`([^`]+)`", where)]
+    assert named
+    for each in named:
+        path, _, test = each.partition("::")
+        text = (ROOT / path).read_text()
+        assert f"\ndef {test}(" in text if test else "\ndef test_" in text, each
+
+
+def test_every_part_that_an_attacker_may_have_says_what_he_cannot_do_and_what_to_do() -> None:
+    assert len(list(rows("he has"))) >= 8
+    assert all(len(row) == 4 and all(row) for row in rows("he has"))

@@ -14,6 +14,12 @@ pytestmark = pytest.mark.controlplane
 PLACE = DEFAULT_PLACE
 WEBHOOK = ("Deployment", PLACE.namespace, "phalanx-webhook")
 CONTROLLER = ("Deployment", PLACE.namespace, "phalanx-controller")
+CERTIFICATES: set[Identity] = {
+    (f"{scope}Role{binding}", PLACE.namespace if not scope else "", "phalanx-certificates")
+    for scope in ("", "Cluster")
+    for binding in ("", "Binding")
+}
+"""What the controller may do as long as it keeps the certificate itself."""
 CONFIGURED: list[Identity] = [(kind, "", name) for kind, name in CONFIGURATIONS]
 
 
@@ -98,7 +104,7 @@ def test_high_availability_spreads_both_servers_over_zones() -> None:
 def test_with_cert_manager_the_controller_keeps_its_hands_off_the_certificate() -> None:
     more, fewer, other = changed("cert-manager")
     assert {each[0] for each in more} == {"Issuer", "Certificate"}
-    assert (fewer, other) == (set(), {CONTROLLER, *CONFIGURED})
+    assert (fewer, other) == (CERTIFICATES, {CONTROLLER, *CONFIGURED})
     objects = overlay("cert-manager")
     assert "--certificates=given" in container(objects, CONTROLLER)["args"]
     made = objects["Certificate", PLACE.namespace, "phalanx-webhook"]["spec"]
@@ -113,7 +119,7 @@ def test_a_webhook_by_url_leaves_no_service_behind() -> None:
     more, fewer, other = changed("webhook-by-url")
     assert (more, other) == (set(), {CONTROLLER, *CONFIGURED})
     kinds = {"Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"}
-    assert fewer == {(kind, PLACE.namespace, "phalanx-webhook") for kind in kinds}
+    assert fewer == CERTIFICATES | {(kind, PLACE.namespace, "phalanx-webhook") for kind in kinds}
     objects = overlay("webhook-by-url")
     assert "--certificates=given" in container(objects, CONTROLLER)["args"]
     for each in CONFIGURED:
@@ -126,7 +132,7 @@ def test_a_webhook_by_url_leaves_no_service_behind() -> None:
 def test_with_policies_there_is_no_webhook_to_call() -> None:
     more, fewer, other = changed("admission-policy")
     kinds = {"Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"}
-    assert fewer == {*((kind, PLACE.namespace, "phalanx-webhook") for kind in kinds), *CONFIGURED}
+    assert fewer == CERTIFICATES | {*((kind, PLACE.namespace, "phalanx-webhook") for kind in kinds), *CONFIGURED}
     assert other == {CONTROLLER}
     policies = {(kind, name) for kind, _, name in more if kind.endswith("Policy")}
     bound = {(kind.removesuffix("Binding"), name) for kind, _, name in more if kind.endswith("Binding")}
