@@ -65,6 +65,8 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
     job, ref = job_of(manifest), ref_of(manifest)
     asks = opted_in(job.metadata.annotations)
     if not marked_jobs.is_marked(job, ref, JOB_KIND, findings, asks=asks):
+        if not asks:
+            _advise_misplaced(job, ref, findings)
         return None
     pods = live(pod for pod in sources.pods if owned_by(pod, job))
     if not pods and not job.expected:
@@ -100,6 +102,19 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
         groups=(ref,),
         exact_nodes=any(member.index is not None for member in members),
     )
+
+
+def _advise_misplaced(job: Job, ref: ObjectRef, findings: Findings) -> None:
+    """Warn of what asks for a gang only in another place: wishes on a template, the pods' label on the Job."""
+    if keys.GANG in job.metadata.labels and keys.GANG not in job.pod_labels:
+        at = f"metadata.labels[{keys.GANG}]"
+        findings.advise(ref, at, f"does not reach the pods: write it at spec.template.{at}")
+    if job.metadata.annotations.get(keys.GANG) == "false" or keys.GANG in job.pod_labels:
+        return
+    for key in WISHES:
+        if key in job.pod_annotations:
+            at = annotation(key, "spec.template.")
+            findings.advise(ref, at, "asks for nothing there: write it on the Job itself")
 
 
 def _check_annotations(job: Job, ref: ObjectRef, findings: Findings) -> None:

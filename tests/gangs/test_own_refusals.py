@@ -2,9 +2,9 @@
 
 import pytest
 from refusal_cases import Case, cases, sources_of
-from written import documents
+from written import documents, sources
 
-from gangs.dialects import review, topologies
+from gangs.dialects import read_all, review, topologies
 from gangs.sources import Sources
 
 TOPOLOGIES = [
@@ -42,3 +42,35 @@ def test_workloads_of_other_kinds_in_an_automatic_namespace_are_only_warned() ->
         "the namespace is automatic, but a Deployment is not made a gang yet: its pods start one by one"
     ]
     assert review(documents(workload("Deployment", "{}"))[0], Sources()) == ([], [])
+
+
+MISPLACED = {
+    "wishes on the template": (
+        "metadata: {name: train}",
+        "annotations: {phalanx.dev/required: rack}",
+        (
+            "spec.template.metadata.annotations[phalanx.dev/required]: "
+            "asks for nothing there: write it on the Job itself"
+        ),
+    ),
+    "the pods' label on the Job": (
+        "metadata: {name: train, labels: {phalanx.dev/gang: llm}}",
+        "labels: {app: train}",
+        (
+            "metadata.labels[phalanx.dev/gang]: "
+            "does not reach the pods: write it at spec.template.metadata.labels[phalanx.dev/gang]"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("metadata", "template", "advice"), MISPLACED.values(), ids=MISPLACED)
+def test_what_asks_for_a_gang_in_the_wrong_place_is_told(metadata: str, template: str, advice: str) -> None:
+    """By the dry run and the doctor: admission is not asked about a Job that names no gang where it counts."""
+    text = f"""
+        apiVersion: batch/v1
+        kind: Job
+        {metadata}
+        spec: {{parallelism: 2, template: {{metadata: {{{template}}}, spec: {{}}}}}}
+    """
+    assert [str(each) for each in read_all(sources(text)).advice] == [f"Job default/train: {advice}"]
