@@ -4,6 +4,7 @@ A gang that holds room (nominated, released or bound members) has its quota rese
 members are let go it is admitted. Everything is counted anew from the cluster: it is right after any restart.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,15 +53,18 @@ def queue_statuses(picture: Picture, now: str) -> Mapping[ObjectRef, Status]:
     gangs = [gang for gang in picture.reading.gangs if gang.key.dialect == NAME and gang.queue]
     usage, found = usage_of(gangs, picture.snapshot), dict[ObjectRef, Status]()
     leads = _clusters_of(picture)
+    by_queue: defaultdict[tuple[str, str], list[Gang]] = defaultdict(list)
+    for gang in gangs:
+        by_queue[gang.key.namespace, gang.queue or ""].append(gang)
     for manifest in picture.sources.of_kind(keys.GROUP, keys.LOCAL_QUEUE):
         ref = ref_of(manifest)
-        mine = [gang for gang in gangs if (gang.key.namespace, gang.queue) == (ref.namespace, ref.name)]
+        mine = by_queue[ref.namespace, ref.name]
         above = picture.sources.get(keys.GROUP, keys.CLUSTER_QUEUE, "", leads.get((ref.namespace, ref.name), ""))
         state = standing.of_local_queue(manifest, picture.sources)
         found[ref] = _status(manifest, above, _books(mine, usage), state, now, borrowed=False)
     for manifest in picture.sources.of_kind(keys.GROUP, keys.CLUSTER_QUEUE):
         ref = ref_of(manifest)
-        mine = [gang for gang in gangs if leads.get((gang.key.namespace, gang.queue or "")) == ref.name]
+        mine = [gang for queue, above in leads.items() if above == ref.name for gang in by_queue[queue]]
         state = standing.of_cluster_queue(manifest, picture.sources)
         found[ref] = _status(manifest, manifest, _books(mine, usage), state, now, borrowed=True)
     return found
@@ -80,7 +84,8 @@ def _clusters_of(picture: Picture) -> Mapping[tuple[str, str], str]:
 def _books(gangs: Sequence[Gang], usage: Usage) -> _Books:
     reserving = [gang for gang in gangs if any(holding(member.pod) for member in gang.members)]
     admitted = [gang for gang in reserving if any(held_node(member.pod) for member in gang.members)]
-    pending = [gang for gang in gangs if gang not in reserving]
+    held = {gang.key for gang in reserving}
+    pending = [gang for gang in gangs if gang.key not in held]
     return _Books(pending, reserving, admitted, _of(reserving, usage), _of(admitted, usage))
 
 
