@@ -22,8 +22,10 @@ test: lint binaries ## All set-up, then everything that proves it works
 test-fast: $(STAMP) ## The tests that need no control plane
 	$(BIN)/pytest -m "not controlplane"
 
-test-long: $(STAMP) ## The solver against brute force, ten times as long
+test-long: $(STAMP) ## The solver against brute force, ten times as long; end to end on the Kubernetes before
 	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest tests/solver
+	@$(BIN)/python -m controlplane 1.36
+	PHALANX_KUBERNETES=1.36 $(BIN)/pytest tests/serving tests/system
 
 bench-solver: $(STAMP) ## How long the solver takes on 847, 5,082 and 15,246 nodes, and what it proves
 	$(BIN)/python -m benchmarks --write benchmarks/results/solver.json
