@@ -34,6 +34,23 @@ _REASONS: Mapping[Phase, Reason] = {
 }
 """Phases that are events: when they begin, and those before a plan also when their message changes."""
 
+EVENT_OF_CAUSE: Mapping[Cause, Reason] = {
+    Cause.ROOM_LOST: events.ROOM_LOST,
+    Cause.MEMBER_GONE: events.ROOM_LOST,
+    Cause.REQUEST_CHANGED: events.ROOM_LOST,
+    Cause.EVICTION_REFUSED: events.EVICTION_REFUSED,
+    Cause.TIMED_OUT: events.GANG_TIMED_OUT,
+}
+"""What is said when a plan falls before its gang was let go."""
+
+EVENT_OF_PHASE: Mapping[Phase, Reason] = {
+    **_REASONS,
+    Phase.NOMINATED: events.GANG_NOMINATED,
+    Phase.EVICTING: events.VICTIM_EVICTED,
+    Phase.RELEASED: events.GANG_RELEASED,
+}
+"""What is said when a gang gets there: of the last three by the step itself."""
+
 _OUTCOMES: Mapping[Outcome, Phase] = {
     Outcome.PLACED: Phase.NOMINATED,
     Outcome.WAITING: Phase.WAITING,
@@ -130,11 +147,9 @@ class Reporter:
         if step.cause is None:
             return
         self._metrics.fell(step.cause)
-        if step.cause is Cause.EVICTION_REFUSED:
-            self._recorder.record(self.ref(case), events.EVICTION_REFUSED, step.message)
-        elif step.cause is not Cause.TIMED_OUT and step.stale:
-            note = f"{step.message}: the room is given back and the gang is planned again"
-            self._recorder.record(self.ref(case), events.ROOM_LOST, note)
+        again = ": the room is given back and the gang is planned again" if step.stale else ""
+        if step.cause is Cause.EVICTION_REFUSED or (again and step.cause is not Cause.TIMED_OUT):
+            self._recorder.record(self.ref(case), EVENT_OF_CAUSE[step.cause], step.message + again)
 
     def unbound(self, case: "Case", members: Sequence[Planned]) -> None:
         """Released members have lost their nomination: the scheduler found no room where the plan put them."""

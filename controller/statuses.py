@@ -44,14 +44,16 @@ class Phase(Enum):
         return self in (Phase.RELEASED, Phase.PLACED)
 
 
-_REASONS = {
-    Phase.UNPLACEABLE: "NoRoom",
-    Phase.INVALID: "Contradiction",
-    Phase.NOMINATED: "RoomHeld",
-    Phase.EVICTING: "VictimsLeaving",
-    Phase.RELEASED: "Binding",
-    Phase.PLACED: "AllBound",
+REASONS: Mapping[Phase, tuple[str, ...]] = {
+    Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing"),
+    Phase.UNPLACEABLE: ("NoRoom", "NotProven"),
+    Phase.INVALID: ("Contradiction",),
+    Phase.NOMINATED: ("RoomHeld",),
+    Phase.EVICTING: ("VictimsLeaving",),
+    Phase.RELEASED: ("Binding",),
+    Phase.PLACED: ("AllBound",),
 }
+"""The words for why a gang is in a phase, the one that needs no further look first."""
 _DECIDED = (Phase.WAITING, Phase.UNPLACEABLE, Phase.INVALID, Phase.NOMINATED)
 """Phases of which the decision itself speaks; in the others its plan is being carried out."""
 
@@ -268,10 +270,11 @@ def _missing(gang: Gang) -> str:
 
 def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:
     if phase is Phase.WAITING:
-        return "ObjectsMissing" if gang.waiting_for else "MembersMissing" if _missing(gang) else "NotPlannedYet"
+        not_planned, members_missing, objects_missing = REASONS[phase]
+        return objects_missing if gang.waiting_for else members_missing if _missing(gang) else not_planned
     if phase is Phase.UNPLACEABLE and decision is not None and decision.proof == Proof.UNPROVEN.value:
-        return "NotProven"
-    return _REASONS[phase]
+        return REASONS[phase][1]
+    return REASONS[phase][0]
 
 
 def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[str, Any]) -> str:
