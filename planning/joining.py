@@ -7,7 +7,7 @@ time, the better of the two ways is taken and not called optimal.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey
@@ -20,7 +20,7 @@ from planning.workers import shared_workers
 from solver.case import case_of
 from solver.greedy import unproven
 from solver.joint import JointAnswer, JointProblem, Share, can_join, size
-from solver.plan import Plan, Proof
+from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import goals_of
 from solver.verify import verify
@@ -31,6 +31,9 @@ counts who has a place at all, and only if one after the other somebody has none
 """
 LONGEST = Limits(deterministic=3.0, seconds=3.0)
 """What weighing gangs against each other may take at most."""
+
+_SUMMED_LAST = "preferences"
+"""The last goal that says nothing about what other gangs leave."""
 
 Decisions = Mapping[GangKey, Decision]
 FrameOne = Callable[[Gang, Snapshot], Framing | Decision]
@@ -71,7 +74,64 @@ def plan_tier(tier: Tier) -> tuple[list[Decision], Snapshot]:
         found = _together(tier, joint, framings, started) if _crowded_out(tier, alone) else None
     if found is not None and _cost(found.decisions) < _cost(alone):
         return found.decisions, found.snapshot
-    return alone, then
+    return _with_bounds(tier, framings, alone), then
+
+
+def _with_bounds(tier: Tier, framings: Mapping[GangKey, Framing], decisions: list[Decision]) -> list[Decision]:
+    """The decisions of gangs planned one after the other, with what is proven for their sum all the same.
+
+    Where everybody is placed whole and nobody is evicted, the first two goals cannot be better. From compactness down
+    to the preferences, goals are sums over the gangs; where each gang is as well off as alone, so is the sum. At the
+    first goal where one is not, what it would have alone is a bound, and nothing is known of the goals after it.
+    """
+    mine = [decision for decision in decisions if decision.key in framings]
+    if not all(_whole(decision) for decision in mine):
+        return decisions
+    best: dict[GangKey, Plan] = {}
+    for key, framing in framings.items():
+        answer = shared_workers().solve(framing.problem, _at_most(tier.limits))
+        if not isinstance(answer, Plan) or answer.proof is not Proof.OPTIMAL:
+            return decisions
+        best[key] = answer
+    same = min(
+        (_as_good(decision.goals, best[decision.key].goals) for decision in mine),
+        default=0,
+    )
+    return [
+        replace(decision, goals=_bounded(decision.goals, best[decision.key].goals, same))
+        if decision.key in best
+        else decision
+        for decision in decisions
+    ]
+
+
+def _whole(decision: Decision) -> bool:
+    """Whether every member has its place without an eviction."""
+    members = len(decision.gang.members) if decision.gang is not None else 0
+    return decision.outcome is Outcome.PLACED and not decision.evictions and len(decision.assignments) == members
+
+
+def _as_good(goals: Sequence[Goal], best: Sequence[Goal]) -> int:
+    """How many of the goals down to the preferences, from the first on, are as good as they can be alone."""
+    place = 0
+    while goals[place].name != _SUMMED_LAST and (goals[place].value, goals[place].parts) == (
+        best[place].value,
+        best[place].parts,
+    ):
+        place += 1
+    return place + (goals[place].name == _SUMMED_LAST and goals[place].value == best[place].value)
+
+
+def _bounded(goals: Sequence[Goal], best: Sequence[Goal], same: int) -> tuple[Goal, ...]:
+    """The goals with bounds: proven as far as they are the same, and what is possible in the next one."""
+    known = [replace(goal, bound=goal.value) for goal in goals[:same]]
+    if goals[same - 1].name == _SUMMED_LAST:
+        return (*known, *goals[same:])
+    return (*known, replace(goals[same], bound=best[same].value), *goals[same + 1 :])
+
+
+def _at_most(limits: Limits) -> Limits:
+    return Limits(min(limits.deterministic, LONGEST.deterministic), min(limits.seconds, LONGEST.seconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +189,7 @@ def _one_by_one(tier: Tier, *, weighed: bool) -> tuple[list[Decision], Snapshot]
 def _together(tier: Tier, joint: JointProblem, framings: Mapping[GangKey, Framing], started: float) -> _Found | None:
     """The joint plan as decisions; None where there is none or it does not hold, gang by gang, in the snapshot."""
     framed = time.perf_counter()
-    limits = Limits(min(tier.limits.deterministic, LONGEST.deterministic), min(tier.limits.seconds, LONGEST.seconds))
-    answer = shared_workers().solve_joint(joint, limits)
+    answer = shared_workers().solve_joint(joint, _at_most(tier.limits))
     if answer is None:
         return None
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}

@@ -6,7 +6,7 @@ import pytest
 import scenes
 
 from planning import joining
-from planning.decision import Outcome
+from planning.decision import Decision, Outcome
 from planning.dry_run import DryRun
 
 TWO_NODES = [scenes.topology(), *scenes.nodes("s/b: node-0 node-1")]
@@ -167,6 +167,33 @@ def test_one_by_one_is_not_called_optimal_where_it_is_not_weighed(monkeypatch: p
     monkeypatch.setattr(joining, "SMALL", 0)
     run = scenes.solved(RACKS, gang_of("a", 2), gang_of("b", 2))
     assert [each.proof for each in run.decisions] == ["Feasible", "Feasible"]
+
+
+def bounds(decision: Decision) -> dict[str, tuple[int, int]]:
+    """Goals by name down to the preferences: value and bound."""
+    found = {each.name: (each.value, each.bound) for each in decision.goals}
+    return {name: found[name] for name in found if name.startswith(("victims", "extras", "compactness", "preferences"))}
+
+
+def test_who_is_as_compact_as_alone_is_proven_so_even_where_gangs_are_not_weighed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Alone, a would have one of the racks and b the other, or the same one: both as compact as can be."""
+    monkeypatch.setattr(joining, "SMALL", 0)
+    run = scenes.solved(RACKS, gang_of("a", 2), gang_of("b", 2))
+    for decision in run.decisions:
+        assert all(value == bound for value, bound in bounds(decision).values())
+
+
+def test_who_is_less_compact_than_alone_is_told_what_was_possible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One rack of two nodes, two of one: a takes the larger, b would have had it alone."""
+    monkeypatch.setattr(joining, "SMALL", 0)
+    cluster = [scenes.topology(("rack",)), *scenes.nodes("r0: n0 n1\nr1: n2\nr2: n3", ("rack",))]
+    first, second = scenes.solved(cluster, gang_of("a", 2), gang_of("b", 2)).decisions
+    level = next(name for name in bounds(second) if name.startswith("compactness"))
+    assert bounds(first)[level] == (1, 1)
+    assert bounds(second)[level] == (2, 1)
+    assert {first.proof, second.proof} == {"Feasible"}
 
 
 def test_the_minimum_of_a_later_gang_comes_before_the_extras_of_an_earlier_one() -> None:
