@@ -20,6 +20,12 @@ CERTIFICATES: set[Identity] = {
     for binding in ("", "Binding")
 }
 """What the controller may do as long as it keeps the certificate itself."""
+HANDS_OFF = {
+    (kind, namespace, "phalanx-certificates")
+    for namespace, kinds in (("", ("ClusterRole", "ClusterRoleBinding")), (PLACE.namespace, ("Role", "RoleBinding")))
+    for kind in kinds
+}
+"""The rights to the certificate and the caBundle, which go where others keep them."""
 CONFIGURED: list[Identity] = [(kind, "", name) for kind, name in CONFIGURATIONS]
 
 
