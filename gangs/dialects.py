@@ -1,7 +1,7 @@
 """The table of dialects, and the questions that every other room asks of all of them together."""
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gangs import levels, pools
@@ -140,23 +140,28 @@ def read_all(sources: Sources) -> Reading:
     pods = _pods_by_dialect(sources.pods, left)
     gangs: list[Gang] = []
     for dialect in DIALECTS:
-        for reading in _readings(dialect, replace(sources, pods=pods[dialect.name]), known, left):
-            known_keys = {gang.key for gang in gangs}
-            gangs += sorted((each for each in reading.gangs if each.key not in known_keys), key=lambda gang: gang.key)
-            findings.take(reading.faults, reading.advice)
+        reading = dialect.read(replace(sources, pods=pods[dialect.name]), known)
+        if dialect.name in left.to:
+            reading = _carried(reading, left)
+        gangs += sorted(reading.gangs, key=lambda gang: gang.key)
+        findings.take(reading.faults, reading.advice)
     ended = _succeeded(sources.pods, left)
     gangs = [replace(gang, succeeded=sum(ended[key] for key in gang.names)) if ended else gang for gang in gangs]
     return Reading(tuple(gangs), findings.faults, findings.advice)
 
 
-def _readings(dialect: Dialect, sources: Sources, known: Sequence[Topology], left: Left) -> Iterator[Reading]:
-    """All that the dialect reads; of one that is left to another system, the gangs that are carried to their end."""
-    if dialect.name not in left.to:
-        yield dialect.read(sources, known)
-        return
-    for key in sorted(left.carried):
-        if key.dialect == dialect.name:
-            yield dialect.read(sources, known, key)
+def _carried(reading: Reading, left: Left) -> Reading:
+    """Of a dialect that is left to another system: the gangs that are carried to their end, and what is about them."""
+    ours = {(key.namespace, key.name) for key in left.carried}
+
+    def concerned(ref: ObjectRef) -> bool:
+        return ref.kind == "Pod" or (ref.namespace, ref.name) in ours
+
+    return Reading(
+        tuple(gang for gang in reading.gangs if gang.names & left.carried),
+        tuple(each for each in reading.faults if concerned(each.object)),
+        tuple(each for each in reading.advice if concerned(each.object)),
+    )
 
 
 def _succeeded(pods: Sequence[Pod], left: Left) -> Counter[GangKey]:
@@ -172,12 +177,12 @@ def _counted_by_job(pod: Pod) -> bool:
 
 
 def _pods_by_dialect(pods: Sequence[Pod], left: Left) -> dict[str, list[Pod]]:
-    """What each dialect may look at: the pods it claims and those that nobody does."""
+    """What each dialect may look at: the pods it claims and, where it is not left to others, those that nobody does."""
     seen: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         claim = dialect_of(pod, left)
         for dialect in DIALECTS:
-            if claim is None or claim[0] is dialect:
+            if claim[0] is dialect if claim is not None else dialect.name not in left.to:
                 seen[dialect.name].append(pod)
     return seen
 

@@ -222,6 +222,18 @@ def test_a_gang_that_has_begun_is_carried_to_its_end_with_the_members_that_still
     assert [member.pod.metadata.name for member in gang.members] == ["p0", "p1"]
 
 
+def test_beside_a_gang_that_is_carried_nothing_is_said_of_what_is_not_ours() -> None:
+    begun = pod("p0", labels={**GROUP, **ADMITTED}, annotations=TOTAL)
+    wrong_pod = pod("q", labels={"kueue.x-k8s.io/pod-group-name": "theirs"})
+    (wrong_job,) = documents(kueue_job(meta={"job-min-parallelism": "many"}))
+    wrong_job["spec"]["template"]["metadata"]["labels"] = {QUEUE: "q"}
+    there = cluster(wrong_job, pods=(begun, wrong_pod))
+    assert len(read_all(there).faults) == 2
+    reading = read_all(there.having(KUEUE))
+    assert reading.faults == ()
+    assert [gang.key.name for gang in reading.gangs] == ["g"]
+
+
 @pytest.mark.parametrize("state", [{"phase": "Succeeded"}, {"phase": "Failed"}])
 def test_a_gang_whose_members_have_ended_is_carried_no_more(state: dict[str, str]) -> None:
     ended = pod("p0", labels={**GROUP, **ADMITTED}, annotations=TOTAL, status=state)
