@@ -4,6 +4,7 @@ They are built like the others, from a go.mod of their own, only when they are a
 """
 
 import hashlib
+import os
 from pathlib import Path
 
 from controlplane.binaries import Binaries, Recipe, build, cache_directory, find_binaries, version_flags
@@ -35,6 +36,11 @@ def binaries_of(version: str, progress: Progress | None = None) -> Binaries:
     folder = cache_directory() / "controlplane" / f"{known}-{_pins()}"
     build(_RECIPES, folder, progress or Progress())
     return Binaries({**usual.paths, **{name: folder / name for name in _SERVERS}})
+
+
+def asked_for() -> Binaries:
+    """The programs for the version that the environment asks for. Raises as `binaries_of`."""
+    return binaries_of(os.environ.get(VARIABLE, ""))
 
 
 def _pins() -> str:

@@ -26,7 +26,6 @@ Tests that use them carry `@pytest.mark.controlplane` and run after all others. 
 options, is `with ControlPlane(Options(…)) as plane`.
 """
 
-import os
 import signal
 from collections.abc import Iterator
 
@@ -34,7 +33,7 @@ import pytest
 from emptying import empty
 
 from controlplane.control_plane import ControlPlane, Options
-from controlplane.earlier import VARIABLE, binaries_of
+from controlplane.earlier import asked_for
 
 SLOW_SECONDS = 3.0
 
@@ -56,8 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """The session's control plane, of the version that the environment asks for (`make test-long`)."""
-    binaries = binaries_of(os.environ.get(VARIABLE, ""))
-    with ControlPlane(Options(slow_deletion={"low-priority": SLOW_SECONDS}), binaries) as running:
+    with ControlPlane(Options(slow_deletion={"low-priority": SLOW_SECONDS}), asked_for()) as running:
         yield running
 
 

@@ -32,6 +32,7 @@ from access_rules import ACCOUNTS, Right
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from controlplane.api import ApiServer
 from controlplane.control_plane import ControlPlane, Options, free_ports, wait_until
+from controlplane.earlier import asked_for
 from controlplane.processes import Program
 from kube.keys import SYSTEM_NAMESPACE
 
@@ -67,7 +68,8 @@ class Installation:
                     f"--audit-log-path={self._audit}",
                     "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
                 ),
-            )
+            ),
+            asked_for(),
         )
         self.port, self.metrics_port, webhook_health, controller_health = free_ports(4)
         self.tokens: list[str] = []
@@ -152,6 +154,16 @@ class Installation:
         with contextlib.closing(connection):
             connection.sock = self._tls(trust)
             connection.request(method, path, headers={"Authorization": f"Bearer {token}"} if token else {})
+            return connection.getresponse().status
+
+    def ask_controller(self, path: str, token: str) -> int:
+        """The status of the controller's answer to the bearer of a token; its certificate is its own."""
+        self.tokens.append(token)
+        trust = ssl.create_default_context()
+        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+        connection = http.client.HTTPSConnection("127.0.0.1", self.metrics_port, timeout=30, context=trust)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
             return connection.getresponse().status
 
     @contextlib.contextmanager

@@ -10,6 +10,7 @@ from system import Phalanx, node, numbered, pod, pod_group, priority_class
 from cli.deployment import Deployment
 from cli.installing import custom_resource_definitions
 from controlplane.control_plane import ControlPlane
+from controlplane.earlier import asked_for
 from controlplane.stages import TERMINATES_AFTER
 from kube.keys import GATE
 
@@ -28,7 +29,7 @@ LEFT_BEHIND = (
 @pytest.fixture
 def phalanx() -> Iterator[Phalanx]:
     """An installation that is there to be removed."""
-    with ControlPlane() as plane:
+    with ControlPlane(binaries=asked_for()) as plane:
         deployment = Deployment(plane)
         deployment.install()
         deployment.start_webhook()
