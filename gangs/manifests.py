@@ -3,9 +3,11 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
+import yaml
 
 from gangs.findings import Findings
 from gangs.model import Fault, Manifest, ObjectRef
@@ -105,6 +107,23 @@ def json_of(text: str) -> tuple[Any, str]:
         return None, f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
     except (RecursionError, ValueError):
         return None, "is not JSON that can be read: it nests too deep, or a number in it is too long"
+
+
+@lru_cache(maxsize=16)
+def yaml_mapping(text: str) -> tuple[dict[str, Any], str]:
+    """The mapping of a YAML text and "", or an empty one and what is wrong with the text.
+
+    Remembered: the texts are those of ConfigMaps, and they are asked for often. Nobody may change the mapping.
+    """
+    try:
+        value = yaml.load(text, Loader=yaml.CSafeLoader) or {}
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        return {}, f"cannot be read as YAML: {where}{error.problem or error.context}"
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none, or a nesting without end
+        return {}, f"cannot be read as YAML: {' '.join(str(error).split())}"
+    return (value, "") if isinstance(value, dict) else ({}, "is not a mapping")
 
 
 def integer(text: str) -> int | None:

@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import msgspec
-import yaml
 
 from gangs.findings import Findings
 from gangs.kai import keys
-from gangs.manifests import MalformedError, advise_unknown, decode, ref_of, section
+from gangs.manifests import MalformedError, advise_unknown, decode, ref_of, section, yaml_mapping
 from gangs.model import Manifest, ObjectRef
 from gangs.sources import Sources
 
@@ -94,7 +91,7 @@ def settings_of(sources: Sources, findings: Findings) -> Settings:
 def _read(manifest: Manifest, findings: Findings) -> Settings:
     ref = ref_of(manifest)
     text = section(manifest, "data").get(keys.CONFIG_FILE, "")
-    whole, problem = _yaml(text if isinstance(text, str) else "")
+    whole, problem = yaml_mapping(text if isinstance(text, str) else "")
     if problem:
         findings.fault(ref, AT, problem, "correct the text")
         return DEFAULTS
@@ -112,20 +109,6 @@ def _read(manifest: Manifest, findings: Findings) -> Settings:
         text = f'"{name}" lies below the node: pods are placed on nodes, and the node chooses inside'
         findings.advise(ref, f"{at}.levels", text)
     return settings
-
-
-@lru_cache(maxsize=16)
-def _yaml(text: str) -> tuple[dict[str, Any], str]:
-    """The text's mapping, and what is wrong with it. Read once for each text: the settings are asked for often."""
-    try:
-        value = yaml.load(text, Loader=yaml.CSafeLoader) or {}
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        return {}, f"cannot be read as YAML: {where}{error.problem or error.context}"
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none, or a nesting without end
-        return {}, f"cannot be read as YAML: {' '.join(str(error).split())}"
-    return (value, "") if isinstance(value, dict) else ({}, "is not a mapping")
 
 
 def _check_policies(settings: Settings, ref: ObjectRef, at: str, findings: Findings) -> None:

@@ -5,14 +5,12 @@ ConfigMap that is there, awareNetworkTopology and enablePreemption are off unles
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import msgspec
 
 from gangs.findings import Findings
 from gangs.koordinator import keys
-from gangs.manifests import MalformedError, decode, ref_of, section
+from gangs.manifests import MalformedError, decode, ref_of, section, yaml_mapping
 from gangs.model import Manifest
 from gangs.sources import Sources
 
@@ -65,7 +63,7 @@ def _read(manifest: Manifest, findings: Findings) -> Settings:
     """The first profile that configures the plugin decides. Raises `MalformedError`."""
     ref = ref_of(manifest)
     text = section(manifest, "data").get(keys.CONFIG_NAME, "")
-    whole, problem = _yaml(text if isinstance(text, str) else "")
+    whole, problem = yaml_mapping(text if isinstance(text, str) else "")
     if problem:
         findings.fault(ref, AT, problem, "correct the text")
         return DEFAULTS
@@ -73,13 +71,3 @@ def _read(manifest: Manifest, findings: Findings) -> Settings:
     plugins = (each for profile in profiles for each in profile.plugin_config or ())
     arguments = next((each.args for each in plugins if each.name == keys.PLUGIN and each.args), _Arguments())
     return Settings(arguments.aware_network_topology, arguments.enable_preemption)
-
-
-@lru_cache(maxsize=16)
-def _yaml(text: str) -> tuple[dict[str, Any], str]:
-    """The text's mapping, and what is wrong with it. Read once for each text: the settings are asked for often."""
-    try:
-        value = msgspec.yaml.decode(text.encode()) or {}
-    except msgspec.DecodeError as error:
-        return {}, f"cannot be read as YAML: {' '.join(str(error).split())}"
-    return (value, "") if isinstance(value, dict) else ({}, "is not a mapping")

@@ -2,21 +2,19 @@
 definition of the kind and of the webhook that guards it.
 """
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
 
 from gangs.findings import Findings
+from gangs.level_labels import check_each_once, check_labels
 from gangs.manifests import MalformedError, advise_unknown, decode, ref_of
 from gangs.model import Manifest, ObjectRef
 from gangs.runai import keys
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 
-MAX_LEVELS = 16
 NODE_LEVEL = "node"
-_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 class LevelSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -80,23 +78,11 @@ def _names(level: LevelSpec) -> list[str]:
 
 
 def _check(ref: ObjectRef, levels: Sequence[LevelSpec], findings: Findings) -> None:
-    if not 1 <= len(levels) <= MAX_LEVELS:
-        findings.fault(ref, "spec.levels", f"has {len(levels)} levels", f"list 1 to {MAX_LEVELS}, widest first")
-    labels = [each.node_label for each in levels]
-    aliases = [each.alias for each in levels]
-    for position, level in enumerate(levels):
-        at = f"spec.levels[{position}]"
-        if not _LABEL_KEY.fullmatch(level.node_label):
-            problem = f'"{level.node_label}" cannot be the key of a node label'
-            findings.fault(ref, f"{at}.nodeLabel", problem, "write a key such as example.com/rack")
-        if level.node_label in labels[:position]:
-            problem = f'"{level.node_label}" is spec.levels[{labels.index(level.node_label)}] already'
-            findings.fault(ref, f"{at}.nodeLabel", problem, "give each level a label of its own")
-        if level.node_label == HOSTNAME_LABEL and position < len(levels) - 1:
-            findings.fault(ref, f"{at}.nodeLabel", f"{HOSTNAME_LABEL} is the node", "put it last or leave it out")
-        if level.alias is not None and level.alias in aliases[:position]:
-            problem = f'"{level.alias}" is spec.levels[{aliases.index(level.alias)}] already'
-            findings.fault(ref, f"{at}.alias", problem, "give each level an alias of its own")
-        elif level.alias in labels:
-            problem = f'"{level.alias}" is the nodeLabel of spec.levels[{labels.index(level.alias)}]'
-            findings.fault(ref, f"{at}.alias", problem, "choose a name that is no level's label")
+    labels, aliases = [each.node_label for each in levels], [each.alias for each in levels]
+    check_labels(ref, labels, findings)
+    check_each_once(ref, "nodeLabel", labels, findings)
+    check_each_once(ref, "alias", aliases, findings)
+    for position, alias in enumerate(aliases):
+        if alias in labels:
+            problem = f'"{alias}" is the nodeLabel of spec.levels[{labels.index(alias)}]'
+            findings.fault(ref, f"spec.levels[{position}].alias", problem, "choose a name that is no level's label")

@@ -1,0 +1,42 @@
+"""The node labels of a topology's levels, widest first: the rules that every system's Topology object shares."""
+
+import re
+from collections.abc import Sequence
+
+from gangs.findings import Findings
+from gangs.model import ObjectRef
+from kube.topology import HOSTNAME_LABEL
+
+MAX_LEVELS = 16
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_MOST_OF_PREFIX = 253
+"""Characters, by the API's rules for label keys."""
+
+
+def check_labels(ref: ObjectRef, labels: Sequence[str], findings: Findings) -> None:
+    """Note too few or too many levels, labels that no node can carry, and the node above another level."""
+    if not 1 <= len(labels) <= MAX_LEVELS:
+        findings.fault(ref, "spec.levels", f"has {len(labels)} levels", f"list 1 to {MAX_LEVELS}, widest first")
+    for position, label in enumerate(labels):
+        at = f"spec.levels[{position}].nodeLabel"
+        if not _is_label_key(label):
+            problem = f'"{label}" cannot be the key of a node label'
+            findings.fault(ref, at, problem, "write a key such as example.com/rack")
+        if label == HOSTNAME_LABEL and position < len(labels) - 1:
+            findings.fault(ref, at, f"{HOSTNAME_LABEL} is the node", "put it last or leave it out")
+
+
+def check_each_once(ref: ObjectRef, field: str, values: Sequence[str | None], findings: Findings) -> None:
+    """Note labels, or aliases, that an earlier level has already; None stands for a level without one."""
+    for position, value in enumerate(values):
+        if value is not None and value in values[:position]:
+            problem = f'"{value}" is spec.levels[{values.index(value)}] already'
+            what = "a label" if field == "nodeLabel" else f"an {field}"
+            findings.fault(ref, f"spec.levels[{position}].{field}", problem, f"give each level {what} of its own")
+
+
+def _is_label_key(text: str) -> bool:
+    prefix, slash, name = text.rpartition("/")
+    whole = not slash or (len(prefix) <= _MOST_OF_PREFIX and bool(_PREFIX.fullmatch(prefix)))
+    return bool(_NAME.fullmatch(name)) and whole
