@@ -1,0 +1,79 @@
+"""Alert rules and dashboard: judged by promtool, and every metric and alert in them known elsewhere."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import REGISTRY
+
+from controller import events
+from controller.metrics import Metrics as ControllerMetrics
+from controlplane.checkers import check
+from webhook.metrics import Metrics as WebhookMetrics
+
+ROOT = Path(__file__).parents[2]
+MONITORING = ROOT / "manifests" / "monitoring"
+CASES = Path(__file__).parent / "data" / "alerts-test.yaml"
+FRESHNESS = {"phalanx_cache_synced", "phalanx_cache_age_seconds", "phalanx_watch_relists_total"}
+"""Told by the watch caches, which these registries have none of; the page of metrics holds them."""
+
+
+def alerts() -> list[dict[str, Any]]:
+    """The rules, one by one."""
+    return [
+        rule for group in yaml.safe_load((MONITORING / "alerts.yaml").read_text())["groups"] for rule in group["rules"]
+    ]
+
+
+def expressions() -> list[str]:
+    """Every query of the rules and of the dashboard."""
+    dashboard = json.loads((MONITORING / "dashboard.json").read_text())
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    return [*(rule["expr"] for rule in alerts()), *asked]
+
+
+def told() -> set[str]:
+    """The names of all series that the servers tell."""
+    assert events.EVENTS is not None
+    registries = (ControllerMetrics().registry, WebhookMetrics().registry, REGISTRY)
+    return FRESHNESS.union(*(registry._names_to_collectors for registry in registries))  # noqa: SLF001 - no public reader
+
+
+@pytest.mark.controlplane
+def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
+    answer = check("promtool", "check", "rules", "--lint=all", "--lint-fatal", str(MONITORING / "alerts.yaml"))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+@pytest.mark.controlplane
+def test_the_rules_fire_in_trouble_and_are_silent_otherwise(tmp_path: Path) -> None:
+    shutil.copy(MONITORING / "alerts.yaml", tmp_path)
+    shutil.copy(CASES, tmp_path)
+    answer = check("promtool", "test", "rules", str(tmp_path / CASES.name))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("expression", expressions())
+def test_every_metric_asked_for_is_told(expression: str) -> None:
+    asked = set(re.findall(r"phalanx_\w+", expression))
+    assert asked
+    assert asked <= told()
+
+
+def test_the_dashboard_shows_every_metric() -> None:
+    asked = {
+        re.sub(r"_(bucket|count|sum)$", "", name) for each in expressions() for name in re.findall(r"phalanx_\w+", each)
+    }
+    families = {re.sub(r"_(bucket|count|sum|created)$", "", name) for name in told() if name.startswith("phalanx_")}
+    assert {name for name in families if f"{name}_total" not in families} == asked
+
+
+@pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
+def test_every_alert_says_what_to_do(rule: dict[str, Any]) -> None:
+    assert rule["labels"]["severity"] in {"critical", "warning", "info"}
+    assert set(rule["annotations"]) == {"summary", "description"}
+    assert f"| `{rule['alert']}` |" in (ROOT / "docs" / "operations.md").read_text()
