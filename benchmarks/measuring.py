@@ -1,5 +1,6 @@
 """Times one instance: from the problem to the verified plan, through a worker, as the product does it."""
 
+import gc
 import os
 import tempfile
 import time
@@ -117,8 +118,13 @@ class Bench:
 
 @contextmanager
 def bench() -> Iterator[Bench]:
-    """A new worker, ready to answer."""
+    """A new worker, ready to answer. What this process holds by now, several clusters where the product has one, is no
+    matter for its garbage collector meanwhile.
+    """
     with ExitStack() as stack:
+        gc.collect()
+        gc.freeze()
+        stack.callback(gc.unfreeze)
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         stack.enter_context(patch.dict(os.environ, {stages.FOLDER: folder}))
         workers = Workers(1, stages.COMMAND)
