@@ -15,12 +15,15 @@ from benchmarks.scenarios import Scenario
 
 
 class Results(msgspec.Struct, frozen=True):
-    """What `results/solver.json` holds. `growth`: scenario to exponent; `seconds`: how long the run took."""
+    """What `results/solver.json` holds. `growth`: scenario to exponent; `seconds`: how long the run took; `load`: how
+    many processes wanted to run at its end, in the mean of 15 minutes. 1 is the run itself.
+    """
 
     machine: str
     rows: tuple[Row, ...]
     growth: dict[str, float] = {}
     seconds: float = 0.0
+    load: float = 0.0
 
 
 @dataclass(slots=True)
@@ -78,7 +81,9 @@ class Report:
 
     def write(self, file: Path) -> None:
         """The rows as JSON, and beside that for people."""
-        results = Results(machine(), tuple(self.rows), self.growth(), round(self.seconds, 1))
+        results = Results(
+            machine(), tuple(self.rows), self.growth(), round(self.seconds, 1), round(os.getloadavg()[2], 1)
+        )
         file.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
         missed = [f"- {row.scenario} at {row.nodes}: {_told(check)}" for row, check in self.found if not check.met]
         missed += [
@@ -126,7 +131,8 @@ def _told(check: Check) -> str:
 def _page(results: Results) -> Iterator[str]:
     """What was found, for people; how to read it is in docs/benchmark.md."""
     yield "# What the solver's benchmark found last"
-    yield f"\n{results.machine}, {results.seconds / 60:.0f} minutes. How to read it: `docs/benchmark.md`.\n"
+    yield f"\n{results.machine}, {results.seconds / 60:.0f} minutes, load {results.load:g} (1 is the run itself)."
+    yield "How to read it: `docs/benchmark.md`.\n"
     yield "| scenario | nodes | instances | p50 ms | p95 | p99 | max | goals 1-3 | all goals | MB | naive model |"
     yield "| --- |" + " ---: |" * 9 + " --- |"
     for row in results.rows:
