@@ -117,6 +117,8 @@ def test_who_may_use_the_paths_is_asked_of_the_api_server(installation: Installa
     for method, path in paths:
         for token, status in (("", 401), ("made-up", 401), (stranger, 403), (viewer, 200)):
             assert (path, token, installation.ask(method, path, token)) == (path, token, status)
+            if path == "/metrics":
+                assert (token, installation.ask_controller(path, token)) == (token, status)
 
 
 def test_a_browser_sees_the_page_through_phalanx_ui_and_nobody_else_does(
