@@ -166,16 +166,6 @@ class Installation:
             connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
             return connection.getresponse().status
 
-    def ask_controller(self, path: str, token: str) -> int:
-        """The status of the controller's answer to the bearer of a token; its certificate is its own."""
-        self.tokens.append(token)
-        trust = ssl.create_default_context()
-        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
-        connection = http.client.HTTPSConnection("127.0.0.1", self.metrics_port, timeout=30, context=trust)
-        with contextlib.closing(connection):
-            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
-            return connection.getresponse().status
-
     @contextlib.contextmanager
     def ui(self, account: str) -> Iterator[str]:
         """`phalanx ui` for an account; gives the address that it prints."""
