@@ -13,8 +13,8 @@ from solver.bounds import pending
 from solver.case import Case, case_of
 from solver.clearing import all_that_go, cleared
 from solver.covers import most_members, too_few
-from solver.modelling import Solved, solve_within
-from solver.nearest import deciding_level, held_by_domains, inside, near_domains, needed_members
+from solver.modelling import Solved, seat_count, solve_within
+from solver.nearest import MANY_SEATS, deciding_level, held_by_domains, inside, near_domains, needed_members
 from solver.plan import NearDomain, NoPlan, Proof
 from solver.problem import Limits, Node, Problem
 from solver.search import Budget, Found, budget_of
@@ -71,14 +71,16 @@ def _fits_somewhere(case: Case, budget: Budget) -> bool:
     level = deciding_level(case.problem)
     if too_few(case, level).all():
         return False
-    level = max(level, 0)
-    able = np.flatnonzero(~too_few(case, level)).tolist()
-    if len(case.problem.nodes) <= _LARGE or not able:
-        return isinstance(solve_within(case, budget.portion(1), frozenset()), Solved)
-    room = most_members(case, pending(case.problem), level)
+    able = np.flatnonzero(~too_few(case, max(level, 0))).tolist()
+    parts = [case]
+    if len(case.problem.nodes) > _LARGE and able:
+        room = most_members(case, pending(case.problem), max(level, 0))
+        able = sorted(able, key=lambda each: (-room[each], each))[:_TRIES]
+        parts = [inside(case, max(level, 0), domain) for domain in able]
     return any(
-        isinstance(solve_within(inside(case, level, domain), budget.portion(1), frozenset()), Solved)
-        for domain in sorted(able, key=lambda each: (-room[each], each))[:_TRIES]
+        isinstance(solve_within(part, budget.portion(1), frozenset()), Solved)
+        for part in parts
+        if seat_count(part) <= MANY_SEATS
     )
 
 

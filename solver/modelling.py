@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from solver import goals
 from solver.case import Case
 from solver.kinds import Kind, alike, by_shape, each_alone
@@ -34,6 +36,8 @@ Phase = tuple[goals.GoalStages, ...]
 """Goals that can be stated at the same time; the next phase depends on what the one before came to."""
 
 _HOW_MANY: tuple[Phase, ...] = ((goals.victims, goals.gangs_broken, goals.evicted), (goals.extras,))
+_TELL_NOBODY_APART = frozenset(("victims", "gangs_broken", "evicted", "extras", "compactness"))
+"""Goals for which it is enough to count members of one set and shape."""
 _WHO: Phase = (goals.lowest_ranks,)
 WHERE: tuple[Phase, ...] = ((goals.compactness, goals.preferences), (goals.waste,))
 _IN_WHICH_ORDER: Phase = (goals.ranks, goals.terminating)
@@ -71,6 +75,12 @@ def solve_within(
     return _continued(*started, (*_HOW_MANY, _WHO, *where), wanted)
 
 
+def seat_count(case: Case) -> int:
+    """How many variables say who is where: a measure of the effort."""
+    kinds = alike(case) or by_shape(case) or each_alone(case)
+    return sum(int(np.count_nonzero(case.capacity[kind.shape])) for kind in kinds)
+
+
 def _started(case: Case, kinds: tuple[Kind, ...], budget: Budget) -> tuple[Model, Search] | Found:
     """A model with a first solution, whatever it costs."""
     model = model_of(case, kinds)
@@ -101,6 +111,8 @@ def _counted_first(
         phases = (*_HOW_MANY, *where)
         for phase in where:
             search.minimise(_stages(counts, search, phase, wanted))
+    if wanted <= _TELL_NOBODY_APART and (len(phases) > len(_HOW_MANY) or "compactness" not in wanted):
+        return _continued(counts, search, (), wanted)
     members = model_of(case, each_alone(case))
     single = Search(members.cp, budget, linearization=2, proven=search.proven)
     if not single.adopt(told_apart(counts, search.solution, members)):

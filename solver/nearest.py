@@ -9,7 +9,7 @@ from solver.bounds import Counts, capacities, pending, room
 from solver.case import Case, case_of
 from solver.clearing import all_that_go, cleared
 from solver.covers import most_members
-from solver.modelling import Solved, solve_within
+from solver.modelling import Solved, seat_count, solve_within
 from solver.plan import NearDomain
 from solver.problem import Problem
 from solver.search import Budget
@@ -18,6 +18,8 @@ from solver.tree import ROOT
 
 SHOWN = 5
 """How many near domains are told."""
+MANY_SEATS = 8_000
+"""Variables beyond which an explanation is not worth a model."""
 _EXACT = 8
 """Up to how many domains are filled by CP-SAT, where counting alone cannot tell what they hold."""
 
@@ -107,8 +109,11 @@ def _may_be_cleared(case: Case, level: int, domain: int) -> bool:
 
 
 def _filled_one(case: Case, level: int, domain: int, budget: Budget, *, otherwise: int) -> int:
-    """What CP-SAT puts into one domain."""
-    solved = solve_within(inside(case, level, domain), budget, frozenset({"extras"}))
+    """What CP-SAT puts into one domain; `otherwise` where it is not asked or not sure."""
+    part = inside(case, level, domain)
+    if seat_count(part) > MANY_SEATS:
+        return otherwise
+    solved = solve_within(part, budget, frozenset({"extras"}))
     if not isinstance(solved, Solved) or not solved.proven:
         return otherwise
     nodes = set(case.tree.nodes(level, domain))

@@ -26,6 +26,11 @@ class Rules:
     multiple: tuple[tuple[int, ...], ...]
     caps: tuple[dict[int, int], ...]
 
+    @property
+    def numbers(self) -> bool:
+        """Whether something binds the number of members in a domain besides room."""
+        return any(self.caps) or any(self.multiple)
+
 
 @dataclass(frozen=True)
 class Domain:

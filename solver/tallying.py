@@ -40,7 +40,7 @@ def _members(book: Book) -> int:
     """As many members as one allowed domain can hold; 0 where that is none. What fits into a narrower domain fits into
     the allowed one around it.
     """
-    return max((_possible(book, each)[-1] for each in book.domains(book.rules.required)), default=0)
+    return max(_most(book, book.rules.required).values(), default=0)
 
 
 def no_room(case: Case) -> bool:
@@ -50,7 +50,7 @@ def no_room(case: Case) -> bool:
     """
     room = cleared(case)
     found = countable(room)
-    if found is None or not (any(found[1].caps) or any(found[1].multiple)):
+    if found is None or not found[1].numbers:
         return False
     book = book_of(room, *found)
     return book is not None and _members(book) < least_members(book)
@@ -64,12 +64,21 @@ def members_by_domain(case: Case, level: int) -> dict[int, int] | None:
     book = None if found is None else book_of(case, *found)
     if book is None:
         return None
-    return {domain.number: _possible(book, domain)[-1] for domain in book.domains(level)}
+    return _most(book, level)
 
 
-def _possible(book: Book, domain: Domain) -> list[int]:
-    """The numbers of members, 0 included, that fit into a domain and into the rules of those around it."""
-    return [count for count in range(book.table(domain).shape[1]) if _holds(book, domain, count)]
+def _most(book: Book, level: int) -> dict[int, int]:
+    """How many members each domain of `level` (or ROOT) can hold within the rules of those around it; domains without
+    room are left out.
+    """
+    if not book.rules.numbers:
+        room = book.case.tree.summed(level, book.case.capacity[book.kind.shape])
+        return {domain: min(count, book.members) for domain, count in enumerate(room.tolist()) if count}
+    return {domain.number: _most_in(book, domain) for domain in book.domains(level)}
+
+
+def _most_in(book: Book, domain: Domain) -> int:
+    return next(count for count in range(book.table(domain).shape[1] - 1, -1, -1) if _holds(book, domain, count))
 
 
 def _holds(book: Book, domain: Domain, count: int) -> bool:
