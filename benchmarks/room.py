@@ -12,6 +12,9 @@ from cluster.snapshot import NodeState, Snapshot
 
 Amounts = NDArray[np.int64]
 
+Slices = tuple[tuple[str, int], ...]
+"""Level and size of slices, the narrowest level first."""
+
 _GPU, _CPU, _MEMORY = "nvidia.com/gpu", "cpu", "memory"
 _MEBIBYTE = 1 << 20
 
@@ -31,22 +34,21 @@ class Room:
             )
         }
 
-    def slots(self, ask: Ask, level: str | None, multiple: int = 1, multiple_level: str | None = None) -> int:
-        """How many pods that ask for this the best domain of `level` holds (None: the whole cluster), in multiples
-        within each domain of `multiple_level`.
-        """
+    def slots(self, ask: Ask, level: str | None, slices: Slices = ()) -> int:
+        """How many pods that ask for this the best domain of `level` holds, in whole slices; None: the cluster."""
         asked = np.array([ask.gpus, ask.millicores, ask.mebibytes], dtype=np.int64)
         used = asked > 0
-        each = (np.maximum(self._left[:, used], 0) // asked[used]).min(axis=1)
-        if multiple_level is not None:
-            inner, level_of = self._domains[multiple_level], self._domains[level] if level else None
-            sums = np.bincount(inner, weights=each).astype(np.int64) // multiple * multiple
-            if level_of is None:
-                return int(sums.sum())
-            outer = np.zeros(len(sums), dtype=np.int64)
-            outer[inner] = level_of
-            return int(np.bincount(outer, weights=sums).max())
-        return int(each.sum()) if level is None else int(np.bincount(self._domains[level], weights=each).max())
+        held = (np.maximum(self._left[:, used], 0) // asked[used]).min(axis=1)
+        for inner, size in slices:
+            firsts, domains = np.unique(self._domains[inner], return_index=True, return_inverse=True)[1:]
+            whole = np.zeros(len(held), dtype=np.int64)
+            whole[firsts] = _summed(domains, held) // size * size
+            held = whole
+        return int(held.sum()) if level is None else int(_summed(self._domains[level], held).max())
+
+
+def _summed(domains: Amounts, held: Amounts) -> Amounts:
+    return np.bincount(domains, weights=held).astype(np.int64)
 
 
 def _row(state: NodeState, evicting_below: int | None) -> Amounts:

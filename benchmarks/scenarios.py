@@ -6,7 +6,7 @@ from random import Random
 
 from benchmarks.arrivals import MEBIBYTES_PER_GPU, MILLICORES_PER_GPU, Ask
 from benchmarks.gangs_of import Role, gang
-from benchmarks.room import Room
+from benchmarks.room import Room, Slices
 from gangs.model import Gang, SliceRule, TogetherRule
 
 SIZES = (847, 5_082, 15_246)
@@ -50,15 +50,14 @@ def _ask(gpus: int) -> Ask:
 _CPU_ONLY = Ask(0, 8_000, 16 << 10)
 
 
-def _fitting(rng: Random, room: Room, pods: int, level: str | None, multiple: int = 1) -> Ask:
+def _fitting(rng: Random, room: Room, pods: int, level: str | None, slices: Slices = ()) -> Ask:
     """What each of so many pods asks: as many GPUs as drawn, or as there are for all of them."""
-    return _largest(rng.choice(_GPUS), room, pods, level, multiple)
+    return _largest(rng.choice(_GPUS), room, pods, level, slices)
 
 
-def _largest(drawn: int, room: Room, pods: int, level: str | None, multiple: int = 1) -> Ask:
-    inner = "asw" if multiple > 1 else None
+def _largest(drawn: int, room: Room, pods: int, level: str | None, slices: Slices = ()) -> Ask:
     for gpus in _GPUS:
-        if gpus <= drawn and room.slots(_ask(gpus), level, multiple, inner) >= pods:
+        if gpus <= drawn and room.slots(_ask(gpus), level, slices) >= pods:
             return _ask(gpus)
     return _CPU_ONLY
 
@@ -106,7 +105,8 @@ def _slices(required: str | None, preferred: str | None) -> Draw:
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         rules = (SliceRule("psw", 16), SliceRule("asw", 8))
-        role = Role("workers", 64, _fitting(rng, room, 64, required, 8), slices=rules)
+        each = _fitting(rng, room, 64, required, tuple((rule.level, rule.size) for rule in reversed(rules)))
+        role = Role("workers", 64, each, slices=rules)
         return (gang("asked", [role], required=required, preferred=preferred),)
 
     return draw

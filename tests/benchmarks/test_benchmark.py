@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from benchmarks import network
 from benchmarks.__main__ import main
+from benchmarks.arrivals import Ask
 from benchmarks.filling import Load, filled
 from benchmarks.network import GPUS_PER_HOST, HOSTS
+from benchmarks.room import Room, Slices
 from benchmarks.rows import Reference, Row, checks, compared, exponent, percentile
 from benchmarks.running import room_of
 from benchmarks.scenarios import SCENARIOS, SIZES, Scenario
+from cluster.capturing import snapshot_of
 
 KEYS = ("scenario", "nodes", "instances", "p50_ms", "p95_ms", "p99_ms", "max_ms", "stages_ms", "proven_share")
 
@@ -128,3 +132,19 @@ def _row(**changed: Any) -> Row:
         ),
         **changed,
     )
+
+
+@pytest.mark.parametrize(
+    ("gpus", "level", "slices", "held"),
+    [
+        (8, None, (), HOSTS),
+        (1, "asw", (), 8 * GPUS_PER_HOST),
+        (8, "psw", (), 362),
+        (8, None, (("asw", 8),), 68 * 8),
+        (8, "psw", (("asw", 8),), 35 * 8),
+        (8, None, (("asw", 8), ("psw", 16)), (17 + 14 + 2) * 16),
+    ],
+)
+def test_room_is_counted_by_domains_and_whole_slices(gpus: int, level: str | None, slices: Slices, held: int) -> None:
+    empty = Room(snapshot_of(network.nodes(1), ()))
+    assert empty.slots(Ask(gpus, 1_000, 1_000), level, slices) == held
