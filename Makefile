@@ -66,7 +66,7 @@ $(MATERIALS):
 lock: $(STAMP) ## Pin all dependencies anew
 	$(BIN)/uv --version >/dev/null 2>&1 || $(BIN)/pip install --quiet uv
 	$(BIN)/uv $(LOCK) -o requirements.txt pyproject.toml
-	$(BIN)/uv $(LOCK) --group dev -c requirements.txt -o requirements-dev.txt pyproject.toml
+	$(BIN)/uv $(LOCK) --extra tracing --group dev -c requirements.txt -o requirements-dev.txt pyproject.toml
 	$(BIN)/uv $(LOCK) --group build -c requirements-dev.txt -o requirements-build.txt
 	$(BIN)/uv $(LOCK) --group materials -o requirements-materials.txt
 

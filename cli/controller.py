@@ -1,18 +1,22 @@
 """`phalanx controller`: the server that makes plans true."""
 
+import atexit
 import contextlib
-import logging
 import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
 from cli.certificates import certificate_options
+from cli.logs import logging_options
+
+if TYPE_CHECKING:
+    from controller.tracing import Traces
 
 PORT = click.IntRange(0, 65535)
 SECONDS = click.FloatRange(min=0, min_open=True)
@@ -33,9 +37,13 @@ SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option(
     "--lease-seconds", type=SECONDS, default=15.0, show_default=True, help="How long a silent leader keeps the Lease."
 )
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True)
+@click.option(
+    "--traces", is_flag=True, help="Tell OpenTelemetry of each gang's way; OTEL_EXPORTER_OTLP_ENDPOINT says where."
+)
+@logging_options
 @certificate_options
-def controller(  # noqa: PLR0917 - click passes options by name
+def controller(
+    *,
     kubeconfig: str | None,
     identity: str,
     health_address: str,
@@ -43,7 +51,7 @@ def controller(  # noqa: PLR0917 - click passes options by name
     metrics_port: int,
     solve_seconds: float,
     lease_seconds: float,
-    log_level: str,
+    traces: bool,
     keeping: Any,
 ) -> None:
     """Plan gangs, hold their room, and let them go. One of several replicas leads."""
@@ -52,12 +60,12 @@ def controller(  # noqa: PLR0917 - click passes options by name
     from controller.serving import Server, Settings  # noqa: PLC0415 - as above
     from webhook.health import HealthServer  # noqa: PLC0415 - as above
 
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     stop = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stop.set())
     try:
-        server = Server(Settings(kubeconfig, identity, solve_seconds, lease_seconds, keeping))
+        observers = _traces() if traces else ()
+        server = Server(Settings(kubeconfig, identity, solve_seconds, lease_seconds, keeping, observers))
     except ConfigException as error:
         raise click.ClickException(f"no cluster to control (--kubeconfig): {error}") from error
     with (
@@ -65,6 +73,16 @@ def controller(  # noqa: PLR0917 - click passes options by name
         _listening("metrics", health_address, metrics_port, server.metrics_server),
     ):
         server.run(stop)
+
+
+def _traces() -> "tuple[Traces, ...]":
+    try:
+        from controller.tracing import traces  # noqa: PLC0415 - an extra that may not be installed
+    except ImportError as error:
+        raise click.ClickException(f"--traces needs the extra phalanx[tracing]: {error}") from error
+    told = traces()
+    atexit.register(told.close)
+    return (told,)
 
 
 class Listener(Protocol):

@@ -1,9 +1,10 @@
 """`phalanx webhook`: serve admission, dry runs and the live picture."""
 
-import logging
 from pathlib import Path
 
 import click
+
+from cli.logs import logging_options
 
 PORT = click.IntRange(0, 65535)
 SECONDS = click.FloatRange(min=0, min_open=True)
@@ -51,7 +52,7 @@ SECONDS = click.FloatRange(min=0, min_open=True)
     type=click.Path(exists=True, dir_okay=False),
     help="How to reach the API server; absent: as the pod's service account, else as your own kubeconfig says.",
 )
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True)
+@logging_options
 def webhook(
     *,
     host: str,
@@ -64,7 +65,6 @@ def webhook(
     client_ca_file: Path | None,
     client_name: tuple[str, ...],
     kubeconfig: str | None,
-    log_level: str,
 ) -> None:
     """Serve admission, dry runs and the live picture over HTTPS until stopped."""
     from kubernetes.config import ConfigException  # noqa: PLC0415 -- the client takes long to import
@@ -74,7 +74,6 @@ def webhook(
     from webhook.service import WebhookService  # noqa: PLC0415 -- as above
     from webhook.serving import Settings, WebhookServer  # noqa: PLC0415 -- as above
 
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if client_name and client_ca_file is None:
         raise click.UsageError("--client-name needs --client-ca-file, by which certificates are believed")
     try:

@@ -10,7 +10,7 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -36,12 +36,23 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one gang stands at the end of a round. `created`: RFC 3339, "" where unknown; `status`: its Gang's."""
+    """How one gang stands at the end of a round.
+
+    `created`: RFC 3339, "" where unknown; `status` and `uid`: its Gang object's, "" where there is none (yet).
+    """
 
     key: GangKey
     phase: Phase
     created: str
     status: Mapping[str, Any]
+    uid: str = ""
+
+
+class Observer(Protocol):
+    """Is told at the end of each round how the gangs stand; `invalid` are those whose requests cannot be read."""
+
+    def stand(self, standings: Sequence[Standing], invalid: Sequence[GangKey] = ()) -> None:
+        """This is how every gang stands now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Says how every gang stands: Gang status, the members' own conditions, events. Writes only what has changed."""
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,8 @@ from planning.wording import compressed, pods
 
 if TYPE_CHECKING:
     from controller.rounds import Case
+
+LOG = logging.getLogger(__name__)
 
 _REASONS: Mapping[Phase, Reason] = {
     Phase.WAITING: events.GANG_WAITING,
@@ -149,6 +152,7 @@ class Reporter:
         self._metrics.fell(step.cause)
         again = ": the room is given back and the gang is planned again" if step.stale else ""
         if step.cause is Cause.EVICTION_REFUSED or (again and step.cause is not Cause.TIMED_OUT):
+            _log(case, EVENT_OF_CAUSE[step.cause], step.message + again)
             self._recorder.record(self.ref(case), EVENT_OF_CAUSE[step.cause], step.message + again)
 
     def unbound(self, case: "Case", members: Sequence[Planned]) -> None:
@@ -167,6 +171,7 @@ class Reporter:
         note = f"evicted for gang {case.gang.key}, which needs its room on {victim.node}"
         self._recorder.record(pod, events.PREEMPTED, note, related=gang)
         note = f"evicted {victim.namespace}/{victim.name} from {victim.node}"
+        _log(case, events.VICTIM_EVICTED, note)
         self._recorder.record(gang, events.VICTIM_EVICTED, note, related=pod)
 
     def set_free(self, case: "Case", pod: Pod) -> None:
@@ -208,6 +213,7 @@ class Reporter:
 
     def _tell(self, case: "Case", reason: Reason, note: str) -> None:
         """Record an event on the gang, and on the object that asked for it where that is another one."""
+        _log(case, reason, note)
         self._recorder.record(self.ref(case), reason, note)
         if case.gang.source.kind not in (GANG_KIND, "Pod") and case.gang.source.uid:
             self._recorder.record(case.gang.source, reason, note, related=self.ref(case))
@@ -233,6 +239,14 @@ class Reporter:
             for pod in pods
             if differs(pod, told[pod.metadata.uid])
         )
+
+
+def _log(case: "Case", reason: Reason, note: str) -> None:
+    """The same for the log, where gang, plan and reason are fields of their own (`--log-format json`)."""
+    fields = {"gang": str(case.gang.key), "dialect": case.gang.key.dialect, "reason": reason.name}
+    if case.record is not None:
+        fields["plan"] = case.record.plan_id
+    LOG.info("gang %s: %s", case.gang.key, note, extra=fields)
 
 
 def _counted(message: str) -> str:

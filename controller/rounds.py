@@ -12,7 +12,7 @@ from controller import mirrors
 from controller.carrying import Carrier
 from controller.deciding import Planner
 from controller.leaving import Leaver
-from controller.metrics import Metrics, Standing
+from controller.metrics import Metrics, Observer, Standing
 from controller.picture import Picture, look
 from controller.protocol import AwaitBinding, Cause, NeedPlan, Settled, Situation, Step, next_step
 from controller.records import PlanRecord, record_from, record_of
@@ -81,6 +81,7 @@ class Controller:
         shower: Shower,
         leaver: Leaver,
         metrics: Metrics,
+        observers: Sequence[Observer] = (),
     ) -> None:
         self._cache = cache
         self._writer = writer
@@ -91,6 +92,7 @@ class Controller:
         self._shower = shower
         self._leaver = leaver
         self._metrics = metrics
+        self._observers = (metrics, *observers)
 
     def lead(self, lost: threading.Event) -> None:
         """Work until leadership is lost."""
@@ -113,7 +115,9 @@ class Controller:
         self._reporter.report(cases, picture)
         invalid = self._refuser.tell(picture)
         self._shower.show(picture)
-        self._metrics.stand([_standing(case) for case in cases], invalid)
+        standings = [_standing(case) for case in cases]
+        for each in self._observers:
+            each.stand(standings, invalid)
 
     def _round_safely(self) -> None:
         started, outcome = monotonic(), "done"
@@ -190,7 +194,8 @@ def _case(gang: Gang, manifest: Manifest, picture: Picture) -> Case:
 
 
 def _standing(case: Case) -> Standing:
-    return Standing(case.gang.key, phase_of(case), case.gang.created, case.status)
+    uid = case.manifest["metadata"].get("uid", "")
+    return Standing(case.gang.key, phase_of(case), case.gang.created, case.status, uid)
 
 
 def _let_go(case: Case) -> bool:

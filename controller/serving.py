@@ -14,7 +14,7 @@ from controller.deciding import Planner
 from controller.election import Election, Timing
 from controller.events import Recorder
 from controller.leaving import Leaver
-from controller.metrics import Metrics
+from controller.metrics import Metrics, Observer
 from controller.metrics_server import MetricsServer
 from controller.probe import Probes
 from controller.refusing import Refuser
@@ -35,13 +35,17 @@ SYNC_STEP_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a controller runs. `kubeconfig`: None for in-cluster, else the user's own."""
+    """How a controller runs. `kubeconfig`: None for in-cluster, else the user's own.
+
+    `observers` are told how the gangs stand after each round.
+    """
 
     kubeconfig: str | None
     identity: str
     solve_seconds: float
     lease_seconds: float
     keeping: Keeping
+    observers: tuple[Observer, ...] = ()
 
 
 class Server:
@@ -102,6 +106,7 @@ def _lead(
             shower=Shower(writer),
             leaver=Leaver(recorder),
             metrics=metrics,
+            observers=settings.observers,
         )
         with metrics.leading():
             controller.lead(lost)

@@ -1,0 +1,54 @@
+"""How the two servers write their logs: options that both commands share."""
+
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+Command = Callable[..., Any]
+
+FIELDS = "%(asctime)s %(levelname)s %(name)s %(message)s"
+_LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_NAMES = {"asctime": "time", "levelname": "level", "name": "logger"}
+_OPTIONS = (
+    click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="json: one object a line, with the gang, the plan and the reason as fields of their own.",
+    ),
+)
+
+
+def logging_options(command: Command) -> Command:
+    """Add the options to a command; the log is set up before it runs."""
+
+    @wraps(command)
+    def with_logging(*, log_level: str, log_format: str, **others: Any) -> Any:
+        set_up(log_level, log_format)
+        return command(**others)
+
+    decorated: Command = with_logging
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def set_up(level: str, form: str) -> None:
+    """Write everything from `level` on to stderr, as lines of text or of JSON."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter(form))
+    logging.basicConfig(level=level.upper(), handlers=[handler])
+
+
+def formatter(form: str) -> logging.Formatter:
+    """The formatter for "text" or "json". What is logged with `extra` becomes fields of the JSON object."""
+    if form == "text":
+        return logging.Formatter(_LINE)
+    from pythonjsonlogger.json import JsonFormatter  # noqa: PLC0415 - not needed by most commands
+
+    return JsonFormatter(FIELDS, rename_fields=_NAMES)
