@@ -88,7 +88,9 @@ class Guarded:
         answer: dict[str, Any] = self.plane.request("POST", DRY_RUN, pod)
         return bool(answer.get("spec", {}).get("schedulingGates"))
 
-    def ask(self, method: str, path: str, *, client: str = "", authority: Pair | None = None) -> tuple[int, str]:
+    def ask(
+        self, method: str, path: str, *, client: str = "", authority: Pair | None = None, token: str = ""
+    ) -> tuple[int, str]:
         """Status and text of an answer; `client` is the common name on the certificate that is shown."""
         trust = self._server.context()
         if client:
@@ -96,7 +98,8 @@ class Guarded:
             trust.load_cert_chain(folder / "client.crt", folder / "client.key")
         connection = http.client.HTTPSConnection("127.0.0.1", self._server.port, timeout=30, context=trust)
         with contextlib.closing(connection):
-            connection.request(method, path, b"{}" if method == "POST" else None)
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            connection.request(method, path, b"{}" if method == "POST" else None, headers)
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
 
@@ -166,6 +169,17 @@ def test_the_authority_may_change_while_the_webhook_runs(guarded: Guarded) -> No
     guarded.believed.write_bytes(old.certificate)
     wait_until(lambda: status(new) == 0, PATIENCE, "the new authority to be forgotten")
     assert guarded.gated()
+
+
+def test_while_the_api_server_is_away_no_token_is_believed_and_admission_is_answered(guarded: Guarded) -> None:
+    guarded.plane.program("kube-apiserver").stop()
+    try:
+        status, text = guarded.ask("GET", "/v1/gangs", token=guarded.plane.token)
+        assert (status, "TokenReview failed" in text) == (503, True)
+        assert guarded.ask("POST", "/mutate", client="kube-apiserver")[0] == 400
+    finally:
+        guarded.plane.program("kube-apiserver").start()
+        guarded.plane.await_ready("kube-apiserver")
 
 
 def test_a_name_without_an_authority_is_refused_at_the_start(tmp_path: Path) -> None:
