@@ -17,7 +17,7 @@ pytestmark = pytest.mark.controlplane
 
 SECONDS = 20.0
 """Till the webhook has seen what was applied before."""
-NAMESPACES = {"ack": ("net",), "kai": ("kai-scheduler",)}
+NAMESPACES = {"ack": ("net",), "kai": ("kai-scheduler",), "koordinator": ("koordinator-system",)}
 """Those that the documents name."""
 DENIED = re.compile(
     r'^(?:Error from server(?: \(\w+\))?|The request is invalid): (?:error when creating "STDIN": )?'
