@@ -34,6 +34,10 @@ class Inbox:
         """Whether anything has arrived."""
         return bool(self._data)
 
+    def add(self, data: bytes) -> None:
+        """Put in what has been read already."""
+        self._data += data
+
     def collect(self, source: Source) -> bool:
         """Add what is there; whether there is nothing more to wait for.
 

@@ -91,8 +91,8 @@ class TLSThreadWorker(gthread.ThreadWorker):  # type: ignore[misc]  # gunicorn h
                 return False
             conn.initialized, conn.due = True, None
             conn.parser = http.get_parser(self.cfg, conn.sock, conn.client)
-        if conn.parser.unreader.buf.getvalue():
-            return True  # a request that came together with the one before
+        conn.sock.setblocking(False)  # noqa: FBT003 -- the signature is socket's
+        conn.inbox.add(conn.parser.unreader.take_buffered())  # what came together with the request before
         whole: bool = conn.inbox.collect(conn.sock)
         if not whole:
             if conn.inbox.begun and conn.due is None:

@@ -49,6 +49,7 @@ def test_an_idle_connection_is_answered_when_it_asks_at_last(server: RunningServ
         assert connection.getresponse().status == 200
 
 
+HEAD = b"POST /mutate HTTP/1.1\r\nHost: x\r\n"
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00"
 """The beginning of a ClientHello."""
 
@@ -66,8 +67,8 @@ def test_connections_that_do_not_finish_their_handshake_do_not_stop_a_request(
 
 @pytest.mark.parametrize(
     "begun",
-    [b"P", b"POST /mutate HTTP/1.1\r\nHost: x\r\n", b"POST /mutate HTTP/1.1\r\nContent-Length: 100\r\n\r\n{"],
-    ids=["a byte", "half the headers", "the body stalled"],
+    [b"P", HEAD, HEAD + b"Content-Length: 100\r\n\r\n{", HEAD + b"Content-Length: 2\r\n\r\n{}" + HEAD],
+    ids=["a byte", "half the headers", "the body stalled", "a second one after a whole one"],
 )
 def test_requests_that_do_not_end_do_not_stop_another_one(server: RunningServer, begun: bytes) -> None:
     """A stock worker reads each in a thread, for as long as it takes."""
@@ -102,7 +103,7 @@ def test_what_does_not_end_is_given_up_in_time(server: RunningServer, begun: byt
 def test_a_request_may_come_byte_by_byte_and_be_large(server: RunningServer) -> None:
     body = b"x" * 300_000
     with contextlib.closing(server.connect()) as connection:
-        head = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
+        head = HEAD + b"Content-Length: %d\r\n\r\n" % len(body)
         for index in range(len(head)):
             connection.sock.send(head[index : index + 1])
         for start in range(0, len(body), 50_000):
@@ -114,7 +115,7 @@ def test_a_request_may_come_byte_by_byte_and_be_large(server: RunningServer) -> 
 
 
 def test_two_requests_at_once_on_one_connection_are_both_answered(server: RunningServer) -> None:
-    request = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
+    request = HEAD + b"Content-Length: 2\r\n\r\n{}"
     with contextlib.closing(server.connect()) as connection:
         connection.sock.sendall(request + request)
         received = b""
