@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from node_manifests import node_manifest
 
 from cli.deployment import Deployment
 from controlplane.control_plane import ControlPlane, wait_until
@@ -118,10 +119,7 @@ def numbered(stem: str, count: int) -> list[str]:
 
 def node(name: str, spine: str, block: str, cpu: int = 8) -> Object:
     """A node of the guide's topology."""
-    room = {"cpu": str(cpu), "memory": "32Gi", "pods": "110"}
-    labels = {SPINE: spine, BLOCK: block, "kubernetes.io/hostname": name}
-    metadata = {"name": name, "labels": labels}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"capacity": room, "allocatable": room}}
+    return node_manifest(name, {SPINE: spine, BLOCK: block}, cpu)
 
 
 def pod_group(name: str, minimum: int, *strategy: tuple[str, str]) -> Object:

@@ -7,6 +7,7 @@ spine s2 / rack r2: n6                     but n6 is a stranger's
 from typing import Any
 
 import pytest
+from node_manifests import node_manifest
 from system import Phalanx, pod, pod_group
 
 from controlplane.recording import WatchEvent, bound
@@ -25,9 +26,7 @@ def node(number: int) -> Object:
     """A node that lies somewhere in everybody's topology."""
     place = "1" if number < 6 else "2"
     labels = {SPINE: f"s{place}", ASW: f"a{place}", POD: f"p{place}", RACK: f"r{place}"}
-    room = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-    metadata = {"name": f"n{number}", "labels": {**labels, "kubernetes.io/hostname": f"n{number}"}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"capacity": room, "allocatable": room}}
+    return node_manifest(f"n{number}", labels)
 
 
 def cluster_objects() -> list[Object]:

@@ -6,6 +6,7 @@ zone-a: node-0 node-1      zone-b: node-2 node-3 node-4
 from typing import Any
 
 import pytest
+from node_manifests import node_manifest
 from system import Phalanx
 
 pytestmark = pytest.mark.controlplane
@@ -15,9 +16,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 def node(index: int, zone: str) -> dict[str, Any]:
     """A node of 8 cpu in a zone."""
-    room = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-    metadata = {"name": f"node-{index}", "labels": {ZONE: zone, "kubernetes.io/hostname": f"node-{index}"}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"capacity": room, "allocatable": room}}
+    return node_manifest(f"node-{index}", {ZONE: zone})
 
 
 def job(name: str, pods: int, required: str) -> dict[str, Any]:
