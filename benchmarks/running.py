@@ -29,13 +29,13 @@ def instances(scenario: Scenario, nodes: int, count: int) -> Iterator[tuple[Clus
         yield cluster, rng, room_of(cluster.load, scenario.evicting_below)
 
 
-@lru_cache(maxsize=5)
+@lru_cache(maxsize=6)
 def cluster_of(copies: int, fill: float, pods: int) -> Cluster:
     """The cluster of a size under a load."""
     return filled(Load(copies, fill, SEED, pods))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=12)
 def room_of(load: Load, evicting_below: int | None) -> Room:
     """What a cluster has left."""
     return Room(cluster_of(load.copies, load.fill, load.pods).snapshot, evicting_below)
