@@ -108,29 +108,35 @@ def test_a_certificate_that_somebody_has_spoilt_is_replaced_and_the_webhook_goes
 
 
 def test_who_may_use_the_paths_is_asked_of_the_api_server(installation: Installation) -> None:
-    plane, role = installation.plane, "phalanx-viewer"
-    for name in ("viewer", "stranger"):
-        plane.kubectl("create", "serviceaccount", name)
-    plane.kubectl("create", "clusterrolebinding", "viewer", f"--clusterrole={role}", "--serviceaccount=default:viewer")
-    viewer, stranger = (plane.kubectl("create", "token", name).strip() for name in ("viewer", "stranger"))
+    tokens = {name: _token(installation, name) for name in ("viewer", "metrics", "")}
     paths = ("GET", "/"), ("GET", "/metrics"), ("GET", "/v1/gangs"), ("GET", "/v1/topology"), ("POST", "/v1/solve")
     for method, path in paths:
-        for token, status in (("", 401), ("made-up", 401), (stranger, 403), (viewer, 200)):
+        allowed = {"viewer", "metrics"} if path == "/metrics" else {"viewer"}
+        bearers = [(token, 200 if name in allowed else 403) for name, token in tokens.items()]
+        for token, status in (("", 401), ("made-up", 401), *bearers):
             assert (path, token, installation.ask(method, path, token)) == (path, token, status)
             if path == "/metrics":
                 assert (token, installation.ask_controller(path, token)) == (token, status)
 
 
+def _token(installation: Installation, role: str, account: str = "") -> str:
+    """A token of a new account that is bound to the role `phalanx-<role>`, to none where that is ""."""
+    plane, account = installation.plane, account or f"asks-as-{role or 'stranger'}"
+    plane.kubectl("create", "serviceaccount", account)
+    if role:
+        subject = f"--serviceaccount=default:{account}"
+        plane.kubectl("create", "clusterrolebinding", account, f"--clusterrole=phalanx-{role}", subject)
+        question = ["auth", "can-i", "get", "/metrics", "--as", f"system:serviceaccount:default:{account}"]
+        wait_until(lambda: plane.kubectl_result(*question).returncode == 0, PATIENCE, "the binding to take effect")
+    return plane.kubectl("create", "token", account).strip()
+
+
 def test_a_browser_sees_the_page_through_phalanx_ui_and_nobody_else_does(
     phalanx: Phalanx, installation: Installation
 ) -> None:
-    plane = installation.plane
     phalanx.apply(pod_group("seen", 2), pod("seen-0", "seen"))
     phalanx.await_phase("seen", "Waiting")
-    plane.kubectl("create", "serviceaccount", "reader")
-    plane.kubectl(
-        "create", "clusterrolebinding", "reader", "--clusterrole=phalanx-viewer", "--serviceaccount=default:reader"
-    )
+    _token(installation, "viewer", "reader")
     with installation.ui("default/reader") as address:
         place, _, key = address.partition("/?")
         browser = urllib3.PoolManager()
@@ -147,7 +153,6 @@ def test_a_browser_sees_the_page_through_phalanx_ui_and_nobody_else_does(
         assert browser.request("GET", f"{place}/v1/gangs", headers=cookie).json()["gangs"]
         for method, path, status in (("POST", "/v1/gangs", 405), ("GET", "/v1/solve", 404), ("GET", "/mutate", 404)):
             assert browser.request(method, place + path, headers=cookie, retries=False).status == status
-        plane.kubectl("delete", "clusterrolebinding", "reader")
 
 
 def test_no_secret_is_logged_even_when_everything_is(installation: Installation) -> None:
