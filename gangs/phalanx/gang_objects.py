@@ -26,6 +26,8 @@ _WISHES = {
     keys.TOPOLOGY: "topology",
 }
 """What Jobs write as annotations stands in a Gang's spec."""
+_QUEUE = "LocalQueue"
+"""The kind of what gangs are queued in, where a system has such objects."""
 _ON_PODS = (keys.GANG, keys.POD_SET, keys.INDEX)
 _MARKS = (keys.WORKLOAD, keys.DIALECT, keys.PLANNED_NODE, keys.PINNED_DOMAIN, keys.PLAN)
 """Written on pods by Phalanx itself."""
@@ -69,6 +71,7 @@ def read_gang(
         findings.take([error.fault])
         return None
     check_spec(ref, spec, own)
+    _check_queue(ref, spec, sources, own)
     for key in _WISHES.keys() & meta.annotations.keys():
         own.advise(ref, f"metadata.annotations[{key}]", f"is ignored on a Gang: write spec.{_WISHES[key]}")
     here = live(pods)
@@ -105,6 +108,13 @@ def read_gang(
         groups=(ref,),
         exact_nodes=any(member.index is not None for member in members),
     )
+
+
+def _check_queue(ref: ObjectRef, spec: GangSpec, sources: Sources, findings: Findings) -> None:
+    """A queue's name is a label. Where the cluster has queues with quotas it would be more, and that is not built."""
+    if spec.queue is not None and any(kind == _QUEUE for _, kind, _, _ in sources.objects):
+        problem = f"this cluster has {_QUEUE}s, and a Gang is not charged to one yet"
+        findings.fault(ref, "spec.queue", problem, "leave it out, or queue a Job by the label of the queues' system")
 
 
 def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:
