@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import BinaryIO
 
 import msgspec
@@ -54,6 +55,9 @@ _SOLVER_SHARE = 0.75
 """The share of a caller's time at which the solver stops by itself and says what it has."""
 _WORKER_SHARE = 0.9
 """The share at which the worker is killed. The rest is for the parent's own plan."""
+
+_TRIES = 8
+"""Domains that the parent's own plan is sought in even where the time is over."""
 
 
 class WorkerError(Exception):
@@ -297,13 +301,13 @@ def _plausible(answer: NoPlan) -> NoPlan:
 
 
 def _greedy(problem: Problem, end: float) -> Plan | None:
-    """The first greedy plan that the verifier lets pass, in the time that is left."""
-    for plan in greedy_plans(problem):
-        if not verify(problem, plan):
-            return plan
-        if time.monotonic() >= end:
-            break
-    return None
+    """The first greedy plan that the verifier lets pass, in the time that is left; a few domains are always tried."""
+    tries = count()
+
+    def in_time() -> bool:
+        return next(tries) < _TRIES or time.monotonic() < end
+
+    return next((plan for plan in greedy_plans(problem, in_time) if not verify(problem, plan)), None)
 
 
 class _Shared:

@@ -78,6 +78,8 @@ def _best_of(case: Case, branches: list[_Branch], budget: Budget) -> tuple[_Leaf
     narrow: dict[int, Case] = {}
     heapify(order)
     while order:
+        if budget.spent:
+            return best, False
         bound, first_name = heappop(order)
         branch = of_name[first_name]
         if best is not None and bound > best.key[: len(bound)]:

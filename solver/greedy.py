@@ -4,7 +4,7 @@ Members are seated one after the other by rank, slices and sets with a required 
 going back. Nobody is evicted. Rules that this does not know (multiples, caps, exclusions, sets together) may be broken.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from solver.case import Case, Seat, case_of
@@ -14,9 +14,13 @@ from solver.scoring import Nodes, goals_of
 from solver.tree import ROOT
 
 
-def greedy_plans(problem: Problem) -> Iterator[Plan]:
+def _always() -> bool:
+    return True
+
+
+def greedy_plans(problem: Problem, go_on: Callable[[], bool] = _always) -> Iterator[Plan]:
     """A plan for each domain of the gang's required level in which everybody, or the minimum, can be seated; the
-    domains with the least room first.
+    domains with the least room first. `go_on` is asked before each domain.
     """
     case = case_of(problem, evicting=False)
     level = ROOT if problem.required is None else problem.required
@@ -24,6 +28,8 @@ def greedy_plans(problem: Problem) -> Iterator[Plan]:
     held = {case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned}
     for everybody in (True, False):
         for domain in domains:
+            if not go_on():
+                return
             if held <= {domain}:
                 nodes = _Seating(case, everybody=everybody).seated(case.tree.nodes(level, domain))
                 if nodes is not None:
