@@ -18,6 +18,12 @@ BEFORE_OVERLAYS = Path(__file__).parent / "data" / "before-overlays.yaml"
 PATIENCE = 60.0
 
 
+@pytest.fixture(scope="module")
+def definitions(control_plane: ControlPlane) -> None:
+    """The definitions and the namespace are there, whatever else a test has removed."""
+    control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(MANIFESTS / "default"))
+
+
 def server_side(cluster: ControlPlane, *arguments: str) -> list[str]:
     """`kubectl apply --server-side` with strict validation; the lines that it prints. It has nothing to warn of."""
     answer = cluster.kubectl_result("apply", "--server-side", "--validate=strict", *arguments)
@@ -25,21 +31,10 @@ def server_side(cluster: ControlPlane, *arguments: str) -> list[str]:
     return answer.stdout.splitlines()
 
 
-def versions(cluster: ControlPlane, names: list[Identity]) -> dict[Identity, tuple[str, Any]]:
-    """The generation of each object, or the version of one that has none."""
-    listed = yaml.safe_dump_all([_reference(each, overlay("default")[each]) for each in names])
-    found = cluster.kubectl("get", "-f", "-", "-o", "yaml", stdin=listed)
-    items = yaml.safe_load(found)["items"]
+def versions(cluster: ControlPlane, *arguments: str) -> dict[Identity, tuple[str, Any]]:
+    """Apply; each object's generation then, or the version of one that has none (a status changes by itself)."""
+    items = yaml.safe_load("\n".join(server_side(cluster, "-o", "yaml", *arguments)))["items"]
     return {identity(each): _version(each["metadata"]) for each in items}
-
-
-def _reference(name: Identity, manifest: dict[str, Any]) -> dict[str, Any]:
-    kind, namespace, called = name
-    return {
-        "apiVersion": manifest["apiVersion"],
-        "kind": kind,
-        "metadata": {"name": called} | ({"namespace": namespace} if namespace else {}),
-    }
 
 
 def _version(metadata: dict[str, Any]) -> tuple[str, Any]:
@@ -47,12 +42,11 @@ def _version(metadata: dict[str, Any]) -> tuple[str, Any]:
 
 
 def test_the_default_is_strictly_valid_and_applied_twice_changes_nothing(cluster: ControlPlane) -> None:
-    first = server_side(cluster, "--force-conflicts", "-k", str(MANIFESTS / "default"))
-    assert len(first) == len(overlay("default"))
-    before = versions(cluster, list(overlay("default")))
-    server_side(cluster, "-k", str(MANIFESTS / "default"))
-    server_side(cluster, "-f", str(INSTALL))
-    assert versions(cluster, list(overlay("default"))) == before
+    folder = str(MANIFESTS / "default")
+    first = versions(cluster, "--force-conflicts", "-k", folder)
+    assert first.keys() == overlay("default").keys()
+    assert versions(cluster, "-k", folder) == first
+    assert versions(cluster, "-f", str(INSTALL)) == first
 
 
 def test_it_is_applied_over_an_older_version(cluster: ControlPlane) -> None:
@@ -68,11 +62,12 @@ def test_it_is_applied_over_an_older_version(cluster: ControlPlane) -> None:
     "name",
     ["high-availability", "webhook-by-url", "admission-policy", "beside-kai", "beside-kueue", "beside-koordinator"],
 )
+@pytest.mark.usefixtures("definitions")
 def test_every_overlay_is_strictly_valid(cluster: ControlPlane, name: str) -> None:
-    server_side(cluster, "--force-conflicts", "-k", str(MANIFESTS / "default"))
     server_side(cluster, "--force-conflicts", "--dry-run=server", "-k", str(MANIFESTS / name))
 
 
+@pytest.mark.usefixtures("definitions")
 def test_what_is_asked_of_cert_manager_is_strictly_valid_by_its_own_definitions(cluster: ControlPlane) -> None:
     names = ("certificates", "issuers")
     for name in names:
@@ -81,7 +76,6 @@ def test_what_is_asked_of_cert_manager_is_strictly_valid_by_its_own_definitions(
     kinds = [f"crd/{name}.cert-manager.io" for name in names]
     try:
         cluster.kubectl("wait", "--for=condition=Established", *kinds)
-        server_side(cluster, "--force-conflicts", "-k", str(MANIFESTS / "default"))
         server_side(cluster, "--force-conflicts", "--dry-run=server", "-k", str(MANIFESTS / "cert-manager"))
     finally:
         cluster.kubectl("delete", *kinds)
@@ -95,7 +89,7 @@ def test_the_servers_pods_pass_the_restricted_pod_security_of_their_namespace(cl
 
 
 def _node(name: str) -> dict[str, Any]:
-    room = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    room = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
     metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"capacity": room, "allocatable": room}}
 
