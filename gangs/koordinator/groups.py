@@ -46,10 +46,14 @@ def _reached(start: GangKey, links: Mapping[GangKey, set[GangKey]]) -> set[GangK
 
 
 def check_agreement(units: Sequence[Unit], findings: Findings) -> None:
-    """Note units that contradict an older one of their GangGroup: in its list or in what they ask of the network."""
-    in_order = sorted(units, key=lambda unit: (unit.created or "~", natural_key(unit.key.name)))
-    eldest = in_order[0]
+    """Note units that contradict an older one of their GangGroup: in its list or in what they ask of the network.
+
+    A unit whose PodGroup is missing, or has come too lately to be seen, says nothing that others could contradict.
+    """
+    saying = [unit for unit in units if not unit.waiting_for]
+    in_order = sorted(saying, key=lambda unit: (unit.created or "~", natural_key(unit.key.name)))
     for unit in in_order[1:]:
+        eldest = in_order[0]
         if unit.groups != eldest.groups:
             problem = f"lists {_listed(unit.groups)}, but {eldest.ref} lists {_listed(eldest.groups)}"
             findings.fault(unit.ref, annotation(keys.GROUPS), problem, "write the same list on all of them")

@@ -188,6 +188,14 @@ def test_half_a_group_waits_for_the_other_half_and_keeps_its_name() -> None:
     assert gang.pod_sets == (PodSet("llm-worker", 3, 3),)
 
 
+@pytest.mark.parametrize(("there", "late"), [("llm-worker", "llm-master"), ("llm-master", "llm-worker")])
+def test_pods_of_the_other_half_contradict_nothing_while_its_group_has_not_been_seen(there: str, late: str) -> None:
+    """A webhook may learn of a PodGroup a moment after it judges the first pods that were applied with it."""
+    (gang,) = gangs_of(group(there, 1, groups=BOTH), pods=(member("p-0", late),))
+    assert gang.waiting_for == (f"PodGroup default/{late}",)
+    assert [each.pod.metadata.name for each in gang.members] == ["p-0"]
+
+
 def test_groups_over_namespaces_have_sets_with_namespaces() -> None:
     both = '["a/g", "b/g"]'
     text = group("g", 1, groups=both)
