@@ -56,6 +56,8 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, fin
     ref = ref_of(manifest)
     spec = spec_of(manifest, ref, findings)
     subgroups.check(spec, ref, findings)
+    for key in metadata_of(manifest).annotations.keys() & {*keys.ON_PODS}:
+        findings.advise(ref, members.annotation(key), "is ignored on a PodGroup: write it on the pods")
     here = tuple(live(pods))
     made = [(at, job) for at, job in _jobs(sources, ref.namespace) if members.named_by(job.pod_annotations) == ref.name]
     ended = sum(job.size - job.expected for _, job in made)

@@ -18,6 +18,8 @@ POD_GROUP = gathering.POD_GROUP_LABEL
 LIGHT_NAME = gathering.NAME_LABEL
 LIGHT_MIN_AVAILABLE = gathering.MIN_AVAILABLE_LABEL
 LIGHT_MATCH_POLICY = "pod-group.scheduling.sigs.k8s.io/match-policy"
+LIGHT_LABELS = (LIGHT_NAME, LIGHT_MIN_AVAILABLE, LIGHT_MATCH_POLICY)
+"""Labels of pods of a gang that no object describes."""
 
 GANG_PREFIX = "gang.scheduling.koordinator.sh/"
 GANG_NAME = GANG_PREFIX + "name"

@@ -238,6 +238,10 @@ def _check_member_keys(pod: Pod, findings: Findings) -> None:
     """Warn of a pod's gang annotations that nobody reads."""
     ref, annotations = pod_ref(pod), pod.metadata.annotations
     _advise_annotations(annotations, keys.ON_PODS, ref, findings)
+    for key in pod.metadata.labels:
+        if key.startswith(f"{keys.POD_GROUP}/") and key not in keys.LIGHT_LABELS:
+            text = f"is ignored: the known ones are {', '.join(keys.LIGHT_LABELS)}"
+            findings.advise(ref, f"metadata.labels[{key}]", text)
     if keys.POD_GROUP not in pod.metadata.labels:
         return
     for key in keys.ON_GROUPS:
