@@ -11,13 +11,16 @@ from http import HTTPStatus
 from typing import Any
 
 import click
+import msgspec
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from cli import installing
 from cluster.connecting import connect
 from cluster.transport import MERGE_PATCH, UNREACHABLE, Transport, message_of
+from controller.release import release_patch
 from kube.keys import API_VERSION, GATE, MIRRORS, SYSTEM_NAMESPACE
+from kube.objects import Node, Pod
 
 PAGE = 500
 SETTLE_SECONDS = 1.0
@@ -57,7 +60,7 @@ class Released:
         if not self.planned + self.unplanned:
             return "no pod was waiting"
         return (
-            f"{self.planned} pods let go that had a plan (the scheduler tries each one's node first), "
+            f"{self.planned} pods let go that had a plan, each to its node, "
             f"{self.unplanned} without one (they start as room comes, not together)"
         )
 
@@ -140,8 +143,8 @@ def _gone(transport: Transport, path: str) -> bool:
 def open_gates(transport: Transport) -> Released:
     """Open every gate of ours, planned members first, then by priority, until a second look finds none.
 
-    A planned member keeps its nomination, by which the scheduler tries its node first; so it takes the room that was
-    held for it before an unplanned one asks.
+    A planned member is tied to its node, as at any release: let go while its victims still end, it would otherwise have
+    the scheduler evict others elsewhere, because pods that were evicted through the API do not count as making room.
 
     :raises ApiException: a pod could not be changed for another reason than a change in between.
     """
@@ -178,8 +181,7 @@ def _planned(pod: Manifest) -> bool:
 def _open(transport: Transport, pod: Manifest) -> bool:
     """Take our gate off; whether that was done. A pod that changed meanwhile is seen again at the next look."""
     metadata = pod["metadata"]
-    gates = [gate for gate in pod["spec"]["schedulingGates"] if gate["name"] != GATE]
-    body = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": {"schedulingGates": gates}}
+    body = release_patch(msgspec.convert(pod, Pod), _node_of(transport, pod), domain=None)
     path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
     try:
         transport.request("PATCH", path, body=body, content_type=MERGE_PATCH)
@@ -188,6 +190,19 @@ def _open(transport: Transport, pod: Manifest) -> bool:
             return False
         raise
     return True
+
+
+def _node_of(transport: Transport, pod: Manifest) -> Node | None:
+    """The node that is held for a pod; None where it has none, or the node is gone."""
+    name = (pod.get("status") or {}).get("nominatedNodeName")
+    if not name:
+        return None
+    try:
+        return msgspec.convert(transport.request("GET", f"/api/v1/nodes/{name}"), Node)
+    except ApiException as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return None
+        raise
 
 
 def _delete_mirrors(transport: Transport) -> int:

@@ -15,16 +15,16 @@ from kube.topology import HOSTNAME_LABEL
 from planning.pins import Labels, holds_affinity, pinned_domain
 
 
-def release_patch(pod: Pod, node: Node, *, domain: Labels | None, tolerating: bool = False) -> Mapping[str, Any]:
+def release_patch(pod: Pod, node: Node | None, *, domain: Labels | None, tolerating: bool = False) -> Mapping[str, Any]:
     """The merge patch that releases `pod`, guarded by its resourceVersion (a clean 409 when it changed meanwhile).
 
-    :param node: where the plan puts it.
+    :param node: where the plan puts it; None where it has no plan, and is tied to nothing.
     :param domain: labels of the solved domain; None or empty pins the exact node.
     :param tolerating: whether `pod` has tolerations that are to be written, beside those that stand. A pod may always
         be given more (core/v1 validation), and a merge patch replaces the whole list.
     """
     gates = [{"name": gate.name} for gate in pod.spec.scheduling_gates if gate.name != GATE]
-    spec: dict[str, Any] = {"schedulingGates": gates, **_pin(pod, node, domain or ())}
+    spec: dict[str, Any] = {"schedulingGates": gates, **(_pin(pod, node, domain or ()) if node else {})}
     if tolerating:
         spec["tolerations"] = [msgspec.to_builtins(each) for each in pod.spec.tolerations]
     return {
