@@ -20,6 +20,8 @@ from solver.problem import Problem
 
 LEAST_SECONDS, MOST_SECONDS = 1.0, 15.0
 """What the naive model is given: as much as it may be slower than the solver, within these limits."""
+MOST_SEATS = 120_000
+"""Gangs times nodes up to which the naive model is asked at all: beyond, stating it alone takes longer than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,9 @@ class Naive:
         self._pool = pool
 
     def beside(self, sample: Sample, gangs: Sequence[Gang], cluster: Cluster) -> Pair | None:
-        """The naive model's answer to an instance; None where it cannot state it."""
+        """The naive model's answer to an instance; None where it cannot state it in time."""
+        if len(gangs) * len(cluster.snapshot.nodes) > MOST_SEATS:
+            return None
         framings = [frame(gang, cluster.snapshot, TOPOLOGY, running=cluster.running) for gang in gangs]
         problems = [framing.problem for framing in framings]
         if not all(map(naive.can_state, problems)):
