@@ -36,8 +36,9 @@ lint: $(STAMP) ## Style, types, and which room may import which
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-binaries: $(STAMP) ## Build the control plane's programs into the user's cache, once
+binaries: $(STAMP) ## Build the control plane's programs, and those that check files, into the user's cache, once
 	@$(BIN)/python -m controlplane
+	@$(BIN)/python -m controlplane.checkers
 
 manifests: $(STAMP) ## Write anew what is made from others: install.yaml
 	@$(BIN)/python -m controlplane.rendering

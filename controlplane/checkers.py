@@ -1,17 +1,19 @@
-"""Programs that judge files of ours, built as the control plane's are, from modules pinned in `checker-pins`.
+"""Programs that judge files of ours; `python -m controlplane.checkers` builds them before anything has to wait for them.
 
-The cache is their own, so that a new version of one does not build the control plane again.
+They are built as the control plane's are, from modules pinned in `checker-pins`, into a cache of their own, so that a new
+version of one does not build the control plane again.
 """
 
 import hashlib
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from controlplane.binaries import BuildError, Recipe, build, cache_directory
 from controlplane.progress import Progress
-from controlplane.toolchain import find_go
+from controlplane.toolchain import NoToolchainError, find_go
 
 _PINS = Path(__file__).parent / "checker-pins"
 _SMALL = ("-ldflags", "-s -w")
@@ -70,3 +72,11 @@ def source(name: str) -> Path:
     if answer.returncode != 0:
         raise BuildError(f"{name} could not be downloaded:\n{(answer.stderr or answer.stdout).strip()[-2000:]}")
     return Path(json.loads(answer.stdout)["Dir"])
+
+
+if __name__ == "__main__":
+    try:
+        for each in CHECKERS:
+            checker(each)
+    except (BuildError, NoToolchainError) as error:
+        sys.exit(f"error: {error}")
