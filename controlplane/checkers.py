@@ -1,7 +1,7 @@
-"""Programs that judge files of ours; `python -m controlplane.checkers` builds them before anything has to wait for them.
+"""Programs that judge files of ours. `python -m controlplane.checkers` builds them before anything waits for them.
 
-They are built as the control plane's are, from modules pinned in `checker-pins`, into a cache of their own, so that a new
-version of one does not build the control plane again.
+They are built as the control plane's are, from modules pinned in `checker-pins`, into a cache of their own, so that a
+new version of one does not build the control plane again.
 """
 
 import hashlib
