@@ -4,7 +4,8 @@
   connections as there are threads stop it, and Go's HTTP client, the API server's, opens idle connections by itself
   under bursts. Here a connection gets a thread for what has arrived, and goes back to the poller when more is needed:
   for its first byte, for each part of its handshake, and for the rest of its request.
-* It waits in its one accepting thread for the other side to close. Here that is done beside it.
+* It waits in its one accepting thread for the other side to close. Here that is done beside it, and hardly where
+  nothing was answered or many are to be closed: they count as connections, of which there may be only so many.
 * It stops listening as soon as it is told to end. Here it first says so, by readiness and by closing each connection
   after its answer, and ends when clients have had time to go elsewhere.
 """
@@ -30,6 +31,10 @@ CLOSING_THREADS = 4
 LOOK_SECONDS = 0.5
 CLOSE_SECONDS = 1.0
 """How long the other side may take to close after us."""
+HURRIED_CLOSE_SECONDS = 0.005
+"""The same where no request was answered, or where more than MOST_CLOSING are to be closed. Not zero: what has arrived
+is taken, because closing on unread bytes resets the connection, and an alert or an answer under way would be lost."""
+MOST_CLOSING = 16
 
 
 class Arrival(threading.local):
@@ -48,6 +53,7 @@ class TLSThreadWorker(gthread.ThreadWorker):  # type: ignore[misc]  # gunicorn h
         self._counting = threading.Lock()
         self.arrival = Arrival()
         self._closers: ThreadPoolExecutor | None = None
+        self._closing = 0
         self._next_look = 0.0
 
     def init_process(self) -> None:
@@ -112,6 +118,7 @@ class TLSThreadWorker(gthread.ThreadWorker):  # type: ignore[misc]  # gunicorn h
         """Keep the connection, or close it without waiting here for the other side."""
         over = fs.cancelled() or fs.exception() is not None or not fs.result()
         if over and self._closers is not None:
+            self._closing += 1
             self._closers.submit(self._close, conn)
             return
         super().finish_request(conn, fs)
@@ -137,12 +144,14 @@ class TLSThreadWorker(gthread.ThreadWorker):  # type: ignore[misc]  # gunicorn h
             self.waiting += more
 
     def _close(self, conn: Any) -> None:
+        patient = conn.initialized and self._closing <= MOST_CLOSING
         with suppress(OSError):
             conn.sock.setblocking(False)  # noqa: FBT003 -- the signature is socket's
-            util.close_graceful(conn.sock, CLOSE_SECONDS)
+            util.close_graceful(conn.sock, CLOSE_SECONDS if patient else HURRIED_CLOSE_SECONDS)
         self.method_queue.defer(self._closed)
 
     def _closed(self) -> None:
+        self._closing -= 1
         self.nr_conns -= 1
 
     def _cap_keepalive(self, deadline: float) -> None:

@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -132,6 +132,41 @@ def test_clients_that_do_not_close_after_their_last_answer_do_not_stop_a_request
         started = time.monotonic()
         assert server.post(timeout=60)[0] == 200
         assert time.monotonic() - started < THREADS * 4
+
+
+def broken_handshake(server: RunningServer) -> socket.socket:
+    """A connection that speaks no TLS, and stays open."""
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=MANY_CLOSED_SECONDS)
+    connection.sendall(b"no handshake at all, as a port scan sends it\r\n\r\n")
+    return connection
+
+
+def last_request(server: RunningServer) -> socket.socket:
+    """A connection that has asked its last request, and stays open."""
+    connection = server.connect(timeout=MANY_CLOSED_SECONDS).sock
+    connection.sendall(HEAD + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}")
+    return connection
+
+
+MANY = 300
+MANY_CLOSED_SECONDS = 30.0
+"""With a second for each, four at a time, they would take 75."""
+
+
+@pytest.mark.parametrize("left_open", [broken_handshake, last_request])
+def test_hundreds_of_connections_that_the_other_side_leaves_open_are_closed_soon(
+    server: RunningServer, left_open: Callable[[RunningServer], socket.socket]
+) -> None:
+    """Each counts as one of a thousand connections until it is closed; beyond them, nobody is let in."""
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(left_open(server)) for _ in range(MANY)]
+        started = time.monotonic()
+        assert server.post(timeout=MANY_CLOSED_SECONDS)[0] == 200
+        for each in connections:
+            with contextlib.suppress(ConnectionResetError):
+                while each.recv(65536):
+                    pass
+        assert time.monotonic() - started < MANY_CLOSED_SECONDS
 
 
 def test_every_one_of_many_clients_at_once_is_answered(server: RunningServer) -> None:
