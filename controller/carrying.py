@@ -14,12 +14,9 @@ from controller.records import PlannedVictim
 from controller.release import release_patch
 from controller.reporting import Reporter
 from controller.writes import Result, Writer, Written
-from gangs.workloads import controller_of
 from kube.keys import GATE
 from kube.objects import Pod
-from planning.decision import Outcome
 from planning.flavors import flavors_in_use, node_labels, settled
-from planning.pins import left_behind
 
 if TYPE_CHECKING:
     from controller.rounds import Case
@@ -65,14 +62,14 @@ class Carrier:
                 self._reporter.nominated(case, members)
             kept = {member.uid for member in case.record.members}
         self._writer.all(partial(self._writer.clear, pod) for pod in step.stale if pod.metadata.uid not in kept)
-        if case.decision is not None and case.decision.outcome is Outcome.UNPLACEABLE:
-            self._set_free([pod for pod in left_behind(case.gang) if controller_of(pod) is not None], case)
+        if case.decision is not None:
+            self._set_free(self._planner.held_back(case.decision, picture), case)
 
     def _set_free(self, pods: Sequence[Pod], case: "Case") -> None:
         """Delete gated members that only their own affinity keeps from a place; their controllers make them again.
 
-        A gated pod has never run, and no budget counts it. One that nobody would make again stays, and its gang's
-        message says what to do.
+        A gated pod has never run, and no budget counts it. One that nobody would make again, or only at a price for its
+        workload (`planning.pins.REMAKERS`), stays, and its gang's message says what to do.
         """
         for pod in pods:
             if self._writer.evict(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid).done:

@@ -12,7 +12,9 @@ from time import monotonic
 from controller.metrics import Metrics
 from controller.picture import Picture
 from gangs.model import Gang, GangKey
+from kube.objects import Pod
 from planning.decision import Decision, Outcome
+from planning.pins import left_behind, made_again, untied
 from planning.planner import plan_all
 from planning.quotas import usage_of
 from planning.victims import running_gangs
@@ -37,6 +39,8 @@ class _Refusal:
     decision: Decision
     again: float
     pause: float
+    tied: tuple[Pod, ...] | None = None
+    """Members without whose tie to siblings that are gone it would be a yes; None: not looked at."""
 
 
 class Planner:
@@ -71,6 +75,28 @@ class Planner:
         ground = _ground(picture)
         self._refusals[gang.key] = _Refusal(_request(gang), ground, decision, again, HOLD_SECONDS)
         return decision
+
+    def held_back(self, decision: Decision, picture: Picture) -> tuple[Pod, ...]:
+        """Members that may be made again at no price and whose old tie alone keeps their gang from a place.
+
+        None where the no is not proven, or was not given by the solver, or would be one without the tie as well.
+        """
+        kept = self._refusals.get(decision.key)
+        proven = decision.outcome is Outcome.UNPLACEABLE and decision.proof == Proof.INFEASIBLE.value
+        if kept is None or kept.decision is not decision or decision.gang is None or not proven:
+            return ()
+        if kept.tied is None:
+            pods = tuple(pod for pod in left_behind(decision.gang) if made_again(pod))
+            kept.tied = pods if pods and self._fits(untied(decision.gang, pods), picture) else ()
+        return kept.tied
+
+    def _fits(self, gang: Gang, picture: Picture) -> bool:
+        try:
+            (decision,) = self._plan_together([gang], picture)
+        except Exception:
+            LOG.exception("gang %s cannot be planned without its old ties", gang.key)
+            return False
+        return decision.outcome is Outcome.PLACED
 
     def _plan(self, gangs: Sequence[Gang], picture: Picture) -> Sequence[Decision]:
         """Plan them all; a gang on which the planning itself fails is set aside, so that it stops no other."""

@@ -12,7 +12,7 @@ import msgspec
 from kube.keys import GATE
 from kube.objects import Node, Pod
 from kube.topology import HOSTNAME_LABEL
-from planning.pins import Labels, holds_affinity, pinned_domain
+from planning.pins import Labels, holds_affinity, pinned_by_affinity
 
 
 def release_patch(pod: Pod, node: Node | None, *, domain: Labels | None, tolerating: bool = False) -> Mapping[str, Any]:
@@ -47,7 +47,7 @@ def _hostname(node: Node) -> dict[str, str]:
 
 def _terms(pod: Pod, node: Node, domain: Labels) -> Mapping[str, Any]:
     """One term. What the pod got at its CREATE stays in front: the API server lets it only be added to."""
-    labels = tuple(dict.fromkeys((*pinned_domain(pod), *domain)))
+    labels = tuple(dict.fromkeys((*pinned_by_affinity(pod), *domain)))
     term: dict[str, Any] = {}
     if labels:
         term["matchExpressions"] = [{"key": k, "operator": "In", "values": [v]} for k, v in labels]

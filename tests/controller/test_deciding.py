@@ -6,6 +6,7 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
 import pytest
 from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
 
@@ -15,8 +16,10 @@ from controller.metrics import Metrics
 from controller.picture import Picture
 from gangs.model import Gang, GangKey, Reading
 from gangs.sources import Sources
-from kube.objects import Pod
+from kube.keys import PINNED_DOMAIN
+from kube.objects import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, OwnerReference, Pod, Requirement
 from planning.decision import Decision, Outcome
+from solver.plan import Proof
 from solver.problem import Limits
 
 
@@ -109,3 +112,82 @@ def test_a_gang_on_which_planning_fails_stops_no_other(clock: list[float], monke
     assert answers[cursed.key].outcome is Outcome.UNPLACEABLE
     assert "an error of Phalanx itself" in answers[cursed.key].message
     assert clock[0] == 100.0
+
+
+def tied_to(rack: str, name: str, owner: str = "ReplicaSet") -> Pod:
+    """A gated pod that its old siblings tied to a rack, made by a controller or, without `owner`, by nobody."""
+    term = NodeSelectorTerm(match_expressions=(Requirement(key=RACK, operator="In", values=(rack,)),))
+    made = pod(name, affinity=Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=(term,)))))
+    made.metadata.annotations[PINNED_DOMAIN] = f"{RACK}={rack}"
+    version = "apps/v1" if owner == "ReplicaSet" else "batch/v1"
+    owners = (OwnerReference(api_version=version, kind=owner, name="x", controller=True),) if owner else ()
+    return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, owner_references=owners))
+
+
+@pytest.mark.parametrize(
+    ("what", "members", "freed"),
+    [
+        ("both fit into r1 without the tie", [tied_to("r2", "t"), pod("u")], ["t"]),
+        ("there is room where it is tied to", [tied_to("r1", "t"), pod("u")], []),
+        ("they would fit nowhere without it, either", [tied_to("r2", "t"), *pair("u")], []),
+        ("a Job would count it as failed", [tied_to("r2", "t", "Job"), pod("u")], []),
+        ("nobody would make it again", [tied_to("r2", "t", ""), pod("u")], []),
+        ("another one, that stays, is tied as well", [tied_to("r2", "t"), tied_to("r2", "u", "")], []),
+        ("siblings are still there", [tied_to("r2", "t"), pod("u"), pod("v", bound="n3")], []),
+    ],
+)
+def test_members_are_held_back_where_their_tie_alone_keeps_the_gang_from_a_place(
+    what: str, members: list[Pod], freed: list[str]
+) -> None:
+    planner, asked = Planner(Limits(), Metrics()), named("tied", *members)
+    seen = picture(*members)
+    decision = planner.decide([asked], seen)[asked.key]
+    assert [each.metadata.name for each in planner.held_back(decision, seen)] == freed, what
+
+
+def test_nobody_is_held_back_by_a_no_that_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = [tied_to("r2", "t"), pod("u")]
+    asked, seen = named("tied", *members), picture(*members)
+    planner = Planner(Limits(), Metrics())
+    assert not planner.held_back(planner.hold_off(asked, "a budget said no", seen), seen)
+
+    def unproven(gangs: Sequence[Gang], *_: object, **__: object) -> list[Decision]:
+        """No plan was found in time."""
+        return [Decision(each, each.key, Outcome.UNPLACEABLE, "?", proof=Proof.UNPROVEN.value) for each in gangs]
+
+    monkeypatch.setattr(deciding, "plan_all", unproven)
+    planner = Planner(Limits(), Metrics())
+    assert not planner.held_back(planner.decide([asked], seen)[asked.key], seen)
+
+
+def test_whether_a_tie_holds_a_gang_back_is_looked_at_once_for_each_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = [tied_to("r2", "t"), pod("u")]
+    asked, seen = named("tied", *members), picture(*members)
+    planner, plans = Planner(Limits(), Metrics()), []
+    real = deciding.plan_all
+
+    def counted(gangs: Sequence[Gang], *arguments: object, **options: object) -> list[Decision]:
+        """Planned as ever, and counted."""
+        plans.append(list(gangs))
+        return real(gangs, *arguments, **options)  # type: ignore[arg-type]  # handed on as they came
+
+    monkeypatch.setattr(deciding, "plan_all", counted)
+    for _ in range(3):
+        assert len(planner.held_back(planner.decide([asked], seen)[asked.key], seen)) == 1
+    assert len(plans) == 2
+
+
+def test_an_error_of_ours_sets_nobody_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = [tied_to("r2", "t"), pod("u")]
+    asked, seen = named("tied", *members), picture(*members)
+    planner = Planner(Limits(), Metrics())
+    decision = planner.decide([asked], seen)[asked.key]
+
+    def failing(*_: object, **__: object) -> list[Decision]:
+        """An error of ours."""
+        raise ArithmeticError
+
+    monkeypatch.setattr(deciding, "plan_all", failing)
+    assert not planner.held_back(decision, seen)
+    faulty = Planner(Limits(), Metrics())
+    assert not faulty.held_back(faulty.decide([asked], seen)[asked.key], seen)

@@ -104,6 +104,27 @@ def test_what_was_written_at_create_is_only_added_to(labels: Any, added: dict[st
     assert "nodeSelector" not in patch["spec"]
 
 
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (((RACK, "r1"),), {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["r1"]}]}),
+        ((), {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}),
+    ],
+    ids=["a domain", "the exact node"],
+)
+def test_a_note_that_the_affinity_does_not_carry_is_not_believed(labels: Any, expected: dict[str, Any]) -> None:
+    made = pod("a", nominated="n1")
+    made.metadata.annotations[PINNED_DOMAIN] = f"{RACK}=r2"
+    affinity = release_patch(made, node("n1"), domain=labels)["spec"]["affinity"]
+    assert affinity == {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [expected]}}}
+
+
+def test_a_note_beside_a_users_own_affinity_adds_nothing() -> None:
+    made = pod("a", nominated="n1", affinity=USERS_OWN)
+    made.metadata.annotations[PINNED_DOMAIN] = f"{RACK}=r2"
+    assert release_patch(made, node("n1"), domain=())["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "n1"}
+
+
 def test_gates_of_others_stay() -> None:
     gated = pod("a")
     both = gated.spec.scheduling_gates[0].__class__(name="example.com/other")

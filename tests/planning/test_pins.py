@@ -8,7 +8,16 @@ from scenes import Manifest, gang, label, nodes, picture, pod, solved, topology
 from kube.objects import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, ObjectMeta, Pod, PodSpec, Requirement
 from kube.topology import Level, Topology, Unlabelled
 from planning.decision import Outcome
-from planning.pins import holds_affinity, left_behind, noted, pinned_domain, siblings_domain
+from planning.pins import (
+    holds_affinity,
+    left_behind,
+    made_again,
+    noted,
+    pinned_by_affinity,
+    pinned_domain,
+    siblings_domain,
+    untied,
+)
 
 SPINE_1 = (("example.com/spine", "spine-1"),)
 BLOCK_3 = (*SPINE_1, ("example.com/block", "block-3"))
@@ -139,9 +148,48 @@ def test_a_users_own_affinity_is_told_from_ours(what: str, pod: Pod, *, users: b
     assert holds_affinity(pod) is users, what
 
 
-def test_what_is_noted_is_read() -> None:
-    assert pinned_domain(carrying(note=BLOCK_3)) == BLOCK_3
-    assert pinned_domain(carrying(note=None)) == ()
+BESIDE_HIS = carrying(OTHERS, selector={"example.com/spine": "spine-1"})
+
+
+@pytest.mark.parametrize(
+    ("what", "pod", "domain", "by_affinity"),
+    [
+        ("in the affinity", carrying(OURS), SPINE_1, SPINE_1),
+        ("in the selector", BESIDE_HIS, SPINE_1, ()),
+        ("without a note", carrying(OURS, note=None), (), ()),
+        ("only noted", carrying(), (), ()),
+        ("another domain is noted", carrying(OURS, note=BLOCK_3), (), ()),
+        ("only noted, beside another affinity", carrying(OTHERS), (), ()),
+    ],
+)
+def test_a_tie_is_what_is_noted_and_stands(what: str, pod: Pod, domain: object, by_affinity: object) -> None:
+    assert (pinned_domain(pod), pinned_by_affinity(pod)) == (domain, by_affinity), what
+
+
+OWNERS = [
+    ("apps/v1", "ReplicaSet", True),
+    ("apps/v1", "StatefulSet", True),
+    ("v1", "ReplicationController", True),
+    ("batch/v1", "Job", False),
+    ("kubeflow.org/v1", "PyTorchJob", False),
+    ("example.com/v1", "ReplicaSet", False),
+]
+
+
+@pytest.mark.parametrize(("version", "kind", "again"), OWNERS)
+def test_only_a_pod_that_is_made_again_for_nothing_is_tied_by_its_controller(
+    version: str, kind: str, *, again: bool
+) -> None:
+    new = gated("new")
+    new["metadata"]["ownerReferences"] = [{"apiVersion": version, "kind": kind, "name": "x", "controller": True}]
+    assert tied(gang(minMember=2, required="spine"), new, at("a", "node-7")) == (SPINE_1 if again else ())
+    gangs, _, _ = picture(topology(), nodes(), gang(minMember=1), new)
+    assert made_again(gangs[0].members[0].pod) is again
+
+
+def test_a_bare_pod_is_tied_but_nobody_makes_it_again() -> None:
+    gangs, _, _ = picture(topology(), nodes(), gang(minMember=1), gated("new"))
+    assert not made_again(gangs[0].members[0].pod)
 
 
 def tied_earlier(name: str, **spec: Any) -> Manifest:
@@ -181,3 +229,16 @@ def test_a_member_with_a_sibling_left_is_not_left_behind() -> None:
         topology(), nodes(), gang(minMember=2, required="spine"), tied_earlier("new"), at("a", "node-9")
     )
     assert left_behind(gangs[0]) == ()
+
+
+def test_an_untied_gang_asks_for_all_but_the_old_ties_of_the_members_named() -> None:
+    beside = tied_earlier("other", affinity={"nodeAffinity": {}}, nodeSelector={label("spine"): "spine-2", "a": "b"})
+    gangs, _, _ = picture(topology(), nodes(), gang(minMember=3), tied_earlier("new"), beside, tied_earlier("kept"))
+    pods = {member.pod.metadata.name: member.pod for member in gangs[0].members}
+    free = untied(gangs[0], [pods["new"], pods["other"]])
+    after = {member.pod.metadata.name: member.pod for member in free.members}
+    assert after["kept"] is pods["kept"]
+    assert not pinned_domain(after["new"])
+    assert not holds_affinity(after["new"])
+    assert after["other"].spec.node_selector == {"a": "b"}
+    assert [each.metadata for each in after.values()] == [each.metadata for each in pods.values()]

@@ -9,7 +9,7 @@ from typing import Any
 import jsonpatch
 import msgspec
 import pytest
-from pictures import Manifest, StillPicture, job, node, pod, topology
+from pictures import Manifest, StillPicture, node, pod, topology
 
 from gangs.model import Gang
 from kube.objects import Node, Pod
@@ -135,16 +135,17 @@ def test_what_becomes_of_the_gang_is_told_at_the_create_of_a_bare_pod() -> None:
     assert answer(member(), synced=False).warnings == ()
 
 
-def test_a_pod_that_a_controller_makes_is_pinned_and_nothing_is_told() -> None:
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "1", "controller": True}
+@pytest.mark.parametrize(("version", "kind", "pinned"), [("apps/v1", "ReplicaSet", True), ("batch/v1", "Job", False)])
+def test_a_pod_that_a_controller_makes_is_pinned_unless_making_it_again_had_a_price(
+    version: str, kind: str, *, pinned: bool
+) -> None:
+    """A Job counts a deleted pod as failed, so its pods are never tied; of either kind nothing is told."""
+    owner = {"apiVersion": version, "kind": kind, "name": "train", "uid": "1", "controller": True}
     owned = [*SIBLINGS, member()]
     for each in owned:
-        each["metadata"] = {**each["metadata"], "ownerReferences": [owner], "labels": {"phalanx.dev/workload": "Job"}}
-    train = job(pods=4, annotations={"phalanx.dev/gang": "true", "phalanx.dev/required": "rack"})
-    train["metadata"]["uid"] = "1"
-    train["spec"]["template"]["metadata"] = {"labels": {"phalanx.dev/workload": "Job"}}
-    decision = answer(owned[-1], *owned[:-1], request=train)
-    assert any(each["path"] == "/spec/affinity" for each in decision.patch)
+        each["metadata"] = {**each["metadata"], "ownerReferences": [owner]}
+    decision = answer(owned[-1], *owned[:-1])
+    assert any(each["path"] == "/spec/affinity" for each in decision.patch) is pinned
     assert decision.warnings == ()
 
 
