@@ -73,6 +73,8 @@ def test_values_reach_the_servers() -> None:
         "image.pullSecrets={secret}",
         "webhook.replicas=5",
         "controller.args={--log-level=debug}",
+        "controller.env[0].name=OTEL_EXPORTER_OTLP_ENDPOINT",
+        "controller.env[0].value=http://collector.example.com:4318",
         "controller.nodeSelector.pool=system",
         "adopt={kueue,kai}",
         "leave={ack}",
@@ -87,6 +89,8 @@ def test_values_reach_the_servers() -> None:
     assert pod_of(objects, CONTROLLER)["nodeSelector"] == {"pool": "system"}
     arguments = pod_of(overlay("default"), CONTROLLER)["containers"][0]["args"]
     assert pod_of(objects, CONTROLLER)["containers"][0]["args"] == [*arguments, "--log-level=debug"]
+    variables = [{"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://collector.example.com:4318"}]
+    assert pod_of(objects, CONTROLLER)["containers"][0]["env"] == variables
     annotations = objects[MUTATING]["metadata"]["annotations"]
     assert annotations == {"phalanx.dev/adopt": "kueue,kai", "phalanx.dev/leave": "ack"}
     assert not {"NetworkPolicy", "Namespace"} & {kind for kind, _, _ in objects}

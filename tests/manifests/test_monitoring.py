@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY
 from controller import events
 from controller.metrics import Metrics as ControllerMetrics
 from controlplane.checkers import check
+from kube.keys import SYSTEM_NAMESPACE
 from webhook.metrics import Metrics as WebhookMetrics
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,20 @@ def test_the_rules_fire_in_trouble_and_are_silent_otherwise(tmp_path: Path) -> N
     shutil.copy(MONITORING / "alerts.yaml", tmp_path)
     shutil.copy(CASES, tmp_path)
     answer = check("promtool", "test", "rules", str(tmp_path / CASES.name))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+@pytest.mark.controlplane
+def test_promtool_finds_nothing_wrong_with_the_documented_scrape_configuration(tmp_path: Path) -> None:
+    """All but the finding of pods: this promtool is built without it."""
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
+    written = page.partition("## A scrape configuration")[2].partition("```yaml\n")[2].partition("```")[0]
+    configuration = yaml.safe_load(written)
+    (job,) = configuration["scrape_configs"]
+    assert job.pop("kubernetes_sd_configs")[0]["namespaces"] == {"names": [SYSTEM_NAMESPACE]}
+    file = tmp_path / "prometheus.yaml"
+    file.write_text(yaml.safe_dump(configuration))
+    answer = check("promtool", "check", "config", "--syntax-only", str(file))
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 

@@ -1,16 +1,23 @@
 """What is applied: the one file is the default installation, and each overlay differs from it in what it is for."""
 
+import os.path
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
 import pytest
 import yaml
-from rendered import Identity, Object, overlay
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import DEFAULT_ENDPOINT
+from rendered import Identity, Object, by_identity, overlay
 
 from certs.authority import service_names
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.installing import OURS, custom_resource_definitions
-from controlplane.rendering import made
+from controlplane.rendering import MANIFESTS, kustomize, made
 
 pytestmark = pytest.mark.controlplane
 
+OPERATIONS = MANIFESTS.parent / "docs" / "operations.md"
 PLACE = DEFAULT_PLACE
 WEBHOOK = ("Deployment", PLACE.namespace, "phalanx-webhook")
 CONTROLLER = ("Deployment", PLACE.namespace, "phalanx-controller")
@@ -89,6 +96,38 @@ def test_the_network_policies_let_every_named_port_in(server: Identity) -> None:
         for port in rule["ports"]
     }
     assert open_to_all == {each["name"] for each in container(default, server)["ports"]}
+
+
+def documented(kind: str) -> list[Object]:
+    """The objects of a kind that the page of operations shows."""
+    shown = re.findall(r"```yaml\n(.*?)```", OPERATIONS.read_text(), re.DOTALL)
+    return [each for text in shown for each in yaml.safe_load_all(text) if each["kind"] == kind]
+
+
+def test_the_documented_policies_let_the_servers_out_to_what_the_others_do_not() -> None:
+    default = overlay("default")
+    for policy in documented("NetworkPolicy"):
+        assert policy["metadata"]["namespace"] == PLACE.namespace
+        selected = policy["spec"]["podSelector"]["matchLabels"].items()
+        assert selected <= default[CONTROLLER]["spec"]["template"]["metadata"]["labels"].items()
+    ports = [
+        port["port"]
+        for policy in documented("NetworkPolicy")
+        for rule in policy["spec"]["egress"]
+        for port in rule["ports"]
+    ]
+    assert ports == [16443, 53, 53, urlsplit(DEFAULT_ENDPOINT).port]
+
+
+def test_the_documented_kustomization_turns_traces_on(tmp_path: Path) -> None:
+    (shown,) = documented("Kustomization")
+    where = os.path.relpath(MANIFESTS / "default", tmp_path.resolve())
+    assert shown["resources"] == ["../default"]
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(shown | {"resources": [where]}))
+    objects = by_identity(kustomize(tmp_path))
+    one, usual = container(objects, CONTROLLER), container(overlay("default"), CONTROLLER)
+    assert one["args"] == [*usual["args"], "--traces"]
+    assert [each["name"] for each in one["env"]] == ["OTEL_EXPORTER_OTLP_ENDPOINT"]
 
 
 def test_the_replicas_are_as_promised() -> None:
