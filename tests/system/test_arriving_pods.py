@@ -122,24 +122,32 @@ def test_members_whose_siblings_all_go_are_set_free_and_planned_elsewhere(phalan
     phalanx.guide_nodes()
     phalanx.apply(*replica_set("moved", 4))
 
-    def names() -> list[str]:
-        return [each["metadata"]["name"] for each in phalanx.pods() if "deletionTimestamp" not in each["metadata"]]
+    def alive() -> dict[str, dict[str, Any]]:
+        found = (each["metadata"] for each in phalanx.pods())
+        return {each["name"]: each for each in found if "deletionTimestamp" not in each}
 
     def nodes() -> set[str]:
-        return {each for each in phalanx.nodes_of(names()).values() if each}
+        return {each for each in phalanx.nodes_of(list(alive())).values() if each}
+
+    def replaced_and_tied() -> bool:
+        """Whether the first one's replacement is tied: not, if the webhook had not yet seen its siblings bound."""
+        newcomers = {name: it.get("annotations", {}) for name, it in alive().items() if name not in (first, *others)}
+        for name in (name for name, annotations in newcomers.items() if PINNED not in annotations):
+            phalanx.cluster.kubectl("delete", "pod", name, "--force", "--grace-period=0")
+        return any(PINNED in annotations for annotations in newcomers.values())
 
     phalanx.wait(lambda: len(nodes()) == 4, "the pods to be bound")
-    before, (first, *others) = nodes(), names()
+    before, (first, *others) = nodes(), alive()
     with phalanx.record() as recorder:
         phalanx.cluster.kubectl("cordon", phalanx.nodes_of([first])[first])
         phalanx.cluster.kubectl("delete", "pod", first, "--force", "--grace-period=0")
-        recorder.wait_for(lambda seen: any(event.name not in (first, *others) for event in seen))
+        phalanx.wait(replaced_and_tied, "a replacement that is tied to its siblings")
         phalanx.cluster.kubectl("cordon", *sorted(before))
         phalanx.cluster.kubectl("delete", "pod", *others, "--force", "--grace-period=0")
         phalanx.wait(lambda: len(nodes()) == 4 and not nodes() & before, "the pods to be bound elsewhere")
         tied = {e.name for e in recorder.events if PINNED in e.object["metadata"].get("annotations", {})}
     assert tied
-    assert not tied & set(names())
+    assert not tied & set(alive())
     freed = phalanx.cluster.kubectl("get", "events", "--field-selector", "reason=MemberSetFree", "-o", "json")
     assert {each["involvedObject"]["name"] for each in json.loads(freed)["items"]} == tied
 
