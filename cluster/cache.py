@@ -14,12 +14,13 @@ from typing import Any, Protocol
 
 from cluster.capturing import Capture, Protected, unprotected
 from cluster.reflector import DEFAULT_TIMING, Reflector, Timing
-from cluster.sinks import Grouping, Manifests, Nodes, ObjectKey, Pods, Table, ungrouped
+from cluster.sinks import Grouping, Manifests, Nodes, Pods, Table, ungrouped
 from cluster.snapshot import Snapshot
 from cluster.transport import Transport
 from cluster.trimming import trim_manifest, trim_node, trim_pod
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
+from kube.catalog import Catalog, ObjectKey
 from kube.objects import Node, ObjectMeta, Pod, PodDisruptionBudget, PriorityClass, Struct
 from kube.topology import Topology
 
@@ -130,7 +131,7 @@ class ClusterCache:
                 transport,
                 [f"{root}/{version}/{within}{kind.plural}" for version in kind.versions],
                 dict[str, Any],
-                self._manifests.of(kind.group, kind.kind, kind.only),
+                self._manifests.of(kind.group, kind.kind),
                 trim=trim_manifest,
                 field_selector=f"metadata.name={kind.only[1]}" if kind.only else None,
                 optional=True,
@@ -234,7 +235,7 @@ class ClusterCache:
         with self._changed:
             return self._nodes.get("", name)
 
-    def objects(self) -> Mapping[ObjectKey, Mapping[str, Any]]:
+    def objects(self) -> Catalog:
         """All objects of the kinds asked for, by (group, kind, namespace, name)."""
         with self._changed:
             return self._manifests.all()

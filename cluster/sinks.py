@@ -8,13 +8,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from cluster.capturing import Capture
 from cluster.finding import found_by, known_labels
+from kube.catalog import Catalog, ObjectKey
 from kube.objects import Node, ObjectMeta, Pod
 from kube.topology import Topology
 
 log = logging.getLogger(__name__)
-
-ObjectKey = tuple[str, str, str, str]
-"""(group, kind, namespace, name)."""
 
 
 class Changing(Protocol):
@@ -180,68 +178,67 @@ class Manifests:
 
     def __init__(self, cache: Changing) -> None:
         self._cache = cache
-        self._kept: dict[ObjectKey, Mapping[str, Any]] = {}
-        self._all: dict[ObjectKey, Mapping[str, Any]] | None = {}
+        self._all = Catalog()
+        self._changes: dict[ObjectKey, Mapping[str, Any] | None] = {}
+        """What has come and gone (None) since `_all` was made."""
 
-    def of(self, group: str, kind: str, only: tuple[str, str] | None = None) -> "ManifestsOfKind":
-        """The sink of one kind, or of its one object of that namespace and name."""
-        return ManifestsOfKind(self, group, kind, only)
+    def of(self, group: str, kind: str) -> "ManifestsOfKind":
+        """A sink of one kind. There may be several, each for other objects of it."""
+        return ManifestsOfKind(self, group, kind)
 
-    def all(self) -> Mapping[ObjectKey, Mapping[str, Any]]:
+    def all(self) -> Catalog:
         """Everything kept; the same object until something changes."""
-        if self._all is None:
-            self._all = dict(self._kept)
+        if self._changes:
+            self._all, self._changes = self._all.changed(self._changes), {}
         return self._all
 
     @contextmanager
     def changing(self) -> Iterator[None]:
         """A change is made within it."""
         with self._cache.changing(captured=False):
-            self._all = None
             yield
 
     def keep(self, key: ObjectKey, manifest: Mapping[str, Any] | None) -> None:
         """Keep a manifest, or (None) forget it."""
-        if manifest is None:
-            self._kept.pop(key, None)
-        else:
-            self._kept[key] = manifest
-
-    def keys_of(self, group: str, kind: str) -> list[ObjectKey]:
-        """What is kept of one kind."""
-        return [key for key in self._kept if key[:2] == (group, kind)]
+        self._changes[key] = manifest
 
 
 class ManifestsOfKind:
-    """The objects of one kind, as plain dicts with apiVersion and kind. A `Sink`."""
+    """The objects of one kind, as plain dicts with apiVersion and kind. A `Sink`, for one reflector's thread."""
 
-    def __init__(self, manifests: Manifests, group: str, kind: str, only: tuple[str, str] | None = None) -> None:
+    def __init__(self, manifests: Manifests, group: str, kind: str) -> None:
         self._manifests = manifests
         self._group = group
         self._kind = kind
-        self._only = only
+        self._keys: set[ObjectKey] = set()
 
     def replace(self, objects: Sequence[dict[str, Any]], api_version: str) -> None:
         """These are all there are. The API server leaves version and kind out of a list's items."""
-        before = [key for key in self._manifests.keys_of(self._group, self._kind) if self._only in (None, key[2:])]
-        if not objects and not before:
+        if not objects and not self._keys:
             return
         with self._manifests.changing():
-            for key in before:
+            for key in self._keys:
                 self._manifests.keep(key, None)
+            self._keys.clear()
             for each in objects:
-                whole = {"apiVersion": api_version, "kind": self._kind, **each}
-                self._manifests.keep(self._key(each), whole)
+                self._keep({"apiVersion": api_version, "kind": self._kind, **each})
 
     def put(self, thing: dict[str, Any]) -> None:
         """This one is new or changed."""
         with self._manifests.changing():
-            self._manifests.keep(self._key(thing), thing)
+            self._keep(thing)
 
     def drop(self, thing: dict[str, Any]) -> None:
         """This one is gone."""
+        key = self._key(thing)
         with self._manifests.changing():
-            self._manifests.keep(self._key(thing), None)
+            self._keys.discard(key)
+            self._manifests.keep(key, None)
+
+    def _keep(self, manifest: dict[str, Any]) -> None:
+        key = self._key(manifest)
+        self._keys.add(key)
+        self._manifests.keep(key, manifest)
 
     def _key(self, manifest: Mapping[str, Any]) -> ObjectKey:
         metadata = manifest["metadata"]

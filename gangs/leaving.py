@@ -165,8 +165,7 @@ def admitted_by_us(pod: Pod) -> str:
 def _configurations(sources: Sources) -> Sequence[Manifest]:
     """All webhook configurations but ours, by name."""
     kinds = (MUTATING, VALIDATING)
-    found = [key for key in sources.objects if key[0] == ADMISSION and key[1] in kinds]
-    return [sources.objects[key] for key in sorted(found)]
+    return [each for kind in kinds for each in sources.of_kind(ADMISSION, kind)]
 
 
 def _ref(manifest: Manifest) -> ObjectRef:

@@ -11,10 +11,8 @@ import yaml
 
 from gangs.findings import Findings
 from gangs.model import Fault, Manifest, ObjectRef
+from kube.catalog import ObjectKey
 from kube.objects import ObjectMeta, Pod
-
-ObjectKey = tuple[str, str, str, str]
-"""(group, kind, namespace, name)."""
 
 _T = TypeVar("_T")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")

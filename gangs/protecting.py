@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from gangs.dialects import dialect_of, protected
 from gangs.leaving import SYSTEMS, left_to
-from gangs.manifests import ObjectKey
 from gangs.model import Manifest
 from gangs.sources import Sources
 from kube import keys
+from kube.catalog import ObjectKey
 from kube.objects import Pod
 
 

@@ -1,12 +1,13 @@
 """What dialects read from: the pods that name a gang and the group objects, wherever they came from."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from gangs.findings import Findings
-from gangs.manifests import ObjectKey, key_of
+from gangs.manifests import key_of
 from gangs.model import GangKey, Manifest, Reading
+from kube.catalog import Catalog, ObjectKey, cataloged
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -40,14 +41,43 @@ class Sources:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     found: Topology | None = None
 
-    def of_kind(self, group: str, kind: str) -> Iterator[Manifest]:
-        """All objects of a kind, ordered by namespace and name."""
-        for key in sorted(key for key in self.objects if key[0] == group and key[1] == kind):
+    def __post_init__(self) -> None:
+        """Put the objects in order, unless they are: whoever asks about one gang must not have to look at all."""
+        object.__setattr__(self, "objects", cataloged(self.objects))
+
+    @property
+    def catalog(self) -> Catalog:
+        """The objects, by kind and namespace."""
+        return cataloged(self.objects)
+
+    def has(self, group: str, kind: str) -> bool:
+        """Whether there is an object of this kind."""
+        return self.catalog.has(group, kind)
+
+    def of_kind(self, group: str, kind: str, about: GangKey | None = None) -> Iterator[Manifest]:
+        """The objects of a kind, ordered by namespace and name; with `about`, only the one that has its name."""
+        if about is not None:
+            found = self.get(group, kind, about.namespace, about.name)
+            yield from () if found is None else (found,)
+            return
+        for key in self.catalog.keys_of(group, kind):
             yield self.objects[key]
+
+    def in_namespace(self, group: str, kind: str, namespace: str) -> Iterator[Manifest]:
+        """The objects of a kind in one namespace, in no order that means anything."""
+        yield from self.catalog.of_kind(group, kind, namespace).values()
+
+    def called(self, about: GangKey | None = None) -> Iterable[Manifest]:
+        """The objects of every kind that have the gang's namespace and name; None: all objects."""
+        return self.objects.values() if about is None else self.catalog.called(about.namespace, about.name)
 
     def having(self, manifest: Manifest) -> "Sources":
         """The same sources with this object (not a pod) in place."""
-        return replace(self, objects={**self.objects, key_of(manifest): manifest})
+        return replace(self, objects=self.catalog.changed({key_of(manifest): manifest}))
+
+    def within(self, group: str, kind: str, namespace: str) -> "Sources":
+        """The same sources without the objects of this kind in other namespaces."""
+        return replace(self, objects=self.catalog.within(group, kind, namespace))
 
     def get(self, group: str, kind: str, namespace: str, name: str) -> Manifest | None:
         """One object, or None."""

@@ -125,6 +125,18 @@ def job_of(manifest: Manifest) -> Job:
     )
 
 
+def template_says(manifest: Manifest, part: str) -> Mapping[str, Any]:
+    """Labels or annotations of a workload's pod template as they are written, to pick out those worth reading.
+
+    Empty where there are none, or where the manifest is malformed.
+    """
+    try:
+        said = manifest["spec"]["template"]["metadata"][part]
+    except (KeyError, TypeError):
+        return {}
+    return said if isinstance(said, Mapping) else {}
+
+
 def is_job(manifest: Manifest) -> bool:
     """Whether the object is a batch/v1 Job."""
     return manifest.get("apiVersion") == JOB_API_VERSION and manifest.get("kind") == JOB_KIND

@@ -53,7 +53,7 @@ class AckDialect:
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """One gang to each name; each JobNetworkTopology is checked whether or not anybody names it."""
         findings, gangs = Findings(), list[Gang]()
-        groups = [each for each in groups_of(sources) if about is None or touches(each, about)]
+        groups = [each for each in groups_of(sources, about) if about is None or touches(each, about)]
         named = {network_named(example_of(each)) for each in groups}
         networks: dict[Name, tuple[Network | None, Settled]] = {}
         for manifest in sources.of_kind(keys.GROUP, keys.KIND):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from gangs.ack import NAME, keys
 from gangs.ack.networks import advise_labels
 from gangs.findings import Findings
-from gangs.manifests import MalformedError, integer, pod_ref, ref_of
+from gangs.manifests import MalformedError, integer, key_of, pod_ref, ref_of
 from gangs.membership import age, live
-from gangs.model import GangKey, ObjectRef
+from gangs.model import GangKey, Manifest, ObjectRef
 from gangs.sources import Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, Job, example_pod, job_of, owned_by
+from gangs.workloads import JOB_GROUP, JOB_KIND, Job, example_pod, job_of, owned_by, template_says
 from kube.objects import Pod
 
 Name = tuple[str, str]
@@ -82,14 +82,14 @@ def network_named(pod: Pod) -> Name:
     return labels.get(keys.JOB_NAMESPACE) or pod.metadata.namespace, labels.get(keys.JOB_NAME, "")
 
 
-def groups_of(sources: Sources) -> list[Group]:
-    """Every gang that live pods or unfinished Jobs name, by key."""
+def groups_of(sources: Sources, about: GangKey | None = None) -> list[Group]:
+    """Every gang that live pods or unfinished Jobs name, by key; with `about`, those that may have to do with it."""
     pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     jobs: defaultdict[GangKey, list[TemplatedJob]] = defaultdict(list)
     for pod in live(sources.pods):
         if key := gang_of(pod):
             pods[key].append(pod)
-    for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
+    for manifest in _worth_reading(sources, about):
         try:
             job, example = job_of(manifest), example_pod(manifest)
         except MalformedError:
@@ -104,6 +104,30 @@ def groups_of(sources: Sources) -> list[Group]:
         )
         for key in sorted(pods.keys() | jobs.keys())
     ]
+
+
+def _worth_reading(sources: Sources, about: GangKey | None) -> list[Manifest]:
+    """The Jobs to read; with `about`, those of gangs in which something of that name takes part.
+
+    To read a Job costs much more than to look at its labels, and most have nothing to do with the gang.
+    """
+    named = [each for each in sources.of_kind(JOB_GROUP, JOB_KIND) if template_says(each, "labels").get(keys.JOB_NAME)]
+    if about is None:
+        return named
+    gangs = {(about.namespace, about.name)}
+    members = (pod for pod in sources.pods if network_named(pod) == (about.namespace, about.name))
+    gangs.update((key.namespace, key.name) for pod in members if (key := gang_of(pod)))
+    gangs.update(_gang_in(each) for each in named if about.name in (_network_in(each), key_of(each)[3]))
+    return [each for each in named if _gang_in(each) in gangs]
+
+
+def _gang_in(job: Manifest) -> Name:
+    labels = template_says(job, "labels")
+    return key_of(job)[2], labels.get(keys.GANG_NAME) or labels[keys.JOB_NAME]
+
+
+def _network_in(job: Manifest) -> str:
+    return str(template_says(job, "labels")[keys.JOB_NAME])
 
 
 def check_labels(group: Group, findings: Findings) -> None:

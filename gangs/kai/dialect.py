@@ -63,8 +63,8 @@ class KaiDialect:
 
 def _used(sources: Sources) -> bool:
     config = sources.get("", keys.CONFIG_KIND, keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)
-    groups_there = (key[:2] == (keys.GROUP, keys.POD_GROUP_KIND) for key in sources.objects)
-    return config is not None or any(groups_there) or any(map(members.gang_of, sources.pods))
+    there = config is not None or sources.has(keys.GROUP, keys.POD_GROUP_KIND)
+    return there or any(map(members.gang_of, sources.pods))
 
 
 def _units(sources: Sources, about: GangKey | None) -> list[tuple[groups.Unit | None, Findings]]:
@@ -74,13 +74,10 @@ def _units(sources: Sources, about: GangKey | None) -> list[tuple[groups.Unit | 
         if key := members.gang_of(pod):
             pods[key].append(pod)
     found: list[tuple[groups.Unit | None, Findings]] = []
-    for manifest in sources.of_kind(keys.GROUP, keys.POD_GROUP_KIND):
-        ref = ref_of(manifest)
-        key = GangKey(NAME, ref.namespace, ref.name)
-        mine = pods.pop(key, [])
-        if about in (None, key):
-            wrong = Findings()
-            found.append((_group_unit(manifest, mine, sources, wrong), wrong))
+    for manifest in sources.of_kind(keys.GROUP, keys.POD_GROUP_KIND, about):
+        ref, wrong = ref_of(manifest), Findings()
+        mine = pods.pop(GangKey(NAME, ref.namespace, ref.name), [])
+        found.append((_group_unit(manifest, mine, sources, wrong), wrong))
     for key, mine in sorted(pods.items()):
         if about in (None, key):
             wrong = Findings()
@@ -90,10 +87,7 @@ def _units(sources: Sources, about: GangKey | None) -> list[tuple[groups.Unit | 
 
 def _check_jobs(about: GangKey | None, sources: Sources, settings: Settings, findings: Findings) -> None:
     """What is wrong with Jobs, of the one that is asked about more: it is said before its pods are refused."""
-    for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
-        ref = ref_of(manifest)
-        if about not in (None, GangKey(NAME, ref.namespace, ref.name)):
-            continue
+    for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
         try:
             groups.check_placement(manifest, findings)
             if about is not None:

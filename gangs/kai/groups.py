@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from gangs.findings import Findings
@@ -15,7 +16,7 @@ from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of
 from gangs.membership import age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
 from gangs.sources import Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, Job, job_of
+from gangs.workloads import JOB_GROUP, JOB_KIND, Job, job_of, template_says
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -59,7 +60,7 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, fin
     for key in metadata_of(manifest).annotations.keys() & {*keys.ON_PODS}:
         findings.advise(ref, members.annotation(key), "is ignored on a PodGroup: write it on the pods")
     here = tuple(live(pods))
-    made = [(at, job) for at, job in _jobs(sources, ref.namespace) if members.named_by(job.pod_annotations) == ref.name]
+    made = _jobs_naming(ref, sources)
     ended = sum(job.size - job.expected for _, job in made)
     minimum = max(0, max(spec.min_member or 0, Parts(spec.sub_groups).minimum) - ended)
     if ended and not here and not minimum:
@@ -252,13 +253,11 @@ def _pod_sets(unit: Unit, roles: Sequence[str], topology: Topology | None) -> tu
     return tuple(PodSet(role, existing[role], least) for role in roles)
 
 
-def _jobs(sources: Sources, namespace: str) -> list[tuple[ObjectRef, Job]]:
-    """The Jobs of a namespace; a malformed one says itself what is wrong."""
+def _jobs_naming(group: ObjectRef, sources: Sources) -> list[tuple[ObjectRef, Job]]:
+    """The Jobs whose pods name the PodGroup, by name; a malformed one says itself what is wrong."""
     found = []
-    for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
-        if (ref := ref_of(manifest)).namespace == namespace:
-            try:
-                found.append((ref, job_of(manifest)))
-            except MalformedError:
-                continue
-    return found
+    for manifest in sources.in_namespace(JOB_GROUP, JOB_KIND, group.namespace):
+        if members.named_by(template_says(manifest, "annotations")) == group.name:
+            with suppress(MalformedError):
+                found.append((ref_of(manifest), job_of(manifest)))
+    return sorted(found, key=lambda pair: pair[0].name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from gangs.findings import Findings
 from gangs.koordinator import NAME, groups, keys, topologies, units
 from gangs.koordinator.settings import settings_of
-from gangs.manifests import MalformedError, ref_of
+from gangs.manifests import MalformedError, key_of
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.sources import Kind, PodKeys, Sources
 from kube.objects import Pod
@@ -87,8 +87,8 @@ def _units(sources: Sources, about: GangKey | None) -> tuple[dict[GangKey, units
     known: dict[GangKey, units.Unit] = {}
     found: dict[GangKey, Findings] = {}
     for manifest in sources.of_kind(keys.POD_GROUP_GROUP, keys.POD_GROUP_KIND):
-        ref = ref_of(manifest)
-        key = GangKey(NAME, ref.namespace, ref.name)
+        _, _, namespace, name = key_of(manifest)
+        key = GangKey(NAME, namespace, name)
         mine = pods.pop(key, [])
         if about not in (None, key) and not _grouped((manifest.get("metadata") or {}).get("annotations")):
             continue

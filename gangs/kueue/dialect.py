@@ -44,19 +44,17 @@ class KueueDialect:
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """Gangs of Jobs, of groups of pods, and of pods alone."""
         findings, gangs = Findings(), list[Gang | None]()
-        around = units.Surroundings(sources, topologies, _used(sources))
+        around = units.Surroundings(sources, topologies, _used(sources, about))
         pods = _by_gang(sources.pods)
-        for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
+        for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
             key = _key(manifest)
-            mine = pods.pop(key, [])
-            if about in (None, key):
-                job = _read_job(manifest, around, findings)
-                gangs += [job, _group_called(key, mine, job, around, findings)]
+            job = _read_job(manifest, around, findings)
+            gangs += [job, _group_called(key, pods.pop(key, []), job, around, findings)]
         for key, mine in sorted(pods.items()):
             if about in (None, key):
                 gangs.append(units.read_pods(key, mine, around, findings))
-        for manifest in sources.objects.values():
-            if about in (None, _key(manifest)) and _is_other_workload(manifest):
+        for manifest in sources.called(about):
+            if _is_other_workload(manifest):
                 _check(manifest, findings)
         return Reading(tuple(each for each in gangs if each is not None), findings.faults, findings.advice)
 
@@ -113,10 +111,11 @@ def _group_called(
     return None
 
 
-def _used(sources: Sources) -> units.Used:
-    """The flavors of plans in force, as the Gang objects tell that show this dialect's gangs."""
+def _used(sources: Sources, about: GangKey | None) -> units.Used:
+    """The flavors of plans in force, as the Gang objects tell that show this dialect's gangs, in their namespaces."""
     found = {}
-    for manifest in sources.of_kind(own.GROUP, "Gang"):
+    gangs = sources.of_kind(own.GROUP, "Gang")
+    for manifest in gangs if about is None else sources.in_namespace(own.GROUP, "Gang", about.namespace):
         shown = (manifest["metadata"].get("annotations") or {}).get(own.MIRRORS, "")
         flavors = (manifest.get("status") or {}).get("flavors")
         if shown.startswith(f"{NAME}/") and flavors:

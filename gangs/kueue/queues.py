@@ -112,7 +112,7 @@ class Charged:
 def any_queue(sources: Sources) -> bool:
     """Whether the cluster has queue objects. Where it has none, queue names are labels and nothing else."""
     kinds = (keys.LOCAL_QUEUE, keys.CLUSTER_QUEUE)
-    return any(group == keys.GROUP and kind in kinds for group, kind, _, _ in sources.objects)
+    return any(sources.has(keys.GROUP, kind) for kind in kinds)
 
 
 def account_of(namespace: str, name: str, sources: Sources) -> Charged:

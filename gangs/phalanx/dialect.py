@@ -40,22 +40,19 @@ class PhalanxDialect:
         """Gangs of Gang objects and of Jobs; pods that name a missing one wait for it."""
         findings, gangs = Findings(), list[Gang]()
         labelled, owned = _by_name(sources.pods)
-        for manifest in sources.of_kind(keys.GROUP, gang_objects.KIND):
-            key = _key(manifest)
-            if about in (None, key) and not gang_objects.is_mirror(manifest):
-                pods = labelled.pop(key, [])
+        for manifest in sources.of_kind(keys.GROUP, gang_objects.KIND, about):
+            if not gang_objects.is_mirror(manifest):
+                pods = labelled.pop(_key(manifest), [])
                 gangs += _one(gang_objects.read_gang(manifest, pods, sources, topologies, findings))
-        for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
-            if about in (None, _key(manifest)):
-                owned.pop(_key(manifest), None)
-                gangs += _one(_read_job(manifest, sources, topologies, findings))
+        for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
+            owned.pop(_key(manifest), None)
+            gangs += _one(_read_job(manifest, sources, topologies, findings))
         for rest, ref_of in ((labelled, gang_objects.ref_of_key), (owned, jobs.ref_of_owner)):
             for key, pods in sorted(rest.items()):
                 if about in (None, key):
                     gangs += _one(gang_objects.orphans(key, ref_of(key), pods, findings))
-        for manifest in sources.objects.values():
-            if about in (None, _key(manifest)):
-                jobs.check_unsupported(manifest, sources, findings)
+        for manifest in sources.called(about):
+            jobs.check_unsupported(manifest, sources, findings)
         return Reading(tuple(gangs), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:

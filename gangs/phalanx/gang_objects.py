@@ -13,7 +13,7 @@ from gangs.phalanx import NAME
 from gangs.phalanx.checks import check_slice_order, check_spec, request_of
 from gangs.phalanx.spec import GangSpec, MultipleSpec, PodSetSpec
 from gangs.sources import Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, job_of
+from gangs.workloads import JOB_GROUP, JOB_KIND, job_of, template_says
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
@@ -112,7 +112,7 @@ def read_gang(
 
 def _check_queue(ref: ObjectRef, spec: GangSpec, sources: Sources, findings: Findings) -> None:
     """A queue's name is a label. Where the cluster has queues with quotas it would be more, and that is not built."""
-    if spec.queue is not None and any(kind == _QUEUE for _, kind, _, _ in sources.objects):
+    if spec.queue is not None and any(kind == _QUEUE for _, kind in sources.catalog.kinds()):
         problem = f"this cluster has {_QUEUE}s, and a Gang is not charged to one yet"
         findings.fault(ref, "spec.queue", problem, "leave it out, or queue a Job by the label of the queues' system")
 
@@ -144,8 +144,8 @@ def _sizes(ref: ObjectRef, spec: GangSpec, sources: Sources) -> _Sizes:
 
 
 def _made_by_jobs(ref: ObjectRef, sources: Sources) -> int:
-    jobs = sources.of_kind(JOB_GROUP, JOB_KIND)
-    return sum(_made_by(manifest, ref) for manifest in jobs if ref_of(manifest).namespace == ref.namespace)
+    jobs = sources.in_namespace(JOB_GROUP, JOB_KIND, ref.namespace)
+    return sum(_made_by(each, ref) for each in jobs if template_says(each, "labels").get(keys.GANG) == ref.name)
 
 
 def _made_by(manifest: Manifest, ref: ObjectRef) -> int:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from gangs.findings import Findings
-from gangs.manifests import MalformedError, key_of
+from gangs.manifests import MalformedError
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.runai import NAME, jobs, keys, owned_pods, topologies
 from gangs.sources import Kind, PodKeys, Sources
@@ -36,13 +36,11 @@ class RunaiDialect:
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """One gang to each Job that asks for it, and one to each other controller whose pods do."""
         findings, gangs = Findings(), list[Gang]()
-        for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
-            if about in (None, _key(manifest)):
-                gang = _read_job(manifest, sources, topologies, findings)
-                gangs += [] if gang is None else [gang]
-        for manifest in sources.objects.values():
-            if about in (None, _key(manifest)):
-                jobs.check_unsupported(manifest, findings)
+        for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
+            gang = _read_job(manifest, sources, topologies, findings)
+            gangs += [] if gang is None else [gang]
+        for manifest in sources.called(about):
+            jobs.check_unsupported(manifest, findings)
         taken = {gang.key for gang in gangs}
         for key, pods in sorted(_pods_by_owner(sources.pods).items()):
             if about in (None, key):
@@ -70,11 +68,6 @@ def _pods_by_owner(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
         if name is not None and jobs.owner_of(pod) is None:
             found[GangKey(NAME, pod.metadata.namespace, name)].append(pod)
     return dict(found)
-
-
-def _key(manifest: Manifest) -> GangKey:
-    _, _, namespace, name = key_of(manifest)
-    return GangKey(NAME, namespace, name)
 
 
 def _read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
