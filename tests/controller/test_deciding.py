@@ -169,7 +169,7 @@ def test_whether_a_tie_holds_a_gang_back_is_looked_at_once_for_each_no(monkeypat
     def counted(gangs: Sequence[Gang], *arguments: object, **options: object) -> list[Decision]:
         """Planned as ever, and counted."""
         plans.append(list(gangs))
-        return real(gangs, *arguments, **options)  # type: ignore[arg-type]  # handed on as they came
+        return real(gangs, *arguments, **options)
 
     monkeypatch.setattr(deciding, "plan_all", counted)
     for _ in range(3):
