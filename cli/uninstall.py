@@ -25,6 +25,8 @@ from kube.objects import Node, Pod
 PAGE = 500
 SETTLE_SECONDS = 1.0
 """Between two looks for gated pods: an API server takes a moment to forget a webhook."""
+EMPTY_LOOKS = 2
+"""So many in a row must find no gated pod."""
 PATIENCE_SECONDS = 120.0
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -141,23 +143,28 @@ def _gone(transport: Transport, path: str) -> bool:
 
 
 def open_gates(transport: Transport) -> Released:
-    """Open every gate of ours, planned members first, then by priority, until a second look finds none.
+    """Open every gate of ours, planned members first, then by priority, until `EMPTY_LOOKS` in a row find none.
+
+    One is not enough: an API server that does not know yet that the webhook is gone may gate another pod.
 
     A planned member is tied to its node, as at any release: let go while its victims still end, it would otherwise have
     the scheduler evict others elsewhere, because pods that were evicted through the API do not count as making room.
 
     :raises ApiException: a pod could not be changed for another reason than a change in between.
     """
-    planned = unplanned = 0
+    planned = unplanned = empty_looks = 0
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while pods := gated_pods(transport):
+    while True:
+        pods = gated_pods(transport)
+        empty_looks = 0 if pods else empty_looks + 1
+        if empty_looks == EMPTY_LOOKS:
+            return Released(planned, unplanned)
         for pod in sorted(pods, key=_turn):
             if _open(transport, pod):
                 planned, unplanned = planned + _planned(pod), unplanned + (not _planned(pod))
-        if time.monotonic() > deadline:
+        if pods and time.monotonic() > deadline:
             raise click.ClickException("somebody still gates new pods: is there another webhook configuration of ours?")
         time.sleep(SETTLE_SECONDS)
-    return Released(planned, unplanned)
 
 
 def gated_pods(transport: Transport) -> list[Manifest]:
