@@ -31,6 +31,10 @@ counts who has a place at all, and only if one after the other somebody has none
 """
 LONGEST = Limits(deterministic=3.0, seconds=3.0)
 """What weighing gangs against each other may take at most."""
+BOUNDING = Limits(deterministic=1.0, seconds=1.0)
+"""What all gangs together may take to learn what each would have alone. Nobody is better placed for it; all wait."""
+_WORTH_BEGINNING = 0.2
+"""Seconds; with less left, a worker would only be killed over a gang."""
 
 _SUMMED_LAST = "preferences"
 """The last goal that says nothing about what other gangs leave."""
@@ -83,16 +87,14 @@ def _with_bounds(tier: Tier, framings: Mapping[GangKey, Framing], decisions: lis
     Where everybody is placed whole and nobody is evicted, the first two goals cannot be better. From compactness down
     to the preferences, goals are sums over the gangs; where each gang is as well off as alone, so is the sum. At the
     first goal where one is not, what it would have alone is a bound, and nothing is known of the goals after it.
+    Without a bound stays all that is not known in time (`BOUNDING`).
     """
     mine = [decision for decision in decisions if decision.key in framings]
     if not all(_whole(decision) for decision in mine):
         return decisions
-    best: dict[GangKey, Plan] = {}
-    for key, framing in framings.items():
-        answer = shared_workers().solve(framing.problem, _at_most(tier.limits))
-        if not isinstance(answer, Plan) or answer.proof is not Proof.OPTIMAL:
-            return decisions
-        best[key] = answer
+    best = _alone(framings, _at_most(tier.limits, BOUNDING))
+    if best is None:
+        return decisions
     same = min(
         (_as_good(decision.goals, best[decision.key].goals) for decision in mine),
         default=0,
@@ -103,6 +105,21 @@ def _with_bounds(tier: Tier, framings: Mapping[GangKey, Framing], decisions: lis
         else decision
         for decision in decisions
     ]
+
+
+def _alone(framings: Mapping[GangKey, Framing], limits: Limits) -> dict[GangKey, Plan] | None:
+    """The best plan of each gang if there were no other; None where not all are found and proven in `limits.seconds`."""
+    end = time.monotonic() + limits.seconds
+    best: dict[GangKey, Plan] = {}
+    for key, framing in framings.items():
+        left = end - time.monotonic()
+        if left < _WORTH_BEGINNING:
+            return None
+        answer = shared_workers().solve(framing.problem, replace(limits, seconds=left))
+        if not isinstance(answer, Plan) or answer.proof is not Proof.OPTIMAL:
+            return None
+        best[key] = answer
+    return best
 
 
 def _whole(decision: Decision) -> bool:
@@ -130,8 +147,8 @@ def _bounded(goals: Sequence[Goal], best: Sequence[Goal], same: int) -> tuple[Go
     return (*known, replace(goals[same], bound=best[same].value), *goals[same + 1 :])
 
 
-def _at_most(limits: Limits) -> Limits:
-    return Limits(min(limits.deterministic, LONGEST.deterministic), min(limits.seconds, LONGEST.seconds))
+def _at_most(limits: Limits, most: Limits) -> Limits:
+    return Limits(min(limits.deterministic, most.deterministic), min(limits.seconds, most.seconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +206,7 @@ def _one_by_one(tier: Tier, *, weighed: bool) -> tuple[list[Decision], Snapshot]
 def _together(tier: Tier, joint: JointProblem, framings: Mapping[GangKey, Framing], started: float) -> _Found | None:
     """The joint plan as decisions; None where there is none or it does not hold, gang by gang, in the snapshot."""
     framed = time.perf_counter()
-    answer = shared_workers().solve_joint(joint, _at_most(tier.limits))
+    answer = shared_workers().solve_joint(joint, _at_most(tier.limits, LONGEST))
     if answer is None:
         return None
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}

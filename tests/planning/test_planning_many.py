@@ -1,5 +1,7 @@
 """Several gangs on one cluster: who comes first, and what is left for the others."""
 
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,6 +10,9 @@ import scenes
 from planning import joining
 from planning.decision import Decision, Outcome
 from planning.dry_run import DryRun
+from planning.workers import shared_workers
+from solver.plan import Answer
+from solver.problem import Limits, Problem
 
 TWO_NODES = [scenes.topology(), *scenes.nodes("s/b: node-0 node-1")]
 
@@ -175,6 +180,13 @@ def bounds(decision: Decision) -> dict[str, tuple[int, int]]:
     return {name: found[name] for name in found if name.startswith(("victims", "extras", "compactness", "preferences"))}
 
 
+@pytest.fixture
+def in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is."""
+    monkeypatch.setattr(joining, "BOUNDING", Limits(deterministic=60.0, seconds=60.0))
+
+
+@pytest.mark.usefixtures("in_no_hurry")
 def test_who_is_as_compact_as_alone_is_proven_so_even_where_gangs_are_not_weighed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -185,6 +197,7 @@ def test_who_is_as_compact_as_alone_is_proven_so_even_where_gangs_are_not_weighe
         assert all(value == bound for value, bound in bounds(decision).values())
 
 
+@pytest.mark.usefixtures("in_no_hurry")
 def test_who_is_less_compact_than_alone_is_told_what_was_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     """One rack of two nodes, two of one: a takes the larger, b would have had it alone."""
     monkeypatch.setattr(joining, "SMALL", 0)
@@ -194,6 +207,45 @@ def test_who_is_less_compact_than_alone_is_told_what_was_possible(monkeypatch: p
     assert bounds(first)[level] == (1, 1)
     assert bounds(second)[level] == (2, 1)
     assert {first.proof, second.proof} == {"Feasible"}
+
+
+class Clocked:
+    """The workers, each of whose answers takes as long as one says on a clock of its own."""
+
+    def __init__(self, seconds: float) -> None:
+        self.now = 0.0
+        self.given: list[float] = []
+        self._seconds = seconds
+
+    def solve(self, problem: Problem, limits: Limits) -> Answer:
+        """The real answer, in no hurry."""
+        self.given.append(round(limits.seconds, 3))
+        self.now += self._seconds
+        return shared_workers().solve(problem, Limits(seconds=60.0))
+
+
+@pytest.mark.parametrize(
+    ("what", "seconds", "limits", "given", "proven"),
+    [
+        ("all are known in time", 0.2, Limits(), [1.0, 0.8, 0.6, 0.4], True),
+        ("what is left is not enough for the last", 0.3, Limits(), [1.0, 0.7, 0.4], False),
+        ("the first takes it all", 1.5, Limits(), [1.0], False),
+        ("less is allowed for each gang anyhow", 0.2, Limits(seconds=0.5), [0.5, 0.3], False),
+    ],
+)
+def test_all_gangs_share_one_second_to_learn_how_each_would_be_alone(
+    what: str, seconds: float, limits: Limits, given: list[float], *, proven: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = Clocked(seconds)
+    monkeypatch.setattr(joining, "SMALL", 0)
+    monkeypatch.setattr(joining, "shared_workers", lambda: workers)
+    clock = SimpleNamespace(monotonic=lambda: workers.now, perf_counter=time.perf_counter)
+    monkeypatch.setattr(joining, "time", clock)
+    run = scenes.solved(RACKS, *(gang_of(name, 1) for name in "abcd"), limits=limits)
+    assert {each.outcome for each in run.decisions} == {Outcome.PLACED}
+    assert workers.given == given, what
+    told = [value == bound for decision in run.decisions for value, bound in bounds(decision).values()]
+    assert all(told) is proven
 
 
 def test_the_minimum_of_a_later_gang_comes_before_the_extras_of_an_earlier_one() -> None:
