@@ -108,7 +108,7 @@ def _with_bounds(tier: Tier, framings: Mapping[GangKey, Framing], decisions: lis
 
 
 def _alone(framings: Mapping[GangKey, Framing], limits: Limits) -> dict[GangKey, Plan] | None:
-    """The best plan of each gang if there were no other; None where not all are found and proven in `limits.seconds`."""
+    """The best plan of each gang if there were no other; None where not all are proven within `limits.seconds`."""
     end = time.monotonic() + limits.seconds
     best: dict[GangKey, Plan] = {}
     for key, framing in framings.items():
