@@ -221,10 +221,7 @@ class Arrival:
 
 
 def arrival(manifest: Manifest, sources: Sources) -> Arrival:
-    """Check a pod (`review`), and see what it makes of its gang. `sources` may hold the pods of its gang only.
-
-    Jobs of other namespaces are not looked at: they make no pods of this one's gang.
-    """
+    """Check a pod (`review`), and see what it makes of its gang. `sources` may hold the pods of its gang only."""
     try:
         pod = pod_of(manifest)
     except MalformedError as error:
@@ -236,8 +233,7 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
         return Arrival(advice=[] if other is None else [left.advice(other[0].name, pod_ref(pod))])
     dialect, key = claim
     others = [each for each in sources.pods if not each.metadata.name or each.key != pod.key]
-    near = sources.within(JOB_GROUP, JOB_KIND, key.namespace)
-    reading = _read_about(dialect, key, replace(near, pods=[*others, pod]), left)
+    reading = _read_about(dialect, key, replace(sources, pods=[*others, pod]), left)
     findings = _about(pod_ref(pod), reading)
     _add_bystanders(pod_ref(pod), key, reading, findings)
     gang, member = next(((g, m) for g in reading.gangs for m in g.members if m.pod is pod), (None, None))

@@ -1,13 +1,13 @@
 """What dialects read from: the pods that name a gang and the group objects, wherever they came from."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from gangs.findings import Findings
 from gangs.manifests import key_of
 from gangs.model import GangKey, Manifest, Reading
-from kube.catalog import Catalog, ObjectKey, cataloged
+from kube.catalog import Catalog, Naming, ObjectKey, cataloged
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -56,16 +56,14 @@ class Sources:
 
     def of_kind(self, group: str, kind: str, about: GangKey | None = None) -> Iterator[Manifest]:
         """The objects of a kind, ordered by namespace and name; with `about`, only the one that has its name."""
-        if about is not None:
-            found = self.get(group, kind, about.namespace, about.name)
-            yield from () if found is None else (found,)
-            return
-        for key in self.catalog.keys_of(group, kind):
-            yield self.objects[key]
+        if about is None:
+            yield from self.catalog.of_kind(group, kind)
+        elif (found := self.get(group, kind, about.namespace, about.name)) is not None:
+            yield found
 
-    def in_namespace(self, group: str, kind: str, namespace: str) -> Iterator[Manifest]:
-        """The objects of a kind in one namespace, in no order that means anything."""
-        yield from self.catalog.of_kind(group, kind, namespace).values()
+    def sought(self, group: str, kind: str, by: Naming, value: Hashable) -> Sequence[Manifest]:
+        """The objects of a kind that `by` says are to be found by this value, ordered by namespace and name."""
+        return self.catalog.sought(group, kind, by, value)
 
     def called(self, about: GangKey | None = None) -> Iterable[Manifest]:
         """The objects of every kind that have the gang's namespace and name; None: all objects."""
@@ -74,10 +72,6 @@ class Sources:
     def having(self, manifest: Manifest) -> "Sources":
         """The same sources with this object (not a pod) in place."""
         return replace(self, objects=self.catalog.changed({key_of(manifest): manifest}))
-
-    def within(self, group: str, kind: str, namespace: str) -> "Sources":
-        """The same sources without the objects of this kind in other namespaces."""
-        return replace(self, objects=self.catalog.within(group, kind, namespace))
 
     def get(self, group: str, kind: str, namespace: str, name: str) -> Manifest | None:
         """One object, or None."""

@@ -125,16 +125,17 @@ def job_of(manifest: Manifest) -> Job:
     )
 
 
-def template_says(manifest: Manifest, part: str) -> Mapping[str, Any]:
-    """Labels or annotations of a workload's pod template as they are written, to pick out those worth reading.
+def template_says(manifest: Manifest, part: str) -> Mapping[str, str]:
+    """Labels or annotations of a workload's pod template, to pick out those worth reading; what is malformed left out.
 
-    Empty where there are none, or where the manifest is malformed.
+    :param part: "labels" or "annotations".
     """
     try:
         said = manifest["spec"]["template"]["metadata"][part]
     except (KeyError, TypeError):
         return {}
-    return said if isinstance(said, Mapping) else {}
+    written = said.items() if isinstance(said, Mapping) else ()
+    return {key: value for key, value in written if isinstance(value, str)}
 
 
 def is_job(manifest: Manifest) -> bool:

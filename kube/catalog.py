@@ -1,110 +1,161 @@
-"""Plain objects by group, kind, namespace and name, so that those of one kind or namespace cost no look at the others.
+"""Plain objects by group, kind, namespace and name, and by whatever else they are sought by.
 
-A `Catalog` never changes; `changed` makes a new one that shares with the old one whatever stayed the same.
+A `Catalog` never changes; `changed` makes a new one that shares with the old one whatever stayed the same. To look
+something up costs no look at the other objects, however many there are.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 ObjectKey = tuple[str, str, str, str]
 """(group, kind, namespace, name); group and namespace are "" where there is none."""
 
-_Named = dict[str, Mapping[str, Any]]
-_Namespaced = dict[str, _Named]
+Plain = Mapping[str, Any]
+
+Naming = Callable[[Plain], Iterable[Hashable]]
+"""By what an object is to be found, such as the groups that it names; nothing: by nothing.
+
+A function of a module, because what it said is remembered; it must say the same of the same object, and raise nothing.
+"""
+
+_Place = tuple[str, str]
+"""(namespace, name)."""
+_Index = dict[Hashable, frozenset[_Place]]
 
 
-class Catalog(Mapping[ObjectKey, Mapping[str, Any]]):
-    """Objects of many kinds by their keys."""
+class _Shelf:
+    """The objects of one kind. Its indexes are made when they are first asked for, and kept through changes."""
 
-    __slots__ = ("_count", "_kinds")
+    __slots__ = ("indexes", "named")
 
-    def __init__(self, objects: Mapping[ObjectKey, Mapping[str, Any]] | None = None) -> None:
-        self._kinds: dict[tuple[str, str], _Namespaced] = {}
-        self._count = 0
+    def __init__(self) -> None:
+        self.named: dict[str, dict[str, Plain]] = {}
+        self.indexes: dict[Naming, _Index] = {}
+
+    def get(self, place: _Place) -> Plain | None:
+        namespace, name = place
+        return self.named.get(namespace, {}).get(name)
+
+    def index(self, by: Naming) -> _Index:
+        index = self.indexes.get(by)
+        if index is None:
+            found: defaultdict[Hashable, set[_Place]] = defaultdict(set)
+            for namespace, there in self.named.items():
+                for name, each in there.items():
+                    for value in by(each):
+                        found[value].add((namespace, name))
+            index = {value: frozenset(places) for value, places in found.items()}
+            self.indexes[by] = index
+        return index
+
+    def changed(self, changes: Mapping[_Place, Plain | None]) -> "_Shelf":
+        shelf = _Shelf()
+        shelf.named = dict(self.named)
+        own: dict[str, dict[str, Plain]] = {}
+        for (namespace, name), each in changes.items():
+            if namespace not in own:
+                own[namespace] = shelf.named[namespace] = dict(self.named.get(namespace, {}))
+            if each is None:
+                own[namespace].pop(name, None)
+            else:
+                own[namespace][name] = each
+        for namespace, there in own.items():
+            if not there:
+                del shelf.named[namespace]
+        for by, index in self.indexes.copy().items():  # whoever asks meanwhile may add one
+            shelf.indexes[by] = self._reindexed(by, index, changes)
+        return shelf
+
+    def _reindexed(self, by: Naming, index: _Index, changes: Mapping[_Place, Plain | None]) -> _Index:
+        fresh: dict[Hashable, set[_Place]] = {}
+        for place, each in changes.items():
+            old = self.get(place)
+            before = frozenset(by(old)) if old is not None else frozenset[Hashable]()
+            after = frozenset(by(each)) if each is not None else frozenset[Hashable]()
+            for value in before ^ after:
+                fresh.setdefault(value, set(index.get(value, ()))).symmetric_difference_update((place,))
+        if not fresh:
+            return index
+        whole = index | {value: frozenset(places) for value, places in fresh.items()}
+        for value, places in fresh.items():
+            if not places:
+                del whole[value]
+        return whole
+
+
+_EMPTY = _Shelf()
+
+
+class Catalog(Mapping[ObjectKey, Plain]):
+    """Objects of many kinds by their keys. Safe to share between threads."""
+
+    __slots__ = ("_shelves",)
+
+    def __init__(self, objects: Mapping[ObjectKey, Plain] | None = None) -> None:
+        self._shelves: dict[tuple[str, str], _Shelf] = {}
         for (group, kind, namespace, name), each in (objects or {}).items():
-            self._kinds.setdefault((group, kind), {}).setdefault(namespace, {})[name] = each
-            self._count += 1
+            self._shelves.setdefault((group, kind), _Shelf()).named.setdefault(namespace, {})[name] = each
 
-    def __getitem__(self, key: ObjectKey) -> Mapping[str, Any]:
+    def __getitem__(self, key: ObjectKey) -> Plain:
         """One object. Raises KeyError."""
-        group, kind, namespace, name = key
-        try:
-            return self._kinds[group, kind][namespace][name]
-        except KeyError:
-            raise KeyError(key) from None
+        found = self._shelf(*key[:2]).get(key[2:])
+        if found is None:
+            raise KeyError(key)
+        return found
 
     def __len__(self) -> int:
         """How many objects there are."""
-        return self._count
+        return sum(len(there) for shelf in self._shelves.values() for there in shelf.named.values())
 
     def __iter__(self) -> Iterator[ObjectKey]:
         """All keys, those of one kind and namespace together."""
-        for group, kind in self._kinds:
-            yield from self._keys_of(group, kind)
+        for (group, kind), shelf in self._shelves.items():
+            for namespace, there in shelf.named.items():
+                for name in there:
+                    yield group, kind, namespace, name
 
     def kinds(self) -> Iterable[tuple[str, str]]:
         """Group and kind of all there is."""
-        return self._kinds
+        return self._shelves
 
     def has(self, group: str, kind: str) -> bool:
         """Whether there is an object of this kind."""
-        return (group, kind) in self._kinds
+        return (group, kind) in self._shelves
 
-    def keys_of(self, group: str, kind: str, namespace: str | None = None) -> list[ObjectKey]:
-        """The keys of a kind, of one namespace or of all, ordered by namespace and name."""
-        return sorted(self._keys_of(group, kind, namespace))
+    def of_kind(self, group: str, kind: str) -> list[Plain]:
+        """The objects of a kind, ordered by namespace and name."""
+        named = self._shelf(group, kind).named
+        return [named[namespace][name] for namespace in sorted(named) for name in sorted(named[namespace])]
 
-    def of_kind(self, group: str, kind: str, namespace: str) -> Mapping[str, Mapping[str, Any]]:
-        """The objects of a kind in a namespace by name, in no order that means anything."""
-        return self._kinds.get((group, kind), {}).get(namespace, {})
+    def sought(self, group: str, kind: str, by: Naming, value: Hashable) -> list[Plain]:
+        """The objects of a kind that `by` says are to be found by this value, ordered by namespace and name."""
+        shelf = self._shelf(group, kind)
+        return [shelf.named[namespace][name] for namespace, name in sorted(shelf.index(by).get(value, ()))]
 
-    def called(self, namespace: str, name: str) -> list[Mapping[str, Any]]:
+    def called(self, namespace: str, name: str) -> list[Plain]:
         """The objects of every kind that have this name in this namespace."""
-        places = (namespaces.get(namespace, {}) for namespaces in self._kinds.values())
-        return [named[name] for named in places if name in named]
+        found = (shelf.get((namespace, name)) for shelf in self._shelves.values())
+        return [each for each in found if each is not None]
 
-    def within(self, group: str, kind: str, namespace: str) -> "Catalog":
-        """The same without the objects of this kind that are in other namespaces."""
-        namespaces = self._kinds.get((group, kind), {})
-        kinds = {each: there for each, there in self._kinds.items() if each != (group, kind)}
-        if namespace in namespaces:
-            kinds[group, kind] = {namespace: namespaces[namespace]}
-        return _made(kinds)
-
-    def changed(self, changes: Mapping[ObjectKey, Mapping[str, Any] | None]) -> "Catalog":
+    def changed(self, changes: Mapping[ObjectKey, Plain | None]) -> "Catalog":
         """The same with these objects in place; None takes one out."""
-        kinds = dict(self._kinds)
-        own: set[tuple[str, ...]] = set()
+        by_kind: defaultdict[tuple[str, str], dict[_Place, Plain | None]] = defaultdict(dict)
         for (group, kind, namespace, name), each in changes.items():
-            if (group, kind) not in own:
-                own.add((group, kind))
-                kinds[group, kind] = dict(kinds.get((group, kind), {}))
-            namespaces = kinds[group, kind]
-            if (group, kind, namespace) not in own:
-                own.add((group, kind, namespace))
-                namespaces[namespace] = dict(namespaces.get(namespace, {}))
-            if each is None:
-                namespaces[namespace].pop(name, None)
-            else:
-                namespaces[namespace][name] = each
-        for group, kind, *_ in own:
-            kinds[group, kind] = {namespace: named for namespace, named in kinds[group, kind].items() if named}
-        return _made({each: namespaces for each, namespaces in kinds.items() if namespaces})
+            by_kind[group, kind][namespace, name] = each
+        catalog = Catalog()
+        shelves = catalog._shelves
+        shelves.update(self._shelves)
+        for kind_, of_kind in by_kind.items():
+            shelves[kind_] = self._shelf(*kind_).changed(of_kind)
+            if not shelves[kind_].named:
+                del shelves[kind_]
+        return catalog
 
-    def _keys_of(self, group: str, kind: str, namespace: str | None = None) -> Iterator[ObjectKey]:
-        namespaces = self._kinds.get((group, kind), {})
-        for each in namespaces if namespace is None else (namespace,):
-            for name in namespaces.get(each, ()):
-                yield group, kind, each, name
+    def _shelf(self, group: str, kind: str) -> _Shelf:
+        return self._shelves.get((group, kind), _EMPTY)
 
 
-def _made(kinds: dict[tuple[str, str], _Namespaced]) -> Catalog:
-    catalog = Catalog()
-    catalog._kinds = kinds  # noqa: SLF001 -- its own constructor
-    catalog._count = sum(len(named) for namespaces in kinds.values() for named in namespaces.values())  # noqa: SLF001
-    return catalog
-
-
-def cataloged(objects: Mapping[ObjectKey, Mapping[str, Any]]) -> Catalog:
+def cataloged(objects: Mapping[ObjectKey, Plain]) -> Catalog:
     """The objects as a catalog: themselves where they are one already."""
     return objects if isinstance(objects, Catalog) else Catalog(objects)

@@ -1,6 +1,6 @@
 """The ACK Lingjun dialect as the table of dialects knows it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gangs.ack import NAME, keys
 from gangs.ack.members import (
@@ -56,11 +56,9 @@ class AckDialect:
         groups = [each for each in groups_of(sources, about) if about is None or touches(each, about)]
         named = {network_named(example_of(each)) for each in groups}
         networks: dict[Name, tuple[Network | None, Settled]] = {}
-        for manifest in sources.of_kind(keys.GROUP, keys.KIND):
+        for manifest in _networks(sources, named, about):
             ref = ref_of(manifest)
-            name = ref.namespace, ref.name
-            if about is None or name == (about.namespace, about.name) or name in named:
-                networks[name] = _network(manifest, topologies, findings)
+            networks[ref.namespace, ref.name] = _network(manifest, topologies, findings)
         for group in groups:
             gang = _gang(group, networks, findings)
             gangs += [] if gang is None else [gang]
@@ -77,6 +75,16 @@ class AckDialect:
     ) -> Mapping[str, str]:
         del manifest, sources, claimed
         return {}
+
+
+def _networks(sources: Sources, named: Iterable[Name], about: GangKey | None) -> Iterator[Manifest]:
+    """The JobNetworkTopologies to read; with `about`, the one of that name and those that are `named`."""
+    if about is None:
+        yield from sources.of_kind(keys.GROUP, keys.KIND)
+        return
+    for namespace, name in sorted({(about.namespace, about.name), *named}):
+        if (manifest := sources.get(keys.GROUP, keys.KIND, namespace, name)) is not None:
+            yield manifest
 
 
 def _network(manifest: Manifest, topologies: Sequence[Topology], findings: Findings) -> tuple[Network | None, Settled]:

@@ -107,27 +107,29 @@ def groups_of(sources: Sources, about: GangKey | None = None) -> list[Group]:
 
 
 def _worth_reading(sources: Sources, about: GangKey | None) -> list[Manifest]:
-    """The Jobs to read; with `about`, those of gangs in which something of that name takes part.
-
-    To read a Job costs much more than to look at its labels, and most have nothing to do with the gang.
-    """
-    named = [each for each in sources.of_kind(JOB_GROUP, JOB_KIND) if template_says(each, "labels").get(keys.JOB_NAME)]
+    """The Jobs to read; with `about`, those of gangs of that name or in which something of that name takes part."""
     if about is None:
-        return named
-    gangs = {(about.namespace, about.name)}
-    members = (pod for pod in sources.pods if network_named(pod) == (about.namespace, about.name))
-    gangs.update((key.namespace, key.name) for pod in members if (key := gang_of(pod)))
-    gangs.update(_gang_in(each) for each in named if about.name in (_network_in(each), key_of(each)[3]))
-    return [each for each in named if _gang_in(each) in gangs]
+        return [each for each in sources.of_kind(JOB_GROUP, JOB_KIND) if _gang_in(each)]
+    name = about.namespace, about.name
+    named = (gang_of(pod) for pod in sources.pods if network_named(pod) == name)
+    gangs = {name, *((key.namespace, key.name) for key in named if key is not None)}
+    for job in sources.sought(JOB_GROUP, JOB_KIND, _parts_of, name):
+        gangs.update(_gang_in(job))
+    return [job for gang in sorted(gangs) for job in sources.sought(JOB_GROUP, JOB_KIND, _gang_in, gang)]
 
 
-def _gang_in(job: Manifest) -> Name:
+def _gang_in(job: Manifest) -> tuple[Name, ...]:
+    """The gang that the Job's pods name (`gang_of`); nothing where they name none."""
     labels = template_says(job, "labels")
-    return key_of(job)[2], labels.get(keys.GANG_NAME) or labels[keys.JOB_NAME]
+    network = labels.get(keys.JOB_NAME)
+    return ((key_of(job)[2], labels.get(keys.GANG_NAME) or network),) if network else ()
 
 
-def _network_in(job: Manifest) -> str:
-    return str(template_says(job, "labels")[keys.JOB_NAME])
+def _parts_of(job: Manifest) -> tuple[Name, ...]:
+    """The objects that take part in the gang that the Job's pods name: the Job, and the JobNetworkTopology."""
+    labels, (_, _, namespace, name) = template_says(job, "labels"), key_of(job)
+    network = labels.get(keys.JOB_NAME)
+    return ((namespace, name), (labels.get(keys.JOB_NAMESPACE) or namespace, network)) if network else ()
 
 
 def check_labels(group: Group, findings: Findings) -> None:

@@ -12,7 +12,7 @@ from gangs.kai.settings import PACK, TITLE, Settings
 from gangs.kai.spec import NOTHING, PodGroupSpec, TopologyConstraint, spec_of
 from gangs.kai.subgroups import Parts
 from gangs.levels import LevelWish, Request, Settled, Span, settle
-from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of
+from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
 from gangs.membership import age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
 from gangs.sources import Sources
@@ -256,8 +256,13 @@ def _pod_sets(unit: Unit, roles: Sequence[str], topology: Topology | None) -> tu
 def _jobs_naming(group: ObjectRef, sources: Sources) -> list[tuple[ObjectRef, Job]]:
     """The Jobs whose pods name the PodGroup, by name; a malformed one says itself what is wrong."""
     found = []
-    for manifest in sources.in_namespace(JOB_GROUP, JOB_KIND, group.namespace):
-        if members.named_by(template_says(manifest, "annotations")) == group.name:
-            with suppress(MalformedError):
-                found.append((ref_of(manifest), job_of(manifest)))
-    return sorted(found, key=lambda pair: pair[0].name)
+    for manifest in sources.sought(JOB_GROUP, JOB_KIND, _group_in, (group.namespace, group.name)):
+        with suppress(MalformedError):
+            found.append((ref_of(manifest), job_of(manifest)))
+    return found
+
+
+def _group_in(job: Manifest) -> tuple[tuple[str, str], ...]:
+    """Namespace and name of the PodGroup that the Job's pods name; nothing where they name none."""
+    name = members.named_by(template_says(job, "annotations"))
+    return ((key_of(job)[2], name),) if name else ()

@@ -1,7 +1,7 @@
 """The Koordinator dialect as the table of dialects knows it."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gangs.findings import Findings
 from gangs.koordinator import NAME, groups, keys, topologies, units
@@ -11,6 +11,8 @@ from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.sources import Kind, PodKeys, Sources
 from kube.objects import Pod
 from kube.topology import Topology
+
+_GROUP_KIND = keys.POD_GROUP_GROUP, keys.POD_GROUP_KIND
 
 
 class KoordinatorDialect:
@@ -78,7 +80,7 @@ class KoordinatorDialect:
 def _units(sources: Sources, about: GangKey | None) -> tuple[dict[GangKey, units.Unit], dict[GangKey, Findings]]:
     """Every unit, and what is wrong with each; one whose object is malformed is only in the second.
 
-    With `about`, only that one and those that are grouped with others, for they may be grouped with it.
+    With `about`, only that one and those that are grouped with it.
     """
     pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in sources.pods:
@@ -86,26 +88,56 @@ def _units(sources: Sources, about: GangKey | None) -> tuple[dict[GangKey, units
             pods[key].append(pod)
     known: dict[GangKey, units.Unit] = {}
     found: dict[GangKey, Findings] = {}
-    for manifest in sources.of_kind(keys.POD_GROUP_GROUP, keys.POD_GROUP_KIND):
+    linked = None if about is None else _linked(about, pods, sources)
+    for manifest in _pod_groups(sources, linked):
         _, _, namespace, name = key_of(manifest)
         key = GangKey(NAME, namespace, name)
-        mine = pods.pop(key, [])
-        if about not in (None, key) and not _grouped((manifest.get("metadata") or {}).get("annotations")):
-            continue
         found[key] = Findings()
         try:
-            known[key] = units.unit_of_group(manifest, mine, found[key])
+            known[key] = units.unit_of_group(manifest, pods.pop(key, []), found[key])
         except MalformedError as error:
             found[key].take([error.fault])
     for key, mine in sorted(pods.items()):
-        if about not in (None, key) and not any(_grouped(pod.metadata.annotations) for pod in mine):
-            continue
-        found[key] = Findings()
-        unit = units.unit_of_pods(key, mine, found[key])
-        if unit is not None:
-            known[key] = unit
+        if linked is None or key in linked:
+            found[key] = Findings()
+            unit = units.unit_of_pods(key, mine, found[key])
+            if unit is not None:
+                known[key] = unit
     return known, found
 
 
-def _grouped(annotations: Mapping[str, str] | None) -> bool:
-    return keys.GROUPS in (annotations or {})
+def _pod_groups(sources: Sources, linked: Collection[GangKey] | None) -> Iterator[Manifest]:
+    """The PodGroups that have these keys, by namespace and name; None: all."""
+    if linked is None:
+        yield from sources.of_kind(*_GROUP_KIND)
+        return
+    for key in sorted(linked):
+        if (manifest := sources.get(*_GROUP_KIND, key.namespace, key.name)) is not None:
+            yield manifest
+
+
+def _linked(about: GangKey, pods: Mapping[GangKey, Sequence[Pod]], sources: Sources) -> set[GangKey]:
+    """The gangs that are grouped with this one, itself among them, by their lists, directly or through others."""
+    links: defaultdict[GangKey, set[GangKey]] = defaultdict(set)
+    for key, mine in pods.items():
+        for other in (other for pod in mine for other in units.listed(pod.metadata.annotations)):
+            links[key].add(other)
+            links[other].add(key)
+    linked, todo = {about}, [about]
+    while todo:
+        key = todo.pop()
+        near = set(links[key])
+        group = sources.get(*_GROUP_KIND, key.namespace, key.name)
+        near.update(() if group is None else _listed_in(group))
+        for each in sources.sought(*_GROUP_KIND, _listed_in, key):
+            _, _, namespace, name = key_of(each)
+            near.add(GangKey(NAME, namespace, name))
+        todo += near - linked
+        linked |= near
+    return linked
+
+
+def _listed_in(group: Manifest) -> frozenset[GangKey]:
+    """The gangs that the annotation of a PodGroup lists."""
+    annotations = (group.get("metadata") or {}).get("annotations")
+    return units.listed(annotations if isinstance(annotations, Mapping) else {})

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -181,13 +182,26 @@ def _groups(annotations: Mapping[str, str], key: GangKey, ref: ObjectRef, findin
     if problem:
         findings.fault(ref, at, problem, remedy)
         return alone
-    if not isinstance(names, list) or not all(isinstance(each, str) and each.count("/") == 1 for each in names):
+    keys_listed = _keys_of(names)
+    if keys_listed is None:
         findings.fault(ref, at, 'is not a list of "namespace/name"', remedy)
         return alone
-    listed = frozenset(GangKey(NAME, *each.split("/")) for each in names)
-    if listed and key not in listed:
+    if keys_listed and key not in keys_listed:
         findings.fault(ref, at, f"does not list {key} itself", remedy)
-    return listed or alone
+    return keys_listed or alone
+
+
+def listed(annotations: Mapping[str, Any]) -> frozenset[GangKey]:
+    """The gangs that the annotation of a GangGroup lists; none where there is no such list."""
+    text = annotations.get(keys.GROUPS)
+    return (_keys_of(json_of(text)[0]) if isinstance(text, str) else None) or frozenset()
+
+
+def _keys_of(names: Any) -> frozenset[GangKey] | None:
+    """The keys in a list of "namespace/name", None where it is none."""
+    if not isinstance(names, list) or not all(isinstance(each, str) and each.count("/") == 1 for each in names):
+        return None
+    return frozenset(GangKey(NAME, *each.split("/")) for each in names)
 
 
 def _strategy(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings) -> Strategy:

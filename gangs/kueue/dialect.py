@@ -112,15 +112,22 @@ def _group_called(
 
 
 def _used(sources: Sources, about: GangKey | None) -> units.Used:
-    """The flavors of plans in force, as the Gang objects tell that show this dialect's gangs, in their namespaces."""
-    found = {}
-    gangs = sources.of_kind(own.GROUP, "Gang")
-    for manifest in gangs if about is None else sources.in_namespace(own.GROUP, "Gang", about.namespace):
-        shown = (manifest["metadata"].get("annotations") or {}).get(own.MIRRORS, "")
-        flavors = (manifest.get("status") or {}).get("flavors")
-        if shown.startswith(f"{NAME}/") and flavors:
-            found[shown] = tuple(flavors)
+    """The flavors of plans in force, as the Gang objects tell that show this dialect's gangs."""
+    if about is None:
+        gangs = tuple(sources.of_kind(own.GROUP, "Gang"))
+    else:
+        gangs = tuple(sources.sought(own.GROUP, "Gang", _shown_in, f"{NAME}/{about}"))
+    found: dict[str, tuple[str, ...]] = {}
+    for gang in gangs:
+        flavors = (gang.get("status") or {}).get("flavors")
+        found |= {shown: tuple(flavors) for shown in _shown_in(gang) if flavors}
     return found
+
+
+def _shown_in(gang: Manifest) -> tuple[str, ...]:
+    """The gang of this dialect that a Gang object shows; nothing where it shows none."""
+    shown = (gang["metadata"].get("annotations") or {}).get(own.MIRRORS, "")
+    return (shown,) if shown.startswith(f"{NAME}/") else ()
 
 
 def _is_other_workload(manifest: Manifest) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from gangs.findings import Findings
 from gangs.levels import settle
-from gangs.manifests import MalformedError, decode, metadata_of, pod_ref, ref_of
+from gangs.manifests import MalformedError, decode, key_of, metadata_of, pod_ref, ref_of
 from gangs.membership import Seat, age, check_priorities, live, promised, seated
 from gangs.model import CapRule, Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
 from gangs.phalanx import NAME
@@ -144,8 +144,13 @@ def _sizes(ref: ObjectRef, spec: GangSpec, sources: Sources) -> _Sizes:
 
 
 def _made_by_jobs(ref: ObjectRef, sources: Sources) -> int:
-    jobs = sources.in_namespace(JOB_GROUP, JOB_KIND, ref.namespace)
-    return sum(_made_by(each, ref) for each in jobs if template_says(each, "labels").get(keys.GANG) == ref.name)
+    return sum(_made_by(each, ref) for each in sources.sought(JOB_GROUP, JOB_KIND, _gang_in, (ref.namespace, ref.name)))
+
+
+def _gang_in(job: Manifest) -> tuple[tuple[str, str], ...]:
+    """Namespace and name of the Gang that the Job's pods name; nothing where they name none."""
+    name = template_says(job, "labels").get(keys.GANG)
+    return ((key_of(job)[2], name),) if name else ()
 
 
 def _made_by(manifest: Manifest, ref: ObjectRef) -> int:
