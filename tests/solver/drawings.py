@@ -11,11 +11,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from solver.plan import NoPlan, Plan, Proof
-from solver.problem import Cap, Member, Multiple, Node, PodSet, Problem, Shape, Slice, Victim
+from solver.problem import Cap, Limits, Member, Multiple, Node, PodSet, Problem, Shape, Slice, Victim
 from solver.solving import solve
 
 _NODE = re.compile(r"(?P<name>[\w-]+)(?:=(?P<free>\d+))?(?P<running>(?:\+[a-z]+(?:\*\d+)?)*)")
 _RUNNING = re.compile(r"\+([a-z]+)(?:\*(\d+))?")
+
+PATIENT = Limits(seconds=600.0)
+"""However slow the machine is, the work that is done decides when a search ends."""
 
 
 class Drawing:
@@ -56,14 +59,20 @@ class Drawing:
         """The positions of nodes."""
         return frozenset(position for position, node in enumerate(self.nodes) if node.name in names.split())
 
-    def gang(self, *sets: PodSet, shapes: Sequence[Shape] = (), minimum: int | None = None, **rules: object) -> Problem:
-        """The problem of placing these sets here; without `shapes`, everybody asks for one slot on any node."""
-        everywhere = frozenset(range(len(self.nodes)))
+    def gang(
+        self,
+        *sets: PodSet,
+        shapes: Sequence[Shape] = (),
+        asks: Sequence[int] = (1,),
+        minimum: int | None = None,
+        **rules: object,
+    ) -> Problem:
+        """The problem of placing these sets here. Without `shapes`, they ask for so many slots on any node."""
         return Problem(
             levels=("spine", "block", "node")[3 - self.depth :],
             resources=("cpu",),
             nodes=tuple(self.nodes),
-            shapes=tuple(shapes) or (Shape((1,), everywhere),),
+            shapes=tuple(shapes) or self.shapes(*asks),
             sets=sets,
             minimum=sum(len(each.members) for each in sets) if minimum is None else minimum,
             victims=tuple(self.victims),
@@ -96,7 +105,7 @@ def pods(
 
 def placed(problem: Problem) -> Plan:
     """The plan, which there must be, proven."""
-    answer = solve(problem)
+    answer = solve(problem, PATIENT)
     assert isinstance(answer, Plan), answer
     assert answer.proof is Proof.OPTIMAL
     return answer
@@ -104,7 +113,7 @@ def placed(problem: Problem) -> Plan:
 
 def refused(problem: Problem) -> NoPlan:
     """The proven no."""
-    answer = solve(problem)
+    answer = solve(problem, PATIENT)
     assert isinstance(answer, NoPlan), answer
     assert answer.proof is Proof.INFEASIBLE
     return answer

@@ -30,27 +30,6 @@ def racks_of(joint: JointProblem, answer: JointAnswer) -> list[set[str] | None]:
     ]
 
 
-def test_three_gangs_find_room_where_one_by_one_the_third_finds_none() -> None:
-    """Racks of 7 and 5 (literature: E); gangs of 4, 3 and 5, each in one rack. The tightest rack for the first is
-    that of 5; then 3 go into that of 7, and 5 have no rack.
-    """
-    room = Drawing("b0: a b c d e f g\nb1: h i j k l")
-    joint = together(*(room.gang(pods(count), required=0) for count in (4, 3, 5)))
-    answer = solve_joint(joint, LIMITS)
-    assert racks_of(joint, answer) == [{"b0"}, {"b0"}, {"b1"}]
-    assert answer.proof is Proof.OPTIMAL
-    assert faults_of(joint, answer) == ()
-
-
-def test_gangs_share_the_rack_that_they_fill() -> None:
-    """Racks of 8 and 6 (literature: J); gangs of 4, 4 and 6."""
-    room = Drawing("b0: a b c d e f g h\nb1: i j k l m n")
-    joint = together(*(room.gang(pods(count), required=0) for count in (4, 4, 6)))
-    answer = solve_joint(joint, LIMITS)
-    assert racks_of(joint, answer) == [{"b0"}, {"b0"}, {"b1"}]
-    assert answer.proof is Proof.OPTIMAL
-
-
 def test_the_earlier_gang_keeps_its_minimum_where_a_later_one_finds_none() -> None:
     """One rack of 4: the first two need 2 each, the third needs 4."""
     room = Drawing("b0: a b c d")
