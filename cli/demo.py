@@ -22,7 +22,7 @@ from controlplane.toolchain import NoToolchainError
 EXAMPLE = Path(__file__).parent.parent / "examples" / "koordinator"
 TERMINATING_SECONDS = 3.0
 """How long a pod of low priority takes to end: enough to see its room being held meanwhile."""
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 _SPINE = "network.topology.nvidia.com/spine"
 _BLOCK = "network.topology.nvidia.com/block"

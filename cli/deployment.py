@@ -20,7 +20,7 @@ from controlplane.control_plane import ControlPlane, StartError, free_ports, wai
 from controlplane.processes import Program
 from kube.keys import SYSTEM_NAMESPACE
 
-READY_SECONDS = 30.0
+READY_SECONDS = 120.0
 _COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
 
 

@@ -26,7 +26,7 @@ from controlplane.stages import GOES_ON
 from kube.names import natural_key
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-PATIENCE_SECONDS = 40.0
+PATIENCE_SECONDS = 120.0
 _POLL_SECONDS = 0.2
 
 

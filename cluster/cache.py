@@ -101,6 +101,7 @@ class ClusterCache:
         self._classes: Table[PriorityClass] = Table(self)
         self._budgets: Table[PodDisruptionBudget] = Table(self)
         self._namespaces: Table[Namespace] = Table(self)
+        self._labelled: tuple[tuple[Namespace, ...], Mapping[str, Mapping[str, str]]] = (), {}
         self._claims: Table[PersistentVolumeClaim] = Table(self)
         self._volumes: Table[PersistentVolume] = Table(self)
         self._storage_classes: Table[StorageClass] = Table(self)
@@ -241,9 +242,12 @@ class ClusterCache:
             return self._manifests.all()
 
     def namespaces(self) -> Mapping[str, Mapping[str, str]]:
-        """Labels of the namespaces, by name."""
+        """Labels of the namespaces, by name. The same object until one of them changes."""
         with self._changed:
-            return {each.metadata.name: each.metadata.labels for each in self._namespaces.all()}
+            kept = self._namespaces.all()
+            if kept is not self._labelled[0]:
+                self._labelled = kept, {each.metadata.name: each.metadata.labels for each in kept}
+            return self._labelled[1]
 
     def ending(self) -> frozenset[str]:
         """Names of the namespaces that are being deleted: nothing can be made there any more."""

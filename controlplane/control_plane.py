@@ -28,8 +28,8 @@ from controlplane.stages import stages
 
 __all__ = ["ControlPlane", "Manifest", "Options", "StartError", "free_ports", "wait_until"]
 
-READY_SECONDS = 90.0
-NODES_SECONDS = 60.0
+READY_SECONDS = 180.0
+NODES_SECONDS = 120.0
 NODES_PER_SECOND = 50
 _POLL_SECONDS = 0.1
 _TAINTS_OF_NEW_NODES = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}

@@ -75,7 +75,7 @@ class Recorder:
         """The events of one object."""
         return [event for event in self.events if event.name == name]
 
-    def wait_for(self, condition: Callable[[list[WatchEvent]], bool], seconds: float = 30.0) -> list[WatchEvent]:
+    def wait_for(self, condition: Callable[[list[WatchEvent]], bool], seconds: float = 120.0) -> list[WatchEvent]:
         """Wait until the events so far fulfil `condition`, and return them.
 
         :raises TimeoutError: they did not in that time; the text says how they ended.

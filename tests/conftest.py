@@ -20,7 +20,7 @@ Events, in the order of the API server, rather than polling (`controlplane.recor
 
     with Recorder(plane) as recorder:               # or Recorder(plane, "/apis/phalanx.dev/v1alpha1/gangs")
         …
-        events = recorder.wait_for(lambda seen: …, seconds=30)
+        events = recorder.wait_for(lambda seen: …)
 
 Tests that use them carry `@pytest.mark.controlplane` and run after all others. Another control plane, with other
 options, is `with ControlPlane(Options(…)) as plane`.

@@ -6,7 +6,7 @@ from controlplane.control_plane import ControlPlane, wait_until
 
 KEPT_NAMESPACES = {"default", "kube-system", "kube-public", "kube-node-lease", "phalanx-system"}
 KEPT_PRIORITY_CLASSES = ("system-", "phalanx-")
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 
 _WEBHOOKS = (
     "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",

@@ -48,7 +48,7 @@ def member(name: str, gang: str) -> dict[str, Any]:
 def installed(cluster: ControlPlane) -> ControlPlane:
     """A cluster that knows Gang objects."""
     cluster.kubectl("apply", "-k", str(CRDS))
-    cluster.kubectl("wait", "--for=condition=Established", "crd/gangs.phalanx.dev", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd/gangs.phalanx.dev", "--timeout=120s")
     return cluster
 
 

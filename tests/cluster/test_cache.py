@@ -210,7 +210,7 @@ def install_widgets(plane: ControlPlane) -> None:
         },
     }
     plane.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-    plane.kubectl("wait", "--for=condition=Established", "crd/widgets.test.phalanx.dev", "--timeout=20s")
+    plane.kubectl("wait", "--for=condition=Established", "crd/widgets.test.phalanx.dev", "--timeout=120s")
 
 
 @pytest.fixture(scope="module")

@@ -103,10 +103,10 @@ def furnish(plane: ControlPlane) -> None:
         created = plane.request("POST", PODS, each)
         assert created["kind"] == "Pod", created
     plane.apply([VOLUME, CLAIM])
-    plane.kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=20s")
+    plane.kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=120s")
     plane.kubectl("taint", "node", "b2", "gpu=yes:NoSchedule")
     plane.kubectl("cordon", "c1")
-    plane.kubectl("wait", "node/c1", "--for=jsonpath={.spec.taints[0].key}", "--timeout=20s")
+    plane.kubectl("wait", "node/c1", "--for=jsonpath={.spec.taints[0].key}", "--timeout=120s")
 
 
 def look(plane: ControlPlane) -> Snapshot:

@@ -35,7 +35,7 @@ def api(control_plane: ControlPlane) -> ControlPlane:
     """The API server with our kinds and Koordinator's."""
     for folder in ("phalanx", "koordinator"):
         control_plane.kubectl("apply", "-k", str(CRDS / folder))
-    control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     return control_plane
 
 

@@ -97,7 +97,7 @@ def test_a_job_is_made_into_pods_and_completes(cluster: ControlPlane) -> None:
     template = {"spec": {**pod("")["spec"], "restartPolicy": "Never"}}
     spec = {"completions": 3, "parallelism": 3, "completionMode": "Indexed", "template": template}
     cluster.apply([{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}])
-    cluster.kubectl("wait", "--for=condition=Complete", "job/j", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Complete", "job/j", "--timeout=120s")
     assert cluster.request("GET", "/apis/batch/v1/namespaces/default/jobs/j")["status"]["succeeded"] == 3
 
 
@@ -217,7 +217,7 @@ def test_an_emptied_cluster_has_nothing_of_the_test_before(cluster: ControlPlane
             {**hooks, "metadata": {"name": "h"}, "webhooks": [called]},
         ]
     )
-    cluster.kubectl("wait", "--for=condition=Available", "deployment/d", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Available", "deployment/d", "--timeout=120s")
     try:
         empty(cluster)
         left = "pods,nodes,deployments,replicasets,things.test.phalanx.dev,poddisruptionbudgets"

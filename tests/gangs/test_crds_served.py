@@ -86,7 +86,7 @@ def served(cluster: ControlPlane) -> ControlPlane:
     for folder in ("phalanx", "koordinator"):
         cluster.kubectl("apply", "-k", str(CRDS / folder))
     names = cluster.kubectl("get", "crd", "-o", "name").split()
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=120s", *names)
     wait_until(lambda: "gangs" in cluster.kubectl("api-resources", "--no-headers"), 20, "the kinds to be served")
     return cluster
 

@@ -37,7 +37,7 @@ from controlplane.processes import Program
 from kube.keys import SYSTEM_NAMESPACE
 
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "default"
-PATIENCE = 60.0
+PATIENCE = 120.0
 USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
 FORBIDDEN = 403
 _POLICY = {

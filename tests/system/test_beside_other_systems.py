@@ -83,7 +83,7 @@ def test_its_workloads_are_left_alone_while_it_is_there(phalanx: Phalanx) -> Non
 
     with phalanx.record() as recorder:  # the member that was still missing of a gang that had begun
         phalanx.apply(pod("begun-2", "begun"))
-        recorder.wait_for(all_bound(numbered("begun", 3)), seconds=30)
+        recorder.wait_for(all_bound(numbered("begun", 3)))
     phalanx.await_phase("begun", "Placed")
     assert phalanx.gang("theirs") == {}
     why = ["why", "default/theirs", "--kubeconfig", str(phalanx.cluster.kubeconfig)]

@@ -15,7 +15,7 @@ from system import Phalanx
 
 pytestmark = pytest.mark.controlplane
 
-SECONDS = 20.0
+SECONDS = 120.0
 """Till the webhook has seen what was applied before."""
 NAMESPACES = {"ack": ("net",), "kai": ("kai-scheduler",), "koordinator": ("koordinator-system",)}
 """Those that the documents name."""

@@ -150,7 +150,7 @@ def installation(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathF
     authority = write_self_signed(folder, ["localhost"], ["127.0.0.1"])
     control_plane.apply([*custom_resource_definitions(), *system_objects()])
     definitions = [each["metadata"]["name"] for each in custom_resource_definitions()]
-    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd", *definitions)
+    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=120s", "crd", *definitions)
     installation = Installation(control_plane, folder)
     try:
         for kind, name in CONFIGURATIONS:
