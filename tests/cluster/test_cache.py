@@ -136,12 +136,13 @@ def test_a_snapshot_stays_the_same_object_until_something_in_it_changes(cluster:
         cluster.kubectl("create", "namespace", "quiet")
         until(lambda: "quiet" in cache.namespaces())
         time.sleep(1.0)  # what follows the creation of a namespace
-        before, version = cache.snapshot(), cache.version()
+        before, labelled, version = cache.snapshot(), cache.namespaces(), cache.version()
         job = {"spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", **pod("j")["spec"]}}}}
         whole = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "quiet"}, **job}
         cluster.request("POST", "/apis/batch/v1/namespaces/quiet/jobs", whole)
         assert cache.wait_for_change(version, 5) > version
         assert cache.snapshot() is before
+        assert cache.namespaces() is labelled
         manifest = cache.objects()["batch", "Job", "quiet", "j"]
         assert (manifest["apiVersion"], manifest["kind"]) == ("batch/v1", "Job")
         assert "managedFields" not in manifest["metadata"]

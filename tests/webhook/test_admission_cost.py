@@ -1,0 +1,156 @@
+"""What the admission of one pod costs does not grow with the cluster: counted in objects looked at, not in time."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from crowds import NAMESPACE, WAYS, Way, arriving, crowd
+
+from cluster.sinks import Manifests
+from gangs.manifests import pod_of
+from gangs.model import Gang, GangKey
+from gangs.sources import Sources
+from kube.catalog import ObjectKey
+from webhook import pods
+from webhook.reviews import Admitted
+
+MOST = 12
+"""Objects that one gang may have to do with: its own, those of its group, queues, topologies."""
+
+
+class Counted(dict[str, Any]):
+    """An object that notes when somebody looks at it."""
+
+    def __init__(self, key: ObjectKey, manifest: Mapping[str, Any], seen: set[ObjectKey]) -> None:
+        super().__init__(manifest)
+        self._key, self._seen = key, seen
+
+    def __getitem__(self, name: str) -> Any:
+        self._seen.add(self._key)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As a dict does."""
+        self._seen.add(self._key)
+        return super().get(name, default)
+
+
+class Crowded:
+    """A picture of many gangs of one kind, in which it is noted what is looked at."""
+
+    def __init__(self, way: Way, gangs: int) -> None:
+        self.seen = set[ObjectKey]()
+        whole = crowd(way, gangs)
+        self.plain = whole.objects
+        self._siblings = [pod_of(arriving(whole, 0, index)) for index in (1, 2, 3)]
+        self._sources = Sources(objects={key: Counted(key, each, self.seen) for key, each in whole.objects.items()})
+
+    def change(self, key: ObjectKey, **parts: Any) -> None:
+        """One object changes."""
+        self._sources = self._sources.having(Counted(key, {**self.plain[key], **parts}, self.seen))
+
+    def admitted(self) -> set[ObjectKey]:
+        """What is looked at for a pod of the first gang, three siblings of which are there."""
+        self.seen.clear()
+        decision = pods.created(arriving(Sources(objects=self.plain), 0), self, _nothing)
+        assert isinstance(decision, Admitted)
+        assert any(each["path"] == "/spec/schedulingGates" for each in decision.patch)
+        return set(self.seen)
+
+    def synced(self) -> bool:
+        """All is there."""
+        return True
+
+    def sources(self) -> Sources:
+        """Nobody may ask."""
+        raise AssertionError("nobody asks for all pods because of one")
+
+    def sources_of(self, *names: GangKey) -> Sources:
+        """The objects, and the siblings of who arrives."""
+        return Sources(self._siblings if names else (), self._sources.objects)
+
+    def node(self, name: str) -> None:
+        """There are none."""
+        del name
+
+    def snapshot(self) -> Any:
+        """Nobody may ask."""
+        raise AssertionError("no pod of a controller waits for a snapshot")
+
+    def age(self) -> float:
+        """Just now."""
+        return 0.0
+
+
+def _nothing(gang: Gang) -> tuple[str, ...]:
+    del gang
+    return ()
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS)
+def way(request: pytest.FixtureRequest) -> Way:
+    found: Way = request.param
+    return found
+
+
+def test_a_pod_costs_a_look_at_the_objects_of_its_own_gang(way: Way) -> None:
+    """The first one fills the indexes; from then on it is the same few, whether there are 10 gangs or 300."""
+    few, many = Crowded(way, 10), Crowded(way, 300)
+    few.admitted()
+    many.admitted()
+    looked = many.admitted()
+    assert looked == few.admitted()
+    assert len(looked) <= MOST
+
+
+def test_a_change_elsewhere_costs_a_look_at_what_has_changed(way: Way) -> None:
+    crowded = Crowded(way, 300)
+    crowded.admitted()
+    before = crowded.admitted()
+    other = ("batch", "Job", NAMESPACE, "gang-250")
+    crowded.seen.clear()
+    crowded.change(other, status={"active": 4})
+    assert crowded.seen <= {other}
+    assert crowded.admitted() == before
+
+
+class Changing:
+    """A cache, as its sinks see it."""
+
+    def changing(self, *, captured: bool) -> Any:
+        """Nobody is told."""
+        del captured
+        return _Quietly()
+
+
+class _Quietly:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_the_watch_cache_keeps_what_it_was_asked_for_by_name_through_each_event() -> None:
+    manifests, seen = Manifests(Changing()), set[ObjectKey]()
+    jobs = manifests.of("batch", "Job")
+
+    def job(number: int, group: str) -> Counted:
+        meta = {"name": f"job-{number}", "namespace": NAMESPACE, "labels": {"group": group}}
+        return Counted(("batch", "Job", NAMESPACE, meta["name"]), {"metadata": meta}, seen)
+
+    for number in range(200):
+        jobs.put(job(number, f"g{number // 2}"))
+    assert _names(manifests, "g3") == ["job-6", "job-7"]
+    seen.clear()
+    jobs.put(job(6, "g4"))
+    jobs.put(job(300, "g3"))
+    jobs.drop(job(7, "g3"))
+    assert (_names(manifests, "g3"), _names(manifests, "g4")) == (["job-300"], ["job-6", "job-8", "job-9"])
+    assert {name for _, _, _, name in seen} == {"job-6", "job-7", "job-8", "job-9", "job-300"}  # 8 and 9 by `_names`
+
+
+def _group(job: Mapping[str, Any]) -> tuple[str, ...]:
+    return (job["metadata"]["labels"]["group"],)
+
+
+def _names(manifests: Manifests, group: str) -> list[str]:
+    return [each["metadata"]["name"] for each in manifests.all().sought("batch", "Job", _group, group)]
