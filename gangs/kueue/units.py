@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gangs.agreement import check_alike, speakers
 from gangs.findings import Findings
 from gangs.kueue import NAME, keys, wishes
 from gangs.kueue.queues import Charged, account_of
@@ -113,11 +114,11 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
     mine = sorted(live(pods), key=lambda pod: age(pod.metadata))
     if not mine:
         return None
-    first, found = mine[0], Findings()
-    ref, meta = pod_ref(first), first.metadata
+    speaking, found = speakers(mine), Findings()
+    ref, meta = pod_ref(speaking[0]), speaking[0].metadata
     grouped = keys.POD_GROUP in meta.labels
-    total = _total(mine, found) if grouped else 1
-    _check_alike(mine, found)
+    total = _total(speaking, found) if grouped else 1
+    check_alike(mine, (*keys.WISHES, keys.SPREADING), "write the same on all pods of the group", found)
     _advise_ignored(ref, "metadata", {**meta.labels, **meta.annotations}, found)
     asked = _Asked(
         key=key,
@@ -127,7 +128,7 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
         minimum=total,
         queue=queue_of(meta.labels, meta.annotations),
         wish=wishes.read_wish(Annotated(ref, "metadata.annotations", meta.annotations, total, several=grouped), found),
-        created=meta.creation_timestamp or "",
+        created=mine[0].metadata.creation_timestamp or "",
     )
     if grouped and len(mine) > total:
         problem = f"is {total}, but {len(mine)} pods are in the group"
@@ -204,22 +205,6 @@ def _total(pods: Sequence[Pod], findings: Findings) -> int:
             problem = f'"{text}" differs from "{said[0]}" of Pod {pods[0].key}'
             findings.fault(pod_ref(pod), at, problem, "write the same number on all pods of the group")
     return max(1, integer(said[0] or "") or 1)
-
-
-def _check_alike(pods: Sequence[Pod], findings: Findings) -> None:
-    """Note pods of a group that ask for another place than the first one: the group is placed as one."""
-    first = pods[0]
-    for pod in pods[1:]:
-        for key in (*keys.WISHES, keys.SPREADING):
-            here, there = pod.metadata.annotations.get(key), first.metadata.annotations.get(key)
-            if here != there:
-                problem = f"{_said(here)}, but {_said(there)} on Pod {first.key}"
-                remedy = "write the same on all pods of the group"
-                findings.fault(pod_ref(pod), f"metadata.annotations[{key}]", problem, remedy)
-
-
-def _said(value: str | None) -> str:
-    return "is missing" if value is None else f'is "{value}"'
 
 
 def _minimum(job: Job) -> int:

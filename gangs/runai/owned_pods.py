@@ -6,6 +6,7 @@ pods start together they say, too (`batch-min-member`): the workloads are of man
 
 from collections.abc import Sequence
 
+from gangs.agreement import check_alike, speakers
 from gangs.findings import Findings
 from gangs.levels import settle
 from gangs.manifests import integer, pod_ref
@@ -43,17 +44,18 @@ def read_pods(
     mine = sorted(live(pods), key=lambda pod: age(pod.metadata))
     if not mine:
         return None
-    first, own = mine[0], Findings()
-    ref, asked = pod_ref(first), wishes.of_pod(first)
+    first, says, own = mine[0], speakers(mine)[0], Findings()
+    ref, asked = pod_ref(says), wishes.of_pod(says)
     if taken:
         problem = f"Job {first.metadata.namespace}/{name}, which is a gang, has the same name"
         own.fault(ref, "metadata.ownerReferences", problem, "rename one of the two workloads")
-    minimum = _minimum(first, asked, own)
+    minimum = _minimum(says, asked, own)
     for pod in mine:
         wishes.check_keys(pod_ref(pod), wishes.of_pod(pod), "is not built", _INSTEAD, own)
-    _check_alike(mine, own)
-    pool = first.metadata.labels.get(keys.NODE_POOL)
-    settled = settle(wishes.request_of(ref, asked, wishes.in_pool(first, pool)), topologies, own)
+    _check_owners(mine, own)
+    check_alike(mine, keys.WISHES, "write the same on all pod templates", own)
+    pool = says.metadata.labels.get(keys.NODE_POOL)
+    settled = settle(wishes.request_of(ref, asked, wishes.in_pool(says, pool)), topologies, own)
     if settled.topology is not None:
         wishes.check_order(ref, asked, settled.topology, own)
     check_priorities(mine, ref, own)
@@ -98,24 +100,15 @@ def _minimum(pod: Pod, asked: Wishes, findings: Findings) -> int:
     return max(1, minimum or 1)
 
 
-def _check_alike(pods: Sequence[Pod], findings: Findings) -> None:
-    """Note pods that say something else than the first one: the gang is placed as one."""
+def _check_owners(pods: Sequence[Pod], findings: Findings) -> None:
+    """Note pods of a workload of another kind than the oldest one's: they have nothing in common but a name."""
     first = pods[0]
     for pod in pods[1:]:
         if _owner(pod) != _owner(first):
             problem = f"is {_owner(pod)}, and {_owner(first)} of Pod {first.key} has the same name"
             findings.fault(pod_ref(pod), "metadata.ownerReferences", problem, "rename one of the two workloads")
-        for key in keys.WISHES:
-            here, there = pod.metadata.annotations.get(key), first.metadata.annotations.get(key)
-            if here != there:
-                problem = f"{_said(here)}, but {_said(there)} on Pod {first.key}"
-                findings.fault(pod_ref(pod), annotation(key), problem, "write the same on all pod templates")
 
 
 def _owner(pod: Pod) -> str:
     owner = controller_of(pod)
     return "nobody" if owner is None else owner.kind
-
-
-def _said(value: str | None) -> str:
-    return "is missing" if value is None else f'is "{value}"'

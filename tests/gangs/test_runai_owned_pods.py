@@ -21,10 +21,10 @@ def owner(kind: str, name: str = "train") -> dict[str, Any]:
     return {"apiVersion": "kubeflow.org/v1", "kind": kind, "name": name, "uid": kind, "controller": True}
 
 
-def worker(name: str, kind: str = "PyTorchJob", **more: str) -> Pod:
+def worker(name: str, kind: str = "PyTorchJob", uid: str = "", **more: str) -> Pod:
     """A pod of a workload; further annotations by the end of their key, _ for -."""
     annotations = {**PLACE, **MINIMUM, **{KEY + key.replace("_", "-"): text for key, text in more.items()}}
-    return pod(name, annotations=annotations, owner=owner(kind))
+    return pod(name, annotations=annotations, owner={**owner(kind), "uid": uid or kind})
 
 
 def reading(*pods: Pod, text: str = EXAMPLE) -> Reading:
@@ -98,7 +98,7 @@ def test_a_label_keeps_the_pods_to_their_node_pool() -> None:
         ((worker("a", topology=""),), "is empty"),
         ((worker("a", topology_preferred_placement="zone"),), "is wider than the required level"),
         ((worker("a", topology_preferred_placement="rack"),), "is the required level"),
-        ((worker("a"), worker("b", batch_min_member="4")), 'is "4", but is "3" on Pod default/a'),
+        ((worker("a"), worker("b", uid="another", batch_min_member="4")), 'is "4", but is "3" on Pod default/a'),
         (
             (worker("a"), worker("b", kind="StatefulSet")),
             "is StatefulSet, and PyTorchJob of Pod default/a has the same",
