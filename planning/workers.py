@@ -58,6 +58,8 @@ _WORKER_SHARE = 0.9
 
 _TRIES = 8
 """Domains that the parent's own plan is sought in even where the time is over."""
+_MOMENT = 50_000
+"""Members times nodes up to which the parent looks itself whether a no is one."""
 
 
 class WorkerError(Exception):
@@ -204,6 +206,9 @@ class Workers:
                 return True
             if isinstance(reply, Refused):
                 answers.append(_plausible(reply.answer))
+                if not reply.last and (plan := _refuting(problem)) is not None:
+                    answers.append(plan)
+                    raise WorkerError("the worker's no is wrong: there is a plan")
                 return reply.last
             raise WorkerError("the worker answers something else")
 
@@ -300,8 +305,14 @@ def _plausible(answer: NoPlan) -> NoPlan:
     return answer
 
 
+def _refuting(problem: Problem) -> Plan | None:
+    """A plan where the worker knows of none. Sought while it explains its no, and only where that takes a moment."""
+    members = sum(len(pod_set.members) for pod_set in problem.sets)
+    return None if members * len(problem.nodes) > _MOMENT else _greedy(problem, 0.0)
+
+
 def _greedy(problem: Problem, end: float) -> Plan | None:
-    """The first greedy plan that the verifier lets pass, in the time that is left; a few domains are always tried."""
+    """The first greedy plan that the verifier lets pass, until `end`; a few domains are always tried."""
     tries = count()
 
     def in_time() -> bool:

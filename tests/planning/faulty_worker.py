@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from planning.worker import Placed, Refused, Reply, Request, Together, answers, serve
 from solver.plan import NoPlan, Plan, Proof
 
@@ -18,7 +20,9 @@ def killed(_request: Request) -> Iterator[Reply]:
 
 
 def hung(_request: Request) -> Iterator[Reply]:
-    """Never answers."""
+    """Never answers. Says when it begins not to."""
+    sys.stderr.write("hung\n")
+    sys.stderr.flush()
     time.sleep(3600)
     yield from ()
 
@@ -30,10 +34,10 @@ def stopped(_request: Request) -> Iterator[Reply]:
 
 
 def greedy_for_memory(request: Request) -> Iterator[Reply]:
-    """Takes memory until there is no more."""
+    """Takes memory until there is no more. Does not write to it: the machine is not to suffer."""
     held = []
     while True:
-        held.append(bytearray(64 << 20))
+        held.append(np.empty(64 << 20, dtype=np.uint8))
     yield from answers(request)
 
 
@@ -74,10 +78,16 @@ def raising(_request: Request) -> Iterator[Reply]:
     raise ZeroDivisionError("once upon a time")
 
 
-def silent_after_no(_request: Request) -> Iterator[Reply]:
-    """Knows that there is no plan, and hangs while it looks for reasons."""
+def denying(_request: Request) -> Iterator[Reply]:
+    """Says that there is no plan, and that this is proven."""
     yield Refused(NoPlan(Proof.INFEASIBLE), last=False)
-    time.sleep(3600)
+    yield Refused(NoPlan(Proof.INFEASIBLE), last=True)
+
+
+def killed_after_no(_request: Request) -> Iterator[Reply]:
+    """Knows that there is no plan, and is stopped while it looks for reasons."""
+    yield Refused(NoPlan(Proof.INFEASIBLE), last=False)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def replace_plan(reply: Placed, plan: Plan) -> Placed:
@@ -97,7 +107,8 @@ FAULTS: dict[str, Callable[[Request], Iterator[Reply]]] = {
         giving_twice,
         contradicting,
         raising,
-        silent_after_no,
+        denying,
+        killed_after_no,
     )
 }
 
