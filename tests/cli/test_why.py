@@ -57,7 +57,7 @@ def test_a_gang_is_told_with_its_members_and_its_history(installed: ControlPlane
     recorder = Recorder(connect(str(installed.kubeconfig)), instance="test-0")
     ref = ObjectRef("phalanx.dev/v1alpha1", "Gang", "default", "llm", made["metadata"]["uid"])
     recorder.record(ref, GANG_WAITING, "waits for 1 more pod: 1 of 2 exist")
-    recorder.close(5)
+    recorder.close(60)
     told = why(installed, "default/llm")
     assert told.exit_code == 0, told.output
     lines = [line.split() for line in told.output.splitlines()]

@@ -125,7 +125,7 @@ def _handler(api: ScriptedApi) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
                 return
             if answer.then == "keep":
-                api.closing.wait(10)
+                api.closing.wait(120)
             self._chunk(b"")
 
         def _chunk(self, data: bytes) -> None:

@@ -242,11 +242,11 @@ def outcome(plane: ControlPlane, manifest: dict[str, Any]) -> str:
         return decision(plane, path)
     finally:
         plane.request("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
-        wait_until(lambda: plane.request("GET", path)["kind"] == "Status", 10, "the pod to go")
+        wait_until(lambda: plane.request("GET", path)["kind"] == "Status", 120, "the pod to go")
 
 
 def decision(plane: ControlPlane, path: str) -> str:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         now = plane.request("GET", path)
         if now["spec"].get("nodeName"):
