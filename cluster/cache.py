@@ -161,6 +161,10 @@ class ClusterCache:
         """The resources that have not been listed yet."""
         return tuple(each.name for each in self._reflectors if not each.synced)
 
+    def listed(self, plural: str) -> bool:
+        """Whether the objects of a resource have been listed once."""
+        return all(each.synced for each in self._reflectors if each.name.endswith(f"/{plural}"))
+
     def wait_synced(self, timeout: float) -> bool:
         """Wait until `synced`; False where that takes longer than `timeout` seconds."""
         deadline = time.monotonic() + timeout

@@ -5,7 +5,7 @@ order and the first that refuses gives the reason. Where the two differ, this is
 is refused even where nothing has tainted it yet, so a plan never sends a gang there.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from cluster.capturing import named_among
 from cluster.neighbours import Neighbourhood, Occupant, Spread, spreads
@@ -13,7 +13,7 @@ from cluster.ports import any_clash, host_ports
 from cluster.priorities import priority_of
 from cluster.selectors import affinity_allows, wants_node, weight
 from cluster.snapshot import NodeState, Snapshot, Tenant
-from cluster.taints import UNSCHEDULABLE, tolerated, untolerated
+from cluster.taints import NOT_READY_KEYS, UNSCHEDULABLE, all_untolerated, tolerated, untolerated
 from cluster.volumes import claim_names
 from cluster.wishes import self_exclusions as self_exclusions  # noqa: PLC0414 - asked for here, beside `exclusion`
 from cluster.wishes import unmodelled as unmodelled  # noqa: PLC0414 - asked for here, beside `exclusion`
@@ -65,10 +65,46 @@ class Eligibility:
             or self._neighbours.exclusion(state.node)
         )
 
+    def lift(self, state: NodeState) -> str:
+        """The one change, in words, after which the pod might use a node that excludes it; "" where it takes several."""
+        changes = list(dict.fromkeys(self._changes(state)))
+        return changes[0] if len(changes) == 1 else ""
+
     def preference(self, state: NodeState) -> int:
         """The summed weights of the preferred node affinity terms, the pod's and the gang's, that the node fulfils."""
         affinity = self._pod.spec.affinity
         return weight((affinity.node_affinity if affinity is not None else None, self._also), state.node)
+
+    def _changes(self, state: NodeState) -> Iterator[str]:
+        """What would have to change, for every filter that refuses the node."""
+        yield from self._changes_of_the_node(state.node)
+        others = (
+            self._taken_ports(state),
+            *(each.exclusion(state.node) for each in self._claims),
+            *(each.exclusion(state.node) for each in self.spreads),
+            self._neighbours.exclusion(state.node),
+        )
+        yield from (f'without "{reason}"' for reason in others if reason)
+
+    def _changes_of_the_node(self, node: Node) -> Iterator[str]:
+        """A cordon and a node that is not ready stand for the taints that come with them, too."""
+        pod = self._pod
+        cordoned = node.spec.unschedulable and not tolerated(UNSCHEDULABLE, pod.spec.tolerations)
+        down = not ready(node)
+        if cordoned:
+            yield "cordon lifted"
+        if down:
+            yield "readiness restored"
+        with_it = {UNSCHEDULABLE.key} if cordoned else set()
+        with_it |= NOT_READY_KEYS if down else set()
+        for taint in all_untolerated(node.spec.taints, pod.spec.tolerations):
+            if taint.key not in with_it:
+                yield f"taint {{{taint.key}: {taint.value}}} tolerated"
+        if not self._wanted(node):
+            yield "node affinity/selector dropped"
+
+    def _wanted(self, node: Node) -> bool:
+        return wants_node(self._pod, node) and affinity_allows(self._also, node)
 
     def _node_itself(self, node: Node) -> str:
         pod = self._pod
@@ -79,7 +115,7 @@ class Eligibility:
             return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
         if not ready(node):
             return NOT_READY
-        return "" if wants_node(pod, node) and affinity_allows(self._also, node) else NODE_AFFINITY
+        return "" if self._wanted(node) else NODE_AFFINITY
 
     def _taken_ports(self, state: NodeState) -> str:
         if not self._ports:

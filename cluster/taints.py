@@ -1,11 +1,14 @@
 """Taints and tolerations (core/v1 `Toleration.ToleratesTaint`, kube-scheduler's TaintToleration)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kube.objects import Taint, Toleration
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """What a cordoned node counts as having: a pod that tolerates it may go there."""
+
+NOT_READY_KEYS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+"""Taints that the node lifecycle controller puts on nodes whose Ready condition is not True."""
 
 _FORBIDDING = ("NoSchedule", "NoExecute")
 
@@ -35,4 +38,9 @@ def _covers(toleration: Toleration, taint: Taint) -> bool:
 
 def untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
     """The first taint that keeps the pod off the node, None where there is none."""
-    return next((t for t in taints if t.effect in _FORBIDDING and not tolerated(t, tolerations)), None)
+    return next(all_untolerated(taints, tolerations), None)
+
+
+def all_untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> Iterator[Taint]:
+    """Every taint that keeps the pod off the node."""
+    return (t for t in taints if t.effect in _FORBIDDING and not tolerated(t, tolerations))

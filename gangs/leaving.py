@@ -81,6 +81,9 @@ SYSTEMS: tuple[System, ...] = (
 CHOICES = (*(each.name for each in SYSTEMS), "ack")
 """What the annotations may name: the systems, and dialects whose system shows itself by no webhook."""
 
+MAY_BE_LEFT = frozenset({*CHOICES, *(name for each in SYSTEMS for name in each.dialects)})
+"""Dialects that another system may have: all but our own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:

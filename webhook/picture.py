@@ -17,6 +17,9 @@ class Picture(Protocol):
     def synced(self) -> bool:
         """Whether everything has been listed once."""
 
+    def listed(self, plural: str) -> bool:
+        """Whether the objects of this resource have been listed once."""
+
     def sources(self) -> Sources:
         """What is asked for: pods, group objects, topologies, workloads, namespaces."""
 
@@ -48,6 +51,10 @@ class LivePicture:
     def synced(self) -> bool:
         """Whether everything has been listed once."""
         return self._cache.synced()
+
+    def listed(self, plural: str) -> bool:
+        """Whether the objects of this resource have been listed once."""
+        return self._cache.listed(plural)
 
     def sources(self) -> Sources:
         """What is asked for, as of one instant."""

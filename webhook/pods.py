@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from gangs import dialects
 from gangs.dialects import Arrival
+from gangs.leaving import EVIDENCE_KINDS, MAY_BE_LEFT, Left
 from gangs.manifests import MalformedError, pod_of, pod_ref
 from gangs.model import Fault, Gang, GangKey, Manifest
 from gangs.sources import Dialect, Sources
@@ -19,6 +20,7 @@ from kube.objects import Pod
 from kube.topology import Topology
 from planning.pins import Labels, holds_affinity, noted, siblings_domain
 from planning.problems import held_node
+from webhook.errors import Unavailable
 from webhook.patches import PatchBuilder
 from webhook.picture import Picture
 from webhook.reviews import Admitted, Decision, Refused
@@ -35,7 +37,8 @@ Foretell = Callable[[Gang], tuple[str, ...]]
 def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decision:
     """Gate a pod that names a gang. Any other pod, and one that has its node already, comes in as it is.
 
-    While the picture is not complete the pod is gated all the same, but nothing is said about other objects.
+    While the picture is not complete the pod is gated all the same, but nothing is said about other objects. Raises
+    Unavailable while it is not known whether the pod's gang is another system's: what is gated now is ours for good.
     """
     try:
         pod = pod_of(manifest)
@@ -44,8 +47,7 @@ def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisio
     named = dialects.dialect_of(pod)
     if named is None or pod.bound:
         return Admitted()
-    sources = picture.sources_of(named[1])
-    left = dialects.left_alone(sources)
+    sources, left = _among(*named, picture)
     claim = dialects.dialect_of(pod, left)
     if claim is None:
         return Admitted(warnings=lines([left.advice(named[0].name, pod_ref(pod))]))
@@ -56,6 +58,22 @@ def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisio
         return Refused("; ".join(map(str, faults)), lines(arriving.advice))
     told = _beside_siblings(pod, arriving, picture, patch, foretell)
     return Admitted(patch.build(), lines([*arriving.advice, *told]))
+
+
+def _among(dialect: Dialect, key: GangKey, picture: Picture) -> tuple[Sources, Left]:
+    """The pods of the gang among all objects, and what is left to other systems.
+
+    Raises Unavailable while it is not known whether this gang is. Where its dialect is left, it may still be one of
+    ours: its pods tell.
+    """
+    pods_known = picture.listed("pods")
+    if dialect.name in MAY_BE_LEFT and not all(picture.listed(kind.plural) for kind in EVIDENCE_KINDS):
+        raise Unavailable("still reading which systems run in this cluster; try again in a few seconds")
+    sources = picture.sources_of(key)  # after the question what is known: it becomes more by the moment
+    left = dialects.left_alone(sources)
+    if dialect.name in left.to and not pods_known:
+        raise Unavailable("still reading which pods there are; try again in a few seconds")
+    return sources, left
 
 
 def _foreign_scheduler(pod: Pod) -> list[Fault]:

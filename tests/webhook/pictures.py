@@ -1,6 +1,6 @@
 """A picture held still, made of plain objects."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,8 @@ from gangs.sources import Sources
 from kube.objects import Node, Pod
 
 Manifest = dict[str, Any]
+EVIDENCE = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+"""Resources that show which other systems run."""
 
 
 class StillPicture:
@@ -27,8 +29,10 @@ class StillPicture:
         pods: Sequence[Manifest] = (),
         namespaces: Mapping[str, Mapping[str, str]] | None = None,
         synced: bool = True,
+        listed: Container[str] = (),
     ) -> None:
         self._synced = synced
+        self._listed = listed
         decoded = [msgspec.convert(each, Pod) for each in pods]
         self._sources = Sources(decoded, {key_of(each): each for each in objects}, namespaces or {})
         self._snapshot = snapshot_of([msgspec.convert(each, Node) for each in nodes], decoded)
@@ -36,6 +40,10 @@ class StillPicture:
     def synced(self) -> bool:
         """As it was made."""
         return self._synced
+
+    def listed(self, plural: str) -> bool:
+        """All, or what was said to be."""
+        return self._synced or plural in self._listed
 
     def sources(self) -> Sources:
         """All that was given."""

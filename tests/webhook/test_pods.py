@@ -6,16 +6,17 @@ import jsonpatch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pictures import Manifest, StillPicture, pod, pod_group
+from pictures import EVIDENCE, Manifest, StillPicture, pod, pod_group
 
 from gangs import dialects
 from gangs.model import Gang
 from webhook import pods
+from webhook.errors import Unavailable
 from webhook.reviews import Admitted, Decision, Refused
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 GATE = {"name": "phalanx.dev/gang"}
-EMPTY = StillPicture(synced=False)
+EMPTY = StillPicture(synced=False, listed=EVIDENCE)
 JOB_OWNER = [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "1", "controller": True}]
 
 
@@ -185,10 +186,49 @@ KOORDINATOR = {
 def test_a_pod_of_a_system_that_runs_here_comes_in_as_it_is_with_a_warning(
     *, synced: bool, spec: dict[str, str]
 ) -> None:
-    decision = created(pod(labels={GROUP: "llm"}, **spec), StillPicture([KOORDINATOR], synced=synced))
+    picture = StillPicture([KOORDINATOR], synced=synced, listed=(*EVIDENCE, "pods"))
+    decision = created(pod(labels={GROUP: "llm"}, **spec), picture)
     assert isinstance(decision, Admitted)
     assert decision.patch == ()
     assert "is left to Koordinator, which runs in this cluster" in " ".join(decision.warnings)
+
+
+OF_OTHERS: dict[str, dict[str, dict[str, str]]] = {
+    "koordinator": {"labels": {GROUP: "llm"}},
+    "kueue": {"labels": {"kueue.x-k8s.io/queue-name": "q"}},
+    "kai": {"annotations": {"scheduling.run.ai/pod-group": "llm"}},
+    "runai": {"annotations": {"kai.scheduler/topology": "network"}},
+    "ack": {"labels": {"network-topology-job-name": "llm", f"{GROUP}/name": "llm", f"{GROUP}/min-available": "1"}},
+}
+
+
+@pytest.mark.parametrize("asked", OF_OTHERS.values(), ids=OF_OTHERS)
+@pytest.mark.parametrize("listed", [(), EVIDENCE[:1], EVIDENCE[1:], (EVIDENCE[0], "pods")])
+def test_a_pod_that_another_system_may_have_waits_until_it_is_known_who_runs_here(
+    listed: tuple[str, ...], asked: dict[str, dict[str, str]]
+) -> None:
+    """A gate that is put on it now would make its gang ours for good."""
+    with pytest.raises(Unavailable, match="which systems run in this cluster"):
+        created(pod(**asked), StillPicture(synced=False, listed=listed))
+    decision = created(pod(**asked), StillPicture(synced=False, listed=EVIDENCE))
+    assert isinstance(decision, Admitted)
+    assert decision.patch
+
+
+def test_a_gang_of_our_own_waits_for_nothing() -> None:
+    decision = created(pod(labels={"phalanx.dev/gang": "llm"}), StillPicture(synced=False))
+    assert isinstance(decision, Admitted)
+    assert decision.patch
+
+
+def test_a_pod_of_a_system_that_runs_here_waits_until_it_is_known_whether_its_gang_began_with_us() -> None:
+    mine = {GROUP: "llm", "phalanx.dev/dialect": "koordinator", "phalanx.dev/gang": "llm"}
+    begun, arriving = pod("first", labels=mine), pod(labels={GROUP: "llm"})
+    with pytest.raises(Unavailable, match="which pods there are"):
+        created(arriving, StillPicture([KOORDINATOR], synced=False, listed=EVIDENCE))
+    decision = created(arriving, StillPicture([KOORDINATOR], pods=[begun], synced=False, listed=(*EVIDENCE, "pods")))
+    assert isinstance(decision, Admitted)
+    assert decision.patch
 
 
 def test_the_scheduler_of_such_a_pod_is_not_put_back() -> None:
