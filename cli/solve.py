@@ -46,7 +46,7 @@ PLACED, BAD_INPUT, NOT_PLACED = 0, 2, 3
     "-v",
     "--verbose",
     is_flag=True,
-    help="Say what was left out of the input, and in the table why gangs are where they are.",
+    help="Say what was left out of the input, and why gangs are where they are and not next door.",
 )
 def solve(
     sources: Sequence[str], cluster: str, kubeconfig: str | None, output: str, *, no_preemption: bool, verbose: bool

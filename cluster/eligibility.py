@@ -66,7 +66,7 @@ class Eligibility:
         )
 
     def lift(self, state: NodeState) -> str:
-        """The one change, in words, after which the pod might use a node that excludes it; "" where it takes several."""
+        """The one change, in words, after which the pod might use a node that it may not; "" where it takes several."""
         changes = list(dict.fromkeys(self._changes(state)))
         return changes[0] if len(changes) == 1 else ""
 

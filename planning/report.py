@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kube.keys import API_VERSION
-from planning.decision import Decision
+from planning.decision import Decision, Explanation
 from solver.plan import Goal, NearDomain, Proof
 
 KIND = "SolveReport"
@@ -34,10 +34,7 @@ def gang_report(decision: Decision) -> Json:
         "objective": [_goal(each) for each in decision.goals],
         "proof": decision.proof or Proof.UNPROVEN.value,
         "message": decision.message,
-        "explanation": {
-            "nearest": [_near(each) for each in decision.explanation.nearest],
-            "wouldFitIf": list(decision.explanation.would_fit_if),
-        },
+        "explanation": _explanation(decision.explanation),
         "milliseconds": {step: round(seconds * 1000, 3) for step, seconds in decision.seconds.items()},
     }
 
@@ -95,6 +92,17 @@ def _goal(goal: Goal) -> Json:
     entry: Json = {"goal": goal.name, "value": goal.value, "bound": goal.bound}
     if goal.parts:
         entry["parts"] = dict(goal.parts)
+    return entry
+
+
+def _explanation(explanation: Explanation) -> Json:
+    """`whyHere` is there only where somebody asked for it, and there is something to compare."""
+    entry: Json = {
+        "nearest": [_near(each) for each in explanation.nearest],
+        "wouldFitIf": list(explanation.would_fit_if),
+    }
+    if explanation.why_here:
+        entry["whyHere"] = explanation.why_here
     return entry
 
 

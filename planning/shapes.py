@@ -1,7 +1,7 @@
 """Members that are alike become one shape: the same requests on the same nodes with the same wishes."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -69,23 +69,37 @@ class ShapeBook:
 
     def _shape(self, eligibility: Eligibility, requests: tuple[int, ...]) -> Shape:
         eligible, excluded, wishes = set(), {}, {}
+        lifts: dict[str, set[int]] = {}
         for position, state in enumerate(self.nodes):
             if reason := eligibility.exclusion(state):
                 excluded[position] = reason
+                if change := eligibility.lift(state):
+                    lifts.setdefault(change, set()).add(position)
                 continue
             eligible.add(position)
             if weight := eligibility.preference(state) + self.near[position]:
                 wishes[position] = weight
-        return Shape(requests, frozenset(eligible), excluded, wishes)
+        opened = {change: frozenset(positions) for change, positions in lifts.items()}
+        return Shape(requests, frozenset(eligible), excluded, wishes, opened)
 
     def _merge(self, shape: Shape) -> int:
-        """Pods that differ in what they say but not in what follows from it share one shape."""
+        """Pods that differ in what they say but not in what follows from it share one shape. A change lifts for all of
+        them only what it lifts for each; those that have their nodes need none.
+        """
         for position, known in enumerate(self.shapes):
             same_room = known.requests == shape.requests and known.nodes == shape.nodes
             if same_room and known.preferences == shape.preferences:
+                if shape.excluded and shape.lifts != known.lifts:
+                    self.shapes[position] = replace(known, lifts=_common(known.lifts, shape.lifts))
                 return position
         self.shapes.append(shape)
         return len(self.shapes) - 1
+
+
+def _common(one: Mapping[str, frozenset[int]], other: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:
+    """The nodes that a change lifts in both."""
+    both = {change: nodes & other.get(change, frozenset()) for change, nodes in one.items()}
+    return {change: nodes for change, nodes in both.items() if nodes}
 
 
 def watched_labels(snapshot: Snapshot) -> frozenset[str]:

@@ -3,7 +3,6 @@
 Every change is verified by solving the changed problem.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -24,7 +23,7 @@ from solver.tree import ROOT, tree_of
 _SHARE = 1 / 8
 """The share of a solve's time that verifying one change may take."""
 _REASONS = 3
-"""How many reasons for exclusion are tried to be lifted."""
+"""How many changes that open excluded nodes are tried."""
 _FEWER = 3
 """How many members fewer are tried."""
 _LARGE = 1000
@@ -152,7 +151,7 @@ def _fewer_members(problem: Problem, nearest: tuple[NearDomain, ...]) -> Iterato
     if not nearest:
         return
     if len(filled) > 1:
-        yield from _fewer_of_one(problem, filled)
+        yield from _fewer_of_one(problem, filled, max(1, nearest[0].needed - nearest[0].fits))
         return
     for count in range(nearest[0].fits, max(0, nearest[0].fits - _FEWER), -1):
         sets = tuple(replace(pod_set, minimum=min(pod_set.minimum, count)) for pod_set in problem.sets)
@@ -160,9 +159,10 @@ def _fewer_members(problem: Problem, nearest: tuple[NearDomain, ...]) -> Iterato
         yield Change(words, replace(problem, sets=sets, minimum=count))
 
 
-def _fewer_of_one(problem: Problem, filled: list[int]) -> Iterator[Change]:
+def _fewer_of_one(problem: Problem, filled: list[int], missing: int) -> Iterator[Change]:
+    """At least the missing ones, from one set."""
     needed = needed_members(problem)
-    for fewer in range(1, _FEWER + 1):
+    for fewer in range(missing, missing + _FEWER):
         for position in filled:
             pod_set = problem.sets[position]
             count = pod_set.minimum - fewer
@@ -182,23 +182,27 @@ def _wider_level(problem: Problem) -> Iterator[Change]:
         yield Change(f"required level {name} dropped", replace(problem, required=None))
     for position, pod_set in enumerate(problem.sets):
         if pod_set.required is not None:
-            sets = (*problem.sets[:position], replace(pod_set, required=None), *problem.sets[position + 1 :])
-            words = f"required level {problem.levels[pod_set.required]} of {pod_set.name} dropped"
-            yield Change(words, replace(problem, sets=sets))
+            name = f"required level {problem.levels[pod_set.required]} of {pod_set.name}"
+            for level in (*range(pod_set.required - 1, -1, -1), None):
+                sets = (*problem.sets[:position], replace(pod_set, required=level), *problem.sets[position + 1 :])
+                words = f"{name} dropped" if level is None else f"{name} widened to {problem.levels[level]}"
+                yield Change(words, replace(problem, sets=sets))
 
 
 def _lifted_exclusions(problem: Problem) -> Iterator[Change]:
-    """A reason that excludes nodes no longer there: a taint tolerated, a label set, a node made ready."""
-    shapes = sorted({member.shape for member in pending(problem)})
-    reasons = Counter(reason for shape in shapes for reason in problem.shapes[shape].excluded.values())
-    for reason, _ in sorted(reasons.items(), key=lambda each: (-each[1], each[0]))[:_REASONS]:
-        freed = {node for shape in shapes for node, why in problem.shapes[shape].excluded.items() if why == reason}
-        changed = tuple(
-            replace(shape, nodes=shape.nodes | {node for node, why in shape.excluded.items() if why == reason})
-            for shape in problem.shapes
+    """One thing that excludes nodes no longer there: a taint tolerated, a cordon lifted. What opens the most nodes is
+    tried first.
+    """
+    opened: dict[str, frozenset[int]] = {}
+    for shape in sorted({member.shape for member in pending(problem)}):
+        for words, nodes in problem.shapes[shape].lifts.items():
+            opened[words] = opened.get(words, frozenset()) | nodes
+    for words, freed in sorted(opened.items(), key=lambda each: (-len(each[1]), each[0]))[:_REASONS]:
+        shapes = tuple(
+            replace(shape, nodes=shape.nodes | shape.lifts.get(words, frozenset())) for shape in problem.shapes
         )
-        nodes = "1 node" if len(freed) == 1 else f"{len(freed)} nodes"
-        yield Change(f'{nodes} without the reason "{reason}"', replace(problem, shapes=changed))
+        count = "1 node" if len(freed) == 1 else f"{len(freed)} nodes"
+        yield Change(f"{words} ({count})", replace(problem, shapes=shapes))
 
 
 def _dropped_rules(problem: Problem) -> Iterator[Change]:

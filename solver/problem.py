@@ -28,13 +28,15 @@ class Shape:
     """What members that are alike ask for, and where they may run.
 
     `nodes`: eligible nodes, room aside. `excluded`: why each other node is not (an opaque reason, for explanations).
-    `preferences`: the summed weight of the node preferences that a node fulfils; absent means 0.
+    `preferences`: the summed weight of the node preferences that a node fulfils; absent means 0. `lifts`: changes, in
+    words, each with the nodes that it alone would make eligible; a node against which two things speak is in none.
     """
 
     requests: tuple[int, ...]
     nodes: frozenset[int]
     excluded: Mapping[int, str] = field(default_factory=dict)
     preferences: Mapping[int, int] = field(default_factory=dict)
+    lifts: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,10 +66,11 @@ class Near(Strict, frozen=True):
 
 
 class Explanation(Strict, frozen=True):
-    """Why not, and what would help."""
+    """Why not, and what would help; with -v, why here and not next door."""
 
     nearest: list[Near]
     would_fit_if: list[str]
+    why_here: str | None = None
 
 
 class Gang(Strict, frozen=True):

@@ -77,6 +77,43 @@ def test_the_state_of_the_node_decides(where: Node, spec: dict[str, Any], expect
     assert reason(pod(**spec), where) == expected
 
 
+DOWN = [{"type": "Ready", "status": "Unknown"}]
+UNREACHABLE = [taint("node.kubernetes.io/unreachable"), taint("node.kubernetes.io/unreachable", effect="NoExecute")]
+
+
+@pytest.mark.parametrize(
+    ("where", "spec", "change"),
+    [
+        (TAINTED, {}, "taint {gpu: yes} tolerated"),
+        (node("n", taints=[taint("gpu", "yes"), taint("gpu", "yes", "NoExecute")]), {}, "taint {gpu: yes} tolerated"),
+        (TWICE, {}, ""),
+        (TWICE, tolerates(key="a", operator="Exists"), "taint {b: } tolerated"),
+        (TAINTED, {"nodeSelector": {"zone": "a"}}, ""),
+        (node("n"), {"nodeSelector": {"zone": "a"}}, "node affinity/selector dropped"),
+        (CORDONED, {}, "cordon lifted"),
+        (node("n", unschedulable=True, taints=[taint("node.kubernetes.io/unschedulable")]), {}, "cordon lifted"),
+        (node("n", unschedulable=True, taints=[taint("gpu", "yes")]), {}, ""),
+        (node("n", conditions=DOWN), {}, "readiness restored"),
+        (node("n", conditions=DOWN, taints=UNREACHABLE), {}, "readiness restored"),
+        (node("n", taints=UNREACHABLE), {}, "taint {node.kubernetes.io/unreachable: } tolerated"),
+        (node("n", conditions=DOWN, taints=[taint("gpu", "yes")]), {}, ""),
+    ],
+)  # fmt: skip
+def test_one_change_opens_a_node_where_only_one_thing_speaks_against_it(
+    where: Node, spec: dict[str, Any], change: str
+) -> None:
+    snapshot = snapshot_of([where], ())
+    assert Eligibility(pod(**spec), snapshot).lift(snapshot.nodes[0]) == change
+
+
+def test_what_the_pods_there_forbid_is_a_thing_that_speaks_against_a_node() -> None:
+    there = pod("there", nodeName="n", containers=port(80))
+    asked = pod(containers=port(80))
+    plain, tainted = snapshot_of([node("n")], [there]), snapshot_of([TAINTED], [there])
+    assert Eligibility(asked, plain).lift(plain.nodes[0]) == f'without "{PORTS}"'
+    assert Eligibility(asked, tainted).lift(tainted.nodes[0]) == ""
+
+
 THIS_NODE = expression("metadata.name", "In", "n1")
 LABELLED = node("n1", {"zone": "a", "generation": "7"})
 

@@ -57,6 +57,8 @@ def test_without_a_required_level_the_cluster_is_the_domain() -> None:
     assert answer.fits_without_eviction == (((), 3),)
 
 
+TOLERATED = "taint {gpu: yes} tolerated"
+
 #  r0: busy (no cpu)   slots (no pod slot)   tainted   labelled (too small as well)   fine
 EXCLUDING = Problem(
     levels=("rack", "node"),
@@ -71,7 +73,14 @@ EXCLUDING = Problem(
             ("fine", (4, 9)),
         )
     ),
-    shapes=(Shape((4, 1), frozenset({0, 1, 4}), {2: "node(s) had untolerated taint(s)", 3: "node(s) didn't match"}),),
+    shapes=(
+        Shape(
+            (4, 1),
+            frozenset({0, 1, 4}),
+            {2: "node(s) had untolerated taint(s)", 3: "node(s) didn't match"},
+            lifts={TOLERATED: frozenset({2}), "node affinity/selector dropped": frozenset({3})},
+        ),
+    ),
     sets=(PodSet("main", tuple(Member(f"m{rank}", 0) for rank in range(3)), 3),),
     minimum=3,
     required=0,
@@ -93,7 +102,15 @@ def test_the_smallest_changes_that_help_are_told() -> None:
     assert refused(EXCLUDING).would_fit_if == (
         "2 more pod slots in r0",
         "a minimum of 1 instead of 3",
-        '1 node without the reason "node(s) had untolerated taint(s)"',
+        f"{TOLERATED} (1 node)",
+    )
+
+
+def test_a_change_that_opens_a_node_helps_only_where_nothing_else_speaks_against_it() -> None:
+    shape = replace(EXCLUDING.shapes[0], lifts={})
+    assert refused(replace(EXCLUDING, shapes=(shape,))).would_fit_if == (
+        "2 more pod slots in r0",
+        "a minimum of 1 instead of 3",
     )
 
 
@@ -114,6 +131,16 @@ def test_a_level_that_cannot_be_widened_enough_is_told_to_be_dropped() -> None:
     """)
     problem = drawing.gang(pods(4), required=SPINE)
     assert f"required level {problem.levels[SPINE]} dropped" in refused(problem).would_fit_if
+
+
+def test_the_level_of_a_set_is_widened_as_little_as_possible() -> None:
+    """Rack by rack 2 of 3 fit; a spine holds all three."""
+    drawing = Drawing("""
+        s0/b0: a b
+        s0/b1: c d
+    """)
+    workers = pods(3, name="worker", required=BLOCK)
+    assert "required level block of worker widened to spine" in refused(drawing.gang(workers)).would_fit_if
 
 
 def test_members_that_exclude_each_other_are_named_as_the_obstacle() -> None:
@@ -167,7 +194,7 @@ def test_a_victim_that_frees_nothing_useful_does_not_count() -> None:
 def test_every_change_that_is_told_helps_and_no_domain_holds_enough(first: int) -> None:
     told = 0
     for seed in range(first, first + 100):
-        problem = random_problem(seed)
+        problem = opened_by_a_change(random_problem(seed))
         answer = solve(problem)
         if isinstance(answer, Plan):
             continue
@@ -178,6 +205,12 @@ def test_every_change_that_is_told_helps_and_no_domain_holds_enough(first: int) 
             assert isinstance(solve(change.problem), Plan), f"seed {seed}: {change.words}"
             told += 1
     assert told > 20
+
+
+def opened_by_a_change(problem: Problem) -> Problem:
+    """The problem in which all nodes that a shape excludes could be opened."""
+    shapes = (replace(shape, lifts={TOLERATED: frozenset(shape.excluded)}) for shape in problem.shapes)
+    return replace(problem, shapes=tuple(shapes))
 
 
 def test_where_one_large_node_does_not_help_more_nodes_do() -> None:
@@ -194,3 +227,11 @@ def test_of_several_sets_the_one_that_gives_up_the_fewest_is_told() -> None:
         pods(2, name="leader", shapes=[1, 1]), pods(3, name="worker"), shapes=room.shapes(1, 2), minimum=5
     )
     assert "a minimum of 1 instead of 2 in leader" in refused(problem).would_fit_if
+
+
+def test_of_several_sets_one_gives_up_as_many_as_are_missing() -> None:
+    """Five of nine fit, and either set could start with one."""
+    room = Drawing("s/b: a=5")
+    answer = refused(room.gang(pods(4, name="leader"), pods(5, name="worker"), minimum=9))
+    assert answer.nearest[0].fits == 5
+    assert "a minimum of 1 instead of 5 in worker" in answer.would_fit_if

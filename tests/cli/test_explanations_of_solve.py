@@ -1,0 +1,222 @@
+"""`phalanx solve` says of a no what would help, and of a yes why it is here: every change that it tells of is made here
+in the files, and then the gang has its place.
+
+    s0/r0: a b (full) c (tainted)      8 cpu a node, a pod of the gang takes them all
+    s0/r1: d
+    s1/r2: e f (tainted twice)
+"""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from contract_report import Gang, Near, report_of
+
+from cli.main import group
+
+Objects = list[dict[str, Any]]
+
+GPU = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+OWN = {"key": "owner", "value": "team-b", "effect": "NoSchedule"}
+NEEDED = 3
+
+
+def node(name: str, spine: str, rack: str, *taints: dict[str, str]) -> dict[str, Any]:
+    """A node of 8 cpu."""
+    labels = {"example.com/spine": spine, "example.com/rack": rack}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": list(taints)},
+        "status": {"allocatable": {"cpu": "8"}},
+    }
+
+
+def pod(name: str, **more: Any) -> dict[str, Any]:
+    """A pod of 8 cpu."""
+    containers = [{"name": "main", "image": "trainer", "resources": {"requests": {"cpu": "8"}}}]
+    labels = {} if "nodeName" in more else {"phalanx.dev/gang": "llm"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "spec": {"containers": containers, **more},
+    }
+
+
+def asked(*nodes: dict[str, Any], required: str | None = "rack") -> Objects:
+    """Three pods in one rack of these nodes, b being full."""
+    levels = [{"name": level, "nodeLabel": f"example.com/{level}"} for level in ("spine", "rack")]
+    where = {} if required is None else {"required": required}
+    return [
+        {
+            "apiVersion": "phalanx.dev/v1alpha1",
+            "kind": "Topology",
+            "metadata": {"name": "net"},
+            "spec": {"levels": levels},
+        },
+        *nodes,
+        pod("busy", nodeName="b", priority=100),
+        {
+            "apiVersion": "phalanx.dev/v1alpha1",
+            "kind": "Gang",
+            "metadata": {"name": "llm", "namespace": "default"},
+            "spec": {"minMember": NEEDED, **where},
+        },
+        *(pod(f"llm-{rank}") for rank in range(NEEDED)),
+    ]
+
+
+TREE = (
+    node("a", "s0", "r0"),
+    node("b", "s0", "r0"),
+    node("c", "s0", "r0", GPU),
+    node("d", "s0", "r1"),
+    node("e", "s1", "r2"),
+    node("f", "s1", "r2", GPU, OWN),
+)
+
+
+def solve(objects: Objects, *options: str) -> Result:
+    """The command on these objects."""
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    return CliRunner().invoke(group, ["solve", "-f", "-", *options], input=text, catch_exceptions=False)
+
+
+def reported(objects: Objects, *options: str) -> Gang:
+    """The gang's entry in the JSON report."""
+    (gang,) = report_of(solve(objects, "-o", "json", *options).stdout).gangs
+    return gang
+
+
+def of_kind(objects: Objects, kind: str) -> Objects:
+    """The objects of a kind."""
+    return [each for each in objects if each["kind"] == kind]
+
+
+def more_room(objects: Objects) -> None:
+    """A node of two slots more in r0."""
+    objects.append(node("new", "s0", "r0"))
+    objects[-1]["status"]["allocatable"]["cpu"] = "16"
+
+
+def fewer_pods(objects: Objects) -> None:
+    """A minimum of 1."""
+    of_kind(objects, "Gang")[0]["spec"]["minMember"] = 1
+
+
+def no_level(objects: Objects) -> None:
+    """No required level."""
+    del of_kind(objects, "Gang")[0]["spec"]["required"]
+
+
+def wider_level(objects: Objects) -> None:
+    """A spine instead of a rack."""
+    of_kind(objects, "Gang")[0]["spec"]["required"] = "spine"
+
+
+def toleration(objects: Objects) -> None:
+    """The taint gpu tolerated."""
+    for each in of_kind(objects, "Pod"):
+        each["spec"]["tolerations"] = [{"key": "gpu", "operator": "Exists"}]
+
+
+def uncordoned(objects: Objects) -> None:
+    """Every node schedulable again."""
+    for each in of_kind(objects, "Node"):
+        each["spec"].pop("unschedulable", None)
+
+
+def cordoned(each: dict[str, Any]) -> dict[str, Any]:
+    """The node, cordoned."""
+    return {**each, "spec": {"taints": [], "unschedulable": True}}
+
+
+PLAIN = asked(*TREE)
+WITH_A_WIDER_ONE = asked(*TREE, node("g", "s0", "r1"))
+WITH_TWO_MORE_TAINTED = asked(*TREE, node("g", "s0", "r0", GPU), node("h", "s0", "r0", GPU, OWN))
+WITH_TWO_CORDONED = asked(*TREE, *(cordoned(node(name, "s0", "r0")) for name in ("g", "h")))
+
+
+@pytest.mark.parametrize(
+    ("objects", "words", "change"),
+    [
+        (PLAIN, "2 more pod slots in s0/r0", more_room),
+        (PLAIN, "a minimum of 1 instead of 3", fewer_pods),
+        (PLAIN, "required level rack dropped", no_level),
+        (WITH_A_WIDER_ONE, "required level rack widened to spine", wider_level),
+        (WITH_TWO_MORE_TAINTED, "taint {gpu: yes} tolerated (2 nodes)", toleration),
+        (WITH_TWO_CORDONED, "cordon lifted (2 nodes)", uncordoned),
+    ],
+)
+def test_what_is_said_to_help_helps(objects: Objects, words: str, change: Callable[[Objects], None]) -> None:
+    before = reported(objects)
+    assert (before.outcome, before.proof) == ("Unplaceable", "Infeasible")
+    assert words in before.explanation.would_fit_if
+    after = copy.deepcopy(objects)
+    change(after)
+    assert (reported(after).outcome, reported(objects).outcome) == ("Placed", "Unplaceable")
+
+
+def test_all_that_helps_is_told_and_nothing_else() -> None:
+    """Tolerating gpu opens c and gives two of three; f has another taint, and s0 holds two untainted nodes."""
+    gang = reported(PLAIN)
+    assert gang.explanation.would_fit_if == [
+        "2 more pod slots in s0/r0",
+        "a minimum of 1 instead of 3",
+        "required level rack dropped",
+    ]
+
+
+def test_the_nearest_domains_count_every_node_that_is_excluded_once() -> None:
+    assert reported(WITH_TWO_MORE_TAINTED).explanation.nearest == [
+        Near("rack", ["s0", "r0"], 1, 3, 5, {"node(s) had untolerated taint {gpu: yes}": 3, "Insufficient cpu": 1}),
+        Near("rack", ["s0", "r1"], 1, 3, 1, {}),
+        Near("rack", ["s1", "r2"], 1, 3, 2, {"node(s) had untolerated taint {gpu: yes}": 1}),
+    ]
+
+
+def test_the_table_of_a_no_has_the_domains_and_the_changes() -> None:
+    result = solve(WITH_TWO_MORE_TAINTED)
+    assert result.exit_code == 3
+    lines = result.stdout.splitlines()
+    assert lines[1] == (
+        "  needs 3 pods in one rack: s0/r0 fits 1 of 3 (3 nodes: node(s) had untolerated taint {gpu: yes}, "
+        "1 node: Insufficient cpu); s0/r1 fits 1 of 3; s1/r2 fits 1 of 3 "
+        "(1 node: node(s) had untolerated taint {gpu: yes})"
+    )
+    assert lines[3:] == [
+        "  NEAREST   FITS     NODES   EXCLUDED",
+        "  s0/r0     1 of 3   5       3 node(s) had untolerated taint {gpu: yes}, 1 Insufficient cpu",
+        "  s0/r1     1 of 3   1",
+        "  s1/r2     1 of 3   2       1 node(s) had untolerated taint {gpu: yes}",
+        "",
+        "  would fit if: 2 more pod slots in s0/r0",
+        "  would fit if: a minimum of 1 instead of 3",
+        "  would fit if: required level rack dropped",
+        "  would fit if: taint {gpu: yes} tolerated (2 nodes)",
+    ]
+
+
+ELSEWHERE = asked(
+    *(node(f"x{number}", "s0", "r0") for number in range(3)),
+    *(node(f"y{number}", "s0", "r1") for number in range(4)),
+    node("b", "s1", "r2"),
+)
+
+
+def test_a_yes_says_why_here_and_not_next_door() -> None:
+    words = "rack s0/r1 would leave more room behind"
+    gang = reported(ELSEWHERE, "-v")
+    assert [each.path for each in gang.levels[1].domains] == [["s0", "r0"]]
+    assert gang.explanation.why_here == words
+    assert f"  why here: {words}" in solve(ELSEWHERE, "-v").stdout.splitlines()
+
+
+def test_why_here_is_told_to_those_who_ask() -> None:
+    assert reported(ELSEWHERE).explanation.why_here is None
+    assert "why here" not in solve(ELSEWHERE).stdout
