@@ -63,7 +63,7 @@ def runs(folder: Path) -> list[Path]:
 
 
 def await_nothing(folder: Path, directory: Path) -> None:
-    wait_until(lambda: not runs(folder) and not list(marked(directory)), 10, "everything to be gone")
+    wait_until(lambda: not runs(folder) and not list(marked(directory)), 120, "everything to be gone")
 
 
 def line(child: subprocess.Popen[str]) -> str:
@@ -79,9 +79,9 @@ def test_nothing_is_left_after_a_signal(
     assert line(child) == "running\n"
     (directory,) = runs(tmp_path)
     programs = len(COMPONENTS) + 2  # the program beside it, and its child
-    wait_until(lambda: len(list(marked(directory))) == programs, 5, "all programs")
+    wait_until(lambda: len(list(marked(directory))) == programs, 120, "all programs")
     child.send_signal(number)
-    child.wait(20)
+    child.wait(120)
     await_nothing(tmp_path, directory)
 
 
@@ -90,11 +90,11 @@ def test_nothing_is_left_when_it_is_killed_while_it_starts(
     start: Callable[[str], subprocess.Popen[str]], tmp_path: Path, seconds: float
 ) -> None:
     child = start("time.sleep(1000)")
-    wait_until(lambda: bool(runs(tmp_path)), 10, "the start")
+    wait_until(lambda: bool(runs(tmp_path)), 120, "the start")
     (directory,) = runs(tmp_path)
     time.sleep(seconds)
     child.kill()
-    child.wait(5)
+    child.wait(120)
     await_nothing(tmp_path, directory)
 
 
@@ -115,7 +115,7 @@ def test_nothing_is_left_after_the_end(
     child = start(f"sys.stdin.close(); {then}")
     assert line(child) == "running\n"
     directories = runs(tmp_path)
-    assert child.wait(30) == status
+    assert child.wait(120) == status
     for directory in directories:
         await_nothing(tmp_path, directory)
 
@@ -165,7 +165,7 @@ def test_a_process_in_its_directory_is_gone_with_it_even_in_a_session_of_its_own
         mark = {"PHALANX_CONTROL_PLANE": str(directory), "PATH": os.environ["PATH"]}
         program = Program("stray", ["sh", "-c", "setsid sleep 1000 & wait"], tmp_path / "log", mark)
         program.start()
-        wait_until(lambda: len(list(marked(directory))) == 2, 5, "the stray")
+        wait_until(lambda: len(list(marked(directory))) == 2, 120, "the stray")
     assert not list(marked(directory))
     assert not directory.exists()
     program.wait()

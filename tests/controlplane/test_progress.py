@@ -1,6 +1,7 @@
 """Long steps are seen to go on."""
 
 import io
+import re
 import time
 
 import pytest
@@ -20,10 +21,10 @@ def test_a_long_step_says_how_long_it_takes_already(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(progress, "TICK_SECONDS", 0.05)
     stream = io.StringIO()
     with Progress(stream).step("waiting"):
-        deadline = time.monotonic() + 5
-        while stream.getvalue().count("0 s … ") < 2 and time.monotonic() < deadline:
+        deadline = time.monotonic() + 60
+        while stream.getvalue().count(" s … ") < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
-    assert stream.getvalue().startswith("  waiting … 0 s … 0 s … ")
+    assert re.match(r"  waiting … \d+ s … \d+ s … ", stream.getvalue())
 
 
 def test_a_step_that_fails_says_so() -> None:

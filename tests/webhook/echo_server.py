@@ -13,7 +13,10 @@ from webhook.serving import Settings, WebhookServer
 
 
 class Echo:
-    """Answers a POST with its own body, after `?sleep=` seconds."""
+    """Answers a POST with its own body: after `?sleep=` seconds, or as soon as the file `?until=` is there.
+
+    Makes the file `?come=` before.
+    """
 
     def __init__(self) -> None:
         self.app = Flask("echo")
@@ -21,6 +24,10 @@ class Echo:
 
     def echo(self) -> Response:
         """The body, after a while."""
+        if come := request.args.get("come"):
+            Path(come).touch()
+        while (until := request.args.get("until")) and not Path(until).exists():
+            time.sleep(0.05)
         time.sleep(float(request.args.get("sleep", "0")))
         return Response(request.get_data(), mimetype="application/json")
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from controlplane.ports import free_ports
 
 REPOSITORY = Path(__file__).parents[2]
+PATIENCE = 120.0
+"""Seconds. Only a test that fails takes so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,13 @@ class RunningServer:
         """A client's context that trusts this server's authority."""
         return ssl.create_default_context(cafile=self.certificates / "ca.crt")
 
-    def connect(self, timeout: float = 10) -> http.client.HTTPSConnection:
+    def connect(self, timeout: float = PATIENCE) -> http.client.HTTPSConnection:
         """A connection after its handshake."""
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=self.context())
         connection.connect()
         return connection
 
-    def post(self, path: str = "/mutate", body: bytes = b"{}", timeout: float = 10) -> tuple[int, bytes]:
+    def post(self, path: str = "/mutate", body: bytes = b"{}", timeout: float = PATIENCE) -> tuple[int, bytes]:
         """Status and body of a POST on a connection of its own."""
         with contextlib.closing(self.connect(timeout)) as connection:
             connection.request("POST", path, body, {"Content-Type": "application/json"})
@@ -46,16 +48,18 @@ class RunningServer:
 
     def health(self, path: str) -> tuple[int, str]:
         """Status and text of a path on the plain port."""
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.health_port, timeout=10)) as connection:
+        with contextlib.closing(
+            http.client.HTTPConnection("127.0.0.1", self.health_port, timeout=PATIENCE)
+        ) as connection:
             connection.request("GET", path)
             response = connection.getresponse()
             return response.status, response.read().decode()
 
-    def wait(self, path: str, status: int, seconds: float = 30) -> str:
+    def wait(self, path: str, status: int, seconds: float = PATIENCE) -> str:
         """Wait until a health path answers `status`; its text."""
         return self.wait_for_text(path, status, "", seconds)
 
-    def wait_for_text(self, path: str, status: int, pattern: str, seconds: float = 30) -> str:
+    def wait_for_text(self, path: str, status: int, pattern: str, seconds: float = PATIENCE) -> str:
         """Wait until a health path answers `status` with a text in which `pattern` is found; the text."""
         deadline = time.monotonic() + seconds
         last: object = None
@@ -96,7 +100,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     """End a server as a cluster would, then by force."""
     process.send_signal(signal.SIGTERM)
     try:
-        process.wait(30)
+        process.wait(PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait(10)

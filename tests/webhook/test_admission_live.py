@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 import yaml
-from servers import REPOSITORY, RunningServer, stop
+from servers import PATIENCE, REPOSITORY, RunningServer, stop
 
 from certs.cluster_edge import CONFIGURATIONS
 from certs.files import write_self_signed
 from cli.installing import custom_resource_definitions, system_objects, webhook_configurations
 from cluster.access import Access, AccessError, AccessReviewer
 from cluster.connecting import connect
-from controlplane.control_plane import ControlPlane
+from controlplane.control_plane import ControlPlane, wait_until
 from controlplane.ports import free_ports
 
 pytestmark = pytest.mark.controlplane
@@ -132,7 +132,7 @@ class Installation:
         process = subprocess.Popen(command, cwd=REPOSITORY)
         self.server = RunningServer(process, port, health_port, self.certificates)
         try:
-            self.server.wait("/readyz", 200, 60)
+            self.server.wait("/readyz", 200)
         except AssertionError:
             self.stop()
             raise
@@ -167,11 +167,10 @@ def installation(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathF
 def _await_gating(plane: ControlPlane) -> None:
     """The API server takes notice of new webhooks a moment later."""
     text = yaml.safe_dump(pod("probe", gang="none"))
-    for _ in range(100):
-        if "phalanx.dev/gang" in plane.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=text):
-            return
-        time.sleep(0.1)
-    raise AssertionError("the webhook is not called")
+    arguments = ("create", "--dry-run=server", "-o", "json", "-f", "-")
+    wait_until(
+        lambda: "phalanx.dev/gang" in plane.kubectl(*arguments, stdin=text), PATIENCE, "the webhook to be called"
+    )
 
 
 @pytest.fixture
@@ -230,7 +229,7 @@ def test_a_jobs_dry_run_is_answered_with_its_plan_and_changes_nothing(namespace:
     topology = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "racks"}}
     namespace.apply({**topology, "spec": {"levels": levels}})
     fits = job(4, gang="true", required="rack", topology="racks")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while "4 pods fit in r0" not in (told := namespace.dry_run(fits)):
         assert time.monotonic() < deadline, told  # the webhook's watches learn of nodes and topology a moment later
     assert "admission-0" in told
@@ -244,7 +243,7 @@ def test_a_job_in_an_automatic_namespace_is_a_gang_and_a_deployment_is_told_that
     namespace: Namespace,
 ) -> None:
     namespace.kubectl("label", "namespace", namespace.name, "phalanx.dev/automatic=true")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while "gang " not in (told := namespace.dry_run(job(2))):
         assert time.monotonic() < deadline, told
     assert "gang " not in namespace.dry_run(job(1))
@@ -267,7 +266,7 @@ def test_a_job_that_follows_its_automatic_namespace_at_once_is_a_gang(installati
 def test_the_pods_of_an_annotated_job_are_gated_even_under_a_generated_name(namespace: Namespace) -> None:
     status, _, errors = namespace.kubectl("create", "-f", "-", manifests=(job(2, gang="true"),))
     assert status == 0, errors
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     pods: list[dict[str, Any]] = []
     while len(pods) < 2 and time.monotonic() < deadline:
         pods = namespace.get("pods")["items"]
@@ -327,6 +326,7 @@ def tokens(installation: Installation) -> Iterator[dict[str, str]]:
     for name in ("viewer", "stranger"):
         plane.kubectl("create", "serviceaccount", name, "-n", "phalanx-system")
     bind(plane, "viewer")
+    await_binding(plane, "viewer")
     yield {
         name: plane.kubectl("create", "token", name, "-n", "phalanx-system").strip() for name in ("viewer", "stranger")
     }
@@ -338,6 +338,13 @@ def bind(plane: ControlPlane, account: str) -> None:
     """Let an account use the paths of the webhook."""
     role, subject = "--clusterrole=phalanx-viewer", f"--serviceaccount=phalanx-system:{account}"
     plane.kubectl("create", "clusterrolebinding", f"test-{account}", role, subject)
+
+
+def await_binding(plane: ControlPlane, account: str) -> None:
+    """Wait until the API server's authorizer has heard of it: an answer before is kept for a minute."""
+    user = f"system:serviceaccount:phalanx-system:{account}"
+    question = ("auth", "can-i", "get", "/v1/gangs", "--as", user)
+    wait_until(lambda: plane.kubectl_result(*question).returncode == 0, PATIENCE, "the binding to take effect")
 
 
 def test_paths_of_our_own_ask_the_api_server_who_may_use_them(
@@ -366,7 +373,7 @@ def test_an_answer_about_access_is_kept_for_a_minute(installation: Installation,
     now[0] = 59.0
     assert reviewer.access(tokens["stranger"], "get", "/metrics") is Access.FORBIDDEN
     now[0] = 61.0
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while reviewer.access(tokens["stranger"], "get", "/metrics") is not Access.ALLOWED:
         assert time.monotonic() < deadline
         now[0] += 61.0  # the API server's own authorizer hears of the binding a moment later

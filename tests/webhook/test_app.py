@@ -283,15 +283,15 @@ def test_the_slot_lets_one_in_and_few_wait() -> None:
     def hold() -> None:
         with slot.taken(1):
             entered.set()
-            leave.wait(10)
+            leave.wait(120)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    entered.wait(10)
+    entered.wait(120)
     with pytest.raises(BusyError, match="not free in time"), slot.taken(0.05):
         pass
     leave.set()
-    holder.join(10)
+    holder.join(120)
     with slot.taken(1) as left:
         assert 0 < left <= 1
 

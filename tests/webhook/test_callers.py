@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-from servers import REPOSITORY, RunningServer, stop
+from servers import PATIENCE, REPOSITORY, RunningServer, stop
 
 from certs.authority import Pair, new_authority
 from certs.files import write_self_signed
@@ -31,7 +31,6 @@ pytestmark = pytest.mark.controlplane
 FOLDER = "/etc/kubernetes/admission"
 SERVICE = "phalanx-webhook.phalanx-system.svc"
 DRY_RUN = "/api/v1/namespaces/default/pods?dryRun=All"
-PATIENCE = 30.0
 
 
 def write_client(authority: Pair, folder: Path, name: str) -> Path:
@@ -96,7 +95,7 @@ class Guarded:
         if client:
             folder = write_client(authority or self.authority, self._folder / "other", client)
             trust.load_cert_chain(folder / "client.crt", folder / "client.key")
-        connection = http.client.HTTPSConnection("127.0.0.1", self._server.port, timeout=30, context=trust)
+        connection = http.client.HTTPSConnection("127.0.0.1", self._server.port, timeout=PATIENCE, context=trust)
         with contextlib.closing(connection):
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             connection.request(method, path, b"{}" if method == "POST" else None, headers)
@@ -123,7 +122,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         process = subprocess.Popen(command, cwd=REPOSITORY)
         server = RunningServer(process, port, health_port, folder / "serving")
         try:
-            server.wait("/readyz", 200, 60)
+            server.wait("/readyz", 200)
             plane.apply(webhook_configurations(f"https://127.0.0.1:{port}", bundle))
             yield Guarded(plane, server, authority, folder)
         finally:

@@ -15,8 +15,9 @@ from gangs import dialects
 from gangs.model import Gang
 from gangs.sources import Sources
 from kube.objects import Pod
+from webhook import quick_forecasts
 from webhook.metrics import Metrics
-from webhook.quick_forecasts import BUDGET_SECONDS, QuickForecasts
+from webhook.quick_forecasts import QuickForecasts
 from webhook.slots import SolveSlot
 
 NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
@@ -35,7 +36,7 @@ class Slow(StillPicture):
     def sources(self) -> Sources:
         """After a while."""
         self.asked += 1
-        assert self.gate.wait(30)
+        assert self.gate.wait(600)
         return super().sources()
 
 
@@ -65,7 +66,7 @@ def forecasts() -> QuickForecasts:
     return QuickForecasts(SolveSlot(), Metrics())
 
 
-def eventually(asked: Callable[[], tuple[str, ...]], wanted: object, seconds: float = 30.0) -> None:
+def eventually(asked: Callable[[], tuple[str, ...]], wanted: object, seconds: float = 120.0) -> None:
     """Ask again until the answer is there: how long a solve takes is the machine's affair."""
     deadline = time.monotonic() + seconds
     while (found := asked()) != wanted:
@@ -104,14 +105,15 @@ def test_so_is_the_reason_why_there_is_none() -> None:
     assert reason.startswith("gang default/llm: needs 6 pods in one rack: r0 fits 4")
 
 
-def test_nobody_waits_longer_than_the_budget_and_one_solve_runs_at_a_time() -> None:
+def test_nobody_waits_longer_than_the_budget_and_one_solve_runs_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     objects, gang = request(4)
     picture, quick = Slow(objects, nodes=NODES), forecasts()
     with letting_go(picture):
         assert quick.told(gang, picture) == ()
         started = time.monotonic()
+        monkeypatch.setattr(quick_forecasts, "BUDGET_SECONDS", 600.0)  # all have it, and none uses it while one solves
         assert [quick.told(gang, picture) for _ in range(200)] == [()] * 200
-        assert time.monotonic() - started < 200 * BUDGET_SECONDS
+        assert time.monotonic() - started < 600.0
         assert picture.asked == 1
     eventually(lambda: quick.told(gang, picture), (PLAN,))
 

@@ -12,10 +12,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from servers import RunningServer, echo_server
+from servers import PATIENCE, RunningServer, echo_server
 
 from certs.authority import ServerNames, issue, new_authority
 from certs.files import write_self_signed
+from controlplane.control_plane import wait_until
 from webhook.limits import LARGEST_BODY
 from webhook.tls import READ_SECONDS
 
@@ -37,9 +38,7 @@ def test_idle_tls_connections_do_not_stop_a_request(server: RunningServer) -> No
     with contextlib.ExitStack() as stack:
         for _ in range(THREADS + 1):
             stack.callback(server.connect().close)
-        started = time.monotonic()
-        assert server.post(body=b'{"a": 1}', timeout=5) == (200, b'{"a": 1}')
-        assert time.monotonic() - started < 2
+        assert_answered_at_once(server)
 
 
 def test_an_idle_connection_is_answered_when_it_asks_at_last(server: RunningServer) -> None:
@@ -82,7 +81,9 @@ def assert_answered_at_once(server: RunningServer) -> None:
     """Well before those that stall are given up."""
     time.sleep(0.3)
     started = time.monotonic()
-    assert server.post(body=b'{"a": 1}', timeout=60) == (200, b'{"a": 1}')
+    assert server.post(
+        body=b'{"a": 1}',
+    ) == (200, b'{"a": 1}')
     assert time.monotonic() - started < READ_SECONDS / 2
 
 
@@ -95,7 +96,7 @@ def test_what_does_not_end_is_given_up_in_time(server: RunningServer, begun: byt
         else:
             stalled = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
             stalled.sendall(HELLO)
-        stalled.settimeout(READ_SECONDS * 3)
+        stalled.settimeout(PATIENCE)
         with contextlib.suppress(ConnectionResetError):
             assert stalled.recv(1) == b""
 
@@ -130,7 +131,7 @@ def test_clients_that_do_not_close_after_their_last_answer_do_not_stop_a_request
             lingering = stack.enter_context(contextlib.closing(server.connect()))
             lingering.request("POST", "/mutate", b"{}", {"Connection": "close"})
         started = time.monotonic()
-        assert server.post(timeout=60)[0] == 200
+        assert server.post()[0] == 200
         assert time.monotonic() - started < THREADS * 4
 
 
@@ -149,7 +150,7 @@ def last_request(server: RunningServer) -> socket.socket:
 
 
 MANY = 300
-MANY_CLOSED_SECONDS = 30.0
+MANY_CLOSED_SECONDS = 60.0
 """With a second for each, four at a time, they would take 75."""
 
 
@@ -184,7 +185,7 @@ def test_every_one_of_many_clients_at_once_is_answered(server: RunningServer) ->
     for each in threads:
         each.start()
     for each in threads:
-        each.join(30)
+        each.join(PATIENCE)
     assert answered == [200] * clients * 10
 
 
@@ -210,7 +211,7 @@ def test_certificates_change_under_load_without_a_failed_request(server: Running
         while not done.is_set():
             try:
                 with contextlib.closing(
-                    http.client.HTTPSConnection("127.0.0.1", server.port, timeout=10, context=context)
+                    http.client.HTTPSConnection("127.0.0.1", server.port, timeout=PATIENCE, context=context)
                 ) as connection:
                     connection.request("POST", "/mutate", b"{}")
                     assert isinstance(connection.sock, ssl.SSLSocket)
@@ -222,14 +223,16 @@ def test_certificates_change_under_load_without_a_failed_request(server: Running
     threads = [threading.Thread(target=client) for _ in range(3)]
     for each in threads:
         each.start()
-    for _ in range(10):
-        write_self_signed(server.certificates, ["localhost"], ["127.0.0.1"])
-        time.sleep(0.25)
-    done.set()
-    for each in threads:
-        each.join(30)
+    try:
+        for _ in range(10):
+            write_self_signed(server.certificates, ["localhost"], ["127.0.0.1"])
+            before = len(serials)
+            wait_until(lambda before=before: len(serials) > before, PATIENCE, "the new certificate to be served")
+    finally:
+        done.set()
+        for each in threads:
+            each.join(PATIENCE)
     assert failures == []
-    assert len(serials) > 3
 
 
 def test_an_unusable_pair_leaves_the_old_one_in_service(server: RunningServer) -> None:
@@ -302,7 +305,7 @@ def test_too_many_requests_at_once_are_refused_with_a_word(tmp_path: Path) -> No
         for each in clients:
             each.start()
         for each in clients:
-            each.join(60)
+            each.join(PATIENCE)
         assert len(answers) == 16
         assert {status for status, _ in answers} == {200, 429}
         assert all(b"overloaded: more than 3 requests wait" in text for status, text in answers if status == 429)
@@ -313,7 +316,7 @@ def test_a_body_that_is_too_large_is_refused_with_a_word(tmp_path: Path) -> None
     write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
     with echo_server(tmp_path) as server:
         server.wait("/readyz", 200)
-        status, text = server.post(body=b"x" * (LARGEST_BODY + 1), timeout=30)
+        status, text = server.post(body=b"x" * (LARGEST_BODY + 1))
         assert status == 413
         assert text == b'{"error":"the body is of 8388609 bytes; at most 8388608 are read"}'
 
@@ -321,7 +324,7 @@ def test_a_body_that_is_too_large_is_refused_with_a_word(tmp_path: Path) -> None
 def test_after_sigterm_it_goes_on_for_a_while_but_says_that_it_ends(tmp_path: Path) -> None:
     """Not ready at once; new connections are answered; every connection is closed after its answer."""
     write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
-    with echo_server(tmp_path, notice=3.0) as server:
+    with echo_server(tmp_path, notice=600) as server:
         server.wait("/readyz", 200)
         with contextlib.closing(server.connect()) as kept, contextlib.closing(server.connect()) as idle:
             assert told_to_close(kept) is False
@@ -330,7 +333,8 @@ def test_after_sigterm_it_goes_on_for_a_while_but_says_that_it_ends(tmp_path: Pa
             assert server.health("/healthz")[0] == 200
             assert told_to_close(kept) is True
             assert server.post()[0] == 200
-            assert server.process.wait(20) == 0
+            server.process.send_signal(signal.SIGTERM)
+            assert server.process.wait(PATIENCE) == 0
             assert idle.sock is not None
 
 
@@ -350,18 +354,22 @@ def test_a_second_sigterm_cuts_the_notice_short(tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGTERM)
         server.wait("/readyz", 503)
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(30) == 0
+        assert server.process.wait(PATIENCE) == 0
 
 
 def test_a_request_in_flight_is_answered_after_sigterm(tmp_path: Path) -> None:
     write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
-    with echo_server(tmp_path) as server:
+    come, over = tmp_path / "come", tmp_path / "over"
+    with echo_server(tmp_path, notice=1) as server:
         server.wait("/readyz", 200)
         answers: list[tuple[int, bytes]] = []
-        request = threading.Thread(target=lambda: answers.append(server.post("/mutate?sleep=2", b'{"last": 1}')))
+        path = f"/mutate?come={come}&until={over}"
+        request = threading.Thread(target=lambda: answers.append(server.post(path, b'{"last": 1}')))
         request.start()
-        time.sleep(0.7)
+        wait_until(come.exists, PATIENCE, "the request to be in flight")
         server.process.send_signal(signal.SIGTERM)
-        request.join(20)
+        server.wait("/readyz", 503)
+        over.touch()
+        request.join(PATIENCE)
         assert answers == [(200, b'{"last": 1}')]
-        assert server.process.wait(20) == 0
+        assert server.process.wait(PATIENCE) == 0
