@@ -15,7 +15,7 @@ from solver.covers import most_members, too_few
 from solver.modelling import Solved, seat_count, solve_within
 from solver.nearest import MANY_SEATS, deciding_level, held_by_domains, inside, near_domains, needed_members
 from solver.plan import NearDomain, NoPlan, Proof
-from solver.problem import Limits, Node, Problem
+from solver.problem import Exclusion, Limits, Node, Problem
 from solver.search import Budget, Found, budget_of
 from solver.tallying import solve_by_counting
 from solver.tree import ROOT, tree_of
@@ -134,15 +134,24 @@ def _more_slots(problem: Problem, nearest: tuple[NearDomain, ...]) -> Iterator[C
 
 
 def _with_nodes(problem: Problem, path: tuple[str, ...], rooms: list[tuple[int, ...]]) -> Problem:
-    """More nodes in one place, on which every member may run and that no exclusion limits."""
+    """More nodes in one place, on which every member may run."""
     new = tuple(Node(f" {number}", path, free, (0,) * len(free)) for number, free in enumerate(rooms))
     places = frozenset(range(len(problem.nodes), len(problem.nodes) + len(new)))
     return replace(
         problem,
         nodes=(*problem.nodes, *new),
         shapes=tuple(replace(shape, nodes=shape.nodes | places) for shape in problem.shapes),
-        exclusions=tuple(replace(rule, group=(*rule.group, *(None for _ in new))) for rule in problem.exclusions),
+        exclusions=tuple(replace(rule, group=_with_groups(problem, rule, new)) for rule in problem.exclusions),
     )
+
+
+def _with_groups(problem: Problem, rule: Exclusion, new: tuple[Node, ...]) -> tuple[str | None, ...]:
+    """The groups with those of new nodes: each its own where every node has its own, else that of a neighbour."""
+    named = [group for group in rule.group if group is not None]
+    if len(set(named)) == len(named):
+        return (*rule.group, *(node.name for node in new))
+    beside = next((group for node, group in zip(problem.nodes, rule.group, strict=True) if node.path == new[0].path), "")
+    return (*rule.group, *(beside for _ in new))
 
 
 def _fewer_members(problem: Problem, nearest: tuple[NearDomain, ...]) -> Iterator[Change]:

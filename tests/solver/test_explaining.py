@@ -150,6 +150,21 @@ def test_members_that_exclude_each_other_are_named_as_the_obstacle() -> None:
     assert "members no longer excluding each other" in answer.would_fit_if
 
 
+def test_a_new_node_is_no_exception_to_what_members_wish_of_each_other() -> None:
+    """Each on a node of its own: one large node more would hold one of the two that are missing."""
+    hosts = Drawing("s/b: a=9 b=9")
+    apart = Exclusion((0,), ("a", "b"))
+    assert "2 more nodes in the cluster" in refused(hosts.gang(pods(4), exclusions=(apart,))).would_fit_if
+    assert "2 more pod slots in the cluster" not in refused(hosts.gang(pods(4), exclusions=(apart,))).would_fit_if
+
+
+def test_a_new_node_is_in_the_zone_of_its_neighbours() -> None:
+    """At most two in a zone, and there is one zone: no node in it helps."""
+    zone = Exclusion((0,), ("z", "z"), 2)
+    answer = refused(Drawing("s/b: a=9 b=9").gang(pods(3), exclusions=(zone,)))
+    assert answer.would_fit_if == ("a minimum of 2 instead of 3", "members no longer excluding each other")
+
+
 def test_what_budgets_forbid_is_not_counted_as_room() -> None:
     problem = Drawing("s/b: a b+low c+low").gang(pods(3))
     answer = refused(replace(problem, budgets=(Budget("default/web", frozenset({0, 1}), 1),)))
