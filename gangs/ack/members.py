@@ -11,7 +11,17 @@ from gangs.manifests import MalformedError, integer, key_of, pod_ref, ref_of
 from gangs.membership import age, live
 from gangs.model import GangKey, Manifest, ObjectRef
 from gangs.sources import Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, Job, example_pod, job_of, owned_by, template_says
+from gangs.workloads import (
+    JOB_API_VERSION,
+    JOB_GROUP,
+    JOB_KIND,
+    Job,
+    controller_of,
+    example_pod,
+    job_of,
+    owned_by,
+    template_says,
+)
 from kube.objects import Pod
 
 Name = tuple[str, str]
@@ -48,8 +58,8 @@ class Group:
 
     @property
     def source(self) -> ObjectRef:
-        """The object that asked."""
-        return self.speakers[0][0]
+        """The object that asked: the first Job, even where only its pods have been seen so far, else the first pod."""
+        return self.jobs[0].ref if self.jobs else _maker_of(self.pods[0])
 
     @property
     def expected(self) -> int | None:
@@ -65,6 +75,14 @@ class Group:
         if job.spec.completions is None and job.status.succeeded:
             return sum(owned_by(pod, job) for pod in self.pods)
         return job.expected
+
+
+def _maker_of(pod: Pod) -> ObjectRef:
+    """The Job that controls the pod, or else the pod itself."""
+    owner = controller_of(pod)
+    if owner is None or (owner.api_version, owner.kind) != (JOB_API_VERSION, JOB_KIND):
+        return pod_ref(pod)
+    return ObjectRef(owner.api_version, owner.kind, pod.metadata.namespace, owner.name, owner.uid)
 
 
 def gang_of(pod: Pod) -> GangKey | None:

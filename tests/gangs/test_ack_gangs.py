@@ -5,6 +5,7 @@ PoDTopologyLayer > ASWTopologyLayer > NodeTopologyLayer
 
 from typing import Any
 
+import msgspec
 import pytest
 from ack_objects import LINGJUN, job, labels, member, network
 from written import NETWORK, pod, sources
@@ -15,7 +16,7 @@ from gangs.findings import Findings
 from gangs.koordinator.topologies import topology_of
 from gangs.model import Gang, GangKey, PodSet
 from gangs.sources import Sources
-from kube.objects import Node, ObjectMeta
+from kube.objects import Node, ObjectMeta, OwnerReference
 
 
 def gangs_of(*texts: str, pods: tuple[Any, ...] = ()) -> tuple[Gang, ...]:
@@ -41,6 +42,21 @@ def test_bare_pods_may_ask_too() -> None:
     (gang,) = gangs_of(LINGJUN, network(2), pods=(member("a"), member("b")))
     assert str(gang.source) == "Pod default/a"
     assert (gang.min_member, gang.required) == (2, "PoDTopologyLayer")
+
+
+@pytest.mark.parametrize(
+    ("version", "source"), [("batch/v1", "Job default/pi"), ("example.com/v1", "Pod default/pi-x")]
+)
+def test_pods_whose_job_has_not_been_seen_yet_speak_in_its_name(version: str, source: str) -> None:
+    """Else the gang would be shown under another name for ever, depending on which was seen first."""
+    made = member("pi-x")
+    owner = OwnerReference(api_version=version, kind="Job", name="pi", uid="7", controller=True)
+    owned = msgspec.structs.replace(
+        made, metadata=msgspec.structs.replace(made.metadata, owner_references=(owner,), uid="1")
+    )
+    (gang,) = gangs_of(LINGJUN, network(2), pods=(owned,))
+    assert str(gang.source) == source
+    assert gang.source.uid == ("7" if version == "batch/v1" else "1")
 
 
 def test_the_job_network_topology_of_ones_own_namespace_need_not_be_named() -> None:
