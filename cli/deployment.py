@@ -18,7 +18,7 @@ from certs.files import write_self_signed
 from cli.installing import custom_resource_definitions, system_objects, webhook_configurations
 from controlplane.control_plane import ControlPlane, StartError, free_ports, wait_until
 from controlplane.processes import Program
-from kube.keys import SYSTEM_NAMESPACE
+from kube.keys import API_VERSION, GANG, SYSTEM_NAMESPACE
 
 READY_SECONDS = 120.0
 _COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
@@ -54,8 +54,9 @@ class Deployment:
         return program
 
     def register_webhook(self) -> None:
-        """Have the API server ask the webhook from now on."""
+        """Have the API server ask the webhook from now on. Returns when it does, which takes it a moment."""
         self._control_plane.apply(webhook_configurations(self.webhook_url(), self._authority))
+        wait_until(self._asked, READY_SECONDS, "the API server to ask the webhook")
 
     def start_controller(self, kubeconfig: Path | None = None) -> Program:
         """Lead. `kubeconfig`: another way to the API server than its service account's own."""
@@ -92,6 +93,22 @@ class Deployment:
                     return
             time.sleep(0.05)
         raise StartError(f"{program.name} did not become ready:\n{program.tail()}")
+
+    def _asked(self) -> bool:
+        """Whether a member would be gated, and a wrong Gang refused. Nothing is stored."""
+        metadata = {"name": "phalanx-is-asked", "namespace": "default", "labels": {GANG: "phalanx-is-asked"}}
+        containers = [{"name": "main", "image": "pause"}]
+        member = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}}
+        more_than_all = {"minMember": 2, "podSets": [{"name": "main", "count": 1, "minCount": 1}]}
+        wrong = {"apiVersion": API_VERSION, "kind": "Gang", "metadata": metadata, "spec": more_than_all}
+        pod = self._tried("/api/v1/namespaces/default/pods", member)
+        gang = self._tried(f"/apis/{API_VERSION}/namespaces/default/gangs", wrong)
+        return bool(pod.get("spec", {}).get("schedulingGates")) and "denied the request" in gang.get("message", "")
+
+    def _tried(self, path: str, manifest: dict[str, Any]) -> dict[str, Any]:
+        """What the API server would store, or its refusal."""
+        answer: dict[str, Any] = self._control_plane.request("POST", f"{path}?dryRun=All", manifest)
+        return answer
 
     def _await_service_account(self) -> None:
         """Pods of the system namespace (probes) are admitted once it has its default service account."""

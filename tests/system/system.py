@@ -1,7 +1,10 @@
 """What system tests do to a cluster, in the words of the tests."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import yaml
@@ -18,6 +21,9 @@ PATIENCE = 120.0
 
 SPINE = "network.topology.nvidia.com/spine"
 BLOCK = "network.topology.nvidia.com/block"
+
+SLOW = "test.phalanx.dev/slow"
+"""A finalizer that nobody takes away but the test."""
 
 Object = dict[str, Any]
 
@@ -56,6 +62,42 @@ class Phalanx:
         answer = self.cluster.kubectl_result("apply", "-f", "-", stdin=text)
         assert answer.returncode == 0, answer.stderr
         return answer.stdout + answer.stderr
+
+    def apply_once_told(self, text: str, *objects: Mapping[str, Any]) -> None:
+        """`kubectl apply` of objects as soon as the answer says this: the webhook sees a moment later what was applied
+        before.
+        """
+        self.wait(lambda: text in one_line(self._tried(*objects).stderr), f"kubectl to say {text!r}")
+        assert text in one_line(self.apply(*objects))
+
+    def await_refusal(self, text: str, *objects: Mapping[str, Any]) -> None:
+        """Wait until objects are refused with this text. Nothing is stored."""
+
+        def refused() -> bool:
+            answer = self._tried(*objects)
+            return answer.returncode != 0 and text in one_line(answer.stderr)
+
+        self.wait(refused, f"a refusal that says {text!r}")
+
+    def _tried(self, *objects: Mapping[str, Any]) -> CompletedProcess[str]:
+        text = yaml.safe_dump_all([dict(each) for each in objects])
+        return self.cluster.kubectl_result("apply", "--dry-run=server", "-f", "-", stdin=text)
+
+    @contextmanager
+    def slow_to_end(self, *pods: str) -> Iterator[None]:
+        """Pods that are deleted stay Terminating meanwhile, and end then."""
+        for name in pods:
+            self._finalize(name, [SLOW])
+        try:
+            yield
+        finally:
+            for name in pods:
+                self._finalize(name, [])
+
+    def _finalize(self, pod: str, finalizers: list[str]) -> None:
+        patch = json.dumps({"metadata": {"finalizers": finalizers}})
+        answer = self.cluster.kubectl_result("patch", "pod", pod, "--type=merge", "-p", patch)
+        assert answer.returncode == 0 or "NotFound" in answer.stderr, answer.stderr
 
     def make_namespace(self, name: str) -> None:
         """Make a namespace; one of that name that an earlier test has left is gone first."""
@@ -113,6 +155,11 @@ class Phalanx:
         return Recorder(self.cluster, path)
 
 
+def one_line(text: str) -> str:
+    """What kubectl printed, warnings put together again."""
+    return " ".join(line.removeprefix("Warning: ") for line in text.splitlines())
+
+
 def numbered(stem: str, count: int) -> list[str]:
     """`stem-0` … as many as asked for."""
     return [f"{stem}-{index}" for index in range(count)]
@@ -158,6 +205,12 @@ def scheduled_message(pod: Object) -> str:
     """What the pod's PodScheduled condition says."""
     conditions = pod.get("status", {}).get("conditions", ())
     return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
+
+
+def unschedulable(pod: Object) -> bool:
+    """Whether the scheduler has tried the pod and found no room."""
+    conditions = pod["status"].get("conditions", ())
+    return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
 
 
 def all_bound(names: Iterable[str]) -> Callable[[list[WatchEvent]], bool]:

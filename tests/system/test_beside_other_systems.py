@@ -6,7 +6,7 @@ asked about a kind that nobody uses here.
 
 import pytest
 from click.testing import CliRunner
-from system import Object, Phalanx, all_bound, node, numbered, pod, pod_group, priority_class
+from system import Object, Phalanx, all_bound, node, numbered, one_line, pod, pod_group, priority_class
 
 from cli.main import group
 
@@ -40,11 +40,6 @@ KOORDINATOR: Object = {
 LEFT = f"is left to Koordinator, which runs in this cluster (MutatingWebhookConfiguration {CONFIGURATION})"
 
 
-def told(answer: str) -> str:
-    """What kubectl printed, warnings put together again."""
-    return " ".join(line.removeprefix("Warning: ") for line in answer.splitlines())
-
-
 def dry_run(phalanx: Phalanx, manifest: Object) -> Object:
     """The object as it would come in."""
     found: Object = phalanx.cluster.request("POST", "/api/v1/namespaces/default/pods?dryRun=All", manifest)
@@ -73,9 +68,9 @@ def test_its_workloads_are_left_alone_while_it_is_there(phalanx: Phalanx) -> Non
     phalanx.wait(lambda: bool(events(phalanx, "SystemLeft")), "Koordinator to be noticed by the controller")
     assert LEFT.removeprefix("is ") in events(phalanx, "SystemLeft")[0]
 
-    assert LEFT in told(phalanx.apply(pod_group("theirs", 2)))
+    assert LEFT in one_line(phalanx.apply(pod_group("theirs", 2)))
     theirs = {**pod("theirs-0", "theirs"), "spec": {**pod("x")["spec"], "schedulerName": "koord-scheduler"}}
-    assert LEFT in told(phalanx.apply(theirs))
+    assert LEFT in one_line(phalanx.apply(theirs))
     stored = phalanx.pod("theirs-0")
     assert stored["spec"]["schedulerName"] == "koord-scheduler"
     assert "schedulingGates" not in stored["spec"]
@@ -134,7 +129,7 @@ def test_a_job_in_a_queue_of_kueue_stays_suspended_for_it(phalanx: Phalanx) -> N
     probe = pod("probe")
     probe["metadata"]["annotations"] = place
     phalanx.wait(lambda: "schedulingGates" not in dry_run(phalanx, probe)["spec"], "Kueue to be noticed")
-    assert "Job default/train: metadata: is left to Kueue, which runs in this cluster" in told(phalanx.apply(job))
+    assert "Job default/train: metadata: is left to Kueue, which runs in this cluster" in one_line(phalanx.apply(job))
     assert "configured" not in phalanx.apply(job)
     stored = phalanx.cluster.request("GET", "/apis/batch/v1/namespaces/default/jobs/train")
     assert stored["spec"]["suspend"] is True

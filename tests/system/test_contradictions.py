@@ -12,6 +12,10 @@ def test_members_of_a_gang_that_cannot_be_read_say_why_and_start_nothing(phalanx
     webhooks = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
     for kind in ("mutating", "validating"):
         phalanx.cluster.request("DELETE", webhooks.format(kind))
+    probe, path = pod("probe", "torn"), "/api/v1/namespaces/default/pods?dryRun=All"
+    phalanx.wait(
+        lambda: "schedulingGates" not in phalanx.cluster.request("POST", path, probe)["spec"], "admission to be gone"
+    )
     twins = [pod(name, "torn", schedulingGates=[{"name": "phalanx.dev/gang"}]) for name in ("torn-a", "torn-b")]
     for each in twins:
         each["metadata"]["annotations"] = {"gang.scheduling.koordinator.sh/network-topology-index": "0"}

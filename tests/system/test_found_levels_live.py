@@ -38,8 +38,7 @@ def test_a_job_requires_a_zone_by_its_label_and_one_that_fits_no_zone_never_star
     for index in range(5):
         phalanx.apply(node(index, "zone-a" if index < 2 else "zone-b"))
     phalanx.cluster.await_nodes(f"node-{index}" for index in range(5))
-    told = phalanx.apply(job("four", 4, ZONE))
-    assert "needs 4 pods in one zone: zone-b fits 3 of 4" in " ".join(told.split())
+    phalanx.apply_once_told("needs 4 pods in one zone: zone-b fits 3 of 4", job("four", 4, ZONE))
     phalanx.apply(job("three", 3, ZONE))
     status = phalanx.await_phase("three", "Placed")
     assert {each["node"] for each in status["assignments"]} == {"node-2", "node-3", "node-4"}

@@ -4,8 +4,6 @@ super-node-1: node-0 … node-3        super-node-3: node-8 … node-10
 super-node-2: node-4 … node-6, and node-7, whose driver is not ready
 """
 
-import json
-
 import pytest
 import yaml
 from system import EXAMPLES, Object, Phalanx, all_bound
@@ -125,8 +123,7 @@ def test_a_job_written_suspended_is_started_and_can_be_applied_again(phalanx: Ph
 def test_files_come_in_any_order_and_what_is_not_there_yet_is_waited_for(phalanx: Phalanx) -> None:
     start(phalanx)
     phalanx.cluster.kubectl("delete", "clusterqueue,resourceflavor,topology.kueue.x-k8s.io", "--all")
-    told = phalanx.apply(job("early", 2))
-    assert "waits for ClusterQueue metax-pool" in " ".join(told.split())
+    phalanx.apply_once_told("waits for ClusterQueue metax-pool", job("early", 2))
     phalanx.apply_files(GUIDE / "pool-and-queue.yaml")
     phalanx.wait(
         lambda: phalanx.status("early").get("message") == "waits for ResourceFlavor tas-flavor", "the flavor's name"
@@ -243,6 +240,4 @@ def test_kubectl_shows_what_is_wrong(phalanx: Phalanx, annotations: dict[str, st
     wrong["spec"]["template"]["metadata"] = {
         "annotations": {f"kueue.x-k8s.io/{key}": value for key, value in annotations.items()}
     }
-    result = phalanx.cluster.kubectl_result("apply", "-f", "-", stdin=json.dumps(wrong))
-    assert result.returncode != 0
-    assert f"Job default/wrong: {answer}" in result.stderr
+    phalanx.await_refusal(f"Job default/wrong: {answer}", wrong)

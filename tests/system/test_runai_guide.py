@@ -12,8 +12,6 @@ import pytest
 import yaml
 from system import EXAMPLES, Phalanx
 
-from controlplane.control_plane import ControlPlane
-
 pytestmark = pytest.mark.controlplane
 
 RUNAI = EXAMPLES / "runai"
@@ -63,13 +61,6 @@ def nodes_of(phalanx: Phalanx, job_name: str, namespace: str = "default") -> lis
 
 def await_nodes(phalanx: Phalanx, job_name: str, expected: list[str], namespace: str = "default") -> None:
     phalanx.wait(lambda: nodes_of(phalanx, job_name, namespace) == sorted(expected), f"{job_name} on {expected}")
-
-
-def refused(cluster: ControlPlane, *objects: dict[str, Any]) -> str:
-    """What kubectl prints where it is refused."""
-    answer = cluster.kubectl_result("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
-    assert answer.returncode != 0
-    return answer.stderr
 
 
 def test_workload_3_lands_wholly_in_rack_a(racks: Phalanx) -> None:
@@ -151,17 +142,20 @@ def topology(name: str, pools: str = "") -> dict[str, Any]:
 
 def test_wrong_requests_are_refused_at_kubectl_apply(racks: Phalanx) -> None:
     at = "metadata.annotations[kai.scheduler/topology-"
-    assert (
+    racks.await_refusal(
         f'Job default/j: {at}preferred-placement]: "zone" is wider than the required level "rack"; '
-        "prefer rack or a narrower level, or leave it out"
-    ) in refused(racks.cluster, job("j", 6, required="rack", preferred="zone"))
-    assert (
+        "prefer rack or a narrower level, or leave it out",
+        job("j", 6, required="rack", preferred="zone"),
+    )
+    racks.await_refusal(
         f'Job default/j: {at}preferred-placement]: "topology-rack" is the required level "rack" itself; '
-        "prefer a level below it, such as node, or leave it out"
-    ) in refused(racks.cluster, job("j", 6, required="rack", preferred="topology-rack"))
-    assert (
-        f'Job default/j: {at}required-placement]: "row" is not a level of Topology.kai.scheduler network'
-    ) in refused(racks.cluster, job("j", 6, required="row"))
+        "prefer a level below it, such as node, or leave it out",
+        job("j", 6, required="rack", preferred="topology-rack"),
+    )
+    racks.await_refusal(
+        f'Job default/j: {at}required-placement]: "row" is not a level of Topology.kai.scheduler network',
+        job("j", 6, required="row"),
+    )
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -171,12 +165,14 @@ def test_wrong_requests_are_refused_at_kubectl_apply(racks: Phalanx) -> None:
             "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "m", "image": "i"}]}},
         },
     }
-    assert "a Deployment cannot be made a gang by annotations yet" in refused(racks.cluster, deployment)
-    assert "kai.scheduler/node-pool=gb200 belongs to Topology.kai.scheduler network already" in refused(
-        racks.cluster, topology("second", "kai.scheduler/node-pool=gb200")
+    racks.await_refusal("a Deployment cannot be made a gang by annotations yet", deployment)
+    racks.await_refusal(
+        "kai.scheduler/node-pool=gb200 belongs to Topology.kai.scheduler network already",
+        topology("second", "kai.scheduler/node-pool=gb200"),
     )
-    assert "the node labels of a topology cannot be changed" in refused(
-        racks.cluster, {**topology("network"), "spec": {"levels": [{"nodeLabel": "example.com/other"}]}}
+    racks.await_refusal(
+        "the node labels of a topology cannot be changed",
+        {**topology("network"), "spec": {"levels": [{"nodeLabel": "example.com/other"}]}},
     )
 
 
