@@ -20,10 +20,10 @@ def doctor(phalanx: Phalanx) -> subprocess.CompletedProcess[str]:
 
 def test_a_cluster_that_is_well_and_one_whose_webhook_is_gone(phalanx: Phalanx) -> None:
     phalanx.guide_nodes()
+    phalanx.wait(lambda: "leads" in doctor(phalanx).stdout, "a controller to lead")
     answer = doctor(phalanx)
     assert answer.returncode == 0, answer.stdout
     assert "ClusterNetworkTopology default: 12 nodes, all of them inside" in answer.stdout
-    assert "leads" in answer.stdout
     version = phalanx.cluster.request("GET", "/version")["gitVersion"]
     lacking = shortcoming(version)
     said = f"warning  Kubernetes {version}: {lacking}" if lacking else f"ok       Kubernetes {version}: its scheduler"

@@ -61,11 +61,13 @@ def test_the_new_version_ends_what_the_old_one_began_and_the_other_way_round(pha
     phalanx.guide_nodes()
     phalanx.apply_files(GUIDE / "priorityclasses.yaml", GUIDE / "low-priority-pods.yaml")
     phalanx.wait(lambda: all(p["status"]["phase"] == "Running" for p in phalanx.pods()), "the low-priority pods")
-    assert leader(phalanx) not in ("", NEW)
+    phalanx.wait(lambda: leader(phalanx) not in ("", NEW), "the old one to lead")
     old = phalanx.cluster.program("controller")
-    phalanx.apply_files(GUIDE / "high-priority-training.yaml")
-    phalanx.wait(lambda: bool(phalanx.status("high-priority-training").get("planId")), "the old one's plan")
-    old.terminate()
+    with phalanx.slow_to_end("low-priority-pod-5"):
+        phalanx.apply_files(GUIDE / "high-priority-training.yaml")
+        phalanx.wait(lambda: bool(phalanx.status("high-priority-training").get("planId")), "the old one's plan")
+        old.terminate()
+        phalanx.wait(lambda: leader(phalanx) == NEW, "the new one to lead")
     assert list(phalanx.await_bound(MEMBERS).values()) == SPINE_1
     assert leader(phalanx) == NEW
 
@@ -74,6 +76,7 @@ def test_the_new_version_ends_what_the_old_one_began_and_the_other_way_round(pha
     phalanx.cluster.kubectl("delete", "-f", str(GUIDE / "high-priority-training.yaml"))
     phalanx.cluster.kubectl("delete", "-f", str(GUIDE / "low-priority-pods.yaml"), "--ignore-not-found")
     new.terminate()
+    new.wait()
     phalanx.apply_files(GUIDE / "topology-demo-job.yaml")
     assert list(phalanx.await_bound(OTHERS).values()) == SPINE_1
     assert leader(phalanx) not in ("", NEW)

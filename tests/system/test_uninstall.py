@@ -11,11 +11,11 @@ from cli.deployment import Deployment
 from cli.installing import custom_resource_definitions
 from controlplane.control_plane import ControlPlane
 from controlplane.earlier import asked_for
-from controlplane.stages import TERMINATES_AFTER
 from kube.keys import GATE
 
 pytestmark = pytest.mark.controlplane
 
+VICTIMS = numbered("victim", 2)
 LEFT_BEHIND = (
     "mutatingwebhookconfigurations",
     "validatingwebhookconfigurations",
@@ -61,18 +61,17 @@ def planned(phalanx: Phalanx) -> dict[str, str]:
     return {each["metadata"]["name"]: each["status"].get("nominatedNodeName", "") for each in pods}
 
 
-def a_cluster_in_full_swing(phalanx: Phalanx) -> None:
-    """A gang that runs, one whose victims still terminate, one that is not complete, and a pod with a gate of its own.
-
-    n0, n1: a victim each, terminating, and the room held for `high`      n2: `steady`, and room for more
-    """
+def some_run(phalanx: Phalanx) -> None:
+    """n0, n1: a pod each, to become victims      n2: `steady`, and room for more."""
     phalanx.cluster.add_nodes(node(f"n{index}", "s0", "b0") for index in range(3))
     phalanx.apply(priority_class("important", 1000))
-    victims = [pod(f"victim-{index}", nodeName=f"n{index}") for index in range(2)]
-    for each in victims:
-        each["metadata"]["annotations"] = {TERMINATES_AFTER: "12s"}
+    victims = [pod(name, nodeName=f"n{index}") for index, name in enumerate(VICTIMS)]
     phalanx.apply(*victims, pod_group("steady", 1), pod("steady-0", "steady", cpu=2))
-    phalanx.await_bound(["steady-0", "victim-0", "victim-1"])
+    phalanx.await_bound(["steady-0", *VICTIMS])
+
+
+def others_wait(phalanx: Phalanx) -> None:
+    """A gang whose victims do not end, one that is not complete, and a pod with a gate of its own."""
     high = [pod(name, "high", cpu=7, priorityClassName="important") for name in numbered("high", 2)]
     phalanx.apply(pod_group("high", 2), *high)
     phalanx.wait(lambda: all(planned(phalanx).values()), "the room to be held")
@@ -82,9 +81,11 @@ def a_cluster_in_full_swing(phalanx: Phalanx) -> None:
 
 
 def test_all_gates_are_opened_everything_of_ours_goes_and_what_runs_stays(phalanx: Phalanx) -> None:
-    a_cluster_in_full_swing(phalanx)
-    nodes, steady = planned(phalanx), phalanx.pod("steady-0")
-    said = uninstall(phalanx, stdin="y\n")
+    some_run(phalanx)
+    with phalanx.slow_to_end(*VICTIMS):
+        others_wait(phalanx)
+        nodes, steady = planned(phalanx), phalanx.pod("steady-0")
+        said = uninstall(phalanx, stdin="y\n")
     assert said.startswith("4 pods wait behind our gate and will be let go, planned or not.\nRemove Phalanx? [y/N]: ")
     assert "2 pods let go that had a plan" in said
     assert "2 without one" in said
