@@ -102,6 +102,8 @@ def waste(model: Model, solution: Solution) -> Iterator[Stage]:
 
     What the gang itself uses is the same in every plan, so (a) to (c) come down to the potential of the domains.
     """
+    if not any(placed_in_sets(model, solution)):
+        return
     names = model.case.problem.levels
     narrowest = narrowest_level(model, solution)
     if narrowest > ROOT:

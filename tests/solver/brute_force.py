@@ -7,10 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, groupby, pairwise
 from typing import Any, NamedTuple
 
-from solver.problem import Problem
+from solver.problem import Multiple, PodSet, Problem
 
 Row = tuple[int | None, ...]
 
@@ -104,7 +105,7 @@ def placements(world: World, victims: tuple[int, ...]) -> Iterator[Outcome]:
     rows: list[list[int | None]] = [[member.node for member in each.members] for each in world.problem.sets]
     for _ in _seatings(world, room, rows, world.open, len(world.seats) - world.problem.minimum):
         outcome = Outcome(tuple(map(tuple, rows)), victims)
-        if rules_hold(world, outcome):
+        if lasting_rules_hold(world, rows) and numbers_hold(world, outcome):
             yield outcome
 
 
@@ -125,7 +126,8 @@ def _seatings(
         if all(not ask or ask <= room[node][r] for r, ask in enumerate(shape.requests)):
             _take(room[node], shape.requests, 1)
             rows[s][m] = node
-            yield from _seatings(world, room, rows, others, may_miss)
+            if lasting_rules_hold(world, rows):
+                yield from _seatings(world, room, rows, others, may_miss)
             rows[s][m] = None
             _take(room[node], shape.requests, -1)
     if may_miss:
@@ -137,19 +139,41 @@ def _take(room: list[int], requests: tuple[int, ...], sign: int) -> None:
         room[r] -= sign * ask
 
 
-def rules_hold(world: World, outcome: Outcome) -> bool:
-    """Numbers, levels, slices, multiples, caps, co-location and exclusions."""
+def numbers_hold(world: World, outcome: Outcome) -> bool:
+    """The rules that one member more may mend: minimums and multiples."""
     problem = world.problem
-    placed = world.placed(outcome)
+    placed = [node for _, node in world.placed(outcome)]
     return (
         len(placed) >= problem.minimum
-        and _in_one(world, problem.required, [node for _, node in placed])
-        and all(_set_rules_hold(world, s, outcome.rows[s]) for s in range(len(problem.sets)))
+        and _come_in(world, problem.multiples, placed)
         and all(
-            _in_one(world, rule.level, [node for (s, _), node in placed if s in rule.pod_sets])
-            for rule in problem.together
+            len(row) - row.count(None) >= each.minimum
+            and _come_in(world, each.multiples, [node for node in row if node is not None])
+            for each, row in zip(problem.sets, outcome.rows, strict=True)
         )
-        and _exclusions_hold(problem, placed)
+    )
+
+
+def _come_in(world: World, multiples: Sequence[Multiple], nodes: list[int]) -> bool:
+    return all(n % rule.of == 0 for rule in multiples for n in _counts(world, rule.level, nodes))
+
+
+def lasting_rules_hold(world: World, rows: Sequence[Sequence[int | None]]) -> bool:
+    """The rules that no further member mends: levels, slices, caps, co-location and exclusions."""
+    problem = world.problem
+    placed = [(s, node) for s, row in enumerate(rows) for node in row if node is not None]
+    return (
+        _in_one(world, problem.required, [node for _, node in placed])
+        and all(map(partial(_set_rules_hold, world), problem.sets, rows))
+        and all(
+            _in_one(world, rule.level, [node for s, node in placed if s in rule.pod_sets]) for rule in problem.together
+        )
+        and all(
+            n <= rule.count
+            for rule in problem.exclusions
+            for group, n in Counter(rule.group[node] for s, node in placed if s in rule.pod_sets).items()
+            if group is not None
+        )
     )
 
 
@@ -157,33 +181,21 @@ def _in_one(world: World, level: int | None, nodes: list[int]) -> bool:
     return level is None or len({world.domain(level, node) for node in nodes}) <= 1
 
 
-def _set_rules_hold(world: World, s: int, row: Row) -> bool:
-    each = world.problem.sets[s]
+def _set_rules_hold(world: World, each: PodSet, row: Sequence[int | None]) -> bool:
     nodes = [node for node in row if node is not None]
     return (
-        len(nodes) >= each.minimum
-        and _in_one(world, each.required, nodes)
+        _in_one(world, each.required, nodes)
         and all(
             _in_one(world, rule.level, [node for node in row[start : start + rule.size] if node is not None])
             for rule in each.slices
             for start in range(0, len(row), rule.size)
         )
-        and all(n % rule.of == 0 for rule in each.multiples for n in _counts(world, rule.level, nodes))
         and all(n <= rule.count for rule in each.caps for n in _counts(world, rule.level, nodes))
     )
 
 
 def _counts(world: World, level: int, nodes: list[int]) -> list[int]:
     return list(Counter(world.domain(level, node) for node in nodes).values())
-
-
-def _exclusions_hold(problem: Problem, placed: list[tuple[tuple[int, int], int]]) -> bool:
-    for exclusion in problem.exclusions:
-        groups = Counter(exclusion.group[node] for (s, _), node in placed if s in exclusion.pod_sets)
-        del groups[None]
-        if any(n > exclusion.count for n in groups.values()):
-            return False
-    return True
 
 
 # --- what is better --------------------------------------------------------------------------------------------------
@@ -231,6 +243,8 @@ def preferences(world: World, outcome: Outcome) -> int:
 def waste(world: World, outcome: Outcome) -> tuple[list[int], list[int], list[int]]:
     """(a) with (b) outward, (c) downward, (d) downward."""
     nodes = [node for _, node in world.placed(outcome)]
+    if not nodes:
+        return [0], [], []
     narrowest = max(level for level in range(-1, world.depth) if len({world.domain(level, n) for n in nodes}) <= 1)
     around = [room_left(world, outcome, level, world.domain(level, nodes[0])) for level in range(narrowest, -2, -1)]
     below = []

@@ -19,6 +19,13 @@ from solver.problem import (
 )
 
 LEVELS = ("block", "rack", "node")
+SIZES = ((1,), (2,), (3,), (3,), (4,), (4,), (1, 1), (1, 2), (1, 2), (2, 2), (1, 3), (0, 2), (1, 1, 1), (1, 1, 2))
+"""How many members each set has."""
+PAIR = 2
+MANY = 8
+NESTED = ((8, 4, 2), (8, 4, 2), (8, 2, 2), (4, 4, 2), (4, 2, 2))
+"""Sizes of slices in slices, level by level."""
+PATHS = (("b0", "r0"), ("b0", "r0"), ("b0", "r1"), ("b1", "r0"), ("b1", "r1"))
 
 
 def random_problem(seed: int) -> Problem:
@@ -29,41 +36,71 @@ def random_problem(seed: int) -> Problem:
 class _Draw:
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.crowded = self.chance(0.5)
+        self.crowded = self.chance(0.55)
         self.resources = ("cpu", "pods") if self.chance(0.4) else ("pods",)
+        self.priorities = self.random.choice(((0,), (0,), (0, 0, 0, 5), (0, 5, 9)))
         self.levels = LEVELS if self.chance(0.7) else LEVELS[1:] if self.chance(0.6) else LEVELS[2:]
 
     def chance(self, share: float) -> bool:
         return self.random.random() < share
 
     def problem(self) -> Problem:
+        return self.nested_problem() if self.chance(0.06) else self.mixed_problem()
+
+    def mixed_problem(self) -> Problem:
         nodes = self.nodes()
         shapes = tuple(self.shape(nodes) for _ in range(self.random.choice((1, 1, 2))))
         sets = self.sets(shapes, nodes)
         victims, gangs, budgets = self.victims(nodes) if self.crowded or self.chance(0.3) else ((), (), ())
         members = sum(len(each.members) for each in sets)
-        slack = self.chance(0.4)
         return Problem(
             levels=self.levels,
             resources=self.resources,
             nodes=nodes,
             shapes=shapes,
             sets=sets,
-            minimum=self.random.randint(1, members) if slack else members,
-            required=self.level() if self.rule(0.25) else None,
-            together=(Together((0, 1), self.level()),) if len(sets) > 1 and self.chance(0.3) else (),
+            minimum=self.random.randint(0, members) if self.chance(0.4) else members,
+            required=self.level() if self.rule(0.3) else None,
+            together=self.together(len(sets)),
+            multiples=self.multiples(0.25, members),
             exclusions=self.exclusions(sets, nodes),
             victims=victims,
             victim_gangs=gangs,
             budgets=budgets,
         )
 
+    def nested_problem(self) -> Problem:
+        """Eight members in slices of slices of slices, on few nodes."""
+        self.levels, self.resources, self.crowded = LEVELS, ("pods",), False
+        nodes = tuple(
+            Node(f"n{number}", self.random.choice(PATHS), (self.random.choice((1, 2, 3, 3, 5, 8)),), (0,))
+            for number in self.random.sample(range(1, 13), self.random.randint(3, 5))
+        )
+        shape = self.shape(nodes)
+        pin = self.random.randrange(len(nodes)) if self.chance(0.2) else None
+        members = tuple(Member(f"set0-{rank}", 0, pin if rank == MANY // 2 else None) for rank in range(MANY))
+        slices = tuple(Slice(level, size) for level, size in enumerate(self.random.choice(NESTED)))
+        least = self.random.choice((MANY, MANY, MANY - 1, MANY - 2))
+        return Problem(self.levels, self.resources, nodes, (shape,), (PodSet("set0", members, 0, None, slices),), least)
+
     def rule(self, share: float) -> bool:
         """Whether to add a rule; fewer where room is short already."""
-        return self.chance(share / 2 if self.crowded else share)
+        return self.chance(share / 3 if self.crowded else share)
 
     def level(self) -> int:
         return self.random.randrange(len(self.levels))
+
+    def together(self, sets: int) -> tuple[Together, ...]:
+        if sets < PAIR or not self.chance(0.35):
+            return ()
+        return (Together(tuple(sorted(self.random.sample(range(sets), PAIR))), self.level()),)
+
+    def multiples(self, share: float, members: int) -> tuple[Multiple, ...]:
+        if members < PAIR or not self.rule(share):
+            return ()
+        wide, narrow = self.level(), self.level()
+        first = Multiple(wide, self.random.choice((2, 3)) if members % PAIR else 2)
+        return (first, Multiple(narrow, 2)) if wide < narrow else (first,)
 
     def nodes(self) -> tuple[Node, ...]:
         count = self.random.randint(2, 6)
@@ -76,7 +113,7 @@ class _Draw:
     def node(self, number: int, blocks: int, racks: int, most: int, *, tight: bool) -> Node:
         rack, block = self.random.randrange(racks), self.random.randrange(blocks)
         path = (f"b{block}", f"r{rack}")[len(LEVELS) - len(self.levels) :]
-        least = -1 if self.chance(0.1) else 0
+        least = -1 if self.chance(0.2) else 0
         pods = (
             self.random.choice((least, 0, 0, 1))
             if self.crowded
@@ -93,12 +130,12 @@ class _Draw:
         requests = (self.random.randint(0, 3), 1) if len(self.resources) > 1 else (1,)
         everywhere = self.crowded or self.chance(0.6)
         allowed = frozenset(node for node in range(len(nodes)) if everywhere or self.chance(0.8))
-        wishes = {node: self.random.choice((1, 1, 5)) for node in sorted(allowed) if self.chance(0.4)}
+        wishes = {node: self.random.choice((1, 2, 5)) for node in sorted(allowed) if self.chance(0.6)}
         excluded = {node: "node(s) had untolerated taint(s)" for node in range(len(nodes)) if node not in allowed}
         return Shape(requests, allowed, excluded, wishes if self.chance(0.4) else {})
 
     def sets(self, shapes: tuple[Shape, ...], nodes: tuple[Node, ...]) -> tuple[PodSet, ...]:
-        sizes = self.random.choice(((1,), (2,), (3,), (3,), (4,), (4,), (1, 1), (1, 2), (2, 2), (1, 3)))
+        sizes = self.random.choice(SIZES)
         return tuple(self.pod_set(number, size, shapes, nodes) for number, size in enumerate(sizes))
 
     def pod_set(self, number: int, size: int, shapes: tuple[Shape, ...], nodes: tuple[Node, ...]) -> PodSet:
@@ -115,13 +152,13 @@ class _Draw:
             minimum=self.random.randint(0, size) if self.chance(0.4) else size,
             required=self.level() if self.rule(0.15) else None,
             slices=self.slices(size) if self.rule(0.2) else (),
-            multiples=(Multiple(self.level(), 2),) if self.rule(0.1) else (),
+            multiples=self.multiples(0.15, size),
             caps=(Cap(self.level(), self.random.randint(1, 2)),) if self.rule(0.15) else (),
         )
 
     def slices(self, size: int) -> tuple[Slice, ...]:
         outer = self.level()
-        if size % 4 == 0 and outer < len(self.levels) - 1 and self.chance(0.4):
+        if size % 4 == 0 and outer < len(self.levels) - 1 and self.chance(0.6):
             return Slice(outer, 4), Slice(outer + 1, 2)
         return (Slice(outer, 2),)
 
@@ -135,24 +172,30 @@ class _Draw:
         return (Exclusion(chosen, group, self.random.randint(1, 2)),)
 
     def victims(self, nodes: tuple[Node, ...]) -> tuple[tuple[Victim, ...], tuple[VictimGang, ...], tuple[Budget, ...]]:
-        gangs = self.random.choice((0, 1, 2, 2, 3) if self.crowded else (0, 0, 1))
+        gangs = self.random.choice((0, 2, 3, 3, 4) if self.crowded else (0, 0, 1))
         count = self.random.randint(2, 6) if self.crowded else self.random.randint(1, 3)
         numbers = self.random.sample(range(1, 20), count)
         victims = tuple(self.victim(number, nodes, gangs) for number in numbers)
         sizes = [sum(victim.gang == gang for victim in victims) for gang in range(gangs)]
-        running = [size + (self.random.randint(1, 2) if self.chance(0.2) else 0) for size in sizes]
+        running = [size + (self.random.randint(1, 2) if self.chance(0.25) else 0) for size in sizes]
         groups = tuple(
             VictimGang(f"gang-{gang}", total, self.random.randint(total // 2, total))
             for gang, total in enumerate(running)
         )
-        covered = frozenset(position for position in range(count) if self.chance(0.5))
-        budgets = (Budget("budget", covered, self.random.randint(0, 2)),) if self.chance(0.25) else ()
-        return victims, groups, budgets
+        return victims, groups, self.budgets(count)
+
+    def budgets(self, victims: int) -> tuple[Budget, ...]:
+        """None, one, or two that may cover the same victims."""
+        names = self.random.choice(((), (), (), ("one",), ("one", "two")))
+        return tuple(
+            Budget(name, frozenset(each for each in range(victims) if self.chance(0.5)), self.random.randint(0, 2))
+            for name in names
+        )
 
     def victim(self, number: int, nodes: tuple[Node, ...], gangs: int) -> Victim:
         node = self.random.randrange(len(nodes))
         requests = (self.random.randint(0, 4), 1) if len(self.resources) > 1 else (self.random.choice((1, 1, 1, 2)),)
         gang = self.random.randrange(gangs) if gangs and self.chance(0.6) else None
         return Victim(
-            f"low-{number}", node, self.random.choice((0, 0, 0, 5)), requests, gang, self.random.randint(0, 2)
+            f"low-{number}", node, self.random.choice(self.priorities), requests, gang, self.random.randint(0, 2)
         )

@@ -1,0 +1,232 @@
+"""What a problem can ask for, feature by feature: the problem as one sees it who is blind to the feature."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from solver.problem import Problem
+
+Blind = Callable[[Problem], Problem]
+"""The problem without a feature; the same problem where the feature is not drawn."""
+
+
+def without_sets(problem: Problem) -> Problem:
+    """All members in one set, with the rules of the first that has any."""
+    filled = [position for position, each in enumerate(problem.sets) if each.members]
+    if len(filled) < 2:
+        return problem
+    whole = replace(
+        problem.sets[filled[0]],
+        members=tuple(member for each in problem.sets for member in each.members),
+        minimum=sum(each.minimum for each in problem.sets),
+    )
+    rules = tuple(replace(rule, pod_sets=(0,)) for rule in problem.exclusions if filled[0] in rule.pod_sets)
+    return replace(problem, sets=(whole,), together=(), exclusions=rules)
+
+
+def without_kinds(problem: Problem) -> Problem:
+    """Every pending member is like the first."""
+    pending = [member for each in problem.sets for member in each.members if member.node is None]
+    return _with_members(problem, shape=pending[0].shape) if pending else problem
+
+
+def without_pins(problem: Problem) -> Problem:
+    """Nobody runs already."""
+    sets = [
+        replace(each, members=tuple(replace(member, node=None) for member in each.members)) for each in problem.sets
+    ]
+    return replace(problem, sets=tuple(sets))
+
+
+def _with_members(problem: Problem, shape: int) -> Problem:
+    sets = [
+        replace(
+            each,
+            members=tuple(replace(member, shape=shape) if member.node is None else member for member in each.members),
+        )
+        for each in problem.sets
+    ]
+    return replace(problem, sets=tuple(sets))
+
+
+def _of_sets(problem: Problem, **values: object) -> Problem:
+    """Every set with these fields."""
+    return replace(problem, sets=tuple(replace(each, **values) for each in problem.sets))
+
+
+def without_required_of_sets(problem: Problem) -> Problem:
+    return _of_sets(problem, required=None)
+
+
+def without_required(problem: Problem) -> Problem:
+    return replace(problem, required=None)
+
+
+def without_slices(problem: Problem) -> Problem:
+    return _of_sets(problem, slices=())
+
+
+def without_inner_slices(problem: Problem) -> Problem:
+    return replace(problem, sets=tuple(replace(each, slices=each.slices[:1]) for each in problem.sets))
+
+
+def without_innermost_slices(problem: Problem) -> Problem:
+    """No more than two of three nested."""
+    return replace(problem, sets=tuple(replace(each, slices=each.slices[:2]) for each in problem.sets))
+
+
+def without_multiples_of_sets(problem: Problem) -> Problem:
+    return _of_sets(problem, multiples=())
+
+
+def without_multiples(problem: Problem) -> Problem:
+    return replace(problem, multiples=())
+
+
+def without_caps(problem: Problem) -> Problem:
+    return _of_sets(problem, caps=())
+
+
+def without_extras_of_sets(problem: Problem) -> Problem:
+    """Every set needs all of its members."""
+    return replace(problem, sets=tuple(replace(each, minimum=len(each.members)) for each in problem.sets))
+
+
+def without_minimum(problem: Problem) -> Problem:
+    """What the sets need is enough for the gang."""
+    return replace(problem, minimum=min(problem.minimum, sum(each.minimum for each in problem.sets)))
+
+
+def without_together(problem: Problem) -> Problem:
+    return replace(problem, together=())
+
+
+def without_preferences(problem: Problem) -> Problem:
+    return replace(problem, shapes=tuple(replace(shape, preferences={}) for shape in problem.shapes))
+
+
+def without_weights(problem: Problem) -> Problem:
+    """All preferred nodes alike."""
+    shapes = [replace(shape, preferences=dict.fromkeys(shape.preferences, 1)) for shape in problem.shapes]
+    return replace(problem, shapes=tuple(shapes))
+
+
+def without_eligibility(problem: Problem) -> Problem:
+    everywhere = frozenset(range(len(problem.nodes)))
+    shapes = [replace(shape, nodes=everywhere, excluded={}) for shape in problem.shapes]
+    return replace(problem, shapes=tuple(shapes))
+
+
+def without_exclusions(problem: Problem) -> Problem:
+    return replace(problem, exclusions=())
+
+
+def without_exclusions_between_sets(problem: Problem) -> Problem:
+    """An exclusion speaks of one set."""
+    rules = [replace(rule, pod_sets=rule.pod_sets[:1]) for rule in problem.exclusions]
+    return replace(problem, exclusions=tuple(rules))
+
+
+def without_counted_exclusions(problem: Problem) -> Problem:
+    """One in each group, never two."""
+    return replace(problem, exclusions=tuple(replace(rule, count=1) for rule in problem.exclusions))
+
+
+def without_victims(problem: Problem) -> Problem:
+    return replace(problem, victims=(), victim_gangs=(), budgets=())
+
+
+def without_priorities(problem: Problem) -> Problem:
+    return replace(problem, victims=tuple(replace(each, priority=0) for each in problem.victims))
+
+
+def without_victim_gangs(problem: Problem) -> Problem:
+    """Everybody runs alone."""
+    return replace(problem, victims=tuple(replace(each, gang=None) for each in problem.victims), victim_gangs=())
+
+
+def without_minimums_of_victim_gangs(problem: Problem) -> Problem:
+    """A running gang needs all of its members."""
+    gangs = [replace(gang, minimum=gang.running) for gang in problem.victim_gangs]
+    return replace(problem, victim_gangs=tuple(gangs))
+
+
+def without_protected_members(problem: Problem) -> Problem:
+    """All members of running gangs may be evicted."""
+    counts = Counter(each.gang for each in problem.victims)
+    gangs = [
+        replace(gang, running=counts[at], minimum=max(0, gang.minimum - gang.running + counts[at]))
+        for at, gang in enumerate(problem.victim_gangs)
+    ]
+    return replace(problem, victim_gangs=tuple(gangs))
+
+
+def without_budgets(problem: Problem) -> Problem:
+    return replace(problem, budgets=())
+
+
+def without_second_budget(problem: Problem) -> Problem:
+    return replace(problem, budgets=problem.budgets[:1])
+
+
+def without_room_to_come(problem: Problem) -> Problem:
+    """What pods on their way out hold is not free."""
+    nodes = [
+        replace(
+            node,
+            free=tuple(free - leaving for free, leaving in zip(node.free, node.terminating, strict=True)),
+            terminating=(0,) * len(node.free),
+        )
+        for node in problem.nodes
+    ]
+    return replace(problem, nodes=tuple(nodes))
+
+
+def without_second_resource(problem: Problem) -> Problem:
+    return replace(
+        problem,
+        resources=problem.resources[-1:],
+        nodes=tuple(replace(node, free=node.free[-1:], terminating=node.terminating[-1:]) for node in problem.nodes),
+        shapes=tuple(replace(shape, requests=shape.requests[-1:]) for shape in problem.shapes),
+        victims=tuple(replace(victim, requests=victim.requests[-1:]) for victim in problem.victims),
+    )
+
+
+def without_overcommitment(problem: Problem) -> Problem:
+    """No node owes anything."""
+    nodes = [replace(node, free=tuple(max(0, free) for free in node.free)) for node in problem.nodes]
+    return replace(problem, nodes=tuple(nodes))
+
+
+FEATURES: Mapping[str, Blind] = {
+    "several sets": without_sets,
+    "sets and members that ask for different things": without_kinds,
+    "several resources": without_second_resource,
+    "required level of the gang": without_required,
+    "required level of a set": without_required_of_sets,
+    "slices": without_slices,
+    "slices in slices": without_inner_slices,
+    "slices nested three times": without_innermost_slices,
+    "multiples of a set": without_multiples_of_sets,
+    "multiples of the gang": without_multiples,
+    "caps": without_caps,
+    "extras of a set": without_extras_of_sets,
+    "minimum of the gang": without_minimum,
+    "sets together": without_together,
+    "node preferences": without_preferences,
+    "weights of preferences": without_weights,
+    "eligibility": without_eligibility,
+    "exclusions": without_exclusions,
+    "exclusions between sets": without_exclusions_between_sets,
+    "exclusions of more than one": without_counted_exclusions,
+    "members that run already": without_pins,
+    "overcommitted nodes": without_overcommitment,
+    "room that is terminating": without_room_to_come,
+    "victims": without_victims,
+    "priorities as tiers": without_priorities,
+    "running gangs as units": without_victim_gangs,
+    "minimums of running gangs": without_minimums_of_victim_gangs,
+    "running members that are protected": without_protected_members,
+    "disruption budgets": without_budgets,
+    "several budgets": without_second_budget,
+}

@@ -1,0 +1,52 @@
+"""The random problems ask for everything that a problem can ask for, and often enough it makes the difference."""
+
+from functools import cache
+
+import pytest
+from brute_force import Outcome, best
+from features import FEATURES
+from random_problems import random_problem
+
+from solver.plan import Plan
+from solver.problem import Limits, Problem
+from solver.solving import decide
+
+SAMPLE = 400
+DRAWN = 0.02
+"""The least share of the instances that have a feature."""
+DECIDING = 0.005
+"""The least share of those in which who is blind to it gives another plan, or one where there is none."""
+
+
+def answer(problem: Problem) -> Outcome | None:
+    """The solver's plan alone."""
+    found = decide(problem, Limits())
+    return Outcome(found.nodes, found.victims) if isinstance(found, Plan) else None
+
+
+@cache
+def frequencies() -> dict[str, tuple[float, float]]:
+    """By feature, the share of the instances that have it, and in which a solver that is blind to it fails."""
+    drawn, deciding = dict.fromkeys(FEATURES, 0), dict.fromkeys(FEATURES, 0)
+    for problem in map(random_problem, range(SAMPLE)):
+        expected = best(problem)
+        for name, without in FEATURES.items():
+            blind = without(problem)
+            if blind != problem:
+                drawn[name] += 1
+                deciding[name] += answer(blind) != expected
+    return {name: (drawn[name] / SAMPLE, deciding[name] / SAMPLE) for name in FEATURES}
+
+
+def test_the_report_of_how_often_each_feature_is_drawn_and_decides(capsys: pytest.CaptureFixture[str]) -> None:
+    with capsys.disabled():
+        print(f"\n{'feature':50} drawn  decides")  # noqa: T201 - a report for whoever runs the tests
+        for name, (drawn, deciding) in frequencies().items():
+            print(f"{name:50} {drawn:5.1%}  {deciding:5.1%}")  # noqa: T201
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_the_feature_is_drawn_and_a_solver_blind_to_it_does_not_pass(name: str) -> None:
+    drawn, deciding = frequencies()[name]
+    assert drawn >= DRAWN
+    assert deciding >= DECIDING
