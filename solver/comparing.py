@@ -44,6 +44,8 @@ def next_door(problem: Problem, plan: Plan, limits: Limits) -> NextDoor | None:
     other = decide(replace(problem, shapes=shapes), limits)
     if isinstance(other, NoPlan):
         return NextDoor(name) if other.proof is Proof.INFEASIBLE else None
+    if other.proof is not Proof.OPTIMAL:
+        return None
     used = sorted({case.tree.domain(level, node) for row in other.nodes for node in row if node is not None})
     paths = tuple(case.tree.paths[level][domain] for domain in used)
     goals = goals_of(case_of(problem, evicting=bool(other.victims)), other.nodes, other.victims)

@@ -150,7 +150,8 @@ def _with_groups(problem: Problem, rule: Exclusion, new: tuple[Node, ...]) -> tu
     named = [group for group in rule.group if group is not None]
     if len(set(named)) == len(named):
         return (*rule.group, *(node.name for node in new))
-    beside = next((group for node, group in zip(problem.nodes, rule.group, strict=True) if node.path == new[0].path), "")
+    there = zip(problem.nodes, rule.group, strict=True)
+    beside = next((group for node, group in there if node.path == new[0].path), "")
     return (*rule.group, *(beside for _ in new))
 
 

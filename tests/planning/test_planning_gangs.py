@@ -173,6 +173,24 @@ def test_the_nearest_domains_come_with_numbers_and_reasons() -> None:
     assert decision.explanation.would_fit_if
 
 
+def test_a_taint_tolerated_is_no_help_to_members_that_want_another_label() -> None:
+    """Nodes x and y are tainted and not in zone a. One member does not tolerate that, the others want the zone: all may
+    use n alone, but not for one reason.
+    """
+    taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    tainted = [{**each, "spec": {"taints": [taint]}} for each in scenes.nodes("s/b: x y")]
+    labelled = [scenes.labelled(each, zone="a") for each in scenes.nodes("s/b: n")]
+    wanting = {"nodeSelector": {"zone": "a"}, "tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    plain, *others = scenes.members(3)
+    choosy = [{**each, "spec": {**each["spec"], **wanting}} for each in others]
+    nodes = (*labelled, *tainted)
+
+    mixed = decided(nodes, scenes.gang(minMember=3), plain, choosy)
+    assert not any("tolerated" in each for each in mixed.explanation.would_fit_if)
+    alike = decided(nodes, scenes.gang(minMember=3), scenes.members(3))
+    assert "taint {gpu: yes} tolerated (2 nodes)" in alike.explanation.would_fit_if
+
+
 def test_nodes_outside_the_topology_are_a_reason() -> None:
     decision = decided(scenes.nodes("s/b: node-0\n-: stray-0 stray-1"), scenes.gang(minMember=2), scenes.members(2))
     (near,) = decision.explanation.nearest

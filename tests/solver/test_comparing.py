@@ -46,6 +46,18 @@ def test_members_that_stay_where_they_are_leave_no_choice() -> None:
     assert told(room.gang(pods(2, held={0: 0}))) == ""
 
 
+def test_nothing_is_said_that_more_time_would_take_back() -> None:
+    """Members of three sizes: next door is a knapsack, in which the first plan found is hardly the best."""
+    room = Drawing("s0/b0: a=16\ns0/b1: b=9 c=6 d=9 e=6\ns1/b2: f=3 g=5 h=7 i=6")
+    problem = room.gang(pods(6, shapes=[3, 2, 3, 2, 1, 1]), asks=(5, 3, 2, 1))
+    plan = placed(problem)
+    whole = next_door(problem, plan, LIMITS)
+    assert whole == NextDoor("block", (("s1", "b2"),), "compactness/node", "", 1, 2)
+    told = [next_door(problem, plan, Limits(2.0**-exponent, 600.0)) for exponent in range(8, 18)]
+    assert None in told
+    assert {each for each in told if each is not None} <= {whole}
+
+
 @pytest.mark.parametrize(
     ("goal", "part", "sentence"),
     [
