@@ -14,12 +14,16 @@ POOL_SIZE = 32
 def connect(kubeconfig: str | None = None) -> Transport:
     """Connect as the kubeconfig says; without one in-cluster, else as the user's own kubeconfig says.
 
+    Nothing is asked twice unless the caller does so: timeouts are what they say, and every refusal is heard of.
+
     :raises kubernetes.config.ConfigException: there is no cluster to be found that way.
     """
     settings = Configuration()
     _load(settings, kubeconfig)
     settings.connection_pool_maxsize = POOL_SIZE
     settings.keep_alive = True
+    # Else urllib3 asks up to four times, each with the whole timeout, and sleeps between as long as `Retry-After` says.
+    settings.retries = False
     return Transport(ApiClient(settings))
 
 

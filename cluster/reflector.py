@@ -45,16 +45,19 @@ class Timing:
     """How patient a reflector is, in seconds. `page` counts objects.
 
     `silence`: a watch that brings nothing for so long, not even a bookmark (the API server sends one a minute), is
-    opened again: a connection that died without a word looks the same. `missing`: how often to look for a resource
-    that is not installed.
+    opened again: a connection that died without a word looks the same. `answer`: the same for a list; the API server
+    itself gives up after a minute. `missing`: how often to look for a resource that is not installed. `unsynced_retry`:
+    the longest pause before everything has been listed once; nobody is served meanwhile.
     """
 
     page: int = 500
     watch: float = 240.0
     silence: float = 90.0
+    answer: float = 60.0
     connect: float = 5.0
     missing: float = 3.0
     first_retry: float = 1.0
+    unsynced_retry: float = 5.0
     last_retry: float = 30.0
 
 
@@ -205,7 +208,7 @@ class Reflector(Generic[T]):
         if self._stopping.is_set():
             raise _StoppedError
         response = self._transport.open(
-            "GET", self._path, query=query, timeout=(self._timing.connect, self._timing.silence)
+            "GET", self._path, query=query, timeout=(self._timing.connect, self._timing.answer)
         )
         try:
             page: _Page[T] = self._decode_page(response.data)
@@ -298,7 +301,8 @@ class Reflector(Generic[T]):
             return
         log.warning("%s: %s; again in about %.0f s", self.name, message, self._retry)
         self._pause(self._retry * random.uniform(0.8, 1.2))  # noqa: S311 - spreads the load
-        self._retry = min(self._retry * 2, self._timing.last_retry)
+        longest = self._timing.last_retry if self.synced else self._timing.unsynced_retry
+        self._retry = min(self._retry * 2, longest)
 
     def _pause(self, seconds: float) -> None:
         self._stopping.wait(seconds)

@@ -124,6 +124,22 @@ def test_it_waits_longer_after_each_failure() -> None:
         assert not reflector.synced
 
 
+def test_before_it_has_listed_anything_it_is_less_patient() -> None:
+    """An hour between tries would be too long a wait for whoever needs what is listed."""
+    sink, timing = Names(), replace(QUICK, last_retry=3600.0, first_retry=0.05, unsynced_retry=0.1)
+    with scripted([failed(500)] * 20 + [listed(1, "a")]) as api, reflecting(api, sink, timing=timing) as reflector:
+        assert reflector.wait_synced(PATIENCE)
+        assert sink.names == {"a"}
+
+
+def test_a_list_that_is_not_answered_is_asked_for_again() -> None:
+    sink, timing = Names(), replace(QUICK, answer=0.3, silence=3600.0)
+    silent = Answer(then="keep")
+    with scripted([silent, listed(1, "a")]) as api, reflecting(api, sink, timing=timing) as reflector:
+        assert reflector.wait_synced(PATIENCE)
+        assert sink.names == {"a"}
+
+
 def test_a_connection_that_breaks_is_opened_again_where_it_was() -> None:
     sink = Names()
     cut = watched(("ADDED", 5, "a"), then="cut")

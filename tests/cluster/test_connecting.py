@@ -1,0 +1,91 @@
+"""What a program of ours makes of an API server that refuses or says nothing: one question, one answer."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes.client.exceptions import ApiException
+
+from cluster.connecting import connect
+from cluster.transport import UNREACHABLE
+
+BUSY, SILENT = "/busy", "/silent"
+
+
+class Troubled:
+    """says of one path that it is busy, and of the other nothing at all."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.over = threading.Event()
+
+
+@contextmanager
+def troubled() -> Iterator[tuple[str, Troubled]]:
+    """Its address, and what it was asked."""
+    told = Troubled()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            told.asked.append(self.path)
+            if self.path == SILENT:
+                told.over.wait()
+                return
+            self.send_response(HTTPStatus.TOO_MANY_REQUESTS)
+            self.send_header("Retry-After", "5")
+            self.end_headers()
+
+        do_PUT = do_DELETE = do_GET  # noqa: N815 -- the names are http.server's
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", told
+    finally:
+        told.over.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def kubeconfig(folder: Path, server: str) -> str:
+    """Of a cluster where nobody signs in."""
+    written = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "it", "cluster": {"server": server}}],
+        "users": [{"name": "it", "user": {}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "current-context": "it",
+    }
+    file = folder / "kubeconfig"
+    file.write_text(yaml.safe_dump(written))
+    return str(file)
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_a_refusal_is_handed_on_at_once_however_long_the_server_asks_to_wait(method: str, tmp_path: Path) -> None:
+    with troubled() as (server, told):
+        with pytest.raises(ApiException) as refused:
+            connect(kubeconfig(tmp_path, server)).request(method, BUSY)
+        assert refused.value.status == HTTPStatus.TOO_MANY_REQUESTS
+        assert told.asked == [BUSY]
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_a_server_that_says_nothing_costs_one_timeout(method: str, tmp_path: Path) -> None:
+    with troubled() as (server, told):
+        transport = connect(kubeconfig(tmp_path, server))
+        with pytest.raises(UNREACHABLE):
+            transport.request(method, SILENT, timeout=(30.0, 0.5))
+        assert told.asked == [SILENT]
