@@ -40,8 +40,8 @@ def whole_nodes(nodes: Sequence[int], rows: Nodes) -> Nodes:
 def _shape(shape: Shape, place: dict[int, int]) -> Shape:
     return Shape(
         requests=shape.requests,
-        nodes=frozenset(place[node] for node in shape.nodes if node in place),
-        preferences={place[node]: weight for node, weight in shape.preferences.items() if node in place},
+        nodes=frozenset(here for node, here in place.items() if node in shape.nodes),
+        preferences={here: shape.preferences[node] for node, here in place.items() if node in shape.preferences},
     )
 
 

@@ -240,7 +240,8 @@ class _Recount:
         self.picture, self.problem = picture, picture.problem
         pending = [member for each in self.problem.sets for member in each.members if member.node is None]
         self.scarce = self._scarcest(pending)
-        self.usable = frozenset[int]().union(*(self.problem.shapes[member.shape].nodes for member in pending))
+        shapes = {member.shape for member in pending}
+        self.usable = frozenset[int]().union(*(self.problem.shapes[shape].nodes for shape in shapes))
         self.used: Counter[int] = Counter()
         for each in picture.placed:
             if each.new:
@@ -320,18 +321,27 @@ class _Recount:
     def _left(self, depth: int) -> dict[int, dict[Path, int]]:
         """By level, -1 the cluster, the room left in each touched domain."""
         left = {level: dict.fromkeys(self.picture.domains(level, self.picture.placed), 0) for level in range(-1, depth)}
-        for node in self.usable:
-            self._add(left, node, self._potential(node))
-        for node, used in self.used.items():
-            self._add(left, node, -used)
+        left[-1] = dict.fromkeys(left[-1], sum(map(self._potential, self.usable)) - self.used.total())
+        for node in self._within(left[0]):
+            self._add(left, node, self._potential(node) - self.used.get(node, 0))
         return left
 
+    def _within(self, touched: dict[Path, int]) -> list[int]:
+        """The usable nodes that are in these domains of the widest level; the room of all others counts for the
+        cluster alone.
+        """
+        nodes = self.problem.nodes
+        widest = {path[0] for path in touched}
+        return [node for node in self.usable if (nodes[node].path or (nodes[node].name,))[0] in widest]
+
     def _add(self, left: dict[int, dict[Path, int]], node: int, amount: int) -> None:
-        """Count an amount in the domains around a node: those inside a domain that nobody touches are not touched."""
+        """Count an amount in the domains around a node, the widest first: those inside a domain that nobody touches are
+        not touched.
+        """
         each = self.problem.nodes[node]
         whole = (*each.path, each.name)
-        for level, touched in left.items():
-            path = whole[: level + 1]
+        for level in range(len(whole)):
+            path, touched = whole[: level + 1], left[level]
             if path not in touched:
                 return
             touched[path] += amount
@@ -339,7 +349,7 @@ class _Recount:
     def _potential(self, node: int) -> int:
         room = self.problem.nodes[node].free[self.scarce]
         if self.picture.evicted:
-            room += self.evictable[node]
+            room += self.evictable.get(node, 0)
         return max(room, 0)
 
     def _crossings(self, level: int) -> int:
