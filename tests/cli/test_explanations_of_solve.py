@@ -26,7 +26,7 @@ NEEDED = 3
 
 def node(name: str, spine: str, rack: str, *taints: dict[str, str]) -> dict[str, Any]:
     """A node of 8 cpu."""
-    labels = {"example.com/spine": spine, "example.com/rack": rack}
+    labels = {"kubernetes.io/hostname": name, "example.com/spine": spine, "example.com/rack": rack}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -131,6 +131,43 @@ def uncordoned(objects: Objects) -> None:
         each["spec"].pop("unschedulable", None)
 
 
+def more_nodes(objects: Objects) -> None:
+    """Two nodes more in r0."""
+    objects += [node(name, "s0", "r0") for name in ("new-0", "new-1")]
+
+
+def more_evictions(objects: Objects) -> None:
+    """A budget that allows two."""
+    of_kind(objects, "PodDisruptionBudget")[0]["status"]["disruptionsAllowed"] = 2
+
+
+def all_apart() -> Objects:
+    """The same, of members that refuse to share a host."""
+    objects = asked(*TREE)
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"phalanx.dev/gang": "llm"}}}
+    for each in of_kind(objects, "Pod")[1:]:
+        each["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return objects
+
+
+def protected() -> Objects:
+    """A rack of three where two pods of lower priority run, of which a budget lets none go."""
+    running = [pod(f"web-{name}", nodeName=name, priority=-1) for name in ("x", "y")]
+    for each in running:
+        each["metadata"]["labels"] = {"app": "web"}
+    return [
+        *asked(*(node(name, "s2", "r3") for name in ("x", "y", "z")), node("b", "s0", "r0")),
+        *running,
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "maxUnavailable": 0},
+            "status": {"disruptionsAllowed": 0},
+        },
+    ]
+
+
 def cordoned(each: dict[str, Any]) -> dict[str, Any]:
     """The node, cordoned."""
     return {**each, "spec": {"taints": [], "unschedulable": True}}
@@ -151,6 +188,8 @@ WITH_TWO_CORDONED = asked(*TREE, *(cordoned(node(name, "s0", "r0")) for name in 
         (WITH_A_WIDER_ONE, "required level rack widened to spine", wider_level),
         (WITH_TWO_MORE_TAINTED, "taint {gpu: yes} tolerated (2 nodes)", toleration),
         (WITH_TWO_CORDONED, "cordon lifted (2 nodes)", uncordoned),
+        (all_apart(), "2 more nodes in s0/r0", more_nodes),
+        (protected(), "more evictions allowed by default/web", more_evictions),
     ],
 )
 def test_what_is_said_to_help_helps(objects: Objects, words: str, change: Callable[[Objects], None]) -> None:
@@ -160,6 +199,13 @@ def test_what_is_said_to_help_helps(objects: Objects, words: str, change: Callab
     after = copy.deepcopy(objects)
     change(after)
     assert (reported(after).outcome, reported(objects).outcome) == ("Placed", "Unplaceable")
+
+
+def test_one_large_node_is_no_help_to_members_that_refuse_to_share_it() -> None:
+    objects = all_apart()
+    assert "2 more pod slots in s0/r0" not in reported(objects).explanation.would_fit_if
+    more_room(objects)
+    assert reported(objects).outcome == "Unplaceable"
 
 
 def test_all_that_helps_is_told_and_nothing_else() -> None:
