@@ -21,7 +21,16 @@ from gangs.phalanx.dialect import PhalanxDialect
 from gangs.runai.dialect import RunaiDialect
 from gangs.sources import Dialect, Kind, Resuming, Sources
 from gangs.telling import Words
-from gangs.workloads import JOB_GROUP, JOB_KIND, WORKLOAD_KINDS, controller_of, example_pod, is_job, missing_pods
+from gangs.workloads import (
+    JOB_GROUP,
+    JOB_KIND,
+    WORKLOAD_KINDS,
+    controller_of,
+    example_pod,
+    is_job,
+    job_of,
+    missing_pods,
+)
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
@@ -377,7 +386,7 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
             job = as_admitted(manifest, sources)
             objects[key_of(job)] = job
             if dialect_of(example_pod(job), left) is not None:
-                pods += missing_pods(job, sources.pods)
+                pods += missing_pods(job, sources.pods_of(job_of(job)))
         except MalformedError as error:
             faults.append(error.fault)
     return replace(sources, objects=objects, pods=pods), faults

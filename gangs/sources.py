@@ -1,5 +1,6 @@
 """What dialects read from: the pods that name a gang and the group objects, wherever they came from."""
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
@@ -7,6 +8,7 @@ from typing import Protocol, runtime_checkable
 from gangs.findings import Findings
 from gangs.manifests import key_of
 from gangs.model import GangKey, Manifest, Reading
+from gangs.workloads import JOB_KIND, Job, controller_of, owned_by
 from kube.catalog import Catalog, Naming, ObjectKey, cataloged
 from kube.objects import Pod
 from kube.topology import Topology
@@ -40,6 +42,8 @@ class Sources:
     objects: Mapping[ObjectKey, Manifest] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     found: Topology | None = None
+    _made_by: dict[tuple[str, str], list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By namespace and name of a Job: the pods that name it as their controller. Empty until it is asked for."""
 
     def __post_init__(self) -> None:
         """Put the objects in order, unless they are: whoever asks about one gang must not have to look at all."""
@@ -73,9 +77,25 @@ class Sources:
         """The same sources with this object (not a pod) in place."""
         return replace(self, objects=self.catalog.changed({key_of(manifest): manifest}))
 
+    def pods_of(self, job: Job) -> list[Pod]:
+        """The pods that the Job controls, in their order. All Jobs together cost one look at each pod."""
+        if self.pods and not self._made_by:
+            object.__setattr__(self, "_made_by", _by_job(self.pods))
+        return [pod for pod in self._made_by.get((job.metadata.namespace, job.metadata.name), ()) if owned_by(pod, job)]
+
     def get(self, group: str, kind: str, namespace: str, name: str) -> Manifest | None:
         """One object, or None."""
         return self.objects.get((group, kind, namespace, name))
+
+
+def _by_job(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
+    """The pods by the Job that each names as its controller; those of no Job under a name that no Job has."""
+    found: defaultdict[tuple[str, str], list[Pod]] = defaultdict(list)
+    for pod in pods:
+        owner = controller_of(pod)
+        name = owner.name if owner is not None and owner.kind == JOB_KIND else ""
+        found[pod.metadata.namespace, name].append(pod)
+    return dict(found)
 
 
 @dataclass(frozen=True, slots=True)

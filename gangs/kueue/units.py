@@ -13,7 +13,7 @@ from gangs.manifests import integer, metadata_of, pod_ref, ref_of
 from gangs.membership import Promise, Seat, age, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PodSet
 from gangs.sources import Sources
-from gangs.workloads import JOB_KIND, Job, controller_of, example_pod, job_of, owned_by
+from gangs.workloads import JOB_KIND, Job, controller_of, example_pod, job_of
 from kube import keys as own
 from kube.objects import Pod
 from kube.topology import Topology
@@ -89,7 +89,7 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
         text = "came too late: the Job was made before it was set or without Phalanx; delete it and create it again"
         findings.advise(ref, f"metadata.labels[{keys.QUEUE_NAME}]", text)
         return None
-    pods = live(pod for pod in around.sources.pods if owned_by(pod, job))
+    pods = live(around.sources.pods_of(job))
     if not pods and not job.expected:
         return None
     found = Findings()

@@ -22,7 +22,6 @@ from gangs.workloads import (
     example_pod,
     is_job,
     job_of,
-    owned_by,
 )
 from kube import keys
 from kube.objects import Pod
@@ -68,7 +67,7 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
         if not asks:
             _advise_misplaced(job, ref, findings)
         return None
-    pods = live(pod for pod in sources.pods if owned_by(pod, job))
+    pods = live(sources.pods_of(job))
     if not pods and not job.expected:
         return None
     own = Findings()

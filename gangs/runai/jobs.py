@@ -13,7 +13,7 @@ from gangs.membership import Seat, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, PodSet
 from gangs.runai import NAME, keys, wishes
 from gangs.sources import Sources
-from gangs.workloads import JOB_KIND, example_pod, job_of, owned_by
+from gangs.workloads import JOB_KIND, example_pod, job_of
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 from kube.topology import Topology
@@ -39,7 +39,7 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
     asked = wishes.wishes_of(job)
     if not marked_jobs.is_marked(job, ref, LABEL_VALUE, findings, asks=wishes.opted_in(asked)):
         return None
-    pods = live(pod for pod in sources.pods if owned_by(pod, job))
+    pods = live(sources.pods_of(job))
     if not pods and not job.expected:
         return None
     own = Findings()

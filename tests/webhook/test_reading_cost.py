@@ -1,0 +1,51 @@
+"""What reading all gangs costs grows with what there is, not with its square: counted in looks at the pods."""
+
+from collections.abc import Iterator
+
+import pytest
+from crowds import NAMESPACE, WAYS, Way, crowd, pod_of_job
+
+from gangs.dialects import DIALECTS, expanded
+from gangs.manifests import pod_of
+from gangs.sources import Sources
+from kube.objects import Pod
+
+
+class Looked(list[Pod]):
+    """Pods; it is counted how often somebody goes through them."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[Pod]:
+        self.times += 1
+        return super().__iter__()
+
+
+def running(way: Way, gangs: int) -> tuple[Sources, Looked]:
+    """So many gangs with one pod each."""
+    objects = crowd(way, gangs).objects
+    jobs = (objects["batch", "Job", NAMESPACE, f"gang-{number}"] for number in range(gangs))
+    pods = Looked(pod_of(pod_of_job(job, 0)) for job in jobs)
+    return Sources(pods, objects), pods
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_the_pods_are_gone_through_as_often_for_many_gangs_as_for_few(way: Way) -> None:
+    (dialect,) = (each for each in DIALECTS if each.name == way.dialect)
+    times = []
+    for gangs in (4, 40):
+        sources, pods = running(way, gangs)
+        reading = dialect.read(sources, ())
+        assert len(reading.gangs) + len(reading.faults) >= gangs // 2
+        times.append(pods.times)
+    assert times[0] == times[1] <= 6
+
+
+def test_so_it_is_when_the_pods_are_made_that_gangs_lack() -> None:
+    times = []
+    for gangs in (4, 40):
+        sources, pods = running(WAYS["a Job of our own"], gangs)
+        whole, _ = expanded(sources)
+        assert len(whole.pods) == 4 * gangs
+        times.append(pods.times)
+    assert times[0] == times[1]
