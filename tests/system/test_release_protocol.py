@@ -10,6 +10,7 @@ from system import (
     pod_group,
     priority_class,
     scheduled_message,
+    unschedulable,
 )
 
 from controlplane.recording import bound
@@ -74,11 +75,15 @@ def test_a_pod_of_equal_priority_cannot_take_the_room_that_is_held(phalanx: Phal
     phalanx.apply(*(pod(f"low-{i}", nodeName=f"node-{i}", priorityClassName="low-priority") for i in (0, 1, 5)))
     phalanx.wait(lambda: all(p["status"]["phase"] == "Running" for p in phalanx.pods()), "the low-priority pods")
     with phalanx.record() as recorder:
-        phalanx.apply(pod_group("held", 4, MUST_SPINE), *members("held", 4, priorityClassName="high"))
-        recorder.wait_for(lambda seen: any(e.object["status"].get("nominatedNodeName") for e in seen))
-        for i in (6, 7, 8):
-            pin = {"kubernetes.io/hostname": f"node-{i}"}
-            phalanx.apply(pod(f"rival-{i}", priorityClassName="high", nodeSelector=pin))
+        with phalanx.slow_to_end("low-5"):
+            phalanx.apply(pod_group("held", 4, MUST_SPINE), *members("held", 4, priorityClassName="high"))
+            held = set(numbered("held", 4))
+            recorder.wait_for(
+                lambda seen: held <= {e.name for e in seen if e.object["status"].get("nominatedNodeName")}
+            )
+            rivals = {f"rival-{i}": {"kubernetes.io/hostname": f"node-{i}"} for i in (6, 7, 8)}
+            phalanx.apply(*(pod(name, priorityClassName="high", nodeSelector=pin) for name, pin in rivals.items()))
+            phalanx.wait(lambda: all(map(unschedulable, map(phalanx.pod, rivals))), "the rivals to be turned away")
         recorder.wait_for(all_bound(numbered("held", 4)))
         assert not any(bound(event) for event in recorder.events if event.name.startswith("rival-"))
 
@@ -87,16 +92,18 @@ def test_a_pod_of_higher_priority_takes_the_room_and_nothing_has_been_let_go(pha
     phalanx.guide_nodes()
     phalanx.apply(priority_class("high", 100_000), priority_class("highest", 1_000_000))
     phalanx.apply(priority_class("low-priority", 1000))
-    phalanx.apply(*(pod(f"low-{i}", nodeName=f"node-{i}", priorityClassName="low-priority") for i in (0, 1, 5)))
+    low = [pod(f"low-{i}", nodeName=f"node-{i}", priorityClassName="low-priority") for i in (0, 1, 5)]
+    phalanx.apply(*low)
     phalanx.wait(lambda: all(p["status"]["phase"] == "Running" for p in phalanx.pods()), "the low-priority pods")
     with phalanx.record() as recorder:
-        phalanx.apply(pod_group("held", 4, MUST_SPINE), *members("held", 4, priorityClassName="high"))
-        recorder.wait_for(lambda seen: any(e.object["status"].get("nominatedNodeName") == "node-6" for e in seen))
-        pin = {"kubernetes.io/hostname": "node-6"}
-        phalanx.apply(pod("intruder", priorityClassName="highest", nodeSelector=pin))
-        recorder.wait_for(all_bound(["intruder"]))
-        before = [e for e in recorder.events if e.name.startswith("held-")]
-        assert all(e.object["spec"].get("schedulingGates") for e in before)
+        with phalanx.slow_to_end("low-5"):
+            phalanx.apply(pod_group("held", 4, MUST_SPINE), *members("held", 4, priorityClassName="high"))
+            recorder.wait_for(lambda seen: any(e.object["status"].get("nominatedNodeName") == "node-6" for e in seen))
+            pin = {"kubernetes.io/hostname": "node-6"}
+            phalanx.apply(pod("intruder", priorityClassName="highest", nodeSelector=pin))
+            recorder.wait_for(all_bound(["intruder"]))
+            before = [e for e in recorder.events if e.name.startswith("held-")]
+            assert all(e.object["spec"].get("schedulingGates") for e in before)
         events = recorder.wait_for(all_bound(numbered("held", 4)))
     placed = {event.name: bound(event) for event in events if bound(event)}
     assert placed["intruder"] == "node-6"
