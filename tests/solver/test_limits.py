@@ -1,0 +1,79 @@
+"""When time runs out there is a verified plan with what has been proven of it, or an honest "unproven"; never an error.
+
+Limits are in CP-SAT's own unit of work, the same on every machine.
+"""
+
+from functools import cache
+
+import pytest
+from brute_force import Outcome, best
+from random_problems import random_problem
+
+from solver.case import case_of
+from solver.plan import Answer, Goal, NoPlan, Plan, Proof
+from solver.problem import Limits, Problem
+from solver.scoring import goals_of
+from solver.solving import decide
+from solver.verify import verify
+
+SEEDS = range(150)
+LIMITS = [0.0, *(2.0**-exponent for exponent in (14, 12, 10, 8))]
+MORE_IS_BETTER = ("extras", "preferences")
+
+
+@cache
+def reference(seed: int) -> tuple[Problem, Outcome | None]:
+    """A problem and its best plan, found by trying every plan."""
+    problem = random_problem(seed)
+    return problem, best(problem)
+
+
+@cache
+def answer(seed: int, work: float) -> Answer:
+    """What is known of the problem after so much work."""
+    return worked_out(seed, work)
+
+
+def worked_out(seed: int, work: float) -> Answer:
+    return decide(reference(seed)[0], Limits(deterministic=work, seconds=600.0))
+
+
+@pytest.mark.parametrize("work", LIMITS)
+def test_what_is_claimed_holds_however_little_time_there_is(work: float) -> None:
+    for seed in SEEDS:
+        problem, expected = reference(seed)
+        found = answer(seed, work)
+        if isinstance(found, NoPlan):
+            assert found.proof is Proof.UNPROVEN or expected is None, f"seed {seed}: a proof of what is not so"
+            continue
+        assert expected is not None, f"seed {seed}: a plan where there is none"
+        assert verify(problem, found) == (), f"seed {seed}"
+        if found.proof is Proof.OPTIMAL:
+            assert (found.nodes, found.victims) == expected, f"seed {seed}: not the best"
+        assert bounds_hold(problem, found, expected), f"seed {seed}: {found.goals}"
+
+
+def bounds_hold(problem: Problem, plan: Plan, expected: Outcome) -> bool:
+    """Whether the best plan keeps the bounds of every goal until the plan is worse in one, that one included."""
+    case = case_of(problem, evicting=bool(expected.victims))
+    for mine, least in zip(plan.goals, goals_of(case, expected.rows, expected.victims), strict=True):
+        if not allows(mine, least.value):
+            return False
+        if (mine.value, mine.parts) != (least.value, least.parts):
+            return True
+    return True
+
+
+def allows(goal: Goal, value: int) -> bool:
+    return value <= goal.bound if goal.name in MORE_IS_BETTER else value >= goal.bound
+
+
+def test_every_way_to_end_is_among_them() -> None:
+    """With little time: plans proven and not, noes proven and not."""
+    ends = {answer(seed, work).proof for work in LIMITS for seed in SEEDS}
+    assert ends == set(Proof)
+
+
+def test_little_time_gives_the_same_answer_every_time() -> None:
+    for seed in SEEDS:
+        assert answer(seed, LIMITS[2]) == worked_out(seed, LIMITS[2]), f"seed {seed}"
