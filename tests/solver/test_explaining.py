@@ -98,6 +98,20 @@ def test_every_node_is_excluded_for_one_reason() -> None:
     }
 
 
+def test_a_node_that_members_of_two_sizes_cannot_use_is_counted_once() -> None:
+    """Node a is full, b excludes both for reasons of their own, c has room for the small one and so counts as usable."""
+    room = Drawing("s/b: a=0 b=9 c=1")
+    able = room.named("a c")
+    shapes = (
+        Shape((2,), able, {1: "node(s) didn't match"}),
+        Shape((1,), able, {1: "node(s) had untolerated taint(s)"}),
+    )
+    answer = refused(room.gang(pods(2, name="large"), pods(1, name="small", shapes=[1]), shapes=shapes))
+    (near,) = answer.nearest
+    assert (near.nodes, near.fits, near.needed) == (3, 1, 3)
+    assert near.excluded == {"Insufficient cpu": 1, "node(s) didn't match": 1}
+
+
 def test_the_smallest_changes_that_help_are_told() -> None:
     assert refused(EXCLUDING).would_fit_if == (
         "2 more pod slots in r0",
