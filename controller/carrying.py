@@ -72,7 +72,8 @@ class Carrier:
         workload (`planning.pins.REMAKERS`), stays, and its gang's message says what to do.
         """
         for pod in pods:
-            if self._writer.evict(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid).done:
+            meta = pod.metadata  # by its version: one that somebody has let go meanwhile is not to be touched
+            if self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version).done:
                 self._reporter.set_free(case, pod)
 
     def _nominate(self, case: "Case", members: Iterable[Planned], told: Mapping[str, Condition] | None = None) -> bool:

@@ -86,13 +86,17 @@ class Writer:
         """Pin a member and take its gate away."""
         return self._send("PATCH", _pod_path(pod.metadata.namespace, pod.metadata.name), patch, MERGE_PATCH)
 
-    def evict(self, namespace: str, name: str, uid: str, *, dry_run: bool = False) -> Written:
-        """Evict one pod through the Eviction API. REFUSED: a disruption budget does not allow it now."""
+    def evict(self, namespace: str, name: str, uid: str, *, version: str = "", dry_run: bool = False) -> Written:
+        """Evict one pod through the Eviction API. REFUSED: a disruption budget does not allow it now.
+
+        :param version: its resourceVersion, for a pod that may only go as it was seen: CONFLICT where it has changed.
+        """
+        same = {"uid": uid, **({"resourceVersion": version} if version else {})}
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"namespace": namespace, "name": name},
-            "deleteOptions": {"preconditions": {"uid": uid}, **({"dryRun": ["All"]} if dry_run else {})},
+            "deleteOptions": {"preconditions": same, **({"dryRun": ["All"]} if dry_run else {})},
         }
         query = {"dryRun": "All"} if dry_run else None
         return self._send("POST", f"{_pod_path(namespace, name)}/eviction", body, query=query)
