@@ -26,6 +26,10 @@ def test_a_gang_that_waits_for_members_says_so_once(phalanx: Phalanx) -> None:
         phalanx.apply(pod(name, "slow"))
         waits = f"waits for {6 - existing} more pod{'s' * (existing < 5)}: {existing} of 6 exist"
         phalanx.wait(lambda waits=waits: phalanx.status("slow").get("message") == waits, waits)
+    phalanx.wait(lambda: bool(events_of(phalanx, "slow", "GangWaiting")), "the event")
+    phalanx.apply(pod("slow-5", "slow"))
+    phalanx.await_bound(numbered("slow", 6))
+    phalanx.wait(lambda: bool(events_of(phalanx, "slow", "GangPlaced")), "the last event")
     notes = events_of(phalanx, "slow", "GangWaiting")
     assert len(notes) == 1, notes
 
