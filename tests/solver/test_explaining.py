@@ -99,7 +99,7 @@ def test_every_node_is_excluded_for_one_reason() -> None:
 
 
 def test_a_node_that_members_of_two_sizes_cannot_use_is_counted_once() -> None:
-    """Node a is full, b excludes both for reasons of their own, c has room for the small one and so counts as usable."""
+    """Node a is full, b excludes both for reasons of their own, and c, with room for the small one, is usable."""
     room = Drawing("s/b: a=0 b=9 c=1")
     able = room.named("a c")
     shapes = (
