@@ -28,12 +28,14 @@ options, is `with ControlPlane(Options(…)) as plane`.
 
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from emptying import empty
 
 from controlplane.control_plane import ControlPlane, Options
 from controlplane.earlier import asked_for
+from planning import joining, planner
 
 SLOW_SECONDS = 3.0
 
@@ -50,6 +52,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return item.get_closest_marker("controlplane") is not None, item.path.parent.name == "system"
 
     items.sort(key=place)
+
+
+@pytest.fixture(autouse=True)
+def in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this process plans is limited by CP-SAT's own unit of work alone, so that a slow machine proves the same."""
+    for module, name in ((joining, "LONGEST"), (joining, "BOUNDING"), (planner, "COMPARING")):
+        monkeypatch.setattr(module, name, replace(getattr(module, name), seconds=600.0))
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,8 @@ from planning.workers import shared_workers
 from solver.plan import Answer
 from solver.problem import Limits, Problem
 
+BOUNDING = joining.BOUNDING
+"""As it is; tests are in no hurry (`tests/conftest.py`)."""
 TWO_NODES = [scenes.topology(), *scenes.nodes("s/b: node-0 node-1")]
 
 
@@ -180,13 +182,6 @@ def bounds(decision: Decision) -> dict[str, tuple[int, int]]:
     return {name: found[name] for name in found if name.startswith(("victims", "extras", "compactness", "preferences"))}
 
 
-@pytest.fixture
-def in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow the machine is."""
-    monkeypatch.setattr(joining, "BOUNDING", Limits(deterministic=60.0, seconds=60.0))
-
-
-@pytest.mark.usefixtures("in_no_hurry")
 def test_who_is_as_compact_as_alone_is_proven_so_even_where_gangs_are_not_weighed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -197,7 +192,6 @@ def test_who_is_as_compact_as_alone_is_proven_so_even_where_gangs_are_not_weighe
         assert all(value == bound for value, bound in bounds(decision).values())
 
 
-@pytest.mark.usefixtures("in_no_hurry")
 def test_who_is_less_compact_than_alone_is_told_what_was_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     """One rack of two nodes, two of one: a takes the larger, b would have had it alone."""
     monkeypatch.setattr(joining, "SMALL", 0)
@@ -239,6 +233,7 @@ def test_all_gangs_share_one_second_to_learn_how_each_would_be_alone(
     workers = Clocked(seconds)
     monkeypatch.setattr(joining, "SMALL", 0)
     monkeypatch.setattr(joining, "shared_workers", lambda: workers)
+    monkeypatch.setattr(joining, "BOUNDING", BOUNDING)
     clock = SimpleNamespace(monotonic=lambda: workers.now, perf_counter=time.perf_counter)
     monkeypatch.setattr(joining, "time", clock)
     run = scenes.solved(RACKS, *(gang_of(name, 1) for name in "abcd"), limits=limits)
