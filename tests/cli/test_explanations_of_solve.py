@@ -9,6 +9,7 @@ in the files, and then the gang has its place.
 import copy
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from cli.main import group
 
 Objects = list[dict[str, Any]]
 
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "explanations.md"
 GPU = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
 OWN = {"key": "owner", "value": "team-b", "effect": "NoSchedule"}
 NEEDED = 3
@@ -179,19 +181,19 @@ WITH_TWO_MORE_TAINTED = asked(*TREE, node("g", "s0", "r0", GPU), node("h", "s0",
 WITH_TWO_CORDONED = asked(*TREE, *(cordoned(node(name, "s0", "r0")) for name in ("g", "h")))
 
 
-@pytest.mark.parametrize(
-    ("objects", "words", "change"),
-    [
-        (PLAIN, "2 more pod slots in s0/r0", more_room),
-        (PLAIN, "a minimum of 1 instead of 3", fewer_pods),
-        (PLAIN, "required level rack dropped", no_level),
-        (WITH_A_WIDER_ONE, "required level rack widened to spine", wider_level),
-        (WITH_TWO_MORE_TAINTED, "taint {gpu: yes} tolerated (2 nodes)", toleration),
-        (WITH_TWO_CORDONED, "cordon lifted (2 nodes)", uncordoned),
-        (all_apart(), "2 more nodes in s0/r0", more_nodes),
-        (protected(), "more evictions allowed by default/web", more_evictions),
-    ],
-)
+CHANGES = [
+    (PLAIN, "2 more pod slots in s0/r0", more_room),
+    (PLAIN, "a minimum of 1 instead of 3", fewer_pods),
+    (PLAIN, "required level rack dropped", no_level),
+    (WITH_A_WIDER_ONE, "required level rack widened to spine", wider_level),
+    (WITH_TWO_MORE_TAINTED, "taint {gpu: yes} tolerated (2 nodes)", toleration),
+    (WITH_TWO_CORDONED, "cordon lifted (2 nodes)", uncordoned),
+    (all_apart(), "2 more nodes in s0/r0", more_nodes),
+    (protected(), "more evictions allowed by default/web", more_evictions),
+]
+
+
+@pytest.mark.parametrize(("objects", "words", "change"), CHANGES, ids=[words for _, words, _ in CHANGES])
 def test_what_is_said_to_help_helps(objects: Objects, words: str, change: Callable[[Objects], None]) -> None:
     before = reported(objects)
     assert (before.outcome, before.proof) == ("Unplaceable", "Infeasible")
@@ -261,6 +263,12 @@ def test_a_yes_says_why_here_and_not_next_door() -> None:
     assert [each.path for each in gang.levels[1].domains] == [["s0", "r0"]]
     assert gang.explanation.why_here == words
     assert f"  why here: {words}" in solve(ELSEWHERE, "-v").stdout.splitlines()
+
+
+def test_the_reference_shows_these_very_sentences() -> None:
+    text = REFERENCE.read_text(encoding="utf-8")
+    assert [words for _, words, _ in CHANGES if f"`{words}` |" not in text] == []
+    assert "`rack s0/r1 would leave more room behind`" in text
 
 
 def test_why_here_is_told_to_those_who_ask() -> None:
