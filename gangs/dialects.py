@@ -242,7 +242,9 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
         return Arrival(advice=[] if other is None else [left.advice(other[0].name, pod_ref(pod))])
     dialect, key = claim
     others = [each for each in sources.pods if not each.metadata.name or each.key != pod.key]
-    reading = _read_about(dialect, key, replace(sources, pods=[*others, pod]), left)
+    standing = replace(sources, pods=[*others, pod])
+    pods = _pods_by_dialect(standing.pods, left)[dialect.name]
+    reading = dialect.read(replace(standing, pods=pods), topologies(standing)[0], key)
     findings = _about(pod_ref(pod), reading)
     _add_bystanders(pod_ref(pod), key, reading, findings)
     gang, member = next(((g, m) for g in reading.gangs for m in g.members if m.pod is pod), (None, None))
@@ -263,12 +265,13 @@ def _review_object(manifest: Manifest, sources: Sources, left: Left) -> Findings
     if describing:
         _topologies(standing, findings, left.to)
         return _about(ref, Reading((), findings.faults, findings.advice))
+    pods, topologies_known = _pods_by_dialect(standing.pods, left), topologies(standing)[0]
     for dialect in DIALECTS:
         known = _has(dialect.group_kinds, group, kind)
         if not known and kind not in WORKLOAD_KINDS.get(group, ()):
             continue
         key = GangKey(dialect.name, ref.namespace, ref.name)
-        reading = _read_about(dialect, key, standing, left)
+        reading = dialect.read(replace(standing, pods=pods[dialect.name]), topologies_known, key)
         about = _about(ref, reading)
         if left.leaves(key):
             asks = _asks_in(dialect, manifest, sources) if is_job(manifest) else known or bool(about.faults)
@@ -296,12 +299,6 @@ def _asks_in(dialect: Dialect, job: Manifest, sources: Sources) -> bool:
     """Whether a Job would ask to be a gang in this dialect, whoever runs in the cluster."""
     asked = dialect.template_labels(job, sources, claimed=True)
     return bool(asked) or dialect.gang_of(example_pod(job)) is not None
-
-
-def _read_about(dialect: Dialect, key: GangKey, sources: Sources, left: Left) -> Reading:
-    pods = _pods_by_dialect(sources.pods, left)[dialect.name]
-    known, _ = topologies(sources)
-    return dialect.read(replace(sources, pods=pods), known, key)
 
 
 def _about(ref: ObjectRef, reading: Reading) -> Findings:

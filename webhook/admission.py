@@ -30,11 +30,11 @@ def mutate(request: Request, picture: Picture, foretell: Foretell, *, automatic:
         case "", "pods", "UPDATE":
             return pods.updated(_object(request), _old(request), picture)
         case "batch", "jobs", "CREATE":
-            sources = _sources(picture)
+            sources = _without_pods(picture)
             known = _automatic(sources, request.namespace) if automatic else sources
             return objects.workload_created(_object(request), known)
         case "batch", "jobs", "UPDATE":
-            return objects.workload_updated(_object(request), _sources(picture))
+            return objects.workload_updated(_object(request), _without_pods(picture))
     return Admitted()
 
 
@@ -70,6 +70,16 @@ def _old(request: Request) -> Manifest:
 
 
 def _sources(picture: Picture) -> Sources:
+    _await(picture)
+    return picture.sources()
+
+
+def _without_pods(picture: Picture) -> Sources:
+    """What a workload is patched by: no pod has a say in that, and there may be very many."""
+    _await(picture)
+    return picture.sources_of()
+
+
+def _await(picture: Picture) -> None:
     if not picture.synced():
         raise Unavailable("still reading the cluster; try again in a few seconds")
-    return picture.sources()

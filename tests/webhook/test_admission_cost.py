@@ -11,8 +11,8 @@ from gangs.manifests import pod_of
 from gangs.model import Gang, GangKey
 from gangs.sources import Sources
 from kube.catalog import ObjectKey
-from webhook import pods
-from webhook.reviews import Admitted
+from webhook import admission, pods
+from webhook.reviews import Admitted, GroupVersionResource, Request
 
 MOST = 12
 """Objects that one gang may have to do with: its own, those of its group, queues, topologies."""
@@ -117,6 +117,16 @@ def test_a_change_elsewhere_costs_a_look_at_what_has_changed(way: Way) -> None:
     crowded.change(other, status={"active": 4})
     assert crowded.seen <= {other}
     assert crowded.admitted() == before
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_a_job_is_patched_without_a_look_at_any_pod_or_at_other_jobs(way: Way, operation: str) -> None:
+    crowded = Crowded(way, 300)
+    (job,) = (each for each in way.objects(0) if each["kind"] == "Job")
+    request = Request("1", operation, GroupVersionResource("batch", "v1", "jobs"), object=job, old_object=job)
+    crowded.seen.clear()
+    assert isinstance(admission.mutate(request, crowded, _nothing), Admitted)
+    assert len(crowded.seen) <= MOST
 
 
 class Changing:

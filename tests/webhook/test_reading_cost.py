@@ -5,10 +5,13 @@ from collections.abc import Iterator
 import pytest
 from crowds import NAMESPACE, WAYS, Way, crowd, pod_of_job
 
-from gangs.dialects import DIALECTS, expanded
+from gangs.dialects import DIALECTS, expanded, review
 from gangs.manifests import pod_of
 from gangs.sources import Sources
 from kube.objects import Pod
+
+MOST = 6
+"""Times that anybody goes through all pods."""
 
 
 class Looked(list[Pod]):
@@ -38,7 +41,16 @@ def test_the_pods_are_gone_through_as_often_for_many_gangs_as_for_few(way: Way) 
         reading = dialect.read(sources, ())
         assert len(reading.gangs) + len(reading.faults) >= gangs // 2
         times.append(pods.times)
-    assert times[0] == times[1] <= 6
+    assert times[0] == times[1] <= MOST
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_an_object_is_checked_in_a_few_looks_at_the_pods_whatever_dialects_there_are(way: Way) -> None:
+    sources, pods = running(way, 40)
+    for manifest in way.objects(0):
+        pods.times = 0
+        review(manifest, sources)
+        assert pods.times <= MOST, manifest["kind"]
 
 
 def test_so_it_is_when_the_pods_are_made_that_gangs_lack() -> None:
