@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from proxy import Proxy, Request
-from system import Phalanx, numbered, pod, pod_group
+from system import Phalanx, numbered, pod, pod_group, unschedulable
 
 from kube.keys import SYSTEM_NAMESPACE
 from kube.versions import Holding, holding, version_of
@@ -31,12 +31,6 @@ def reasons(phalanx: Phalanx) -> set[str]:
     """Of the events of the default namespace."""
     items = phalanx.cluster.request("GET", "/apis/events.k8s.io/v1/namespaces/default/events")["items"]
     return {each["reason"] for each in items}
-
-
-def unschedulable(phalanx: Phalanx, name: str) -> bool:
-    """Whether the scheduler has tried a pod and found no room."""
-    conditions = phalanx.pod(name)["status"].get("conditions", ())
-    return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
 
 
 def test_room_is_held_over_a_restart_or_the_gang_is_planned_again_whole(phalanx: Phalanx, tmp_path: Path) -> None:
@@ -63,7 +57,7 @@ def test_room_is_held_over_a_restart_or_the_gang_is_planned_again_whole(phalanx:
         phalanx.apply(pod("intruder", nodeSelector={"kubernetes.io/hostname": "node-5"}))
         keeps = holding(version_of(version)) is Holding.ALWAYS
         if keeps:
-            phalanx.wait(lambda: unschedulable(phalanx, "intruder"), "the intruder to be turned away")
+            phalanx.wait(lambda: unschedulable(phalanx.pod("intruder")), "the intruder to be turned away")
         else:
             phalanx.await_bound(["intruder"])
         go_on.set()
