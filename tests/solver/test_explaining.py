@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from drawings import Drawing, pods
+from drawings import PATIENT, Drawing, pods, refused
 from random_problems import random_problem
 
 from solver.explain import remedies
@@ -14,13 +14,6 @@ from solver.search import budget_of
 from solver.solving import solve
 
 SPINE, BLOCK = 0, 1
-
-
-def refused(problem: Problem) -> NoPlan:
-    answer = solve(problem)
-    assert isinstance(answer, NoPlan)
-    assert answer.proof is Proof.INFEASIBLE
-    return answer
 
 
 def test_the_nearest_domain_comes_first_and_ties_in_order_of_the_tree() -> None:
@@ -224,14 +217,14 @@ def test_every_change_that_is_told_helps_and_no_domain_holds_enough(first: int) 
     told = 0
     for seed in range(first, first + 100):
         problem = opened_by_a_change(random_problem(seed))
-        answer = solve(problem)
+        answer = solve(problem, PATIENT)
         if isinstance(answer, Plan):
             continue
         assert all(near.fits < near.needed for near in answer.nearest), seed
-        changes = list(remedies(problem, near_domains(problem, budget_of(Limits())), budget_of(Limits())))
+        changes = list(remedies(problem, near_domains(problem, budget_of(PATIENT)), budget_of(PATIENT)))
         assert tuple(change.words for change in changes) == answer.would_fit_if, seed
         for change in changes:
-            assert isinstance(solve(change.problem), Plan), f"seed {seed}: {change.words}"
+            assert isinstance(solve(change.problem, PATIENT), Plan), f"seed {seed}: {change.words}"
             told += 1
     assert told > 20
 
