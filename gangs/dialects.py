@@ -159,6 +159,21 @@ def read_all(sources: Sources) -> Reading:
     return Reading(tuple(gangs), findings.faults, findings.advice)
 
 
+def described(manifest: Manifest, sources: Sources) -> Gang | None:
+    """The gang that an object among the sources describes, alone or with others; None where it describes none."""
+    ref, left = ref_of(manifest), left_alone(sources)
+    known, pods = topologies(sources)[0], _pods_by_dialect(sources.pods, left)
+    for dialect in DIALECTS:
+        about = GangKey(dialect.name, ref.namespace, ref.name)
+        reading = dialect.read(replace(sources, pods=pods[dialect.name]), known, about)
+        gangs = _carried(reading, left).gangs if dialect.name in left.to else reading.gangs
+        for gang in sorted(gangs, key=lambda each: each.key):
+            if ref == gang.source or ref in gang.groups:
+                ended = _succeeded(sources.pods, left)
+                return replace(gang, succeeded=sum(ended[key] for key in gang.names))
+    return None
+
+
 def _carried(reading: Reading, left: Left) -> Reading:
     """Of a dialect that is left to another system: the gangs that are carried to their end, and what is about them."""
     ours = {(key.namespace, key.name) for key in left.carried}

@@ -24,6 +24,7 @@ from webhook.metrics import CONTENT_TYPE, Metrics
 from webhook.page import HEADERS, page
 from webhook.picture import Picture
 from webhook.quick_forecasts import QuickForecasts
+from webhook.readings import RecentGangs
 from webhook.reviews import Admitted, Decision, Request, decode, encode
 from webhook.slots import BusyError, SolveSlot
 
@@ -48,6 +49,7 @@ class Webhook:
     metrics: Metrics
     slot: SolveSlot
     quick: QuickForecasts
+    others: RecentGangs
 
     def mutate(self, review: Request, *, automatic: bool = False) -> Decision:
         """The answer of `/mutate`, and of `/mutate/automatic`."""
@@ -73,7 +75,7 @@ class Webhook:
             return ()
         try:
             with self.slot.taken(seconds) as left:
-                told = forecast(manifest, self.picture, left)
+                told = forecast(manifest, self.picture, self.others, left)
         except BusyError:
             self.metrics.forecasts.labels("busy").inc()
             return ()
@@ -87,8 +89,8 @@ class Webhook:
 
 def create_app(picture: Picture, access: AccessCheck, metrics: Metrics, caller: Caller = anybody) -> Flask:
     """The application over one picture. `caller` guards the admission paths, `access` every other one."""
-    slot = SolveSlot()
-    webhook = Webhook(picture, access, metrics, slot, QuickForecasts(slot, metrics))
+    slot, others = SolveSlot(), RecentGangs()
+    webhook = Webhook(picture, access, metrics, slot, QuickForecasts(slot, metrics, others), others)
     app = Flask("phalanx")
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     routes: tuple[tuple[str, str, Callable[[], Response]], ...] = (

@@ -3,11 +3,11 @@
 Planned alone on the live snapshot: a forecast, no promise. Other gangs may come first.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gangs import dialects
-from gangs.manifests import ref_of
-from gangs.model import Gang, Manifest, Reading
+from gangs.model import Gang, Manifest
 from gangs.sources import Sources
 from gangs.workloads import is_job, missing_pods
 from planning.planner import plan_gang
@@ -15,27 +15,25 @@ from planning.quotas import usage_of
 from planning.victims import running_gangs
 from solver.problem import Limits
 from webhook.picture import Picture
+from webhook.readings import RecentGangs
 
 
-def forecast(manifest: Manifest, picture: Picture, seconds: float) -> tuple[str, ...]:
+def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds: float) -> tuple[str, ...]:
     """What would become of the gang that `manifest` describes, as sentences; none where it describes no gang.
 
     :param manifest: a group object or a workload as it is about to be stored, free of faults.
+    :param others: whom it would stand among.
     :param seconds: how long the solver may take.
     """
     sources = _as_if_there(manifest, picture.sources())
-    reading = dialects.read_all(sources)
-    ref = ref_of(manifest)
-    gang = next((each for each in reading.gangs if ref == each.source or ref in each.groups), None)
-    if gang is None:
-        return ()
-    return told_of(gang, sources, reading, picture, seconds)
+    gang = dialects.described(manifest, sources)
+    return () if gang is None else told_of(gang, sources, others.of(picture), picture, seconds)
 
 
-def told_of(gang: Gang, sources: Sources, reading: Reading, picture: Picture, seconds: float) -> tuple[str, ...]:
-    """What would become of a gang among all that was read, as sentences.
+def told_of(gang: Gang, sources: Sources, others: Sequence[Gang], picture: Picture, seconds: float) -> tuple[str, ...]:
+    """What would become of a gang among others, as sentences.
 
-    :param gang: as it would stand; `reading` may hold it as it stands now.
+    :param gang: as it would stand; `others` may hold it as it stands now.
     """
     topologies, _ = dialects.topologies(sources)
     snapshot = picture.snapshot()
@@ -43,8 +41,8 @@ def told_of(gang: Gang, sources: Sources, reading: Reading, picture: Picture, se
         gang,
         snapshot,
         topologies,
-        running_gangs=running_gangs(reading.gangs),
-        usage=usage_of(reading.gangs, snapshot),
+        running_gangs=running_gangs(others),
+        usage=usage_of(others, snapshot),
         limits=Limits(seconds=seconds),
     )
     return (f"{_title(gang)}: {decision.message}", *decision.notes)

@@ -11,13 +11,13 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from gangs import dialects
 from gangs.model import Gang, GangKey
 from planning.planner import missing_members
 from planning.wording import listed
 from webhook.forecasting import told_of
 from webhook.metrics import Metrics
 from webhook.picture import Picture
+from webhook.readings import RecentGangs
 from webhook.slots import BusyError, SolveSlot
 
 BUDGET_SECONDS = 0.01
@@ -42,8 +42,9 @@ class _Answer:
 class QuickForecasts:
     """Tells of arriving pods what becomes of their gangs. Safe to share between threads."""
 
-    def __init__(self, slot: SolveSlot, metrics: Metrics) -> None:
+    def __init__(self, slot: SolveSlot, metrics: Metrics, others: RecentGangs) -> None:
         self._slot = slot
+        self._others = others
         self._metrics = metrics
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="forecast")
         self._idle = threading.Lock()
@@ -71,8 +72,8 @@ class QuickForecasts:
         """What came of it, and the sentences."""
         try:
             with self._slot.taken(0.0):
-                version, sources = picture.snapshot().version, picture.sources()
-                told = told_of(gang, sources, dialects.read_all(sources), picture, SOLVE_SECONDS)
+                version, others = picture.snapshot().version, self._others.of(picture)
+                told = told_of(gang, picture.sources(), others, picture, SOLVE_SECONDS)
         except BusyError:
             return "busy", ()
         except Exception:

@@ -15,6 +15,7 @@ from webhook.app import Webhook, create_app
 from webhook.limits import LARGEST_BODY
 from webhook.metrics import Metrics
 from webhook.quick_forecasts import QuickForecasts
+from webhook.readings import RecentGangs
 from webhook.slots import BusyError, SolveSlot
 
 NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
@@ -270,7 +271,8 @@ def test_a_busy_solver_answers_429_and_admission_goes_on_without_a_forecast() ->
     picture = StillPicture([RACKS], nodes=NODES)
     metrics = Metrics()
     slot = SolveSlot(waiting=0)
-    webhook = Webhook(picture, Tokens(), metrics, slot, QuickForecasts(slot, metrics))
+    others = RecentGangs()
+    webhook = Webhook(picture, Tokens(), metrics, slot, QuickForecasts(slot, metrics, others), others)
     with webhook.slot.taken(1):
         assert webhook.forecast(job(annotations=GANG_JOB), 1) == ()
     assert webhook.forecast(job(annotations=GANG_JOB), 5) != ()

@@ -18,6 +18,7 @@ from kube.objects import Pod
 from webhook import quick_forecasts
 from webhook.metrics import Metrics
 from webhook.quick_forecasts import QuickForecasts
+from webhook.readings import RecentGangs
 from webhook.slots import SolveSlot
 
 NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
@@ -63,7 +64,7 @@ def request(count: int, minimum: int = 4) -> tuple[list[Manifest], Gang]:
 
 def forecasts() -> QuickForecasts:
     """Forecasts with a slot of their own."""
-    return QuickForecasts(SolveSlot(), Metrics())
+    return QuickForecasts(SolveSlot(), Metrics(), RecentGangs())
 
 
 def eventually(asked: Callable[[], tuple[str, ...]], wanted: object, seconds: float = 120.0) -> None:
@@ -138,7 +139,7 @@ def remembered(metrics: Metrics) -> list[str]:
 def test_an_answer_is_told_again_only_of_the_very_same(change: str) -> None:
     objects, gang = request(4)
     metrics, picture = Metrics(), Changing(objects, nodes=NODES)
-    quick = QuickForecasts(SolveSlot(), metrics)
+    quick = QuickForecasts(SolveSlot(), metrics, RecentGangs())
     eventually(lambda: quick.told(gang, picture), (PLAN,))
     before = remembered(metrics)
     if change == "the cluster":
@@ -152,7 +153,7 @@ def test_an_answer_is_told_again_only_of_the_very_same(change: str) -> None:
 def test_a_busy_solver_is_not_waited_for() -> None:
     objects, gang = request(4)
     slot = SolveSlot()
-    quick = QuickForecasts(slot, Metrics())
+    quick = QuickForecasts(slot, Metrics(), RecentGangs())
     picture = StillPicture(objects, nodes=NODES)
     with slot.taken(1.0):
         assert quick.told(gang, picture) == ()
