@@ -1,0 +1,59 @@
+"""What people are told when the solving processes die, every one of them: plans and noes, none of them proven."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import scenes
+
+from planning import joining, planner
+from planning.decision import Outcome
+from planning.report import gang_report
+from planning.workers import Workers
+from solver.problem import Limits
+
+FAULTY = Path(__file__).with_name("faulty_worker.py")
+PATIENT = Limits(seconds=600.0)
+
+
+@pytest.fixture(autouse=True)
+def dying_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """All solving processes of this process die of every problem."""
+    pool = Workers(command=(sys.executable, str(FAULTY), "killed"))
+    for module in (planner, joining):
+        monkeypatch.setattr(module, "shared_workers", lambda: pool)
+    yield
+    pool.close()
+
+
+def test_a_gang_that_fits_is_placed_and_the_answer_claims_no_more() -> None:
+    run = scenes.solved(
+        scenes.topology(), scenes.nodes(), scenes.gang(minMember=4, required="spine"), scenes.members(4), limits=PATIENT
+    )
+    (decision,) = run.decisions
+    assert (decision.outcome, decision.proof) == (Outcome.PLACED, "Feasible")
+    assert decision.message.endswith("in spine-1: node-5..8, not proven optimal in the time given")
+    report = gang_report(decision)
+    assert (report["outcome"], report["proof"], report["placed"]) == ("Placed", "Feasible", 4)
+    assert {goal["goal"]: goal["bound"] for goal in report["objective"]}["compactness/node"] == 0
+
+
+def test_a_gang_that_does_not_fit_is_said_to_be_unproven() -> None:
+    run = scenes.solved(
+        scenes.topology(), scenes.nodes(), scenes.gang(minMember=6, required="spine"), scenes.members(6), limits=PATIENT
+    )
+    (decision,) = run.decisions
+    assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Unproven")
+    assert decision.message == (
+        "no placement found in the time given, and not proven that there is none; needs 6 pods in one spine"
+    )
+
+
+def test_gangs_that_compete_are_planned_one_after_the_other() -> None:
+    """In s there is room for two of the three."""
+    gangs = [part for name in ("a", "b", "c") for part in (scenes.gang(name, minMember=2), *scenes.members(2, of=name))]
+    run = scenes.solved(scenes.topology(), scenes.nodes("s/b: n0 n1 n2 n3"), gangs, limits=PATIENT)
+    assert [each.outcome for each in run.decisions] == [Outcome.PLACED, Outcome.PLACED, Outcome.UNPLACEABLE]
+    nodes = [placed.node for each in run.decisions for placed in each.assignments]
+    assert sorted(nodes) == ["n0", "n1", "n2", "n3"]
