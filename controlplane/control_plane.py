@@ -238,7 +238,8 @@ class ControlPlane:
     def _kubeconfig(self, name: str, token: str) -> Path:
         path = self.directory / f"{name}.kubeconfig"
         cluster = {"server": self.server, "certificate-authority": str(self.ca_file)}
-        path.write_text(
+        new = path.with_suffix(".new")
+        new.write_text(
             yaml.safe_dump(
                 {
                     "apiVersion": "v1",
@@ -250,6 +251,7 @@ class ControlPlane:
                 }
             )
         )
+        new.replace(path)  # a program that was given the path before may be reading it
         return path
 
     def _path(self, program: str) -> str:

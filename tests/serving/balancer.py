@@ -1,13 +1,15 @@
 """A small TCP balancer that does what a Service does: new connections go to the backends that are ready, in turn.
 
-Readiness is asked of each backend's own `/readyz`, now and then, like a kubelet does. A connection stays with its
-backend until one side closes it; nothing is tried twice.
+Readiness is asked of each backend's own `/readyz`, now and then, by a thread for each, like kubelets do: one that is
+slow to answer delays no word of the others. A connection stays with its backend until one side closes it; nothing is
+tried twice.
 """
 
 import asyncio
 import contextlib
 import itertools
 import threading
+from http import HTTPStatus
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -34,19 +36,16 @@ class Balancer:
         self.refused = 0
         self._backends: list[Backend] = []
         self._ready: tuple[Backend, ...] = ()
+        self._changing = threading.Lock()
         self._turn = itertools.count()
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server
         self._over = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._loop.run_forever, name="balancer", daemon=True),
-            threading.Thread(target=self._probe, name="probes", daemon=True),
-        ]
+        self._threads = [threading.Thread(target=self._loop.run_forever, name="balancer", daemon=True)]
 
     def __enter__(self) -> Self:
         """Listen."""
-        for each in self._threads:
-            each.start()
+        self._threads[0].start()
         started = asyncio.run_coroutine_threadsafe(asyncio.start_server(self._serve, "127.0.0.1", 0), self._loop)
         self._server = started.result(10)
         self.port = self._server.sockets[0].getsockname()[1]
@@ -71,14 +70,23 @@ class Balancer:
     def add(self, backend: Backend) -> None:
         """Know another backend; it is used once it is ready."""
         self._backends = [*self._backends, backend]
+        thread = threading.Thread(target=self._probe, args=(backend,), name=f"probes of {backend.port}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def remove(self, backend: Backend) -> None:
         """Forget a backend that has ended."""
-        self._backends = [each for each in self._backends if each is not backend]
+        with self._changing:
+            self._backends = [each for each in self._backends if each is not backend]
+            self._ready = tuple(each for each in self._ready if each is not backend)
 
-    def _probe(self) -> None:
-        while not self._over.wait(PROBE_SECONDS):
-            self._ready = tuple(each for each in self._backends if each.readiness()[0] == 200)
+    def _probe(self, backend: Backend) -> None:
+        while backend in self._backends and not self._over.wait(PROBE_SECONDS):
+            ready = backend.readiness()[0] == HTTPStatus.OK
+            with self._changing:
+                others = [each for each in self._ready if each is not backend]
+                known = ready and backend in self._backends
+                self._ready = (*others, backend) if known else tuple(others)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ready = self._ready

@@ -13,7 +13,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,7 +27,10 @@ from controlplane.processes import Program
 from kube.keys import SYSTEM_NAMESPACE
 
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "default"
-PATIENCE = 60.0
+PATIENCE = 180.0
+"""Seconds; the API server, the replicas and their clients may have to share two slow cores. Only a failure takes it."""
+PAUSE_SECONDS = 0.02
+"""Between an answer and the next request of a client, which leave room for a replica that starts meanwhile."""
 PATH = f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}"
 PODS = "/api/v1/namespaces/default/pods?dryRun=All"
 MEMBER = {
@@ -61,9 +64,11 @@ class Mount:
     def _keep(self) -> None:
         while not self._over.wait(0.1):
             with contextlib.suppress(OSError, http.client.HTTPException):
-                held = {name: value for name, value in secret(self._plane).items() if name.startswith("tls.")}
-                if held != self._held:
-                    self._exchange(held)
+                found = self._plane.request("GET", PATH)
+                if isinstance(found, dict) and found.get("kind") == "Secret":  # else it was not told, as by kubelets
+                    held = {name: value for name, value in parts_of(found).items() if name.startswith("tls.")}
+                    if held != self._held:
+                        self._exchange(held)
 
     def _exchange(self, held: dict[str, bytes]) -> None:
         self._version += 1
@@ -100,33 +105,42 @@ class Replica:
 
     def await_ready(self) -> None:
         """Wait until it can do its work."""
+        self.await_that(lambda: self.readiness()[0] == http.HTTPStatus.OK, "to be ready")
+
+    def await_that(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for something that depends on it, and no longer than it runs; a failure tells what it said of itself."""
         try:
-            wait_until(lambda: self.readiness()[0] == http.HTTPStatus.OK, PATIENCE, "the webhook to be ready")
-        except TimeoutError as error:
-            error.add_note(f"{self.readiness()[1]}\n{self.program.tail()}")
+            wait_until(lambda: condition() or not self.program.running, PATIENCE, f"{self.program.name} {what}")
+            assert condition(), f"{self.program.name} ended before it came {what}"
+        except (TimeoutError, AssertionError) as error:
+            error.add_note(f"/readyz: {self.readiness()}; its log ends with\n{self.program.tail()}")
             raise
 
     def shown(self) -> bytes:
         """The certificate (PEM) that a new connection is shown."""
-        return ssl.get_server_certificate(("127.0.0.1", self.port), timeout=30).encode()
+        return ssl.get_server_certificate(("127.0.0.1", self.port), timeout=PATIENCE).encode()
 
     def connect(self) -> http.client.HTTPSConnection:
         """A connection after its handshake, whoever signed the certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=context)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE, context=context)
         connection.connect()
         return connection
 
     def end(self) -> None:
-        """End it as a cluster would."""
+        """Ask it to end as a cluster would, and wait until it has by itself."""
         self.program.terminate()
-        self.program.wait()
+        self.await_that(lambda: not self.program.running, "to end")
 
 
 def secret(plane: ControlPlane) -> dict[str, bytes]:
     """What the certificate's Secret holds; nothing while there is none."""
-    found = plane.request("GET", PATH)
+    return parts_of(plane.request("GET", PATH))
+
+
+def parts_of(found: dict[str, Any]) -> dict[str, bytes]:
+    """The data of a Secret, decoded; nothing of anything else."""
     return {name: base64.b64decode(value) for name, value in (found.get("data") or {}).items()}
 
 
@@ -171,7 +185,7 @@ def installed(plane: ControlPlane) -> Iterator[None]:
 
 
 class Load:
-    """Clients that create members (`dryRun`) one after the other, as fast as they are answered, until the end."""
+    """Clients that create members (`dryRun`) one after the other, with a short pause between, until the end."""
 
     def __init__(self, plane: ControlPlane, clients: int = 4) -> None:
         self.answered = 0
@@ -202,8 +216,8 @@ class Load:
         context = ssl.create_default_context(cafile=str(self._plane.ca_file))
         host = self._plane.server.removeprefix("https://")
         headers = {"Authorization": f"Bearer {self._plane.token}", "Content-Type": "application/json"}
-        with contextlib.closing(http.client.HTTPSConnection(host, timeout=30, context=context)) as connection:
-            while not self._over.is_set():
+        with contextlib.closing(http.client.HTTPSConnection(host, timeout=PATIENCE, context=context)) as connection:
+            while not self._over.wait(PAUSE_SECONDS):
                 connection.request("POST", PODS, json.dumps(MEMBER), headers)
                 response = connection.getresponse()
                 self._note(response.status, json.loads(response.read()))

@@ -9,7 +9,7 @@ import time
 import pytest
 from replica import MEMBER, PATIENCE, Replica
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800)]
 
 IDLE = 200
 BUSY = 100
@@ -41,7 +41,7 @@ def test_every_admission_of_a_hundred_busy_clients_beside_two_hundred_idle_ones_
         with contextlib.closing(replica.connect()) as connection:
             for _ in range(EACH):
                 started = time.monotonic()
-                connection.request("POST", "/mutate?timeout=5s", body, {"Content-Type": "application/json"})
+                connection.request("POST", "/mutate?timeout=30s", body, {"Content-Type": "application/json"})
                 response = connection.getresponse()
                 answer = json.loads(response.read())
                 seconds.append(time.monotonic() - started)

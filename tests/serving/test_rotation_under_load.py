@@ -1,25 +1,26 @@
-"""Twenty rotations of authority and certificate while members are created as fast as the machine allows.
+"""Twenty rotations of authority and certificate while members are created.
 
 trust  ──► a second authority in every caBundle       (held until API servers have learnt of it)
 switch ──► the Secret holds a leaf of the second one  (held until the replica shows it)
 retire ──► the first authority is forgotten
 """
 
+import contextlib
 import time
 from datetime import timedelta
 
 import pytest
 from cryptography import x509
+from learning import Learning
 from replica import PATIENCE, Load, Replica, as_controller, secret
 
 from certs.cluster_edge import ensure_serving_certificate
 from certs.rotation import Schedule
 from controlplane.control_plane import ControlPlane, wait_until
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800)]
 
 ROTATIONS = 20
-INTRODUCTION_SECONDS = 0.7
 HASTY = Schedule(introduction=timedelta(), retirement=timedelta(), renewal=0.0)
 """Something is always due: one step at each look."""
 
@@ -30,16 +31,16 @@ def test_twenty_rotations_cost_no_admission(
     transport = as_controller(plane)
     started = time.monotonic()
     authorities, leaves = {newest_authority(plane)}, {replica.shown()}
-    with Load(plane) as load:
+    with contextlib.closing(Learning(plane, PATIENCE)) as learning, Load(plane) as load:
         for _ in range(ROTATIONS):
             ensure_serving_certificate(transport, schedule=HASTY)
-            time.sleep(INTRODUCTION_SECONDS)
+            learning.await_everything()
             ensure_serving_certificate(transport, schedule=HASTY)
             held = secret(plane)["tls.crt"]
             wait_until(lambda held=held: replica.shown() == held, PATIENCE, "the replica to show the new leaf")
-            load.await_more()
+            load.await_more(5)
             ensure_serving_certificate(transport, schedule=HASTY)
-            load.await_more()
+            load.await_more(5)
             authorities.add(newest_authority(plane))
             leaves.add(held)
     seconds = time.monotonic() - started
