@@ -9,8 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from planning.worker import Placed, Refused, Reply, Request, Together, answers, serve
+from planning.worker import MEMORY_BYTES, Placed, Refused, Reply, Request, Together, answers, serve
 from solver.plan import NoPlan, Plan, Proof
+
+_PIECE = 64 << 20
 
 
 def killed(_request: Request) -> Iterator[Reply]:
@@ -34,11 +36,10 @@ def stopped(_request: Request) -> Iterator[Reply]:
 
 
 def greedy_for_memory(request: Request) -> Iterator[Reply]:
-    """Takes memory until there is no more. Does not write to it: the machine is not to suffer."""
-    held = []
-    while True:
-        held.append(np.empty(64 << 20, dtype=np.uint8))
+    """Takes more memory than it may have. Does not write to it: the machine is not to suffer."""
+    held = [np.empty(_PIECE, dtype=np.uint8) for _ in range(MEMORY_BYTES // _PIECE + 1)]
     yield from answers(request)
+    held.clear()
 
 
 def lying(request: Request) -> Iterator[Reply]:
