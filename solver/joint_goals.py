@@ -59,7 +59,7 @@ class JointGoals:
         parts: dict[tuple[int, int, str], list[tuple[Sum, int]]] = {}
         for gang, touched in enumerate(self._touched(model)):
             view = _View(model, self._eligible(model, gang), touched)
-            for key, left in view.waste(solution):
+            for key, left in view.waste(_narrowest(model, self._gangs[gang], solution)):
                 parts.setdefault(key, []).append(left)
         for key, lefts in sorted(parts.items()):
             yield Stage("waste", key[2], total(left for left, _ in lefts), 0, sum(most for _, most in lefts))
@@ -97,6 +97,19 @@ def _of_gang(model: Model, sets: Sequence[int]) -> Touched:
     return levels
 
 
+def _narrowest(model: Model, sets: Sequence[int], solution: goals.Solution) -> int:
+    """The narrowest level of which one domain holds a gang. Read off its sets: a solution that was found before the
+    gang's own flags were made does not know those.
+    """
+    narrowest = ROOT
+    for level in range(len(model.case.problem.levels)):
+        flags = [item for pod_set in sets for item in model.set_touched[pod_set][level].items()]
+        if len({domain for domain, flag in flags if flag.value(solution)}) > 1:
+            break
+        narrowest = level
+    return narrowest
+
+
 class _View:
     """The room of one gang: the nodes where its pending members may run."""
 
@@ -104,13 +117,8 @@ class _View:
         self.model, self.eligible, self.touched = model, eligible, touched
         self.tree, self.names = model.case.tree, model.case.problem.levels
 
-    def waste(self, solution: goals.Solution) -> Iterator[tuple[tuple[int, int, str], tuple[Sum, int]]]:
+    def waste(self, narrowest: int) -> Iterator[tuple[tuple[int, int, str], tuple[Sum, int]]]:
         """The parts (a) to (d), each with its place in the order, its sum and the most that it can be."""
-        narrowest = ROOT
-        for level, flags in enumerate(self.touched):
-            if total(flags.values()).value(solution) > 1:
-                break
-            narrowest = level
         depth = len(self.names)
         yield (0, 0, "a"), self._left(narrowest)
         for level in range(narrowest - 1, ROOT - 1, -1):

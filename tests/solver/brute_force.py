@@ -98,15 +98,26 @@ def _gangs_hold(problem: Problem, chosen: tuple[int, ...]) -> bool:
 
 def placements(world: World, victims: tuple[int, ...]) -> Iterator[Outcome]:
     """Every placement that the hard rules allow once these victims are gone."""
+    for rows in seatings(world, room_with(world, victims)):
+        outcome = Outcome(rows, victims)
+        if numbers_hold(world, outcome):
+            yield outcome
+
+
+def room_with(world: World, victims: tuple[int, ...]) -> list[list[int]]:
+    """By node and resource, what is free once these victims are gone."""
     room = [list(node.free) for node in world.problem.nodes]
     for v in victims:
-        for r, amount in enumerate(world.problem.victims[v].requests):
-            room[world.problem.victims[v].node][r] += amount
+        _take(room[world.problem.victims[v].node], world.problem.victims[v].requests, -1)
+    return room
+
+
+def seatings(world: World, room: list[list[int]]) -> Iterator[tuple[Row, ...]]:
+    """Every way to seat enough members that breaks no lasting rule; while one is looked at, `room` is without them."""
     rows: list[list[int | None]] = [[member.node for member in each.members] for each in world.problem.sets]
-    for _ in _seatings(world, room, rows, world.open, len(world.seats) - world.problem.minimum):
-        outcome = Outcome(tuple(map(tuple, rows)), victims)
-        if lasting_rules_hold(world, rows) and numbers_hold(world, outcome):
-            yield outcome
+    if lasting_rules_hold(world, rows):
+        for _ in _seatings(world, room, rows, world.open, len(world.seats) - world.problem.minimum):
+            yield tuple(map(tuple, rows))
 
 
 def _seatings(

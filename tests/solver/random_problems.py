@@ -1,7 +1,9 @@
 """Small random problems in which every rule and every goal has its say."""
 
+from dataclasses import replace
 from random import Random
 
+from solver.joint import JointProblem
 from solver.problem import (
     Budget,
     Cap,
@@ -21,6 +23,24 @@ from solver.problem import (
 LEVELS = ("block", "rack", "node")
 SIZES = ((1,), (2,), (3,), (3,), (4,), (4,), (1, 1), (1, 2), (1, 2), (2, 2), (1, 3), (0, 2), (1, 1, 1), (1, 1, 2))
 """How many members each set has."""
+GANGS = (
+    ((1,), (2,)),
+    ((2,), (2,)),
+    ((3,), (2,)),
+    ((2,), (1,)),
+    ((1, 1), (2,)),
+    ((1,), (1, 1)),
+    ((1, 2), (2,)),
+    ((1,), (1,), (2,)),
+    ((2,), (1,), (2,)),
+    ((1,), (1,), (1,)),
+    ((1,), (1, 1), (1,)),
+    ((2, 1), (1, 2)),
+    ((4,), (2,)),
+    ((4,), (1,)),
+    ((4,), (1,)),
+)
+"""The same for each of several gangs."""
 PAIR = 2
 MANY = 8
 NESTED = ((8, 4, 2), (8, 4, 2), (8, 2, 2), (4, 4, 2), (4, 2, 2))
@@ -31,6 +51,11 @@ PATHS = (("b0", "r0"), ("b0", "r0"), ("b0", "r1"), ("b1", "r0"), ("b1", "r1"))
 def random_problem(seed: int) -> Problem:
     """One instance; the same seed gives the same."""
     return _Draw(Random(seed)).problem()  # noqa: S311 - instances are to be repeatable, not secret
+
+
+def random_joint(seed: int) -> JointProblem:
+    """Two or three gangs of a few members on one cluster; the same seed gives the same."""
+    return _Draw(Random(f"joint {seed}")).joint()  # noqa: S311 - as above
 
 
 class _Draw:
@@ -67,6 +92,32 @@ class _Draw:
             victims=victims,
             victim_gangs=gangs,
             budgets=budgets,
+        )
+
+    def joint(self) -> JointProblem:
+        self.crowded = self.chance(0.35)
+        nodes = self.nodes()
+        victims, gangs, budgets = self.victims(nodes) if self.crowded or self.chance(0.3) else ((), (), ())
+        several = tuple(self.gang(nodes, sizes) for sizes in self.random.choice(GANGS))
+        stated = tuple(replace(each, victims=victims, victim_gangs=gangs, budgets=budgets) for each in several)
+        return JointProblem(stated, tuple((1,) * len(self.resources) for _ in stated))
+
+    def gang(self, nodes: tuple[Node, ...], sizes: tuple[int, ...]) -> Problem:
+        """One of several, as they can be planned together."""
+        shapes = tuple(self.shape(nodes) for _ in range(self.random.choice((1, 1, 2))))
+        sets = tuple(self.pod_set(number, size, shapes, nodes) for number, size in enumerate(sizes))
+        members = sum(sizes)
+        needed = sum(each.minimum for each in sets)
+        return Problem(
+            levels=self.levels,
+            resources=self.resources,
+            nodes=nodes,
+            shapes=shapes,
+            sets=sets,
+            minimum=self.random.randint(0, members if len(sizes) == 1 else needed) if self.chance(0.5) else needed,
+            required=self.level() if self.rule(0.3) else None,
+            together=self.together(len(sets)),
+            exclusions=self.exclusions(sets, nodes),
         )
 
     def nested_problem(self) -> Problem:

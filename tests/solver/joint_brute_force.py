@@ -1,0 +1,211 @@
+"""The best plan for several gangs by trying every plan, from the end of contract section 4 and docs/decisions/0002.
+
+Goals that are sums over members and victims are those of `brute_force` over the sets of all gangs; compactness and
+waste are counted gang by gang.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from brute_force import (
+    PLACE_GOALS,
+    VICTIM_GOALS,
+    Outcome,
+    Row,
+    World,
+    compactness,
+    numbers_hold,
+    room_with,
+    seatings,
+    victim_sets,
+)
+
+from solver.joint import JointProblem
+from solver.problem import PodSet, Problem
+
+Rows = tuple[Row, ...]
+
+
+class Whole(NamedTuple):
+    """A plan: by gang the nodes set by set, None for a gang without a place; and the victims of all."""
+
+    gangs: tuple[Rows | None, ...]
+    victims: tuple[int, ...]
+
+
+class Worlds:
+    """The gangs that have a place, each alone and all in one."""
+
+    def __init__(self, joint: JointProblem, placed: Sequence[int]) -> None:
+        self.alone = [World(joint.gangs[gang]) for gang in placed]
+        self.all = World(_in_one([joint.gangs[gang] for gang in placed]))
+
+
+def _in_one(gangs: Sequence[Problem]) -> Problem:
+    """The sets of all gangs on their one picture, without any rule."""
+    sets: list[PodSet] = []
+    shapes: list[Any] = []
+    for gang in gangs:
+        first = len(shapes)
+        shapes += gang.shapes
+        for each in gang.sets:
+            members = tuple(replace(member, shape=first + member.shape) for member in each.members)
+            sets.append(PodSet(each.name, members, 0))
+    return replace(
+        gangs[0], sets=tuple(sets), shapes=tuple(shapes), minimum=0, required=None, together=(), multiples=()
+    )
+
+
+def joined(plan: Sequence[Rows], victims: tuple[int, ...]) -> Outcome:
+    """The plans of all gangs as one."""
+    return Outcome(tuple(row for rows in plan for row in rows), victims)
+
+
+def placements(worlds: Worlds, victims: tuple[int, ...]) -> Iterator[tuple[Rows, ...]]:
+    """Every way to seat all gangs side by side once these victims are gone."""
+    yield from _side_by_side(worlds.alone, room_with(worlds.all, victims))
+
+
+def _side_by_side(gangs: Sequence[World], room: list[list[int]]) -> Iterator[tuple[Rows, ...]]:
+    if not gangs:
+        yield ()
+        return
+    world, *others = gangs
+    for rows in seatings(world, room):
+        if numbers_hold(world, Outcome(rows, ())):
+            for rest in _side_by_side(others, room):
+                yield (rows, *rest)
+
+
+# --- the goals that are counted gang by gang -------------------------------------------------------------------------
+
+
+class Plan(NamedTuple):
+    """What a goal looks at."""
+
+    worlds: Worlds
+    rows: tuple[Rows, ...]
+    victims: tuple[int, ...]
+
+    @property
+    def whole(self) -> Outcome:
+        """The plans of all gangs as one."""
+        return joined(self.rows, self.victims)
+
+    def spread(self) -> list[list[tuple[int, int]]]:
+        """By gang and level: its domains, and summed over its sets."""
+        return [
+            compactness(world, Outcome(rows, self.victims))
+            for world, rows in zip(self.worlds.alone, self.rows, strict=True)
+        ]
+
+
+def compact_together(plan: Plan) -> list[tuple[int, int]]:
+    """Level by level, summed over the gangs and then over their sets."""
+    return [
+        (sum(gang for gang, _ in level), sum(sets for _, sets in level)) for level in zip(*plan.spread(), strict=True)
+    ]
+
+
+def compact_first(plan: Plan) -> list[list[int]]:
+    """Of the earlier gang first, where the sums leave it open."""
+    return [[gang for gang, _ in levels] for levels in plan.spread()]
+
+
+def waste_together(plan: Plan) -> list[int]:
+    """(a), (b) outward, (c) downward, (d) downward, each summed over the gangs."""
+    depth = plan.worlds.all.depth
+    sums: Counter[tuple[int, int]] = Counter()
+    for world, rows in zip(plan.worlds.alone, plan.rows, strict=True):
+        for key, value in _waste(plan, world, Outcome(rows, plan.victims), depth):
+            sums[key] += value
+    return [sums[part, level] for part in range(4) for level in range(-depth, depth + 1)]
+
+
+def _waste(plan: Plan, world: World, outcome: Outcome, depth: int) -> Iterator[tuple[tuple[int, int], int]]:
+    nodes = [node for _, node in world.placed(outcome)]
+    if not nodes:
+        return
+    touched = {level: sorted({world.domain(level, node) for node in nodes}) for level in range(-1, depth)}
+    rooms = {level: [_room_left(plan, world, level, each) for each in found] for level, found in touched.items()}
+    narrowest = max(level for level in range(-1, depth) if len(touched[level]) <= 1)
+    yield (0, 0), rooms[narrowest][0]
+    for level in range(-1, narrowest):
+        yield (1, -level), rooms[level][0]
+    for level in range(narrowest + 1, depth):
+        yield (2, level), sum(rooms[level])
+        yield (3, level), sum(room > 0 for room in rooms[level])
+
+
+def _room_left(plan: Plan, world: World, level: int, domain: tuple[str, ...]) -> int:
+    """What all gangs leave on the nodes where this one may run."""
+    everybody, problem, scarce = plan.worlds.all, plan.worlds.all.problem, plan.worlds.all.scarce
+    left = 0
+    for node in sorted(world.usable):
+        if world.domain(level, node) != domain:
+            continue
+        could = problem.nodes[node].free[scarce]
+        if plan.victims:
+            could += sum(victim.requests[scarce] for victim in problem.victims if victim.node == node)
+        left += max(0, could)
+        left -= sum(everybody.request(seat)[scarce] for seat, at in everybody.fresh(plan.whole) if at == node)
+    return left
+
+
+Goal = tuple[str, Callable[[Plan], Any]]
+
+
+def _of_all(score: Callable[[World, Outcome], Any]) -> Callable[[Plan], Any]:
+    return lambda plan: score(plan.worlds.all, plan.whole)
+
+
+_SUMS = {name: _of_all(score) for name, score in PLACE_GOALS}
+JOINT_PLACE_GOALS: tuple[Goal, ...] = (
+    ("extras", _SUMS["extras"]),
+    ("compactness", compact_together),
+    ("preferences", _SUMS["preferences"]),
+    ("precedence", compact_first),
+    ("waste", waste_together),
+    *((name, _SUMS[name]) for name in ("ranks", "ties/terminating", "ties/started", "ties/names", "ties/keys")),
+)
+JOINT_GOALS = tuple(name for name, _ in (*VICTIM_GOALS, *JOINT_PLACE_GOALS))
+
+
+def best_together(joint: JointProblem, leaving_out: str = "") -> Whole:
+    """The best plan, or the best by a reference that does not know one of the goals."""
+    placed = _placeable(joint)
+    if not placed:
+        return Whole((None,) * len(joint.gangs), ())
+    worlds = Worlds(joint, placed)
+    survivors = _cheapest(worlds, leaving_out)
+    for name, score in JOINT_PLACE_GOALS:
+        if name != leaving_out and len(survivors) > 1:
+            values = [score(plan) for plan in survivors]
+            least = min(values)
+            survivors = [plan for plan, value in zip(survivors, values, strict=True) if value == least]
+    rows = dict(zip(placed, survivors[0].rows, strict=True))
+    return Whole(tuple(rows.get(gang) for gang in range(len(joint.gangs))), survivors[0].victims)
+
+
+def _placeable(joint: JointProblem) -> list[int]:
+    """The gangs in their order, each that has a place beside those before it that have one, whoever is evicted."""
+    placed: list[int] = []
+    for gang in range(len(joint.gangs)):
+        worlds = Worlds(joint, [*placed, gang])
+        if any(True for victims in victim_sets(worlds.all.problem) for _ in placements(worlds, victims)):
+            placed.append(gang)
+    return placed
+
+
+def _cheapest(worlds: Worlds, leaving_out: str) -> list[Plan]:
+    def cost(victims: tuple[int, ...]) -> list[Any]:
+        return [score(worlds.all, Outcome((), victims)) for name, score in VICTIM_GOALS if name != leaving_out]
+
+    for _, equals in groupby(sorted(victim_sets(worlds.all.problem), key=cost), key=cost):
+        found = [Plan(worlds, rows, victims) for victims in equals for rows in placements(worlds, victims)]
+        if found:
+            return found
+    return []
