@@ -23,23 +23,35 @@ def speakers(pods: Sequence[Pod]) -> Sequence[Pod]:
 
 
 def check_alike(pods: Sequence[Pod], annotations: Iterable[str], remedy: str, findings: Findings) -> None:
-    """Note annotations that differ from those of the first speaker: a fault of a speaker, advice on a lone one.
+    """Note annotations that differ: those of other speakers are faults, of those older than a lone one advice on it.
 
     :param pods: as for `speakers`, at least one.
     """
-    speaking = speakers(pods)
-    first = speaking[0]
-    for key in annotations:
+    keys = tuple(annotations)
+    first, *others = speakers(pods)
+    for key in keys:
         there = first.metadata.annotations.get(key)
-        others = [pod for pod in pods if pod.metadata.annotations.get(key) != there]
-        if others and len(speaking) == 1:
-            older = f"{_said(others[-1].metadata.annotations.get(key))} on Pod {others[-1].key}"
-            text = f"{_said(there)}, but {older}: what the newest pod says counts for the whole gang"
-            findings.advise(pod_ref(first), f"metadata.annotations[{key}]", text)
-            continue
         for pod in others:
-            problem = f"{_said(pod.metadata.annotations.get(key))}, but {_said(there)} on Pod {first.key}"
-            findings.fault(pod_ref(pod), f"metadata.annotations[{key}]", problem, remedy)
+            if (here := pod.metadata.annotations.get(key)) != there:
+                problem = f"{_said(here)}, but {_said(there)} on Pod {first.key}"
+                findings.fault(pod_ref(pod), f"metadata.annotations[{key}]", problem, remedy)
+    advise_older(pods, keys, "annotations", findings)
+
+
+def advise_older(pods: Sequence[Pod], keys: Iterable[str], part: str, findings: Findings) -> None:
+    """Tell a lone speaker of older pods that say something else.
+
+    :param pods: as for `speakers`.
+    :param part: "labels" or "annotations".
+    """
+    speaking = speakers(pods)
+    for key in keys if len(speaking) == 1 else ():
+        there = getattr(speaking[0].metadata, part).get(key)
+        said = [(pod, getattr(pod.metadata, part).get(key)) for pod in pods]
+        older = next((f"{_said(here)} on Pod {pod.key}" for pod, here in reversed(said) if here != there), None)
+        if older is not None:
+            text = f"{_said(there)}, but {older}: what the newest pod says counts for the whole gang"
+            findings.advise(pod_ref(speaking[0]), f"metadata.{part}[{key}]", text)
 
 
 def _said(value: str | None) -> str:

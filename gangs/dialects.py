@@ -217,7 +217,7 @@ def review(manifest: Manifest, sources: Sources) -> tuple[list[Fault], list[Advi
     Faults are about this object alone. What its arrival makes wrong elsewhere, and what its gang waits for, is
     advice. An object of no dialect has neither.
     """
-    if _is_pod(manifest):
+    if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Pod"):
         arriving = arrival(manifest, sources)
         return list(arriving.faults), list(arriving.advice)
     try:
@@ -225,10 +225,6 @@ def review(manifest: Manifest, sources: Sources) -> tuple[list[Fault], list[Advi
     except MalformedError as error:
         return [error.fault], []
     return list(findings.faults), list(findings.advice)
-
-
-def _is_pod(manifest: Manifest) -> bool:
-    return manifest.get("apiVersion") == "v1" and manifest.get("kind") == "Pod"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gangs.ack import NAME, keys
 from gangs.ack.networks import advise_labels
+from gangs.agreement import advise_older, speakers
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, integer, key_of, pod_ref, ref_of
 from gangs.membership import age, live
@@ -47,9 +48,12 @@ class Group:
 
     @property
     def speakers(self) -> list[tuple[ObjectRef, str, Pod]]:
-        """Who says what the gang is like: the Jobs, and the pods that none of them made, with the field's beginning."""
+        """Who says what the gang is like: the Jobs, and of the pods that none of them made those whose word counts.
+
+        Each with the beginning of the field where it says so.
+        """
         said = [(each.ref, "spec.template.metadata.labels", each.example) for each in self.jobs]
-        return said + [(pod_ref(pod), "metadata.labels", pod) for pod in self.bare]
+        return said + [(pod_ref(pod), "metadata.labels", pod) for pod in speakers(self.bare)]
 
     @property
     def bare(self) -> list[Pod]:
@@ -153,6 +157,7 @@ def _parts_of(job: Manifest) -> tuple[Name, ...]:
 def check_labels(group: Group, findings: Findings) -> None:
     """Note labels that are missing, that belong to another way of asking, or that differ within the gang."""
     first: tuple[ObjectRef, Name] | None = None
+    advise_older(group.bare, (keys.JOB_NAME, keys.JOB_NAMESPACE, keys.MIN_AVAILABLE), "labels", findings)
     for ref, at, pod in group.speakers:
         labels = pod.metadata.labels
         if keys.POD_GROUP in labels:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from gangs.agreement import advise_older, speakers
 from gangs.findings import Findings
 from gangs.kai import NAME, keys
 from gangs.kai.settings import TITLE, Settings
@@ -61,15 +62,16 @@ def roles_of(pods: Sequence[Pod]) -> tuple[str, ...]:
 
 
 def policy_of(pods: Sequence[Pod], settings: Settings, findings: Findings) -> tuple[str | None, tuple[str, ...]]:
-    """The policy that the pods name, and what they wait for because of it. All of them must name the same."""
+    """The policy that the pods name, and what they wait for because of it. All speakers must name the same."""
     naming = [
         pod for pod in sorted(pods, key=lambda each: age(each.metadata)) if keys.POLICY in pod.metadata.annotations
     ]
     if not naming:
         return None, ()
-    first, at = naming[0], annotation(keys.POLICY)
+    (first, *others), at = speakers(naming), annotation(keys.POLICY)
     name = first.metadata.annotations[keys.POLICY]
-    for pod in naming[1:]:
+    advise_older(naming, (keys.POLICY,), "annotations", findings)
+    for pod in others:
         other = pod.metadata.annotations[keys.POLICY]
         if other != name:
             problem = f'"{other}" differs from "{name}" of Pod {first.key}'

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from gangs.agreement import advise_older, speakers
 from gangs.findings import Findings
 from gangs.koordinator import NAME, keys
 from gangs.koordinator.strategy import NO_WISH, Strategy, parse
@@ -99,19 +100,21 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -
 
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit | None:
-    """The unit of a gang name without a PodGroup: the oldest live pod says what it is like, None without any."""
+    """The unit of a gang name without a PodGroup: its first speaker says what it is like; None without a live pod."""
     here = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
     if not here:
         return None
-    first, ref = here[0], pod_ref(here[0])
+    first, created = speakers(here)[0], here[0].metadata.creation_timestamp or ""
+    ref = pod_ref(first)
     for pod in here:
         _check_member_keys(pod, findings)
-    created = first.metadata.creation_timestamp or ""
+    advise_older(here, (keys.LIGHT_MIN_AVAILABLE,), "labels", findings)
+    advise_older(here, (keys.MIN_AVAILABLE, keys.WAITING_TIME, *keys.ON_GROUPS), "annotations", findings)
     if any(keys.POD_GROUP in pod.metadata.labels for pod in here) or not any(_min_place(pod) for pod in here):
         missing = (f"{keys.POD_GROUP_KIND} {key}",)
         return Unit(key, ref, created, here, len(here), groups=frozenset({key}), waiting_for=missing)
     annotations = first.metadata.annotations
-    minimum, at = _minimum(here, findings)
+    minimum, at = _minimum([pod for pod in speakers(here) if _min_place(pod)] or here, findings)
     return Unit(
         key=key,
         ref=ref,

@@ -101,6 +101,73 @@ def test_a_controller_made_anew_under_the_name_has_to_agree_with_pods_of_the_old
     assert [(each.object.name, each.field) for each in found.faults] == [("web-1", field)]
 
 
+LIGHT = "pod-group.scheduling.sigs.k8s.io"
+POLICY = "scheduling.run.ai/topology-policy"
+SETTINGS = """
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: kai-scheduler-config, namespace: kai-scheduler}
+    data:
+      config.yaml: |
+        topologyAwareScheduling:
+          policies:
+          - {name: near, topology: rack, strategy: pack}
+          - {name: far, topology: zone, strategy: pack}
+"""
+
+
+def of_koordinator(name: str, created: str, number: str, uid: str = "u1") -> Pod:
+    """A pod of a gang that has no PodGroup."""
+    annotations = {"gang.scheduling.koordinator.sh/name": "web", "gang.scheduling.koordinator.sh/min-available": number}
+    return pod(name, created=created, annotations=annotations, owner=owner(uid))
+
+
+def of_light(name: str, created: str, number: str, uid: str = "u1") -> Pod:
+    """The same by labels."""
+    labels = {f"{LIGHT}/name": "web", f"{LIGHT}/min-available": number}
+    return pod(name, created=created, labels=labels, owner=owner(uid))
+
+
+def of_ack(name: str, created: str, number: str, uid: str = "u1") -> Pod:
+    """The same with a JobNetworkTopology."""
+    labels = {f"{LIGHT}/name": "web", f"{LIGHT}/min-available": number, "network-topology-job-name": "web"}
+    return pod(name, created=created, labels=labels, owner=owner(uid))
+
+
+@pytest.mark.parametrize("member", [of_koordinator, of_light, of_ack])
+def test_the_number_of_the_newest_template_counts_in_gangs_of_pods_alone(member: Any) -> None:
+    found = reading(member("web-0", EIGHT, "2"), member("web-1", TEN, "3"), member("web-2", NINE, "2"))
+    assert found.faults == ()
+    assert [gang.min_member for gang in found.gangs] == [3]
+    (told,) = (each for each in found.advice if "min-available" in each.field)
+    assert told.object.name == "web-1"
+    assert 'is "3", but is "2" on Pod default/web-2' in told.text
+    others = reading(member("web-0", EIGHT, "2"), member("web-1", TEN, "3", uid="u2"))
+    assert [each.object.name for each in others.faults] == ["web-1"]
+
+
+def test_the_policy_of_the_newest_template_counts_in_a_pod_group() -> None:
+    group = """
+        apiVersion: scheduling.run.ai/v2
+        kind: PodGroup
+        metadata: {name: web}
+        spec: {minMember: 2}
+    """
+
+    def member(name: str, created: str, policy: str, uid: str = "u1") -> Pod:
+        annotations = {"scheduling.run.ai/pod-group": "web", POLICY: policy}
+        return pod(name, created=created, annotations=annotations, owner=owner(uid))
+
+    def read(*pods: Pod) -> Reading:
+        return read_all(Sources(pods, sources(group, SETTINGS).objects))
+
+    found = read(member("web-0", EIGHT, "near"), member("web-1", TEN, "far"))
+    assert found.faults == ()
+    assert [each.object.name for each in found.advice if each.field.endswith(f"[{POLICY}]")] == ["web-1"]
+    others = read(member("web-0", EIGHT, "near"), member("web-1", TEN, "far", uid="u2"))
+    assert [each.object.name for each in others.faults] == ["web-1"]
+
+
 def test_pods_that_nobody_made_have_to_agree() -> None:
     found = reading(of_kueue("a", EIGHT, "rack", uid=""), of_kueue("b", NINE, "block", uid=""))
     assert [(each.object.name, each.problem) for each in found.faults] == [
