@@ -78,14 +78,15 @@ class Recorder:
     def wait_for(self, condition: Callable[[list[WatchEvent]], bool], seconds: float = 120.0) -> list[WatchEvent]:
         """Wait until the events so far fulfil `condition`, and return them.
 
-        :raises TimeoutError: they did not in that time; the text says how they ended.
+        :raises TimeoutError: they did not in that time, or the watch has ended; the text says how.
         """
         deadline = time.monotonic() + seconds
         with self._changed:
             while not condition(self._events):
-                if not self._changed.wait(deadline - time.monotonic()) and time.monotonic() > deadline:
+                if self._ended or time.monotonic() > deadline:
                     last = [f"{e.type} {e.name}" for e in self._events[-10:]]
-                    raise TimeoutError(f"not seen within {seconds:.0f} s{self._ended}; the last events: {last}")
+                    raise TimeoutError(f"not seen{self._ended or f' within {seconds:.0f} s'}; the last events: {last}")
+                self._changed.wait(max(0.0, deadline - time.monotonic()))
             return list(self._events)
 
     def _record(self) -> None:
@@ -96,9 +97,14 @@ class Recorder:
                 with self._changed:
                     self._events.append(WatchEvent(event["type"], event["object"], time.monotonic()))
                     self._changed.notify_all()
-            self._ended = " (the server ended the watch)"
+            self._end("the server ended the watch")
         except (OSError, ValueError, http.client.HTTPException) as error:
-            self._ended = f" (the watch broke: {error})"
+            self._end(f"the watch broke: {error}")
+
+    def _end(self, how: str) -> None:
+        with self._changed:
+            self._ended = f" ({how})"
+            self._changed.notify_all()
 
 
 def bound(event: WatchEvent) -> str:
