@@ -20,7 +20,9 @@ from kubernetes.client.exceptions import ApiException, NotFoundException
 from prometheus_client import Counter
 
 from cluster.transport import MERGE_PATCH, UNREACHABLE, Timeout, Transport, message_of, namespace_ends
+from gangs.leaving import ADMISSION, MUTATING
 from gangs.model import ObjectRef
+from kube.keys import CONFIGURATION
 
 LOG = logging.getLogger(__name__)
 
@@ -118,6 +120,9 @@ ROOM_NOT_HELD = Reason(
     "Leading",
     "On our own webhook configuration: this version of Kubernetes may lose held room; the note says when.",
 )
+
+OUR_CONFIGURATION = ObjectRef(f"{ADMISSION}/v1", MUTATING, "", CONFIGURATION)
+"""On it is recorded what is about the whole installation."""
 
 REASONS: tuple[Reason, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Reason))
 """Every reason, in the order of the reference page."""

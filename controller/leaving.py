@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 
 from controller import events
-from controller.events import Recorder
+from controller.events import OUR_CONFIGURATION, Recorder
 from controller.picture import Picture
-from gangs.leaving import ADMISSION, MUTATING, Neighbour
-from gangs.model import ObjectRef
+from gangs.leaving import Neighbour
 from kube import keys
-
-_OURS = ObjectRef(f"{ADMISSION}/v1", MUTATING, "", keys.CONFIGURATION)
 
 
 class Leaver:
@@ -26,10 +23,13 @@ class Leaver:
             whose = ", ".join(sorted(dialect for dialect, each in picture.left.to.items() if each.system == name))
             note = (
                 f"gangs asked for in the keys of {whose} are left to {now[name]}; those that Phalanx has begun are "
-                f"carried to their end; to have it place them all, annotate {_OURS} with {keys.ADOPT}: {name}"
+                f"carried to their end; to have it place them all, annotate {OUR_CONFIGURATION} with "
+                f"{keys.ADOPT}: {name}"
             )
-            self._recorder.record(now[name].evidence or _OURS, events.SYSTEM_LEFT, note, related=_OURS)
+            self._recorder.record(
+                now[name].evidence or OUR_CONFIGURATION, events.SYSTEM_LEFT, note, related=OUR_CONFIGURATION
+            )
         for name in sorted(self._told.keys() - now.keys()):
             note = f"gangs asked for in the keys of {self._told[name].title} are placed from now on"
-            self._recorder.record(_OURS, events.SYSTEM_TAKEN, note)
+            self._recorder.record(OUR_CONFIGURATION, events.SYSTEM_TAKEN, note)
         self._told = now

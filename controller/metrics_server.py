@@ -5,7 +5,6 @@ and a scraper is configured not to verify it, as for other controllers' metrics
 (https://book.kubebuilder.io/reference/metrics). The replicas have no common name that one certificate could carry.
 """
 
-import socket
 import ssl
 import tempfile
 import threading
@@ -13,11 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
+from werkzeug.serving import ThreadedWSGIServer
 from werkzeug.wrappers import Request, Response
 
 from certs.authority import AUTHORITY_LIFETIME, ServerNames, issue, new_authority
 from cluster.access import AccessCheck, refusal
+from cluster.listening import Quiet, listen
 from controller.metrics import CONTENT_TYPE, Metrics
 
 PATH = "/metrics"
@@ -33,10 +33,8 @@ class MetricsServer:
         def application(request: Request) -> Response:
             return _answer(request, metrics, access)
 
-        # Listened on here: werkzeug would end the process where the port cannot be had.
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with socket.create_server((host, port), family=family) as listening:
-            self._server = _TLSServer(host, port, application, handler=_Quiet, fd=listening.fileno())
+        with listen(host, port) as listening:
+            self._server = _TLSServer(host, port, application, handler=Quiet, fd=listening.fileno())
 
     @property
     def port(self) -> int:
@@ -51,15 +49,6 @@ class MetricsServer:
         """End serving and give the port back."""
         self._server.shutdown()
         self._server.server_close()
-
-
-class _Quiet(WSGIRequestHandler):
-    """Scrapes are not worth a line each."""
-
-    protocol_version = "HTTP/1.1"
-
-    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Log nothing."""
 
 
 class _TLSServer(ThreadedWSGIServer):

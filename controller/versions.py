@@ -7,14 +7,9 @@ from kubernetes.client.exceptions import ApiException
 from cluster.transport import UNREACHABLE, Transport, message_of
 from controller import events
 from controller.events import Recorder
-from gangs.leaving import ADMISSION, MUTATING
-from gangs.model import ObjectRef
-from kube.keys import CONFIGURATION
 from kube.versions import shortcoming
 
 LOG = logging.getLogger(__name__)
-
-_OURS = ObjectRef(f"{ADMISSION}/v1", MUTATING, "", CONFIGURATION)
 
 
 def tell_version(transport: Transport, recorder: Recorder) -> None:
@@ -27,6 +22,6 @@ def tell_version(transport: Transport, recorder: Recorder) -> None:
     lacking = shortcoming(version)
     if lacking:
         LOG.warning("%s", lacking)
-        recorder.record(_OURS, events.ROOM_NOT_HELD, lacking)
+        recorder.record(events.OUR_CONFIGURATION, events.ROOM_NOT_HELD, lacking)
     else:
         LOG.info("Kubernetes %s holds the room of gated pods", version)

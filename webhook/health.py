@@ -5,14 +5,15 @@ readiness asks the TLS side for an answer.
 """
 
 import http.client
-import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
 
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wrappers import Request, Response
+
+from cluster.listening import Quiet, listen
 
 Check = Callable[[], str]
 """Answers "" when all is well, else what is missing."""
@@ -31,11 +32,9 @@ class HealthServer:
         def application(request: Request) -> Response:
             return _answer(request.path, checks)
 
-        # Listened on here: werkzeug would end the process where the port cannot be had.
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with socket.create_server((host, port), family=family) as listening:
+        with listen(host, port) as listening:
             self._server: BaseWSGIServer = make_server(
-                host, port, application, threaded=True, request_handler=_Quiet, fd=listening.fileno()
+                host, port, application, threaded=True, request_handler=Quiet, fd=listening.fileno()
             )
 
     @property
@@ -93,15 +92,6 @@ class TLSSelfCall:
         finally:
             connection.close()
         return ""
-
-
-class _Quiet(WSGIRequestHandler):
-    """Probes are not worth a line each."""
-
-    protocol_version = "HTTP/1.1"
-
-    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Log nothing."""
 
 
 def _answer(path: str, checks: Mapping[str, Check]) -> Response:
