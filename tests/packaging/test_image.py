@@ -144,7 +144,7 @@ class _running:  # noqa: N801 - used as a function
         self._port = port
 
     def __enter__(self) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while time.monotonic() < deadline and self._program.poll() is None:
             with suppress(URLError, OSError), urlopen(f"http://127.0.0.1:{self._port}/readyz", timeout=2) as answer:
                 if answer.status == 200:
@@ -155,7 +155,7 @@ class _running:  # noqa: N801 - used as a function
 
     def __exit__(self, *_: object) -> None:
         self._program.terminate()
-        said = self._program.communicate(timeout=60)[0]
+        said = self._program.communicate(timeout=180)[0]
         assert self._program.returncode == 0, said
 
 
