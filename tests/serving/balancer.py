@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 PROBE_SECONDS = 0.2
+PATIENCE = 60.0
 
 
 class Backend(Protocol):
@@ -47,7 +48,7 @@ class Balancer:
         """Listen."""
         self._threads[0].start()
         started = asyncio.run_coroutine_threadsafe(asyncio.start_server(self._serve, "127.0.0.1", 0), self._loop)
-        self._server = started.result(10)
+        self._server = started.result(PATIENCE)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -56,10 +57,10 @@ class Balancer:
     ) -> None:
         """Listen no more, and cut what is left."""
         self._over.set()
-        asyncio.run_coroutine_threadsafe(self._cut(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._cut(), self._loop).result(PATIENCE)
         self._loop.call_soon_threadsafe(self._loop.stop)
         for each in self._threads:
-            each.join(10)
+            each.join(PATIENCE)
         self._loop.close()
 
     @property
