@@ -84,9 +84,6 @@ class _Shelf:
         return whole
 
 
-_EMPTY = _Shelf()
-
-
 class Catalog(Mapping[ObjectKey, Plain]):
     """Objects of many kinds by their keys. Safe to share between threads."""
 
@@ -153,7 +150,8 @@ class Catalog(Mapping[ObjectKey, Plain]):
         return catalog
 
     def _shelf(self, group: str, kind: str) -> _Shelf:
-        return self._shelves.get((group, kind), _EMPTY)
+        found = self._shelves.get((group, kind))
+        return _Shelf() if found is None else found  # never a common one: indexes of one kind are not for another
 
 
 def cataloged(objects: Mapping[ObjectKey, Plain]) -> Catalog:
