@@ -135,14 +135,27 @@ class Spread:
     """One hard spread constraint of a pod over the pods that are there.
 
     `counts`: matching pods in each domain that counts; `least`: in the emptiest (0 where there are fewer domains than
-    asked for). `self_matching`: whether the pod itself is counted, so that members of its gang change the counts.
+    asked for: `too_few`). `counted`: the names of the nodes whose pods count. `self_matching`: whether the pod itself
+    is counted, so that members of its gang change the counts.
     """
 
     topology_key: str
     max_skew: int
     counts: Mapping[str, int]
     least: int
+    too_few: bool
+    counted: frozenset[str]
     self_matching: bool
+    _namespace: str
+    _constraint: TopologySpreadConstraint
+    _narrowed: tuple[Requirement, ...]
+
+    def matches(self, pod: Pod) -> bool:
+        """Whether a pod is counted where it runs on a node that counts."""
+        # An empty selector matches the pod itself but counts nobody: so does the stock scheduler.
+        empty = _is_empty(self._constraint.label_selector) and not self._narrowed
+        alike = pod.metadata.namespace == self._namespace
+        return not empty and alike and _selected(self._constraint, self._narrowed, pod)
 
     def room(self, domain: str) -> int:
         """How many pods like this one the domain takes while the emptiest domain stays as it is; at least 0."""
@@ -185,7 +198,12 @@ def _spread(
         max_skew=constraint.max_skew,
         counts=counts,
         least=min(counts.values(), default=0) if enough else 0,
+        too_few=not enough,
+        counted=frozenset(counted),
         self_matching=_selected(constraint, narrowed, pod),
+        _namespace=pod.metadata.namespace,
+        _constraint=constraint,
+        _narrowed=narrowed,
     )
 
 

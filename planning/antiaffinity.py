@@ -10,6 +10,7 @@ from cluster.wishes import NODE_NAME, self_exclusions, spread_limits
 from gangs.model import Member
 from kube.objects import Pod
 from solver.problem import Exclusion, PodSet
+from solver.problem import Spread as SpreadRule
 
 Groups = tuple[str | None, ...]
 
@@ -46,6 +47,34 @@ def spread_exclusions(
         for _, groups, most in spread_limits(constraints, nodes):
             found[Exclusion(using, groups, most)] = None
     return tuple(found)
+
+
+def spread_rules(
+    spreads: Mapping[int, Sequence[Spread]],
+    sets: Sequence[PodSet],
+    members: Sequence[Sequence[Member]],
+    nodes: Sequence[NodeState],
+) -> tuple[SpreadRule, ...]:
+    """Hard topology spread in which members of the gang count, exactly. `spreads` by shape.
+
+    The first member speaks for its set when it comes to who counts; a plan is checked pod by pod all the same
+    (`planning.companions`).
+    """
+    found: list[SpreadRule] = []
+    for shape, constraints in spreads.items():
+        using = tuple(at for at, each in enumerate(sets) if any(member.shape == shape for member in each.members))
+        for each in constraints:
+            counted = tuple(at for at, mine in enumerate(members) if mine and each.matches(mine[0].pod))
+            if counted:
+                found.append(SpreadRule(using, counted, _places(each, nodes), each.counts, each.max_skew, each.too_few))
+    return tuple(rule for position, rule in enumerate(found) if rule not in found[:position])
+
+
+def _places(spread: Spread, nodes: Sequence[NodeState]) -> Groups:
+    """The domain of each node, None where its pods do not count."""
+    return tuple(
+        state.node.metadata.labels.get(spread.topology_key) if state.name in spread.counted else None for state in nodes
+    )
 
 
 def _joined(

@@ -1,14 +1,16 @@
 """Wishes of a gang's members about one another: hard topology spread, and pod (anti-)affinity that no exclusion says.
 
-The solver does not know them. So the gang is planned without them first: a plan in which they hold all the same is
-the best of all. Where they do not, it is planned again within limits that keep the spread in any order of binding;
-such a plan is good, and not proven to be the best. Where that fails too, nothing is proven.
+The solver knows the spread, where the members of a set are alike, and not the other wishes. So the gang is planned
+without those first: a plan in which they hold all the same is the best of all. Where they do not, it is planned again
+within limits that keep the spread in any order of binding; such a plan is good, and not proven to be the best. Where
+that fails too, nothing is proven.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 
 from cluster.eligibility import Eligibility
+from cluster.neighbours import SPREAD
 from cluster.snapshot import Snapshot
 from planning.decision import Decision
 from planning.reserving import after
@@ -29,7 +31,10 @@ def answer_with_companions(
     `UNFULFILLED` where there are plans and none that stands was found.
     """
     free = solve(problem)
-    if isinstance(free, NoPlan) or stands(free):
+    if isinstance(free, NoPlan):
+        levelled = _levelled(problem)
+        return UNFULFILLED if levelled is not None and isinstance(solve(levelled), Plan) else free
+    if stands(free):
         return free
     if not limits:
         return UNFULFILLED
@@ -52,6 +57,17 @@ def stands(decision: Decision, snapshot: Snapshot) -> bool:
         if not each.held and Eligibility(pod, then, ignoring={pod.key}, also=affinity).exclusion(states[each.node]):
             return False
     return True
+
+
+def _levelled(problem: Problem) -> Problem | None:
+    """The problem with the nodes that only the spread of today closes; None where there are none. They open once other
+    domains have been filled, and until then the stock scheduler binds nobody there.
+    """
+    closed = [frozenset(node for node, why in each.excluded.items() if why == SPREAD) for each in problem.shapes]
+    if not problem.spreads or not any(closed):
+        return None
+    shapes = (replace(each, nodes=each.nodes | late) for each, late in zip(problem.shapes, closed, strict=True))
+    return replace(problem, shapes=tuple(shapes))
 
 
 def _measured_by(free: Plan, careful: Plan) -> Plan:

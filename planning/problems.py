@@ -19,7 +19,7 @@ from kube.keys import GATE, PLANNED_NODE
 from kube.names import natural_key
 from kube.objects import Node, ObjectMeta, Pod
 from kube.topology import HOSTNAME_LABEL, Level, Topology
-from planning.antiaffinity import exclusions, spread_exclusions
+from planning.antiaffinity import exclusions, spread_exclusions, spread_rules
 from planning.nearness import nearness
 from planning.preferring import affinity_of
 from planning.priorities import may_preempt
@@ -180,6 +180,7 @@ class _Framer:
             victims=victims.victims,
             victim_gangs=victims.gangs,
             budgets=victims.budgets,
+            spreads=spread_rules(book.spreads, sets, self.members, [place.state for place in places]),
         )
 
     def _book(self, inside: Sequence[NodeState]) -> ShapeBook:

@@ -56,7 +56,7 @@ def solve_by_domains(case: Case, limits: Limits, worthwhile: int = WORTHWHILE) -
 
     `worthwhile`: the number of nodes from which on it is.
     """
-    if case.evicting or len(case.problem.nodes) < worthwhile or not case.pending:
+    if case.evicting or len(case.problem.nodes) < worthwhile or not case.pending or case.problem.spreads:
         return None
     budget = budget_of(limits)
     for level in range(case.tree.depth - 1, -1, -1):

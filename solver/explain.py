@@ -15,7 +15,7 @@ from solver.covers import most_members, too_few
 from solver.modelling import Solved, seat_count, solve_within
 from solver.nearest import MANY_SEATS, deciding_level, held_by_domains, inside, near_domains, needed_members
 from solver.plan import NearDomain, NoPlan, Proof
-from solver.problem import Exclusion, Limits, Node, Problem
+from solver.problem import Exclusion, Limits, Node, Problem, Spread
 from solver.search import Budget, Found, budget_of
 from solver.tallying import solve_by_counting
 from solver.tree import ROOT, tree_of
@@ -142,10 +142,17 @@ def _with_nodes(problem: Problem, path: tuple[str, ...], rooms: list[tuple[int, 
         nodes=(*problem.nodes, *new),
         shapes=tuple(replace(shape, nodes=shape.nodes | places) for shape in problem.shapes),
         exclusions=tuple(replace(rule, group=_with_groups(problem, rule, new)) for rule in problem.exclusions),
+        spreads=tuple(_spread_with(rule, _with_groups(problem, rule, new)) for rule in problem.spreads),
     )
 
 
-def _with_groups(problem: Problem, rule: Exclusion, new: tuple[Node, ...]) -> tuple[str | None, ...]:
+def _spread_with(rule: Spread, groups: tuple[str | None, ...]) -> Spread:
+    """The rule with the groups of new nodes, in which nobody is yet."""
+    opened = {group: 0 for group in groups if group is not None}
+    return replace(rule, group=groups, counts={**opened, **rule.counts})
+
+
+def _with_groups(problem: Problem, rule: Exclusion | Spread, new: tuple[Node, ...]) -> tuple[str | None, ...]:
     """The groups with those of new nodes: each its own where every node has its own, else that of a neighbour."""
     named = [group for group in rule.group if group is not None]
     if len(set(named)) == len(named):
@@ -222,6 +229,8 @@ def _dropped_rules(problem: Problem) -> Iterator[Change]:
         yield Change(f"more evictions allowed by {names}", replace(problem, budgets=()))
     if problem.exclusions:
         yield Change("members no longer excluding each other", replace(problem, exclusions=()))
+    if problem.spreads:
+        yield Change("topology spread dropped", replace(problem, spreads=()))
     if problem.together:
         yield Change("sets no longer bound to share a domain", replace(problem, together=()))
     if any(pod_set.caps for pod_set in problem.sets):

@@ -1,7 +1,8 @@
 """Quick plans without any proof: what is left when the solver has failed. The verifier decides whether they are fine.
 
 Members are seated one after the other by rank, slices and sets with a required level domain by domain, without ever
-going back. Nobody is evicted. Rules that this does not know (multiples, caps, exclusions, sets together) may be broken.
+going back. Nobody is evicted. Rules that this does not know (multiples, caps, exclusions, spread, sets together) may
+be broken.
 """
 
 from collections.abc import Callable, Iterator

@@ -12,6 +12,7 @@ from ortools.sat.python.cp_model import CpModel, IntVar
 from solver.case import Case, Seat
 from solver.kinds import Kind
 from solver.linear import Sum, one, total
+from solver.spreading import add_spreads
 
 
 @dataclass(slots=True)
@@ -364,6 +365,7 @@ RULES = (
     _multiples,
     _caps,
     _exclusions,
+    add_spreads,
     _victim_gangs,
     _budgets,
 )

@@ -112,6 +112,24 @@ class Exclusion:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """Once everybody is placed, a group in which a member of `pod_sets` is placed anew has at most `skew` pods more
+    than the emptiest group (topology spread that must hold).
+
+    `group[i]` names the group of node i; None: what is there is not counted. `counts`: pods of others in each group;
+    all groups that count are in it, those without a node here too. `counted`: the sets whose members count.
+    `from_zero`: there are fewer groups than asked for, and the emptiest has none.
+    """
+
+    pod_sets: tuple[int, ...]
+    counted: tuple[int, ...]
+    group: tuple[str | None, ...]
+    counts: Mapping[str, int]
+    skew: int
+    from_zero: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Victim:
     """A running pod of lower priority that may be evicted. `gang`: position in `victim_gangs`, or None.
 
@@ -170,6 +188,7 @@ class Problem:
     victims: tuple[Victim, ...] = ()
     victim_gangs: tuple[VictimGang, ...] = ()
     budgets: tuple[Budget, ...] = ()
+    spreads: tuple[Spread, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

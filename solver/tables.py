@@ -49,7 +49,7 @@ class Domain:
 def countable(case: Case) -> tuple[Kind, Rules] | None:
     """The one kind of the gang, where counting tells the whole truth about it; None where it does not."""
     kinds = alike(case)
-    if case.evicting or kinds is None or len(kinds) != 1 or case.problem.multiples:
+    if case.evicting or kinds is None or len(kinds) != 1 or case.problem.multiples or case.problem.spreads:
         return None
     problem, kind = case.problem, kinds[0]
     pod_set = problem.sets[kind.pod_set]

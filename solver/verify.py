@@ -179,9 +179,23 @@ def _exclusions(picture: _Picture) -> Iterator[str]:
                 yield f"{count} members that exclude each other are in {group}"
 
 
+def _spreads(picture: _Picture) -> Iterator[str]:
+    for rule in picture.problem.spreads:
+        pods = Counter(rule.counts)
+        pods.update(_counted(rule.group, (each for each in picture.placed if each.pod_set in rule.counted)))
+        least = 0 if rule.from_zero else min((pods[name] for name in rule.counts), default=0)
+        new = (each for each in picture.placed if each.new and each.pod_set in rule.pod_sets)
+        for group in sorted(_counted(rule.group, new)):
+            if pods[group] - least > rule.skew:
+                yield f"{group} has {pods[group] - least} pods more than the emptiest, not {rule.skew}"
+
+
+def _counted(group: tuple[str | None, ...], placed: Iterable[_Placed]) -> Counter[str]:
+    return Counter(name for each in placed if (name := group[each.node]) is not None)
+
+
 def _groups(picture: _Picture, rule: Exclusion) -> Counter[str]:
-    names = (rule.group[each.node] for each in picture.placed if each.pod_set in rule.pod_sets)
-    return Counter(name for name in names if name is not None)
+    return _counted(rule.group, (each for each in picture.placed if each.pod_set in rule.pod_sets))
 
 
 def _victim_gangs(picture: _Picture) -> Iterator[str]:
@@ -209,6 +223,7 @@ CHECKS: tuple[Callable[[_Picture], Iterator[str]], ...] = (
     _slices,
     _counts,
     _exclusions,
+    _spreads,
     _victim_gangs,
     _budgets,
 )

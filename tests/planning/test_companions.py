@@ -42,15 +42,37 @@ def test_a_spread_that_the_best_plan_keeps_anyway_costs_nothing() -> None:
     assert not decision.notes
 
 
-def test_a_spread_that_the_best_plan_breaks_is_kept_by_another_that_is_not_proven_best() -> None:
+def test_a_spread_over_nodes_is_planned() -> None:
     #  two pods would fit on a node; with five empty nodes beside it that is a skew of two
     decision = decided(4, 4, **spread("kubernetes.io/hostname"))
-    assert decision.outcome is Outcome.PLACED
-    assert decision.proof == "Feasible"
+    assert (decision.outcome, decision.proof) == (Outcome.PLACED, "Optimal")
     assert len({each.node for each in decision.assignments}) == 4
-    first = next(goal for goal in decision.goals if goal.value != goal.bound)
-    assert (first.name, first.value, first.bound) == ("compactness/block", 2, 1)
-    assert decision.goals[-1] == first
+
+
+def test_four_pods_spread_over_two_blocks_are_two_and_two() -> None:
+    #  looked at one by one, the first block may only have one pod while the other is empty
+    decision = decided(4, 4, **spread(scenes.label("block")))
+    assert (decision.outcome, decision.proof) == (Outcome.PLACED, "Optimal")
+    assert [each.node for each in decision.assignments] == ["n0", "n0", "n3", "n3"]
+
+
+def test_a_spread_that_nobody_can_keep_is_a_proven_no() -> None:
+    #  of three blocks one is missing and counts as empty, so that each of the others takes one pod
+    (constraint,) = spread(scenes.label("block"))["topologySpreadConstraints"]
+    decision = decided(4, 4, topologySpreadConstraints=[{**constraint, "minDomains": 3}])
+    assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Infeasible")
+
+
+def test_a_block_that_is_too_full_until_the_other_is_filled_is_not_a_proven_no() -> None:
+    #  b0 has two pods alike: it takes one more only once b1 has two of the gang's six
+    spec = spread(scenes.label("block"))
+    running = [
+        {**each, "spec": {**each["spec"], "nodeName": "n0"}}
+        for each in (scenes.labelled(scenes.pod(f"old-{number}", cpu=1), app="x") for number in range(2))
+    ]
+    members = [scenes.labelled(each, app="x") for each in scenes.members(6, cpu=6, **spec)]
+    (decision,) = scenes.solved([*CLUSTER, *running], scenes.gang(minMember=4), members[:4]).decisions
+    assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Unproven")
 
 
 @pytest.mark.parametrize(("skew", "nodes"), [(1, 4), (2, 2)])

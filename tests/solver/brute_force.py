@@ -11,7 +11,7 @@ from functools import partial
 from itertools import combinations, groupby, pairwise
 from typing import Any, NamedTuple
 
-from solver.problem import Multiple, PodSet, Problem
+from solver.problem import Multiple, PodSet, Problem, Spread
 
 Row = tuple[int | None, ...]
 
@@ -157,12 +157,25 @@ def numbers_hold(world: World, outcome: Outcome) -> bool:
     return (
         len(placed) >= problem.minimum
         and _come_in(world, problem.multiples, placed)
+        and all(_is_even(world, rule, outcome) for rule in problem.spreads)
         and all(
             len(row) - row.count(None) >= each.minimum
             and _come_in(world, each.multiples, [node for node in row if node is not None])
             for each, row in zip(problem.sets, outcome.rows, strict=True)
         )
     )
+
+
+def _is_even(world: World, rule: Spread, outcome: Outcome) -> bool:
+    """Whether no group that gets somebody has too many more pods than the emptiest."""
+    pods = dict(rule.counts)
+    for (s, _), node in world.placed(outcome):
+        name = rule.group[node]
+        if s in rule.counted and name is not None:
+            pods[name] += 1
+    bound = {rule.group[node] for (s, _), node in world.fresh(outcome) if s in rule.pod_sets} - {None}
+    least = 0 if rule.from_zero else min(pods.values(), default=0)
+    return all(pods[name] - least <= rule.skew for name in bound if name is not None)
 
 
 def _come_in(world: World, multiples: Sequence[Multiple], nodes: list[int]) -> bool:

@@ -21,7 +21,8 @@ def without_sets(problem: Problem) -> Problem:
         minimum=sum(each.minimum for each in problem.sets),
     )
     rules = tuple(replace(rule, pod_sets=(0,)) for rule in problem.exclusions if filled[0] in rule.pod_sets)
-    return replace(problem, sets=(whole,), together=(), exclusions=rules)
+    spreads = tuple(replace(rule, pod_sets=(0,), counted=(0,)) for rule in problem.spreads)
+    return replace(problem, sets=(whole,), together=(), exclusions=rules, spreads=spreads)
 
 
 def without_kinds(problem: Problem) -> Problem:
@@ -132,6 +133,16 @@ def without_counted_exclusions(problem: Problem) -> Problem:
     return replace(problem, exclusions=tuple(replace(rule, count=1) for rule in problem.exclusions))
 
 
+def without_spread(problem: Problem) -> Problem:
+    return replace(problem, spreads=())
+
+
+def without_pods_of_others(problem: Problem) -> Problem:
+    """Spread counts the gang's own members only."""
+    rules = [replace(rule, counts=dict.fromkeys(rule.counts, 0)) for rule in problem.spreads]
+    return replace(problem, spreads=tuple(rules))
+
+
 def without_victims(problem: Problem) -> Problem:
     return replace(problem, victims=(), victim_gangs=(), budgets=())
 
@@ -219,6 +230,8 @@ FEATURES: Mapping[str, Blind] = {
     "exclusions": without_exclusions,
     "exclusions between sets": without_exclusions_between_sets,
     "exclusions of more than one": without_counted_exclusions,
+    "topology spread": without_spread,
+    "pods of others in topology spread": without_pods_of_others,
     "members that run already": without_pins,
     "overcommitted nodes": without_overcommitment,
     "room that is terminating": without_room_to_come,

@@ -15,6 +15,7 @@ from solver.problem import (
     Problem,
     Shape,
     Slice,
+    Spread,
     Together,
     Victim,
     VictimGang,
@@ -92,6 +93,7 @@ class _Draw:
             victims=victims,
             victim_gangs=gangs,
             budgets=budgets,
+            spreads=self.spreads(sets, nodes),
         )
 
     def joint(self) -> JointProblem:
@@ -221,6 +223,20 @@ class _Draw:
         group = tuple(node.name if by_node else self.random.choice(sides) for node in nodes)
         chosen = (0,) if self.chance(0.5) else tuple(range(len(sets)))
         return (Exclusion(chosen, group, self.random.randint(1, 2)),)
+
+    def spreads(self, sets: tuple[PodSet, ...], nodes: tuple[Node, ...]) -> tuple[Spread, ...]:
+        """One or none: over nodes or zones, some of which may hold pods already, or have no node here."""
+        if not self.rule(0.25):
+            return ()
+        zones = ("x", "x", "y", "z", None) if self.chance(0.2) else ("x", "y")
+        by_node = self.chance(0.4)
+        group = tuple(node.name if by_node else self.random.choice(zones) for node in nodes)
+        names = sorted({name for name in group if name is not None} | ({"elsewhere"} if self.chance(0.15) else set()))
+        counts = {name: self.random.choice((0, 0, 0, 1, 2)) for name in names}
+        everybody = tuple(range(len(sets)))
+        bound = everybody if self.chance(0.5) else (self.random.randrange(len(sets)),)
+        counted = everybody if self.chance(0.7) else bound
+        return (Spread(bound, counted, group, counts, self.random.choice((1, 1, 2)), self.chance(0.15)),)
 
     def victims(self, nodes: tuple[Node, ...]) -> tuple[tuple[Victim, ...], tuple[VictimGang, ...], tuple[Budget, ...]]:
         gangs = self.random.choice((0, 2, 3, 3, 4) if self.crowded else (0, 0, 1))

@@ -23,8 +23,13 @@ DRAWN = 0.005
 """The least share of the instances that have a feature."""
 DECIDING = 0.002
 """The least share of those in which a goal decides; for one gang it is a hundredth."""
-NOT_TOGETHER = {"multiples of the gang", "slices nested three times"}
-"""What gangs that are planned together do not have here: the first are planned alone, the second are too large."""
+NOT_TOGETHER = {
+    "multiples of the gang",
+    "slices nested three times",
+    "topology spread",
+    "pods of others in topology spread",
+}
+"""What gangs that are planned together do not have here: such gangs are planned alone, or are too large."""
 PATIENT = Limits(deterministic=60.0, seconds=600.0)
 
 
