@@ -26,8 +26,9 @@ from solver.scoring import goals_of
 from solver.verify import verify
 
 SMALL = 240
-"""The size of a joint problem (`solver.joint.size`) up to which all its goals are weighed. In a larger one it only
-counts who has a place at all, and only if one after the other somebody has none.
+"""The size of a joint problem (`solver.joint.size`) up to which all its goals are weighed. In a larger one gangs of
+alike members are weighed down to compactness, as long as all have room; else it only counts who has a place at all, and
+only if one after the other somebody has none.
 """
 LONGEST = Limits(deterministic=3.0, seconds=3.0)
 """What weighing gangs against each other may take at most."""
@@ -36,6 +37,8 @@ BOUNDING = Limits(deterministic=1.0, seconds=1.0)
 _WORTH_BEGINNING = 0.2
 """Seconds; with less left, a worker would only be killed over a gang."""
 
+_BEFORE_COMPACTNESS = 4
+"""Goals before compactness: victims, gangs broken, what they hold, extras."""
 _SUMMED_LAST = "preferences"
 """The last goal that says nothing about what other gangs leave."""
 
@@ -69,14 +72,13 @@ def plan_tier(tier: Tier) -> tuple[list[Decision], Snapshot]:
         tuple(framings[key].problem for key in names), tuple(tuple(framings[key].units) for key in names)
     )
     small = size(joint) <= SMALL
-    if small:
-        found = _together(tier, joint, framings, started)
-        if found is not None and found.proven:
-            return found.decisions, found.snapshot
+    found = _together(tier, joint, framings, started, whole=not small)
+    if found is not None and found.proven:
+        return found.decisions, found.snapshot
     alone, then = _one_by_one(tier, weighed=False)
-    if not small:
-        found = _together(tier, joint, framings, started) if _crowded_out(tier, alone) else None
-    if found is not None and _cost(found.decisions) < _cost(alone):
+    if found is None and not small and _crowded_out(tier, alone):
+        found = _together(tier, joint, framings, started)
+    if found is not None and (_cost(found.decisions), 0) < (_cost(alone), found.levels):
         return found.decisions, found.snapshot
     return _with_bounds(tier, framings, alone), then
 
@@ -153,11 +155,14 @@ def _at_most(limits: Limits, most: Limits) -> Limits:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A joint plan carried over into decisions."""
+    """A joint plan carried over into decisions. `proven`: in all goals that were weighed; `levels`: how many levels
+    are, where only compactness was.
+    """
 
     decisions: list[Decision]
     snapshot: Snapshot
     proven: bool
+    levels: int
 
 
 def _framings(tier: Tier) -> dict[GangKey, Framing] | None:
@@ -203,10 +208,14 @@ def _one_by_one(tier: Tier, *, weighed: bool) -> tuple[list[Decision], Snapshot]
     return decisions, snapshot
 
 
-def _together(tier: Tier, joint: JointProblem, framings: Mapping[GangKey, Framing], started: float) -> _Found | None:
-    """The joint plan as decisions; None where there is none or it does not hold, gang by gang, in the snapshot."""
+def _together(
+    tier: Tier, joint: JointProblem, framings: Mapping[GangKey, Framing], started: float, *, whole: bool = False
+) -> _Found | None:
+    """The joint plan as decisions; None where there is none or it does not hold, gang by gang, in the snapshot.
+    `whole`: only one for all members of all gangs, as compact as can be (`solver.wide`).
+    """
     framed = time.perf_counter()
-    answer = shared_workers().solve_joint(joint, _at_most(tier.limits, LONGEST))
+    answer = shared_workers().solve_joint(joint, _at_most(tier.limits, LONGEST), whole=whole)
     if answer is None:
         return None
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
@@ -221,9 +230,7 @@ def _carried_over(
     for gang in tier.gangs:
         share = shares.get(gang.key)
         if share is not None:
-            decision = _decided(
-                tier, gang, snapshot, share, stated=framings[gang.key], proof=answer.proof, seconds=seconds
-            )
+            decision = _decided(tier, gang, snapshot, share, stated=framings[gang.key], answer=answer, seconds=seconds)
             if decision is None:
                 return None
             decisions[gang.key] = decision
@@ -232,7 +239,9 @@ def _carried_over(
         if gang.key not in decisions:
             decisions[gang.key] = tier.plan(gang, snapshot, False)  # noqa: FBT003 -- as `weighed`
             snapshot = after(decisions[gang.key], snapshot)
-    return _Found([decisions[gang.key] for gang in tier.gangs], snapshot, answer.proof is Proof.OPTIMAL)
+    depth = len(next(iter(framings.values())).problem.levels)
+    proven = answer.proof is Proof.OPTIMAL or answer.levels == depth
+    return _Found([decisions[gang.key] for gang in tier.gangs], snapshot, proven, answer.levels)
 
 
 def _decided(
@@ -242,7 +251,7 @@ def _decided(
     share: Share,
     *,
     stated: Framing,
-    proof: Proof,
+    answer: JointAnswer,
     seconds: Mapping[str, float],
 ) -> Decision | None:
     """A gang's share, stated anew and verified on what the gangs before it leave."""
@@ -253,16 +262,20 @@ def _decided(
     rows = tuple(tuple(None if node is None else places[stated.nodes[node]] for node in row) for row in share.nodes)
     gone = {stated.victims[victim].pod.key for victim in share.victims}
     victims = tuple(position for position, tenant in enumerate(framing.victims) if tenant.pod.key in gone)
-    plan = _plan(framing.problem, Share(rows, victims), proof)
+    plan = _plan(framing.problem, Share(rows, victims), answer)
     return None if plan is None else decided(gang, framing, plan, tier.running, seconds)
 
 
-def _plan(problem: Problem, share: Share, proof: Proof) -> Plan | None:
-    """The share as a plan with its goals; None where it breaks a rule."""
+def _plan(problem: Problem, share: Share, answer: JointAnswer) -> Plan | None:
+    """The share as a plan with its goals; None where it breaks a rule. Goals that are proven for all gangs together are
+    so for each.
+    """
     goals = goals_of(case_of(problem, evicting=bool(share.victims)), share.nodes, share.victims)
-    if proof is not Proof.OPTIMAL:
-        goals = unproven(problem, goals)
-    plan = Plan(share.nodes, share.victims, goals, proof)
+    if answer.proof is not Proof.OPTIMAL:
+        known = _BEFORE_COMPACTNESS + answer.levels if answer.levels else 0
+        first = (replace(goal, bound=goal.value) for goal in goals[:known])
+        goals = (*first, *unproven(problem, goals[known:]))
+    plan = Plan(share.nodes, share.victims, goals, answer.proof)
     return None if verify(problem, plan) else plan
 
 

@@ -19,7 +19,7 @@ import msgspec
 
 from solver.comparing import NextDoor, next_door
 from solver.explain import explained
-from solver.joint import JointAnswer, JointProblem, solve_joint
+from solver.joint import JointAnswer, JointProblem, solve_joint, solve_whole
 from solver.plan import NoPlan, Plan
 from solver.problem import Limits, Problem
 from solver.solving import decide
@@ -38,10 +38,11 @@ class Task(msgspec.Struct, frozen=True, tag=True):
 
 
 class JointTask(msgspec.Struct, frozen=True, tag=True):
-    """Place several gangs that compete."""
+    """Place several gangs that compete. `whole`: all their members, without evictions, or not at all."""
 
     problem: JointProblem
     limits: Limits
+    whole: bool = False
 
 
 class CompareTask(msgspec.Struct, frozen=True, tag=True):
@@ -72,9 +73,9 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
 
 
 class Together(msgspec.Struct, frozen=True, tag=True):
-    """The answer for several gangs."""
+    """The answer for several gangs; None where they are not all placed whole, which was asked for."""
 
-    answer: JointAnswer
+    answer: JointAnswer | None
     peak: int = 0
 
 
@@ -99,7 +100,8 @@ Answering = Callable[[Request], Iterator[Reply]]
 def answers(request: Request) -> Iterator[Reply]:
     """What is answered to a request."""
     if isinstance(request, JointTask):
-        yield Together(solve_joint(request.problem, request.limits), _peak())
+        solve = solve_whole if request.whole else solve_joint
+        yield Together(solve(request.problem, request.limits), _peak())
         return
     if isinstance(request, CompareTask):
         yield Compared(next_door(request.problem, request.plan, request.limits), _peak())

@@ -217,19 +217,23 @@ class Workers:
             return answers[-1]
         return _greedy(problem, end) or (answers[-1] if answers else NoPlan(Proof.UNPROVEN))
 
-    def solve_joint(self, problem: JointProblem, limits: Limits) -> JointAnswer | None:
-        """The plans of several gangs that compete, verified; None where none are known in time."""
+    def solve_joint(self, problem: JointProblem, limits: Limits, *, whole: bool = False) -> JointAnswer | None:
+        """The plans of several gangs that compete, verified; None where none are known in time. `whole`: only plans for
+        all members of all gangs, without evictions.
+        """
         answers: list[JointAnswer] = []
 
         def last(reply: Reply) -> bool:
             if not isinstance(reply, Together):
                 raise WorkerError("the worker answers something else")
+            if reply.answer is None:
+                return True
             if faults := faults_of(problem, reply.answer):
                 raise WorkerError(f"the worker's plans are wrong: {'; '.join(faults)}")
             answers.append(reply.answer)
             return True
 
-        self._ask(JointTask(problem, _shared(limits)), limits.seconds, last)
+        self._ask(JointTask(problem, _shared(limits), whole), limits.seconds, last)
         return answers[0] if answers else None
 
     def next_door(self, problem: Problem, plan: Plan, limits: Limits) -> NextDoor | None:

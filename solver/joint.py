@@ -5,7 +5,8 @@ last paragraph; docs/decisions/0002): minimums first, an earlier gang's never gi
 goals in their order.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from solver.case import case_of
@@ -17,6 +18,7 @@ from solver.problem import Limits, Problem
 from solver.scoring import Nodes
 from solver.search import Budget, Found, budget_of
 from solver.verify import broken_rules
+from solver.wide import place_whole
 
 _WANTED = ALL_GOALS | {"precedence"}
 
@@ -47,17 +49,19 @@ class JointAnswer:
     """A share for every gang, None for one whose minimum cannot be had beside those of the gangs before it.
 
     `proof`: OPTIMAL where all goals are proven for the gangs that have a share, and that no other could have one;
-    else FEASIBLE.
+    else FEASIBLE. `levels`: where every member of every gang has its place and nobody is evicted, on so many levels,
+    the widest first, the domains of all gangs together are proven to be as few as can be.
     """
 
     shares: tuple[Share | None, ...]
     proof: Proof
+    levels: int = 0
 
 
 def can_join(problem: Problem) -> bool:
     """Whether a gang can be part of a joint problem."""
     filled = [pod_set for pod_set in problem.sets if pod_set.members]
-    if problem.multiples or problem.spreads:
+    if problem.multiples:
         return False
     return len(filled) == 1 or sum(pod_set.minimum for pod_set in filled) >= problem.minimum
 
@@ -89,6 +93,16 @@ def solve_joint(joint: JointProblem, limits: Limits) -> JointAnswer:
     )
 
 
+def solve_whole(joint: JointProblem, limits: Limits) -> JointAnswer | None:
+    """Every member of every gang in its place without evictions, as compact as all of them together can be; the other
+    goals are each gang's own. None where that is not found, or where it is not known how (`solver.wide`).
+    """
+    found = place_whole(joint.gangs, joint.units, budget_of(limits))
+    if found is None:
+        return None
+    return JointAnswer(tuple(Share(nodes, ()) for nodes in found.nodes), Proof.FEASIBLE, found.proven)
+
+
 def faults_of(joint: JointProblem, answer: JointAnswer) -> tuple[str, ...]:
     """The hard rules that an answer breaks, gang by gang and together, as sentences; empty where it is fine."""
     if len(answer.shares) != len(joint.gangs) or answer.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
@@ -102,9 +116,45 @@ def faults_of(joint: JointProblem, answer: JointAnswer) -> tuple[str, ...]:
         faults += broken_rules(problem, alone)
     if faults or not placed:
         return tuple(faults)
+    if answer.levels and not _everybody(answer):
+        return ("the answer speaks of levels, and not everybody is placed without evictions",)
+    if not any(share.victims for share in shares):
+        return tuple(_overfull(joint, answer))
     whole = _merged(joint, placed)
     nodes, victims = whole.joined([share.nodes for share in shares], [share.victims for share in shares])
     return broken_rules(whole.problem, Plan(nodes, victims, (), Proof.FEASIBLE))
+
+
+def _everybody(answer: JointAnswer) -> bool:
+    """Whether all gangs are placed whole and nobody has to go."""
+    return all(
+        share is not None and not share.victims and not any(node is None for row in share.nodes for node in row)
+        for share in answer.shares
+    )
+
+
+def _overfull(joint: JointProblem, answer: JointAnswer) -> Iterator[str]:
+    """Nodes on which the new members of all gangs ask for more than is free to each of them; nobody is evicted."""
+    asked: Counter[tuple[str, str]] = Counter()
+    free: dict[tuple[str, str], int] = {}
+    for problem, units, share in zip(joint.gangs, joint.units, answer.shares, strict=True):
+        for pod_set, row in zip(problem.sets, share.nodes if share is not None else (), strict=share is not None):
+            for member, node in zip(pod_set.members, row, strict=True):
+                if node is None or member.node is not None:
+                    continue
+                for name, unit, wants, has in zip(
+                    problem.resources,
+                    units,
+                    problem.shapes[member.shape].requests,
+                    problem.nodes[node].free,
+                    strict=True,
+                ):
+                    place = problem.nodes[node].name, name
+                    asked[place] += wants * unit
+                    free[place] = min(has * unit, free.get(place, has * unit))
+    for (node_name, name), amount in asked.items():
+        if amount > 0 and amount > free[node_name, name]:
+            yield f"{node_name} has too little {name}"
 
 
 def _known(joint: JointProblem, answer: JointAnswer, problem: Problem) -> list[int]:

@@ -150,6 +150,9 @@ COMPETING = [
 ]
 
 
+UNEQUAL_RACKS = [scenes.topology(("rack",)), *scenes.nodes("r0: n0 n1\nr1: n2\nr2: n3", ("rack",))]
+
+
 def racks(run: DryRun) -> dict[str, str]:
     """The rack of each gang, or the outcome."""
     return {
@@ -192,11 +195,24 @@ def test_who_is_as_compact_as_alone_is_proven_so_even_where_gangs_are_not_weighe
         assert all(value == bound for value, bound in bounds(decision).values())
 
 
-def test_who_is_less_compact_than_alone_is_told_what_was_possible(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One rack of two nodes, two of one: a takes the larger, b would have had it alone."""
+def test_who_is_less_compact_than_alone_is_proven_to_be_where_the_sum_cannot_be_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One rack of two nodes, two of one: a and b would each have the larger alone."""
     monkeypatch.setattr(joining, "SMALL", 0)
-    cluster = [scenes.topology(("rack",)), *scenes.nodes("r0: n0 n1\nr1: n2\nr2: n3", ("rack",))]
-    first, second = scenes.solved(cluster, gang_of("a", 2), gang_of("b", 2)).decisions
+    first, second = scenes.solved(UNEQUAL_RACKS, gang_of("a", 2), gang_of("b", 2)).decisions
+    level = next(name for name in bounds(second) if name.startswith("compactness"))
+    assert sorted((bounds(first)[level], bounds(second)[level])) == [(1, 1), (2, 2)]
+    assert {first.proof, second.proof} == {"Feasible"}
+
+
+def test_who_is_less_compact_than_alone_is_told_what_was_possible_where_no_sum_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same, one after the other: a takes the larger rack, b would have had it alone."""
+    monkeypatch.setattr(joining, "SMALL", 0)
+    monkeypatch.setattr(joining, "shared_workers", lambda: Clocked(0.0))
+    first, second = scenes.solved(UNEQUAL_RACKS, gang_of("a", 2), gang_of("b", 2)).decisions
     level = next(name for name in bounds(second) if name.startswith("compactness"))
     assert bounds(first)[level] == (1, 1)
     assert bounds(second)[level] == (2, 1)

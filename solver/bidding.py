@@ -1,0 +1,219 @@
+"""The most compact plans of many gangs at once, level by level, with a bound: column generation.
+
+Gangs bid with plans of their own. A linear programme mixes the bids so that no class of nodes is oversold; its duals
+are prices, under which `solver.market` finds the best further bid of every gang (Dantzig and Wolfe, 1960). Any prices
+at all give a bound: what all gangs cost at least under them, less what the room is worth (Lagrangian duality). It is
+worked out in whole numbers, so that no rounding of the linear programme can make it too high. CP-SAT then chooses one
+bid for each.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from ortools.sat.python.cp_model import FEASIBLE, OPTIMAL, CpModel, CpSolver, LinearExpr
+
+from solver.bounds import Counts
+from solver.market import Buyer, Market, Use
+from solver.mixing import Bid, Mixing
+from solver.search import Budget
+
+_SCALE = 1 << 10
+"""Prices are multiples of one part in so many of a domain."""
+_ROUNDS = 60
+"""Rounds of bidding for one level."""
+_STIRRED = 12
+"""Rounds of bids under prices that are changed at random, to choose from."""
+_TRIES = 3
+"""So often that is done, and chosen from them."""
+_BEST = 2
+"""Domains of its level that a gang bids for in a round."""
+_SHARE = 0.25
+"""The share of the time that is left which choosing for one level may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bargain:
+    """One bid for every gang. `bounds[level]`: the least sum of touched domains that is possible where the sums of the
+    wider levels are what they are here, as far as is known.
+    """
+
+    bids: tuple[Bid, ...]
+    bounds: tuple[int, ...]
+
+
+@dataclass
+class Bidding:
+    """Gangs at a market. `displaced[one, other]`: how many members of shape `other` have certainly no room where one
+    member of shape `one` is.
+    """
+
+    market: Market
+    buyers: Sequence[Buyer]
+    displaced: Counts
+    bids: dict[tuple[object, ...], Bid] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        stock = self.market.stock
+        self.own: Counts = stock.holds * stock.nodes
+        self.offered: Counts = stock.room * stock.nodes
+        self.depth = self.market.tree.depth
+
+    def bargain(self, budget: Budget) -> Bargain | None:
+        """The best choice that was found; None where the gangs cannot even be placed one after the other."""
+        chosen = self._in_turn(np.zeros_like(self.own), 0)
+        if chosen is None:
+            return None
+        mixing = Mixing(self.displaced, self.offered, [buyer.shape for buyer in self.buyers])
+        bounds: list[int] = []
+        for level in range(self.depth):
+            bound, unit = self._bound(mixing, level, _total(chosen, level))
+            if bound < _total(chosen, level):
+                chosen = self._better(chosen, level, bound, unit, budget)
+            bounds.append(bound)
+            mixing.hold(level, _total(chosen, level))
+        return Bargain(tuple(chosen), tuple(bounds))
+
+    def _bid(self, buyer: int, use: Use) -> Bid:
+        """A bid, which is kept."""
+        key = (buyer, *sorted(use.items()))
+        if key not in self.bids:
+            self.bids[key] = Bid(buyer, use, self.market.spread(self.buyers[buyer], use))
+        return self.bids[key]
+
+    def _in_turn(self, unit: Counts, level: int) -> list[Bid] | None:
+        """Each gang where it is the most compact after those before it, those with the largest members first."""
+        left, weights = self.offered.copy(), self._weights(level)
+        chosen: dict[int, Bid] = {}
+        size = self.displaced.sum(axis=1)
+        for buyer in sorted(range(len(self.buyers)), key=lambda each: (-size[self.buyers[each].shape], each)):
+            asks = self.buyers[buyer]
+            takes = self.displaced[asks.shape]
+            rows = takes > 0
+            limit = np.minimum((left[rows] // takes[rows, None]).min(axis=0), self.own[asks.shape])
+            prices = self.market.prices(weights, unit[asks.shape][None], limit[None], asks.shape)
+            uses = self.market.best(prices, Buyer(0, asks.members, asks.level))
+            if not uses:
+                return None
+            chosen[buyer] = self._bid(buyer, uses[0])
+            for where, count in uses[0].items():
+                left[:, where] -= takes * count
+        return [chosen[buyer] for buyer in range(len(self.buyers))]
+
+    def _weights(self, level: int) -> list[int]:
+        """The costs of domains where those of `level` cost `_SCALE`, those of wider levels more than all inside."""
+        base = self.market.most + 1
+        return [
+            _SCALE * base ** (level - each) if each <= level else _SCALE // 16 ** (each - level)
+            for each in range(self.depth)
+        ]
+
+    def _bound(self, mixing: Mixing, level: int, reached: int) -> tuple[int, Counts]:
+        """The least sum of touched domains of a level, by the best prices that were found, and these prices by shape
+        and class. `reached`: a sum that is possible.
+        """
+        best, kept = 0, np.zeros_like(self.own)
+        for _ in range(_ROUNDS):
+            mixing.extend(self.bids.values())
+            mixed = mixing.mixed(level)
+            if mixed is None:
+                break
+            room = np.maximum(np.rint(mixed.room * _SCALE), 0).astype(np.int64)
+            weights = [max(0, round(each * _SCALE)) for each in mixed.held]
+            worth = int((room * self.offered).sum()) + sum(
+                weight * value for weight, value in zip(weights, mixing.values, strict=False)
+            )
+            weights += [0] * (self.depth - len(weights))
+            weights[level] += _SCALE
+            unit: Counts = self.displaced @ room
+            known = len(self.bids)
+            bound = -(-(self._offers(weights, unit) - worth) // _SCALE)
+            if bound > best:
+                best, kept = bound, unit
+            if best >= min(reached, mixed.cost) or len(self.bids) == known:
+                break
+        return best, kept
+
+    def _offers(self, weights: Sequence[int], unit: Counts) -> int:
+        """What all gangs cost at least under these prices; their best plans become bids."""
+        prices = self.market.prices(weights, unit, self.own)
+        cost = 0
+        for buyer, asks in enumerate(self.buyers):
+            cost += prices.least(asks) + sum(weights[: max(asks.level, 0)])
+            for use in self.market.best(prices, asks, _BEST):
+                self._bid(buyer, use)
+        return cost
+
+    def _better(self, chosen: list[Bid], level: int, bound: int, unit: Counts, budget: Budget) -> list[Bid]:
+        """A choice with fewer domains of `level` and no more of any wider one, where one is found."""
+        in_turn = self._in_turn(unit, level)
+        if in_turn is not None and _totals(in_turn, level) < _totals(chosen, level):
+            chosen = in_turn
+        dice = np.random.default_rng(0)
+        for _ in range(_TRIES):
+            for _ in range(_STIRRED):
+                stirred = unit * dice.integers(0, 2 * _SCALE, size=unit.shape) // _SCALE
+                self._offers(self._weights(level), stirred + dice.integers(0, _SCALE // 16, size=unit.shape))
+            chosen = self._chosen(chosen, level, bound, budget)
+            if _total(chosen, level) <= bound:
+                break
+        return chosen
+
+    def _chosen(self, known: list[Bid], level: int, bound: int, budget: Budget) -> list[Bid]:
+        """The choice of CP-SAT, or the one that is known."""
+        cp, bids = CpModel(), list(self.bids.values())
+        takes = [cp.new_bool_var("") for _ in bids]
+        at = dict(zip(map(id, bids), takes, strict=True))
+        for buyer in range(len(self.buyers)):
+            cp.add_exactly_one(take for bid, take in zip(bids, takes, strict=True) if bid.buyer == buyer)
+        for (shape, where), mine in self._rows(bids).items():
+            cp.add(
+                LinearExpr.weighted_sum([takes[each] for each, _ in mine], [count for _, count in mine])
+                <= int(self.offered[shape, where])
+            )
+        for each in range(level + 1):
+            total = LinearExpr.weighted_sum(takes, [bid.spread[each] for bid in bids])
+            cp.add_linear_constraint(total, bound if each == level else 0, _total(known, each))
+        cp.minimize(LinearExpr.weighted_sum(takes, [bid.spread[level] for bid in bids]))
+        hinted = {id(bid) for bid in known}
+        for bid in bids:
+            cp.add_hint(at[id(bid)], id(bid) in hinted)
+        solver = _solver(budget)
+        status = solver.solve(cp)
+        budget.deterministic -= solver.deterministic_time
+        budget.wall.seconds -= solver.wall_time
+        if status not in (OPTIMAL, FEASIBLE):
+            return known
+        return [bid for bid, take in zip(bids, takes, strict=True) if solver.value(take)]
+
+    def _rows(self, bids: Iterable[Bid]) -> Mapping[tuple[int, int], list[tuple[int, int]]]:
+        """By shape and class, which bids displace how many members there."""
+        rows: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for position, bid in enumerate(bids):
+            takes = self.displaced[self.buyers[bid.buyer].shape].tolist()
+            for where, count in bid.use.items():
+                for shape, each in enumerate(takes):
+                    if each:
+                        rows.setdefault((shape, where), []).append((position, each * count))
+        return rows
+
+
+def _total(bids: Sequence[Bid], level: int) -> int:
+    return sum(bid.spread[level] for bid in bids)
+
+
+def _totals(bids: Sequence[Bid], level: int) -> list[int]:
+    return [_total(bids, each) for each in range(level + 1)]
+
+
+def _solver(budget: Budget) -> CpSolver:
+    """As `solver.search` has it: one worker, no interleaving."""
+    solver = CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.linearization_level = 2
+    solver.parameters.random_seed = 0
+    solver.parameters.max_deterministic_time = max(0.0, budget.deterministic) * _SHARE
+    solver.parameters.max_time_in_seconds = max(0.0, budget.wall.seconds)
+    solver.parameters.log_search_progress = False
+    solver.parameters.catch_sigint_signal = False
+    return solver

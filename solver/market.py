@@ -1,0 +1,195 @@
+"""Where each of many gangs is the most compact when room has a price: tables over the whole tree, for all at once.
+
+Nodes of one narrowest domain that are alike are a class. What one member costs on a class is its price there; what a
+gang costs besides is a weight for every domain that it touches. For each domain, a table tells the least cost of so
+many members of a shape in it; it is the (min, +) product of its children's tables, pairs of all domains at a time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.bounds import Counts
+from solver.tree import ROOT, Tree
+
+NEVER = 1 << 50
+"""The cost of what is impossible."""
+
+Use = Mapping[int, int]
+"""Members by class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buyer:
+    """A gang of alike members. `level`: the one of which one domain must hold them all, or ROOT."""
+
+    shape: int
+    members: int
+    level: int
+
+
+@dataclass(frozen=True)
+class Stock:
+    """Classes of alike nodes. By class: `domain` around it, `nodes` in it; `holds[shape]`: members that may run on one
+    of its nodes; `room[shape]`: members that would fit there if they all might. `node_class[node]`: -1 where nobody can
+    run.
+    """
+
+    domain: Counts
+    nodes: Counts
+    holds: Counts
+    room: Counts
+    node_class: Counts
+
+
+def stock_of(tree: Tree, holds: Counts, room: Counts) -> Stock:
+    """`holds` and `room`: shapes x nodes."""
+    around = tree.domains(tree.depth - 2)
+    usable = np.flatnonzero(holds.max(axis=0) > 0)
+    rows = np.concatenate([around[usable, None], holds[:, usable].T, room[:, usable].T], axis=1)
+    classes, inverse, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    shapes = len(holds)
+    node_class = np.full(holds.shape[1], -1, dtype=np.int64)
+    node_class[usable] = inverse.reshape(-1)
+    return Stock(
+        domain=classes[:, 0],
+        nodes=counts.astype(np.int64),
+        holds=np.ascontiguousarray(classes[:, 1 : 1 + shapes].T),
+        room=np.ascontiguousarray(classes[:, 1 + shapes :].T),
+        node_class=node_class,
+    )
+
+
+@dataclass(frozen=True)
+class _Round:
+    """Tables `left` and `right` are merged pair by pair; -1: there is no other, the table stays."""
+
+    left: Counts
+    right: Counts
+
+
+@dataclass(frozen=True)
+class _Closing:
+    """Tables in the order of their domains, which are what `level` has."""
+
+    level: int
+    order: Counts
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Tables under certain prices. `after[step]`: shapes x positions x members after so many steps; `at[level]`: the
+    step after which the positions are those of the domains that have room on that level.
+    """
+
+    after: tuple[Counts, ...]
+    at: Mapping[int, int]
+
+    def least(self, buyer: Buyer) -> int:
+        """What the gang costs at least, from its own level inward."""
+        return int(self.after[self.at[buyer.level]][buyer.shape, :, buyer.members].min())
+
+
+class Market:
+    """Tables for any prices; made once for a cluster and its gangs. `most`: the largest gang's members."""
+
+    def __init__(self, tree: Tree, stock: Stock, most: int) -> None:
+        self.tree, self.stock, self.most = tree, stock, most
+        self._steps = tuple(_steps(tree, stock.domain))
+        self._around = {level: tree.around(tree.depth - 2, level) for level in range(tree.depth - 1)}
+
+    def prices(self, weights: Sequence[int], unit: Counts, limit: Counts, shape: int | None = None) -> Prices:
+        """`weights[level]`: the cost of a domain that is touched, a node at last. By shape and class, `unit` is the
+        price of a member and `limit` the most members there. `shape`: the only one, then row 0, that is looked at.
+        """
+        members = np.arange(self.most + 1, dtype=np.int64)
+        holds = self.stock.holds if shape is None else self.stock.holds[shape : shape + 1]
+        touched = -(-members // np.maximum(holds, 1)[:, :, None])
+        table = np.where(
+            members <= limit[:, :, None], touched * weights[-1] + unit[:, :, None] * members, np.int64(NEVER)
+        )
+        tables, at = [table], dict[int, int]()
+        for step in self._steps:
+            if isinstance(step, _Round):
+                table = _merged(table, step)
+            else:
+                table = table[:, step.order]
+                if step.level != ROOT:
+                    table[:, :, 1:] += weights[step.level]
+                at[step.level] = len(tables)
+            tables.append(table)
+        return Prices(tuple(tables), at)
+
+    def best(self, prices: Prices, buyer: Buyer, most: int = 1) -> list[Use]:
+        """Plans of least cost, one for each of so many best domains of the gang's level. `buyer.shape`: the row of the
+        tables.
+        """
+        costs = prices.after[prices.at[buyer.level]][buyer.shape, :, buyer.members]
+        order = np.argsort(costs, kind="stable")[:most]
+        return [self._use(prices, buyer, position) for position in order.tolist() if costs[position] < NEVER]
+
+    def spread(self, buyer: Buyer, use: Use) -> tuple[int, ...]:
+        """The domains that a plan touches, level by level."""
+        inner = {int(self.stock.domain[each]) for each in use}
+        wide = [len({int(around[each]) for each in inner}) for around in self._around.values()]
+        return (*wide, sum(-(-count // int(self.stock.holds[buyer.shape, each])) for each, count in use.items()))
+
+    def _use(self, prices: Prices, buyer: Buyer, position: int) -> Use:
+        """Back from a table to the classes."""
+        counts = {position: buyer.members}
+        for step in range(prices.at[buyer.level], 0, -1):
+            done, before = self._steps[step - 1], prices.after[step - 1][buyer.shape]
+            if isinstance(done, _Closing):
+                counts = {int(done.order[each]): count for each, count in counts.items()}
+            else:
+                counts = _parted(done, before, counts)
+        return counts
+
+
+def _steps(tree: Tree, domain: Counts) -> list[_Round | _Closing]:
+    """Merge what lies in one domain, level by level from the narrowest domains out to the root."""
+    steps: list[_Round | _Closing] = []
+    inside = domain
+    for level in range(tree.depth - 2, ROOT - 1, -1):
+        while len(np.unique(inside)) < len(inside):
+            order = np.argsort(inside, kind="stable")
+            sorted_inside = inside[order]
+            place = np.arange(len(order)) - np.searchsorted(sorted_inside, sorted_inside)
+            left = np.flatnonzero(place % 2 == 0)
+            after = np.minimum(left + 1, len(order) - 1)
+            paired = (after > left) & (sorted_inside[after] == sorted_inside[left])
+            steps.append(_Round(order[left], np.where(paired, order[after], -1)))
+            inside = sorted_inside[left]
+        order = np.argsort(inside, kind="stable")
+        steps.append(_Closing(level, order))
+        if level > ROOT:
+            inside = tree.around(level, level - 1)[inside[order]]
+    return steps
+
+
+def _merged(table: Counts, step: _Round) -> Counts:
+    one, other = table[:, step.left], table[:, step.right]
+    other[:, step.right < 0, 1:] = NEVER
+    other[:, step.right < 0, 0] = 0
+    best = one + other[:, :, :1]
+    for count in range(1, table.shape[2]):
+        offer = one[:, :, :-count] + other[:, :, count : count + 1]
+        np.minimum(best[:, :, count:], offer, out=best[:, :, count:])
+    merged: Counts = np.minimum(best, NEVER)
+    return merged
+
+
+def _parted(step: _Round, before: Counts, counts: Mapping[int, int]) -> dict[int, int]:
+    """How the members of merged tables are divided."""
+    parted: dict[int, int] = {}
+    for position, count in counts.items():
+        left, right = int(step.left[position]), int(step.right[position])
+        mine = count
+        if right >= 0:
+            mine = int((before[left, : count + 1] + before[right, : count + 1][::-1]).argmin())
+        if mine:
+            parted[left] = mine
+        if count - mine:
+            parted[right] = count - mine
+    return parted

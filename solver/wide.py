@@ -1,0 +1,254 @@
+"""Many gangs that compete, placed whole without evictions: together as compact as can be, then each at its best.
+
+Compactness is bargained for over classes of nodes (`solver.bidding`); then every gang in turn is planned anew on what
+the others leave, so that it takes the best of the places that are as compact. Only the goals up to compactness are
+weighed against each other.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solver.bidding import Bargain, Bidding
+from solver.bounds import Counts
+from solver.market import Buyer, Market, stock_of
+from solver.plan import Plan
+from solver.problem import Limits, PodSet, Problem
+from solver.scoring import Nodes
+from solver.search import Budget
+from solver.solving import decide
+from solver.tree import ROOT, Tree, tree_of
+
+_PLENTY = 1 << 20
+"""Members, where they ask for nothing."""
+_SOME = Limits(deterministic=0.2, seconds=1.0)
+"""What planning one gang anew may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """Nodes by gang, set and rank. `proven`: the number of levels, from the widest on, on which all gangs together
+    cannot touch fewer domains.
+    """
+
+    nodes: tuple[Nodes, ...]
+    proven: int
+
+
+def place_whole(gangs: Sequence[Problem], units: Sequence[Sequence[int]], budget: Budget) -> Wide | None:
+    """All members of all gangs, placed. None where they were not found to have room, or where a gang is not of alike
+    members without further rules on the same nodes as the others.
+    """
+    cluster = _cluster(gangs, units)
+    if cluster is None:
+        return None
+    bargain = cluster.bidding.bargain(budget)
+    placed = None if bargain is None else _seated(cluster, bargain)
+    if bargain is None or placed is None:
+        return None
+    nodes = _anew(cluster, placed)
+    sums = [sum(level) for level in zip(*(_spread(cluster, row) for row in nodes), strict=True)]
+    short = (level for level, total in enumerate(sums) if total > bargain.bounds[level])
+    rows = (_rows(problem, row) for problem, row in zip(gangs, nodes, strict=True))
+    return Wide(tuple(rows), next(short, cluster.tree.depth))
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """The gangs on their nodes. `free` and `asked[gang]`: by resource of all gangs together, in base units."""
+
+    gangs: Sequence[Problem]
+    units: Sequence[Sequence[int]]
+    resources: tuple[str, ...]
+    tree: Tree
+    free: Counts
+    asked: Counts
+    bidding: Bidding
+
+
+def _cluster(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> _Cluster | None:
+    if not all(_plain(gang) and _same_places(gang, gangs[0]) for gang in gangs):
+        return None
+    resources = tuple(dict.fromkeys(name for gang in gangs for name in gang.resources))
+    free = _free(gangs, units, resources)
+    if free is None:
+        return None
+    asked = np.array(
+        [
+            _aligned([gang.shapes[_only(gang).members[0].shape].requests], gang, sizes, resources)[0]
+            for gang, sizes in zip(gangs, units, strict=True)
+        ]
+    )
+    tree = tree_of(gangs[0].nodes, len(gangs[0].levels))
+    return _Cluster(gangs, units, resources, tree, free, asked, _bidding(gangs, tree, free, asked))
+
+
+def _bidding(gangs: Sequence[Problem], tree: Tree, free: Counts, asked: Counts) -> Bidding:
+    """Gangs that ask for the same, and may run on the same nodes, have one shape."""
+    wants = [
+        (tuple(row), gang.shapes[_only(gang).members[0].shape].nodes)
+        for row, gang in zip(asked.tolist(), gangs, strict=True)
+    ]
+    kinds = list(dict.fromkeys(wants))
+    requests = np.array([row for row, _ in kinds], dtype=np.int64)
+    members = [len(_only(gang).members) for gang in gangs]
+    displaced = np.array([_displaced(free, requests, row) for row in requests]).T
+    wanted = sum(count * displaced[kinds.index(want)] for count, want in zip(members, wants, strict=True))
+    room = np.minimum([_fitting(free, row) for row in requests], np.reshape(wanted, (-1, 1)))
+    holds = np.minimum(room, max(members))
+    for shape, (_, eligible) in enumerate(kinds):
+        barred = np.ones(len(free), dtype=np.bool_)
+        barred[sorted(eligible)] = False
+        holds[shape, barred] = 0
+    buyers = [
+        Buyer(kinds.index(want), count, _level(gang)) for want, count, gang in zip(wants, members, gangs, strict=True)
+    ]
+    return Bidding(Market(tree, stock_of(tree, holds, room), max(members)), buyers, displaced)
+
+
+def _plain(gang: Problem) -> bool:
+    """Whether the gang is one set of alike members without rules but a level above the node."""
+    filled = [pod_set for pod_set in gang.sets if pod_set.members]
+    if len(filled) != 1 or gang.together or gang.multiples or gang.exclusions:
+        return False
+    pod_set = filled[0]
+    alike = {(member.shape, member.node) for member in pod_set.members} == {(pod_set.members[0].shape, None)}
+    ruled = pod_set.slices or pod_set.multiples or pod_set.caps
+    return alike and not ruled and _level(gang) < len(gang.levels) - 1
+
+
+def _only(gang: Problem) -> PodSet:
+    """The set that has members."""
+    return next(pod_set for pod_set in gang.sets if pod_set.members)
+
+
+def _level(gang: Problem) -> int:
+    """The narrowest level of which one domain must hold the gang, or ROOT."""
+    return max((level for level in (gang.required, _only(gang).required) if level is not None), default=ROOT)
+
+
+def _same_places(one: Problem, other: Problem) -> bool:
+    return len(one.nodes) == len(other.nodes) and all(
+        mine.name == theirs.name and mine.path == theirs.path
+        for mine, theirs in zip(one.nodes, other.nodes, strict=True)
+    )
+
+
+def _aligned(
+    amounts: Iterable[tuple[int, ...]], gang: Problem, units: Sequence[int], resources: Sequence[str]
+) -> Counts:
+    """Amounts in rows, in base units, with the resources of all gangs; -1 where this one does not know a resource."""
+    rows = np.array(list(amounts), dtype=np.int64) * np.array(units, dtype=np.int64)
+    places = [gang.resources.index(name) if name in gang.resources else -1 for name in resources]
+    return np.stack([rows[:, place] if place >= 0 else np.zeros(len(rows), dtype=np.int64) for place in places], axis=1)
+
+
+def _free(gangs: Sequence[Problem], units: Sequence[Sequence[int]], resources: tuple[str, ...]) -> Counts | None:
+    """What is free by node and resource; None where the gangs do not agree on it."""
+    found = np.zeros((len(gangs[0].nodes), len(resources)), dtype=np.int64)
+    known = np.zeros(len(resources), dtype=np.bool_)
+    for gang, sizes in zip(gangs, units, strict=True):
+        mine = np.array([name in gang.resources for name in resources])
+        rows = _aligned((node.free for node in gang.nodes), gang, sizes, resources)
+        if (rows[:, mine & known] != found[:, mine & known]).any():
+            return None
+        found[:, mine] = rows[:, mine]
+        known |= mine
+    return found
+
+
+def _fitting(amounts: Counts, request: Counts) -> Counts:
+    """How many members with this request every row of amounts has room for."""
+    asks = request > 0
+    if not asks.any():
+        return np.full(len(amounts), _PLENTY, dtype=np.int64)
+    fitting: Counts = (np.maximum(amounts[:, asks], 0) // request[asks]).min(axis=1)
+    return fitting
+
+
+def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
+    """By shape, for how many members with `request` there is certainly no room where one of the shape is.
+
+    What limits them on a node is one resource: of it, a member of the shape takes the place of as many as it asks for
+    whole times as much. The least of that over all resources which limit them somewhere holds on every node.
+    """
+    asks = np.flatnonzero(request > 0)
+    if not len(asks):
+        return np.zeros(len(requests), dtype=np.int64)
+    fits = np.maximum(free[:, asks], 0) // request[asks]
+    limits = fits == fits.min(axis=1, keepdims=True)
+    limiting: list[int] = []
+    while limits.any():
+        most = int(limits.sum(axis=0).argmax())
+        limiting.append(int(asks[most]))
+        limits = limits[~limits[:, most]]
+    displaced: Counts = (requests[:, limiting] // request[limiting]).min(axis=1)
+    return displaced
+
+
+def _seated(cluster: _Cluster, bargain: Bargain) -> list[list[int]] | None:
+    """Nodes by gang for the bids, the largest members first, on the nodes of a class that hold most of what is left of
+    a gang and least besides. None where that goes wrong.
+    """
+    free, node_class = cluster.free.copy(), cluster.bidding.market.stock.node_class
+    nodes: dict[int, list[int]] = {bid.buyer: [] for bid in bargain.bids}
+    jobs = [(bid.buyer, where, count) for bid in bargain.bids for where, count in sorted(bid.use.items())]
+    size = cluster.bidding.displaced.sum(axis=1)
+    shape = [buyer.shape for buyer in cluster.bidding.buyers]
+    for gang, where, count in sorted(jobs, key=lambda job: (-size[shape[job[0]]], -job[2], job)):
+        inside = np.flatnonzero(node_class == where)
+        left = count
+        while left:
+            fits = _fitting(free[inside], cluster.asked[gang])
+            best = int(np.lexsort((fits, -np.minimum(fits, left)))[0])
+            took = min(left, int(fits[best]))
+            if took == 0:
+                return None
+            free[inside[best]] -= took * cluster.asked[gang]
+            nodes[gang] += [int(inside[best])] * took
+            left -= took
+    return [nodes[gang] for gang in range(len(cluster.gangs))]
+
+
+def _anew(cluster: _Cluster, placed: list[list[int]]) -> list[list[int]]:
+    """Every gang in its turn at its best place beside the others."""
+    used = np.zeros_like(cluster.free)
+    for gang, nodes in enumerate(placed):
+        np.add.at(used, nodes, cluster.asked[gang])
+    found = [*placed]
+    for gang, problem in enumerate(cluster.gangs):
+        np.subtract.at(used, found[gang], cluster.asked[gang])
+        answer = decide(_beside(cluster, gang, used), _SOME)
+        if isinstance(answer, Plan) and not answer.victims:
+            position = problem.sets.index(_only(problem))
+            row = [node for node in answer.nodes[position] if node is not None]
+            if len(row) == len(found[gang]) and _spread(cluster, row) <= _spread(cluster, found[gang]):
+                found[gang] = row
+        np.add.at(used, found[gang], cluster.asked[gang])
+    return found
+
+
+def _beside(cluster: _Cluster, gang: int, used: Counts) -> Problem:
+    """The gang's problem with what others use taken off."""
+    problem, sizes = cluster.gangs[gang], cluster.units[gang]
+    places = [cluster.resources.index(name) for name in problem.resources]
+    nodes = list(problem.nodes)
+    for position in np.flatnonzero(used.any(axis=1)).tolist():
+        taken = used[position, places].tolist()
+        free = tuple(
+            have - -(-gone // size) for have, gone, size in zip(nodes[position].free, taken, sizes, strict=True)
+        )
+        nodes[position] = replace(nodes[position], free=free)
+    return replace(problem, nodes=tuple(nodes), victims=(), victim_gangs=(), budgets=())
+
+
+def _spread(cluster: _Cluster, nodes: Iterable[int]) -> list[int]:
+    """The domains that these nodes are in, level by level."""
+    touched = list(nodes)
+    return [len({cluster.tree.domain(level, node) for node in touched}) for level in range(cluster.tree.depth)]
+
+
+def _rows(problem: Problem, nodes: Sequence[int]) -> Nodes:
+    """The nodes of the one set that has members, in order of rank; the other sets are empty."""
+    return tuple(tuple(nodes) if pod_set.members else () for pod_set in problem.sets)

@@ -1,0 +1,146 @@
+"""Many gangs at once, as compact together as can be: against every possible plan, and where gangs want the same."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations_with_replacement
+
+import pytest
+from drawings import Drawing, pods
+
+from solver.joint import JointProblem, Share, faults_of, solve_whole
+from solver.plan import Proof
+from solver.problem import Cap, Limits, Member, Node, PodSet, Problem, Shape
+
+LIMITS = Limits(10.0, 600.0)
+LEVELS = ("block", "rack", "node")
+
+
+def together(*gangs: Problem) -> JointProblem:
+    return JointProblem(gangs, tuple((1,) * len(gang.resources) for gang in gangs))
+
+
+def domains_of(joint: JointProblem, shares: tuple[Share | None, ...]) -> list[int]:
+    """Level by level, the domains that all gangs touch, summed."""
+    rows = [share.nodes[0] for share in shares if share is not None]
+    return _spread(joint, [tuple(node for node in row if node is not None) for row in rows])
+
+
+def test_two_gangs_do_not_both_get_the_rack_that_is_best_for_either() -> None:
+    """b0 has four nodes, b1 and b2 three each: the gang of four needs b0, the first of three must leave it."""
+    room = Drawing("b0: a b c d\nb1: e f g\nb2: h i j")
+    joint = together(room.gang(pods(3)), room.gang(pods(4)), room.gang(pods(3)))
+    answer = solve_whole(joint, LIMITS)
+    assert answer is not None
+    assert domains_of(joint, answer.shares) == [3, 10]
+    assert answer.levels == 2
+    assert answer.proof is Proof.FEASIBLE
+    assert faults_of(joint, answer) == ()
+
+
+def test_a_gang_that_can_spread_at_no_cost_leaves_the_whole_nodes_to_others() -> None:
+    """Pods of 4 need half a node each, pods of 8 a whole one: only two nodes are whole."""
+    room = Drawing("b0: a=8 b=8 c=4 d=4")
+    joint = together(room.gang(pods(2), asks=(4,)), room.gang(pods(2), asks=(8,)))
+    answer = solve_whole(joint, LIMITS)
+    assert answer is not None
+    assert domains_of(joint, answer.shares) == [2, 4]
+    assert answer.levels == 2
+
+
+def test_no_answer_where_not_everybody_has_room() -> None:
+    room = Drawing("b0: a b c")
+    assert solve_whole(together(room.gang(pods(2)), room.gang(pods(2))), LIMITS) is None
+
+
+def test_no_answer_for_gangs_with_rules_of_their_own() -> None:
+    room = Drawing("b0: a b c d")
+    plain = room.gang(pods(2))
+    capped = replace(plain, sets=(replace(plain.sets[0], caps=(Cap(0, 1),)),))
+    assert solve_whole(together(plain, plain), LIMITS) is not None
+    assert solve_whole(together(plain, capped), LIMITS) is None
+
+
+def test_levels_are_not_believed_of_an_answer_that_leaves_somebody_out() -> None:
+    room = Drawing("b0: a b c d")
+    joint = together(room.gang(pods(2)), room.gang(pods(2)))
+    answer = solve_whole(joint, LIMITS)
+    assert answer is not None
+    assert faults_of(joint, replace(answer, shares=(answer.shares[0], None))) != ()
+    twice = replace(answer, shares=(answer.shares[0], answer.shares[0]))
+    assert faults_of(joint, twice) == ("a has too little cpu", "b has too little cpu")
+
+
+def random_gangs(seed: int) -> JointProblem:
+    """Two or three gangs of up to three pods each on five nodes in two or three racks of two blocks."""
+    dice = random.Random(seed)  # noqa: S311 -- not for secrets
+    places = sorted((dice.randrange(2), dice.randrange(2)) for _ in range(5))
+    nodes = tuple(
+        Node(f"n{position}", (f"b{block}", f"b{block}r{rack}"), (dice.randint(0, 8), dice.randint(4, 16)), (0, 0))
+        for position, (block, rack) in enumerate(places)
+    )
+    return together(*(_gang(dice, nodes) for _ in range(dice.choice((2, 3)))))
+
+
+def _gang(dice: random.Random, nodes: tuple[Node, ...]) -> Problem:
+    asks = dice.choice(((1, 1), (2, 2), (4, 4), (2, 5), (0, 3), (3, 1)))
+    everywhere = range(len(nodes))
+    eligible = frozenset(everywhere if dice.random() < 0.7 else dice.sample(everywhere, 4))
+    members = tuple(Member(f"m{rank}", 0) for rank in range(dice.randint(1, 3)))
+    pod_set = PodSet("main", members, len(members))
+    required = dice.choice((None, None, 0, 1))
+    return Problem(LEVELS, ("gpu", "cpu"), nodes, (Shape(asks, eligible),), (pod_set,), len(members), required=required)
+
+
+def plans(joint: JointProblem, gang: int = 0, taken: tuple[tuple[int, ...], ...] = ()) -> Iterator[list[int]]:
+    """The domains of every plan that places all members, level by level."""
+    if gang == len(joint.gangs):
+        yield _spread(joint, taken)
+        return
+    problem = joint.gangs[gang]
+    members = len(problem.sets[0].members)
+    for row in combinations_with_replacement(sorted(problem.shapes[0].nodes), members):
+        level = problem.required
+        inside = level is None or len({problem.nodes[node].path[level] for node in row}) == 1
+        if inside and _fits(joint, (*taken, row)):
+            yield from plans(joint, gang + 1, (*taken, row))
+
+
+def _fits(joint: JointProblem, rows: tuple[tuple[int, ...], ...]) -> bool:
+    nodes = joint.gangs[0].nodes
+    asked = [[0, 0] for _ in nodes]
+    for problem, row in zip(joint.gangs, rows, strict=False):
+        for node in row:
+            for resource, amount in enumerate(problem.shapes[0].requests):
+                asked[node][resource] += amount
+    return all(
+        wants <= 0 or wants <= has
+        for node, amounts in zip(nodes, asked, strict=True)
+        for wants, has in zip(amounts, node.free, strict=True)
+    )
+
+
+def _spread(joint: JointProblem, rows: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]) -> list[int]:
+    nodes, depth = joint.gangs[0].nodes, len(joint.gangs[0].levels)
+    whole = [(*node.path, node.name) for node in nodes]
+    return [sum(len({whole[node][: level + 1] for node in row}) for row in rows) for level in range(depth)]
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_what_is_called_proven_is_what_the_best_of_all_plans_touches(block: int) -> None:
+    placed = proven = 0
+    for seed in range(block * 60, block * 60 + 60):
+        joint = random_gangs(seed)
+        best = min(plans(joint), default=None)
+        answer = solve_whole(joint, LIMITS)
+        if answer is None:
+            continue
+        placed += 1
+        assert best is not None, seed
+        assert faults_of(joint, answer) == (), seed
+        found = domains_of(joint, answer.shares)
+        assert found >= best, seed
+        assert found[: answer.levels] == best[: answer.levels], seed
+        proven += answer.levels == len(LEVELS)
+    assert placed >= 20
+    assert proven >= placed * 9 // 10
