@@ -19,7 +19,7 @@ from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Member, ObjectRef, Reading
 from gangs.phalanx.dialect import PhalanxDialect
 from gangs.runai.dialect import RunaiDialect
-from gangs.sources import Dialect, Kind, Resuming, Sources
+from gangs.sources import Dialect, Kind, Resuming, Reviewing, Sources
 from gangs.telling import Words
 from gangs.workloads import (
     JOB_GROUP,
@@ -104,7 +104,20 @@ def topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
     return _topologies(sources, findings, left_to(sources)), list(findings.faults)
 
 
+def known_topologies(sources: Sources) -> list[Topology]:
+    """All valid topologies, without a look at objects that are none."""
+    return _tied_topologies(sources, Findings(), left_to(sources))
+
+
 def _topologies(sources: Sources, findings: Findings, left: Container[str] = ()) -> list[Topology]:
+    """All valid ones; what is wrong with them, and with objects beside them, goes to `findings`."""
+    for dialect in DIALECTS:
+        if isinstance(dialect, Reviewing) and dialect.name not in left:
+            dialect.review(sources, findings)
+    return _tied_topologies(sources, findings, left)
+
+
+def _tied_topologies(sources: Sources, findings: Findings, left: Container[str]) -> list[Topology]:
     """Those that objects describe; where there are none, the one found on the nodes.
 
     What is wrong with objects of a dialect that is `left` to another system is not our business.
@@ -162,7 +175,7 @@ def read_all(sources: Sources) -> Reading:
 def described(manifest: Manifest, sources: Sources) -> Gang | None:
     """The gang that an object among the sources describes, alone or with others; None where it describes none."""
     ref, left = ref_of(manifest), left_alone(sources)
-    known, pods = topologies(sources)[0], _pods_by_dialect(sources.pods, left)
+    known, pods = known_topologies(sources), _pods_by_dialect(sources.pods, left)
     for dialect in DIALECTS:
         about = GangKey(dialect.name, ref.namespace, ref.name)
         reading = dialect.read(replace(sources, pods=pods[dialect.name]), known, about)
@@ -255,7 +268,7 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
     others = [each for each in sources.pods if not each.metadata.name or each.key != pod.key]
     standing = replace(sources, pods=[*others, pod])
     pods = _pods_by_dialect(standing.pods, left)[dialect.name]
-    reading = dialect.read(replace(standing, pods=pods), topologies(standing)[0], key)
+    reading = dialect.read(replace(standing, pods=pods), known_topologies(standing), key)
     findings = _about(pod_ref(pod), reading)
     _add_bystanders(pod_ref(pod), key, reading, findings)
     gang, member = next(((g, m) for g in reading.gangs for m in g.members if m.pod is pod), (None, None))
@@ -276,7 +289,7 @@ def _review_object(manifest: Manifest, sources: Sources, left: Left) -> Findings
     if describing:
         _topologies(standing, findings, left.to)
         return _about(ref, Reading((), findings.faults, findings.advice))
-    pods, topologies_known = _pods_by_dialect(standing.pods, left), topologies(standing)[0]
+    pods, topologies_known = _pods_by_dialect(standing.pods, left), known_topologies(standing)
     for dialect in DIALECTS:
         known = _has(dialect.group_kinds, group, kind)
         if not known and kind not in WORKLOAD_KINDS.get(group, ()):

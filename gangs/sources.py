@@ -13,7 +13,7 @@ from kube.catalog import Catalog, Naming, ObjectKey, cataloged
 from kube.objects import Pod
 from kube.topology import Topology
 
-__all__ = ["Dialect", "Kind", "ObjectKey", "PodKeys", "Queueing", "Resuming", "Sources"]
+__all__ = ["Dialect", "Kind", "ObjectKey", "PodKeys", "Queueing", "Resuming", "Reviewing", "Sources"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -150,6 +150,14 @@ class Queueing(Protocol):
 
     workload_labels: tuple[str, ...]
     """Labels by which the API server recognises such workloads: for match conditions."""
+
+
+@runtime_checkable
+class Reviewing(Protocol):
+    """A dialect with objects beside its topologies, such as queues, that have to be checked, too."""
+
+    def review(self, sources: Sources, findings: Findings) -> None:
+        """Check them all; what is wrong, and what has no effect, goes to `findings`."""
 
 
 @runtime_checkable

@@ -35,7 +35,7 @@ def told_of(gang: Gang, sources: Sources, others: Sequence[Gang], picture: Pictu
 
     :param gang: as it would stand; `others` may hold it as it stands now.
     """
-    topologies, _ = dialects.topologies(sources)
+    topologies = dialects.known_topologies(sources)
     snapshot = picture.snapshot()
     decision = plan_gang(
         gang,

@@ -108,7 +108,7 @@ def _beside_siblings(
     if gang is None or member is None:
         return ()
     if any(held_node(each.pod) for each in gang.members if each is not member):
-        topology = dialects.topology_of(gang, dialects.topologies(picture.sources_of())[0])
+        topology = dialects.topology_of(gang, dialects.known_topologies(picture.sources_of()))
         if isinstance(topology, Topology):
             pin(patch, pod, siblings_domain(gang, member, topology, picture.node))
     return foretell(gang) if controller_of(pod) is None else ()

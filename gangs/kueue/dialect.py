@@ -59,10 +59,13 @@ class KueueDialect:
         return Reading(tuple(each for each in gangs if each is not None), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """Kueue's Topology objects; flavors and queues are checked with them."""
-        queues.review(sources, findings)
+        """Kueue's Topology objects."""
         found = (topologies.topology_of(each, findings) for each in sources.of_kind(keys.GROUP, keys.TOPOLOGY))
         return [each for each in found if each is not None]
+
+    def review(self, sources: Sources, findings: Findings) -> None:
+        """Check flavors, queues and cohorts."""
+        queues.review(sources, findings)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
         """The queue's name, so that the pods of a Job are known by it."""

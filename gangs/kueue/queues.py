@@ -1,7 +1,7 @@
 """Flavors, cluster queues and local queues: what they say, and what a gang of a queue is charged to."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,7 +156,7 @@ def _with_flavors(queue: ClusterQueue, sources: Sources) -> Charged:
         if spec.topology_name is not None and topology is None:
             missing.append(f"{keys.TOPOLOGY} {spec.topology_name}")
         flavors.append(_flavor(name, spec, topology))
-    cohorts = _cohorts(sources)
+    cohorts = _cohorts(sources) if queue.cohort else {}
     if circle := cohort_circle(queue.cohort, cohorts):
         missing.append(f"{keys.COHORT} {circle} to stand under no cohort that stands under it (spec.parentName)")
         cohorts = {}
@@ -164,7 +164,7 @@ def _with_flavors(queue: ClusterQueue, sources: Sources) -> Charged:
     account = Account(
         queue,
         tuple(flavors),
-        cohort=(queue,) if not queue.cohort else tuple(each for each in _all_queues(sources) if each.cohort in tree),
+        cohort=(queue,) if not queue.cohort else tuple(_queues_in(tree, sources)),
         cohorts=tuple(each for name, each in sorted(cohorts.items()) if name in tree),
         topology_kind=keys.TOPOLOGY_KIND,
     )
@@ -219,10 +219,19 @@ def _root(name: str, cohorts: Mapping[str, Cohort]) -> str:
     return name
 
 
-def _all_queues(sources: Sources) -> Iterator[ClusterQueue]:
-    for manifest in sources.of_kind(keys.GROUP, keys.CLUSTER_QUEUE):
+def _queues_in(tree: Iterable[str], sources: Sources) -> Iterator[ClusterQueue]:
+    """The valid ClusterQueues of these cohorts, by name."""
+    found = (each for cohort in tree for each in sources.sought(keys.GROUP, keys.CLUSTER_QUEUE, _cohort_in, cohort))
+    for manifest in sorted(found, key=lambda each: ref_of(each).name):
         if (spec := valid(manifest, ClusterQueueSpec)) is not None:
             yield queue_of(manifest, spec)
+
+
+def _cohort_in(queue: Manifest) -> tuple[str, ...]:
+    """The cohort that a ClusterQueue names, by the newer field or the older one; nothing where it names none."""
+    spec = queue.get("spec")
+    named = (spec.get("cohortName") or spec.get("cohort")) if isinstance(spec, Mapping) else None
+    return (named,) if isinstance(named, str) else ()
 
 
 def queue_of(manifest: Manifest, spec: ClusterQueueSpec) -> ClusterQueue:

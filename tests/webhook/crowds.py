@@ -52,7 +52,7 @@ class Way:
             "name": name,
             "namespace": NAMESPACE,
             "uid": f"uid-{name}",
-            "labels": {"kueue.x-k8s.io/queue-name": self.queue} if self.queue else {},
+            "labels": _filled({"kueue.x-k8s.io/queue-name": self.queue} if self.queue else {}, name, other),
             "annotations": _filled(self.job or {}, name, other),
         }
         spec = {"parallelism": SIZE, "completions": SIZE, "completionMode": "Indexed", "template": template}
@@ -96,6 +96,7 @@ _QUEUES = (
         "pool",
         {
             "namespaceSelector": {},
+            "cohort": "all",
             "resourceGroups": [
                 {
                     "coveredResources": ["cpu"],
@@ -153,6 +154,12 @@ WAYS: Mapping[str, Way] = {
     ),
     "a policy of KAI": Way("kai", template={"scheduling.run.ai/topology-policy": "same-rack"}),
     "a queue of Kueue": Way("kueue", queue="q", common=_QUEUES),
+    "a queue of Kueue for each gang": Way(
+        "kueue",
+        queue="{name}",
+        group={"apiVersion": _KUEUE, "kind": "LocalQueue", "spec": {"clusterQueue": "pool"}},
+        common=_QUEUES,
+    ),
     "a place of Kueue": Way(
         "kueue", template={"kueue.x-k8s.io/podset-required-topology": "example.com/rack"}, common=_QUEUES
     ),

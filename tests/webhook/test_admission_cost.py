@@ -7,7 +7,7 @@ import pytest
 from crowds import NAMESPACE, WAYS, Way, arriving, crowd
 
 from cluster.sinks import Manifests
-from gangs.manifests import pod_of
+from gangs.manifests import key_of, pod_of
 from gangs.model import Gang, GangKey
 from gangs.sources import Sources
 from kube.catalog import ObjectKey
@@ -48,6 +48,10 @@ class Crowded:
     def change(self, key: ObjectKey, **parts: Any) -> None:
         """One object changes."""
         self._sources = self._sources.having(Counted(key, {**self.plain[key], **parts}, self.seen))
+
+    def add(self, manifest: Mapping[str, Any]) -> None:
+        """One more object."""
+        self._sources = self._sources.having(Counted(key_of(manifest), manifest, self.seen))
 
     def admitted(self) -> set[ObjectKey]:
         """What is looked at for a pod of the first gang, three siblings of which are there."""
@@ -127,6 +131,18 @@ def test_a_job_is_patched_without_a_look_at_any_pod_or_at_other_jobs(way: Way, o
     crowded.seen.clear()
     assert isinstance(admission.mutate(request, crowded, _nothing), Admitted)
     assert len(crowded.seen) <= MOST
+
+
+def test_queues_of_other_cohorts_are_not_looked_at() -> None:
+    crowded = Crowded(WAYS["a queue of Kueue"], 10)
+    crowded.admitted()
+    before = crowded.admitted()
+    for number in range(100):
+        meta, group = {"name": f"other-{number}", "namespace": ""}, {"apiVersion": "kueue.x-k8s.io/v1beta1"}
+        crowded.add({**group, "kind": "ClusterQueue", "metadata": meta, "spec": {"cohort": f"other-{number}"}})
+        crowded.add({**group, "kind": "LocalQueue", "metadata": {**meta, "namespace": "b"}, "spec": {}})
+    crowded.admitted()
+    assert crowded.admitted() == before
 
 
 class Changing:
