@@ -99,10 +99,19 @@ def play(act: Act, folder: Path, control_plane: ControlPlane) -> list[Row]:
 
 
 def _apply(control_plane: ControlPlane, path: Path, *, goes_on: bool) -> None:
+    """`kubectl apply`, again while it is refused: the webhook sees a moment later what was applied before.
+
+    :raises RuntimeError: it is refused for good.
+    """
     text = path.read_text()
-    answer = control_plane.kubectl_result("apply", "-f", "-", stdin=_going_on(text) if goes_on else text)
-    if answer.returncode != 0:
-        raise RuntimeError(f"kubectl apply -f {path}: {answer.stderr}")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        answer = control_plane.kubectl_result("apply", "-f", "-", stdin=_going_on(text) if goes_on else text)
+        if answer.returncode == 0:
+            break
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"kubectl apply -f {path}: {answer.stderr}")
+        time.sleep(_POLL_SECONDS)
     names = [line.split()[0].removeprefix("node/") for line in answer.stdout.splitlines() if line.startswith("node/")]
     if names:
         control_plane.await_nodes(names)
