@@ -16,7 +16,16 @@ def after(decision: Decision, snapshot: Snapshot) -> Snapshot:
     for each in new:
         arriving.setdefault(each.node, []).append(_tenant(each))
     leaving = {f"{each.namespace}/{each.name}" for each in decision.evictions} | {each.member.pod.key for each in new}
-    return replace(snapshot, nodes=tuple(_changed(state, arriving, leaving) for state in snapshot.nodes))
+    names = {key.partition("/")[2] for key in leaving}
+    return replace(
+        snapshot,
+        nodes=tuple(
+            _changed(state, arriving, leaving)
+            if state.name in arriving or any(tenant.pod.metadata.name in names for tenant in state.tenants)
+            else state
+            for state in snapshot.nodes
+        ),
+    )
 
 
 def _tenant(assignment: Assignment) -> Tenant:

@@ -29,6 +29,8 @@ def left_out(framing: Framing, plan: Plan) -> tuple[int, Reasons]:
 
     Nobody is evicted for members beyond the minimum, so that what is free after the plan decides.
     """
+    if all(node is not None for row in plan.nodes for node in row):
+        return 0, {}
     problem, shapes = framing.problem, list[int]()
     free = [list(node.free) for node in problem.nodes]
     for victim in (problem.victims[each] for each in plan.victims):
@@ -41,8 +43,6 @@ def left_out(framing: Framing, plan: Plan) -> tuple[int, Reasons]:
                 shapes.append(member.shape)
             elif member.node is None:
                 _add(free[node], problem.shapes[member.shape].requests, -1)
-    if not count:
-        return 0, {}
     inside = _required_domain(problem, plan)
     rule = f"outside the gang's {problem.levels[problem.required or 0]}" if inside else "the gang's own rules"
     return count, _reasons(problem, list(dict.fromkeys(shapes)), free, otherwise=rule)
