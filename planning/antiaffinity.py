@@ -57,17 +57,25 @@ def spread_rules(
 ) -> tuple[SpreadRule, ...]:
     """Hard topology spread in which members of the gang count, exactly. `spreads` by shape.
 
-    The first member speaks for its set when it comes to who counts; a plan is checked pod by pod all the same
-    (`planning.companions`).
+    A rule binds the sets all of whose members ask for it, and the first member speaks for its set when it comes to who
+    counts; a plan is checked pod by pod all the same (`planning.companions`).
     """
-    found: list[SpreadRule] = []
+    asked: list[tuple[Spread, set[int]]] = []
     for shape, constraints in spreads.items():
-        using = tuple(at for at, each in enumerate(sets) if any(member.shape == shape for member in each.members))
         for each in constraints:
-            counted = tuple(at for at, mine in enumerate(members) if mine and each.matches(mine[0].pod))
-            if counted:
-                found.append(SpreadRule(using, counted, _places(each, nodes), each.counts, each.max_skew, each.too_few))
-    return tuple(rule for position, rule in enumerate(found) if rule not in found[:position])
+            known = next((shapes for spread, shapes in asked if spread == each), None)
+            if known is None:
+                asked.append((each, {shape}))
+            else:
+                known.add(shape)
+    shapes_of = [{member.shape for member in each.members if member.node is None} for each in sets]
+    found = []
+    for each, asking in asked:
+        bound = tuple(at for at, shapes in enumerate(shapes_of) if shapes and shapes <= asking)
+        counted = tuple(at for at, mine in enumerate(members) if mine and each.matches(mine[0].pod))
+        if bound and counted:
+            found.append(SpreadRule(bound, counted, _places(each, nodes), each.counts, each.max_skew, each.too_few))
+    return tuple(found)
 
 
 def _places(spread: Spread, nodes: Sequence[NodeState]) -> Groups:

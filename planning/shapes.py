@@ -46,8 +46,7 @@ class ShapeBook:
         key = requests, scheduling_key(pod, self.label_keys)
         if key not in self._known:
             eligibility = Eligibility(pod, self.snapshot, ignoring=self.own, also=self.affinity)
-            position = self._merge(self._shape(eligibility, requests))
-            self.spreads[position] = (*self.spreads.get(position, ()), *eligibility.spreads)
+            position = self._merge(self._shape(eligibility, requests), eligibility.spreads)
             self._among |= dict.fromkeys(among_members(pod, self.siblings))
             self._unmodelled |= dict.fromkeys(unmodelled(pod, self.siblings, self.snapshot))
             self._known[key] = position
@@ -82,17 +81,18 @@ class ShapeBook:
         opened = {change: frozenset(positions) for change, positions in lifts.items()}
         return Shape(requests, frozenset(eligible), excluded, wishes, opened)
 
-    def _merge(self, shape: Shape) -> int:
+    def _merge(self, shape: Shape, spreads: tuple[Spread, ...] = ()) -> int:
         """Pods that differ in what they say but not in what follows from it share one shape. A change lifts for all of
         them only what it lifts for each; those that have their nodes need none.
         """
         for position, known in enumerate(self.shapes):
             same_room = known.requests == shape.requests and known.nodes == shape.nodes
-            if same_room and known.preferences == shape.preferences:
+            if same_room and known.preferences == shape.preferences and self.spreads[position] == spreads:
                 if shape.excluded and shape.lifts != known.lifts:
                     self.shapes[position] = replace(known, lifts=_common(known.lifts, shape.lifts))
                 return position
         self.shapes.append(shape)
+        self.spreads[len(self.shapes) - 1] = spreads
         return len(self.shapes) - 1
 
 

@@ -56,6 +56,18 @@ def test_four_pods_spread_over_two_blocks_are_two_and_two() -> None:
     assert [each.node for each in decision.assignments] == ["n0", "n0", "n3", "n3"]
 
 
+def test_the_spread_of_one_set_does_not_bind_another_that_asks_for_the_same_room() -> None:
+    #  the workers are one and one, the leaders in one block
+    constraints = spread(scenes.label("block"))["topologySpreadConstraints"]
+    workers = scenes.members(2, cpu=4, pod_set="worker", topologySpreadConstraints=constraints)
+    leaders = [scenes.pod(f"leader-{number}", gang="llm", cpu=4, pod_set="leader") for number in range(2)]
+    members = [*(scenes.labelled(each, app="x") for each in workers), *leaders]
+    gang = scenes.gang(podSets=[{"name": "leader", "count": 2, "required": "block"}, {"name": "worker", "count": 2}])
+    (decision,) = scenes.solved(CLUSTER, gang, members).decisions
+    assert (decision.outcome, decision.proof) == (Outcome.PLACED, "Optimal")
+    assert [each.node for each in decision.assignments] == ["n0", "n0", "n1", "n3"]
+
+
 def test_a_spread_that_nobody_can_keep_is_a_proven_no() -> None:
     #  of three blocks one is missing and counts as empty, so that each of the others takes one pod
     (constraint,) = spread(scenes.label("block"))["topologySpreadConstraints"]
