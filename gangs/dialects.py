@@ -164,7 +164,7 @@ def read_all(sources: Sources) -> Reading:
     for dialect in DIALECTS:
         reading = dialect.read(replace(sources, pods=pods[dialect.name]), known)
         if dialect.name in left.to:
-            reading = _carried(reading, left)
+            reading = left.carries(reading)
         gangs += sorted(reading.gangs, key=lambda gang: gang.key)
         findings.take(reading.faults, reading.advice)
     ended = _succeeded(sources.pods, left)
@@ -179,26 +179,12 @@ def described(manifest: Manifest, sources: Sources) -> Gang | None:
     for dialect in DIALECTS:
         about = GangKey(dialect.name, ref.namespace, ref.name)
         reading = dialect.read(replace(sources, pods=pods[dialect.name]), known, about)
-        gangs = _carried(reading, left).gangs if dialect.name in left.to else reading.gangs
+        gangs = left.carries(reading).gangs if dialect.name in left.to else reading.gangs
         for gang in sorted(gangs, key=lambda each: each.key):
             if ref == gang.source or ref in gang.groups:
                 ended = _succeeded(sources.pods, left)
                 return replace(gang, succeeded=sum(ended[key] for key in gang.names))
     return None
-
-
-def _carried(reading: Reading, left: Left) -> Reading:
-    """Of a dialect that is left to another system: the gangs that are carried to their end, and what is about them."""
-    ours = {(key.namespace, key.name) for key in left.carried}
-
-    def concerned(ref: ObjectRef) -> bool:
-        return ref.kind == "Pod" or (ref.namespace, ref.name) in ours
-
-    return Reading(
-        tuple(gang for gang in reading.gangs if gang.names & left.carried),
-        tuple(each for each in reading.faults if concerned(each.object)),
-        tuple(each for each in reading.advice if concerned(each.object)),
-    )
 
 
 def _succeeded(pods: Sequence[Pod], left: Left) -> Counter[GangKey]:

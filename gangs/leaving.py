@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gangs.model import Advice, GangKey, Manifest, ObjectRef
+from gangs.model import Advice, GangKey, Manifest, ObjectRef, Reading
 from gangs.sources import Kind, Sources
 from kube import keys
 from kube.objects import Pod
@@ -115,6 +115,19 @@ class Left:
     def leaves(self, key: GangKey) -> bool:
         """Whether the gang is somebody else's."""
         return key.dialect in self.to and key not in self.carried
+
+    def carries(self, reading: Reading) -> Reading:
+        """Of what was read of a dialect that is left: the gangs that stay ours to their end, and what is about them."""
+        ours = {(key.namespace, key.name) for key in self.carried}
+
+        def concerned(ref: ObjectRef) -> bool:
+            return ref.kind == "Pod" or (ref.namespace, ref.name) in ours
+
+        return Reading(
+            tuple(gang for gang in reading.gangs if gang.names & self.carried),
+            tuple(each for each in reading.faults if concerned(each.object)),
+            tuple(each for each in reading.advice if concerned(each.object)),
+        )
 
     def advice(self, dialect: str, ref: ObjectRef) -> LeftAlone:
         """What a user is told whose object is left alone."""
