@@ -32,6 +32,9 @@ from solver.solving import by_model, decide, solve
 from solver.tallying import solve_by_counting
 from solver.verify import verify
 
+pytestmark = pytest.mark.timeout(3600)
+"""A slow machine may take its time."""
+
 INSTANCES = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "2000"))
 CHUNK = 100
 SAMPLE = 1500

@@ -11,6 +11,9 @@ from solver.plan import Plan
 from solver.problem import Limits, Problem
 from solver.solving import decide
 
+pytestmark = pytest.mark.timeout(3600)
+"""Not to be held against a slow machine: the first test counts for all."""
+
 SAMPLE = 400
 DRAWN = 0.02
 """The least share of the instances that have a feature."""

@@ -15,6 +15,9 @@ from solver.joint import JointAnswer, JointProblem, faults_of, solve_joint
 from solver.plan import Proof
 from solver.problem import Limits
 
+pytestmark = pytest.mark.timeout(3600)
+"""A slow machine may take its time."""
+
 INSTANCES = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "2000")) // 4
 CHUNK = 50
 SAMPLE = 500
