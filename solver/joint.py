@@ -61,7 +61,7 @@ class JointAnswer:
 def can_join(problem: Problem) -> bool:
     """Whether a gang can be part of a joint problem."""
     filled = [pod_set for pod_set in problem.sets if pod_set.members]
-    if problem.multiples:
+    if problem.multiples or problem.spreads:
         return False
     return len(filled) == 1 or sum(pod_set.minimum for pod_set in filled) >= problem.minimum
 

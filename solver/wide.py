@@ -110,7 +110,7 @@ def _bidding(gangs: Sequence[Problem], tree: Tree, free: Counts, asked: Counts) 
 def _plain(gang: Problem) -> bool:
     """Whether the gang is one set of alike members without rules but a level above the node."""
     filled = [pod_set for pod_set in gang.sets if pod_set.members]
-    if len(filled) != 1 or gang.together or gang.multiples or gang.exclusions:
+    if len(filled) != 1 or gang.together or gang.multiples or gang.exclusions or gang.spreads:
         return False
     pod_set = filled[0]
     alike = {(member.shape, member.node) for member in pod_set.members} == {(pod_set.members[0].shape, None)}

@@ -10,7 +10,7 @@ from drawings import Drawing, pods
 
 from solver.joint import JointProblem, Share, faults_of, solve_whole
 from solver.plan import Proof
-from solver.problem import Cap, Limits, Member, Node, PodSet, Problem, Shape
+from solver.problem import Cap, Limits, Member, Node, PodSet, Problem, Shape, Spread
 
 LIMITS = Limits(10.0, 600.0)
 LEVELS = ("block", "rack", "node")
@@ -57,8 +57,10 @@ def test_no_answer_for_gangs_with_rules_of_their_own() -> None:
     room = Drawing("b0: a b c d")
     plain = room.gang(pods(2))
     capped = replace(plain, sets=(replace(plain.sets[0], caps=(Cap(0, 1),)),))
+    spread = replace(plain, spreads=(Spread((0,), (0,), ("x",) * 4, {"x": 0}, 1),))
     assert solve_whole(together(plain, plain), LIMITS) is not None
     assert solve_whole(together(plain, capped), LIMITS) is None
+    assert solve_whole(together(plain, spread), LIMITS) is None
 
 
 def test_levels_are_not_believed_of_an_answer_that_leaves_somebody_out() -> None:
