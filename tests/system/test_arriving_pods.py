@@ -23,6 +23,13 @@ def dry_run(phalanx: Phalanx, manifest: dict[str, Any]) -> str:
     return answer.stderr
 
 
+def tried(phalanx: Phalanx, manifest: dict[str, Any]) -> dict[str, Any]:
+    """The pod as it would come in now."""
+    tried_only = ("create", "--dry-run=server", "-o", "json", "-f", "-")
+    found: dict[str, Any] = json.loads(phalanx.cluster.kubectl(*tried_only, stdin=yaml.safe_dump(manifest)))
+    return found
+
+
 def gated(event: WatchEvent) -> bool:
     """Whether the pod is still held."""
     return any(each["name"] == "phalanx.dev/gang" for each in event.object["spec"].get("schedulingGates", ()))
@@ -79,6 +86,7 @@ def test_a_replacement_carries_its_siblings_domain_while_it_is_gated(phalanx: Ph
     phalanx.cluster.kubectl("delete", "pod", team[2], "--force", "--grace-period=0")
     phalanx.await_phase(stem, "Waiting")
     manifest = pod(f"{stem}-new", stem, **wish)
+    phalanx.wait(lambda: PINNED in tried(phalanx, manifest)["metadata"].get("annotations", {}), "the webhook to see it")
     with phalanx.record() as recorder:
         phalanx.apply(manifest)
         events = recorder.wait_for(lambda seen: any(e.name == f"{stem}-new" and not gated(e) for e in seen))
