@@ -1,9 +1,9 @@
 """Wishes of a gang's members about one another: hard topology spread, and pod (anti-)affinity that no exclusion says.
 
-The solver knows the spread, where the members of a set are alike, and not the other wishes. So the gang is planned
-without those first: a plan in which they hold all the same is the best of all. Where they do not, it is planned again
-within limits that keep the spread in any order of binding; such a plan is good, and not proven to be the best. Where
-that fails too, nothing is proven.
+A gang is planned without them first: a plan in which they hold all the same is the best of all. Where they do not, it
+is planned within limits that keep the spread in any order of binding; such a plan is good, and not proven to be the
+best. In a small cluster, or where that fails, it is planned with the spread itself, which the solver knows as far as
+the members of a set are alike. Where that fails too, nothing is proven.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,8 @@ from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Exclusion, Problem
 
 UNFULFILLED = NoPlan(Proof.UNPROVEN)
+SMALL = 100
+"""Nodes up to which the best plan that keeps the spread is looked for where a good one is known."""
 
 
 def answer_with_companions(
@@ -30,18 +32,25 @@ def answer_with_companions(
 
     `UNFULFILLED` where there are plans and none that stands was found.
     """
-    free = solve(problem)
-    if isinstance(free, NoPlan):
-        levelled = _levelled(problem)
-        return UNFULFILLED if levelled is not None and isinstance(solve(levelled), Plan) else free
-    if stands(free):
+    loose = replace(problem, spreads=())
+    free = solve(loose)
+    if isinstance(free, Plan) and stands(free):
         return free
-    if not limits:
-        return UNFULFILLED
-    careful = solve(replace(problem, exclusions=problem.exclusions + limits))
-    if isinstance(careful, NoPlan) or not stands(careful):
-        return UNFULFILLED
-    return _measured_by(free, careful)
+    careful = solve(replace(loose, exclusions=loose.exclusions + limits)) if isinstance(free, Plan) and limits else None
+    measured = _measured_by(free, careful) if isinstance(free, Plan) and isinstance(careful, Plan) else None
+    found = measured if measured is not None and stands(measured) else None
+    if found is not None and (len(problem.nodes) > SMALL or not problem.spreads):
+        return found
+    best = solve(problem) if problem.spreads and isinstance(free, Plan) else free
+    if isinstance(best, NoPlan):
+        return found or _no(problem, best, solve)
+    return best if best is not free and stands(best) else found or UNFULFILLED
+
+
+def _no(problem: Problem, answer: NoPlan, solve: Callable[[Problem], Answer]) -> NoPlan:
+    """The no, unless there is a plan for when the gang has filled other domains."""
+    levelled = _levelled(problem)
+    return UNFULFILLED if levelled is not None and isinstance(solve(levelled), Plan) else answer
 
 
 def stands(decision: Decision, snapshot: Snapshot) -> bool:

@@ -4,6 +4,7 @@ A pod that is already in the emptiest group may stay however full the others are
 plan puts a new member there (KEP 895, `doNotSchedule`).
 """
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ortools.sat.python.cp_model import IntVar
@@ -14,6 +15,9 @@ from solver.problem import Spread
 if TYPE_CHECKING:
     from solver.model import Model
 
+_Member = tuple[int, int, IntVar]
+"""A kind, a node, and how many of the kind come there."""
+
 
 def add_spreads(model: "Model") -> None:
     """Groups that take new members have at most `skew` pods more than the emptiest."""
@@ -22,30 +26,28 @@ def add_spreads(model: "Model") -> None:
 
 
 def _add_spread(model: "Model", rule: Spread) -> None:
-    pods = {name: Sum((), count) + _placed_in(model, rule, name) for name, count in sorted(rule.counts.items())}
-    most = max(rule.counts.values(), default=0) + sum(len(each.members) for each in model.case.problem.sets)
+    case = model.case
+    most = max(rule.counts.values(), default=0) + sum(len(each.members) for each in case.problem.sets)
     emptiest = model.cp.new_int_var(0, 0 if rule.from_zero else most, "")
-    for here in pods.values():
-        model.cp.add(here.expression() >= emptiest)
-    for name, here in pods.items():
-        bound = [each for each in _in_group(model, rule, name) if model.kinds[each[0]].pod_set in rule.pod_sets]
+    held = Counter(rule.group[case.pinned_node(seat)] for seat in case.pinned if seat.pod_set in rule.counted)
+    coming = _coming(model, rule)
+    for name, count in sorted(rule.counts.items()):
+        members = coming.get(name, [])
+        new = tuple((1, variable) for kind, _, variable in members if model.kinds[kind].pod_set in rule.counted)
+        beyond = Sum((*new, (-1, emptiest)), count + held[name])
+        model.cp.add(beyond.expression() >= 0)
+        bound = [each for each in members if model.kinds[each[0]].pod_set in rule.pod_sets]
         if bound:
             taken = model.flag()
             for kind, node, variable in bound:
                 model.cp.add(variable <= model.most(kind, node) * taken)
-            model.cp.add((here + Sum(((-1, emptiest),))).expression() <= rule.skew).only_enforce_if(taken)
+            model.cp.add(beyond.expression() <= rule.skew).only_enforce_if(taken)
 
 
-def _placed_in(model: "Model", rule: Spread, name: str) -> Sum:
-    """The counted members on the nodes of a group, those that stay where they are included."""
-    members = _in_group(model, rule, name)
-    new = Sum(tuple((1, variable) for kind, _, variable in members if model.kinds[kind].pod_set in rule.counted))
-    case = model.case
-    held = sum(seat.pod_set in rule.counted and rule.group[case.pinned_node(seat)] == name for seat in case.pinned)
-    return new + Sum((), held)
-
-
-def _in_group(model: "Model", rule: Spread, name: str) -> list[tuple[int, int, IntVar]]:
-    """Kinds, nodes and counts of the members that may come to a group."""
-    nodes = [node for node, group in enumerate(rule.group) if group == name]
-    return [(kind, node, variable) for node in nodes for kind, variable in model.on_node[node]]
+def _coming(model: "Model", rule: Spread) -> dict[str, list[_Member]]:
+    """By group, the members that may come there."""
+    coming: dict[str, list[_Member]] = {}
+    for node, name in enumerate(rule.group):
+        if name is not None:
+            coming.setdefault(name, []).extend((kind, node, variable) for kind, variable in model.on_node[node])
+    return coming
