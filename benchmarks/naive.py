@@ -44,7 +44,7 @@ def can_state(problem: Problem) -> bool:
     are alike where they have slices, and none of the rarer rules.
     """
     everybody = sum(len(pod_set.members) for pod_set in problem.sets) == problem.minimum
-    rules = bool(problem.multiples or problem.exclusions)
+    rules = bool(problem.multiples or problem.exclusions or problem.spreads)
     return everybody and not rules and all(map(_plain, problem.sets))
 
 
