@@ -162,5 +162,6 @@ class _Score:
         return sum(self._left_in(level, domain) for domain in self._domains(level))
 
     def _left_in(self, level: int, domain: int) -> int:
-        nodes = self.case.tree.nodes(level, domain)
-        return self.case.domain_potential(level, domain) - sum(self.used[node] for node in nodes)
+        tree = self.case.tree
+        used = sum(amount for node, amount in self.used.items() if tree.domain(level, node) == domain)
+        return self.case.domain_potential(level, domain) - used

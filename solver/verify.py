@@ -289,11 +289,13 @@ class _Recount:
         counts = Counter(member.shape for member in pending)
         for resource in range(len(self.problem.resources)):
             asked = sum(count * self.problem.shapes[shape].requests[resource] for shape, count in counts.items())
+            if not asked:
+                continue
             held = [node.free[resource] for node in self.problem.nodes]
             free = sum(amount for amount in held if amount > 0) if min(held, default=0) < 0 else sum(held)
-            if asked and not free:
+            if not free:
                 return resource
-            if free and Fraction(asked, free) > share:
+            if Fraction(asked, free) > share:
                 best, share = resource, Fraction(asked, free)
         return best
 
@@ -336,9 +338,10 @@ class _Recount:
     def _left(self, depth: int) -> dict[int, dict[Path, int]]:
         """By level, -1 the cluster, the room left in each touched domain."""
         left = {level: dict.fromkeys(self.picture.domains(level, self.picture.placed), 0) for level in range(-1, depth)}
-        left[-1] = dict.fromkeys(left[-1], sum(map(self._potential, self.usable)) - self.used.total())
-        for node in self._within(left[0]):
-            self._add(left, node, self._potential(node) - self.used.get(node, 0))
+        left[-1] = dict.fromkeys(left[-1], sum(self._potentials(self.usable)) - self.used.total())
+        within = self._within(left[0])
+        for node, potential in zip(within, self._potentials(within), strict=True):
+            self._add(left, node, potential - self.used.get(node, 0))
         return left
 
     def _within(self, touched: dict[Path, int]) -> list[int]:
@@ -361,11 +364,12 @@ class _Recount:
                 return
             touched[path] += amount
 
-    def _potential(self, node: int) -> int:
-        room = self.problem.nodes[node].free[self.scarce]
+    def _potentials(self, at: Iterable[int]) -> list[int]:
+        """What the gang could have had of the scarcest resource on each of these nodes."""
+        nodes, scarce = self.problem.nodes, self.scarce
         if self.picture.evicted:
-            room += self.evictable.get(node, 0)
-        return max(room, 0)
+            return [max(nodes[node].free[scarce] + self.evictable.get(node, 0), 0) for node in at]
+        return [free if (free := nodes[node].free[scarce]) > 0 else 0 for node in at]
 
     def _crossings(self, level: int) -> int:
         rows = [self.picture.of_set(each) for each in self.sets]
