@@ -121,7 +121,7 @@ class Search:
         self.cp.clear_objective()  # type: ignore[no-untyped-call]
         solver = self._solver(1.0)
         solver.parameters.max_deterministic_time = _MOMENT
-        solver.parameters.max_time_in_seconds = _MOMENT
+        solver.parameters.max_time_in_seconds = max(_MOMENT, self.budget.wall.seconds)
         solver.parameters.fix_variables_to_their_hinted_value = True
         self._hint_at(values)
         found, _ = self._run(solver)
