@@ -24,7 +24,8 @@ pytestmark = pytest.mark.controlplane
 
 REPOSITORY = Path(__file__).parents[2]
 START = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup's children inherit that it is ignored
 from controlplane.control_plane import ControlPlane
 with ControlPlane() as running:
     running.run("beside", ["sh", "-c", "sleep 1000 & wait"])
