@@ -25,7 +25,8 @@ pytestmark = pytest.mark.controlplane
 REPOSITORY = Path(__file__).parents[2]
 START = """
 import signal, sys, time
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup's children inherit that it is ignored
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the children of nohup inherit that it is ignored,
+signal.signal(signal.SIGINT, signal.default_int_handler)  # and those that a shell puts into the background this one
 from controlplane.control_plane import ControlPlane
 with ControlPlane() as running:
     running.run("beside", ["sh", "-c", "sleep 1000 & wait"])
