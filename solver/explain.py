@@ -1,6 +1,6 @@
 """An answer of no with its reasons: the nearest domains, and the smallest changes that make the gang fit.
 
-Every change is verified by solving the changed problem.
+Every change is verified: by a plan for the changed problem that breaks no rule, or by solving that problem.
 """
 
 from collections.abc import Iterator
@@ -13,12 +13,23 @@ from solver.case import Case, case_of
 from solver.clearing import all_that_go, cleared
 from solver.covers import most_members, too_few
 from solver.modelling import Solved, seat_count, solve_within
-from solver.nearest import MANY_SEATS, deciding_level, held_by_domains, inside, near_domains, needed_members
-from solver.plan import NearDomain, NoPlan, Proof
+from solver.nearest import (
+    MANY_SEATS,
+    Nearest,
+    counted_plan,
+    deciding_level,
+    held_by_domains,
+    inside,
+    near_domains,
+    needed_members,
+)
+from solver.plan import NoPlan, Plan, Proof
 from solver.problem import Exclusion, Limits, Node, Problem, Spread
-from solver.search import Budget, Found, budget_of
-from solver.tallying import solve_by_counting
+from solver.search import Budget, budget_of
+from solver.tables import countable
+from solver.tallying import has_room, solve_by_counting
 from solver.tree import ROOT, tree_of
+from solver.verify import broken_rules
 
 _SHARE = 1 / 8
 """The share of a solve's time that verifying one change may take."""
@@ -34,10 +45,11 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change, as a sentence's end, and the problem it leads to."""
+    """A change, as a sentence's end, and the problem it leads to. `plan`: what may be a plan for that."""
 
     words: str
     problem: Problem
+    plan: Plan | None = None
 
 
 def explained(problem: Problem, answer: NoPlan, limits: Limits) -> NoPlan:
@@ -47,20 +59,24 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits) -> NoPlan:
     tree = tree_of(problem.nodes, len(problem.levels))
     held = held_by_domains(problem, share)
     nearest = near_domains(problem, share, None if problem.victims else held, refused=answer.proof is Proof.INFEASIBLE)
+    offered = sorted(held.counts.items())
     return NoPlan(
         answer.proof,
-        nearest,
-        tuple((() if level == ROOT else tree.paths[level][domain], held[domain]) for domain in sorted(held)),
+        nearest.domains,
+        tuple((() if level == ROOT else tree.paths[level][domain], count) for domain, count in offered),
         tuple(change.words for change in remedies(problem, nearest, share)),
     )
 
 
-def fits(problem: Problem, budget: Budget) -> bool:
-    """Whether a plan exists, found in time."""
+def fits(change: Change, budget: Budget) -> bool:
+    """Whether a plan exists after a change, found in time."""
+    problem = change.problem
+    if change.plan is not None and not broken_rules(problem, change.plan):
+        return True
     for evicting in (False, True) if problem.victims else (False,):
         case = case_of(problem, evicting=evicting)
-        counted = _counted(case) if evicting else solve_by_counting(case)
-        if isinstance(counted, Solved) or (counted is None and _fits_somewhere(case, budget)):
+        counted = _counted(case) if evicting else has_room(case)
+        if counted or (counted is None and _fits_somewhere(case, budget)):
             return True
     return False
 
@@ -83,18 +99,38 @@ def _fits_somewhere(case: Case, budget: Budget) -> bool:
     )
 
 
-def _counted(case: Case) -> Solved | Found | None:
-    """A plan in which everybody goes from the nodes that are used, or that there is none; None where such a plan breaks
-    a rule about evictions, or counting does not tell.
+def _counted(case: Case) -> bool | None:
+    """Whether there is a plan in which everybody goes from the nodes that are used; None where such a plan breaks a
+    rule about evictions, or counting does not tell.
     """
-    solved = solve_by_counting(cleared(case))
-    if not isinstance(solved, Solved):
-        return solved
-    going = all_that_go(case.problem, {node for row in solved.nodes for node in row if node is not None})
-    return None if going is None else replace(solved, victims=going)
+    cleared_room = has_room(cleared(case))
+    if not cleared_room:
+        return cleared_room
+    if any(not broken_rules(case.problem, plan) for plan in _cleared_plans(case)):
+        return True
+    return None
 
 
-def remedies(problem: Problem, nearest: tuple[NearDomain, ...], budget: Budget) -> Iterator[Change]:
+def _cleared_plans(case: Case) -> Iterator[Plan]:
+    """Plans, were there no rules about evictions, in the domains with the most room; where rules about numbers bind,
+    the best one.
+    """
+    problem, found = case.problem, countable(cleared(case))
+    if found is not None and found[1].numbers:
+        solved = solve_by_counting(cleared(case))
+        if isinstance(solved, Solved):
+            going = all_that_go(problem, {node for row in solved.nodes for node in row if node is not None})
+            yield from () if going is None else [Plan(solved.nodes, going, (), Proof.FEASIBLE)]
+        return
+    level = deciding_level(problem)
+    room = most_members(case, pending(problem), level)
+    for domain in sorted(range(len(room)), key=lambda each: (-room[each], each))[:_TRIES]:
+        plan = counted_plan(case, level, domain, needed_members(problem))
+        if plan is not None:
+            yield plan
+
+
+def remedies(problem: Problem, nearest: Nearest, budget: Budget) -> Iterator[Change]:
     """Changes that work; of those of one sort the smallest."""
     for sort in (
         _more_slots(problem, nearest),
@@ -103,16 +139,16 @@ def remedies(problem: Problem, nearest: tuple[NearDomain, ...], budget: Budget) 
         _lifted_exclusions(problem),
         _dropped_rules(problem),
     ):
-        working = next((change for change in sort if fits(change.problem, budget)), None)
+        working = next((change for change in sort if fits(change, budget)), None)
         if working is not None:
             yield working
 
 
-def _more_slots(problem: Problem, nearest: tuple[NearDomain, ...]) -> Iterator[Change]:
+def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
     """Room for the missing members in the nearest domain, on one more node there."""
-    if not nearest:
+    if not nearest.domains:
         return
-    near, shapes = nearest[0], sorted({member.shape for member in pending(problem)})
+    near, shapes = nearest.domains[0], sorted({member.shape for member in pending(problem)})
     if not shapes:
         return
     missing = near.needed - near.fits
@@ -127,10 +163,30 @@ def _more_slots(problem: Problem, nearest: tuple[NearDomain, ...]) -> Iterator[C
         path = [*inside[0].path]
     where = f"in {'/'.join(near.path)}" if near.path else "in the cluster"
     slots = "1 more pod slot" if missing == 1 else f"{missing} more pod slots"
-    home = tuple(path[: len(problem.levels) - 1])
-    yield Change(f"{slots} {where}", _with_nodes(problem, home, [tuple(missing * each for each in most)]))
+    home, new = tuple(path[: len(problem.levels) - 1]), len(problem.nodes)
+    one_node = _with_nodes(problem, home, [tuple(missing * each for each in most)])
+    yield Change(f"{slots} {where}", one_node, _with_members(one_node, nearest.plan, [new] * missing))
     if missing > 1:
-        yield Change(f"{missing} more nodes {where}", _with_nodes(problem, home, [most] * missing))
+        nodes = _with_nodes(problem, home, [most] * missing)
+        places = list(range(new, new + missing))
+        yield Change(f"{missing} more nodes {where}", nodes, _with_members(nodes, nearest.plan, places))
+
+
+def _with_members(problem: Problem, plan: Plan | None, places: list[int]) -> Plan | None:
+    """The plan with more members in these places, those of sets that miss some first."""
+    if plan is None:
+        return None
+    rows = [list(row) for row in plan.nodes]
+    waiting = [[rank for rank, node in enumerate(row) if node is None] for row in rows]
+    lacking = [
+        max(0, pod_set.minimum - len(row) + len(ranks))
+        for pod_set, row, ranks in zip(problem.sets, rows, waiting, strict=True)
+    ]
+    seats = [(position, rank) for position, ranks in enumerate(waiting) for rank in ranks[: lacking[position]]]
+    seats += [(position, rank) for position, ranks in enumerate(waiting) for rank in ranks[lacking[position] :]]
+    for (position, rank), node in zip(seats, places, strict=False):
+        rows[position][rank] = node
+    return replace(plan, nodes=tuple(map(tuple, rows)))
 
 
 def _with_nodes(problem: Problem, path: tuple[str, ...], rooms: list[tuple[int, ...]]) -> Problem:
@@ -162,21 +218,22 @@ def _with_groups(problem: Problem, rule: Exclusion | Spread, new: tuple[Node, ..
     return (*rule.group, *(beside for _ in new))
 
 
-def _fewer_members(problem: Problem, nearest: tuple[NearDomain, ...]) -> Iterator[Change]:
+def _fewer_members(problem: Problem, nearest: Nearest) -> Iterator[Change]:
     """The largest minimum that fits; of several sets, that of one which gives up the fewest."""
     filled = [position for position, pod_set in enumerate(problem.sets) if pod_set.members]
-    if not nearest:
+    if not nearest.domains:
         return
+    near = nearest.domains[0]
     if len(filled) > 1:
-        yield from _fewer_of_one(problem, filled, max(1, nearest[0].needed - nearest[0].fits))
+        yield from _fewer_of_one(problem, filled, max(1, near.needed - near.fits), nearest.plan)
         return
-    for count in range(nearest[0].fits, max(0, nearest[0].fits - _FEWER), -1):
+    for count in range(near.fits, max(0, near.fits - _FEWER), -1):
         sets = tuple(replace(pod_set, minimum=min(pod_set.minimum, count)) for pod_set in problem.sets)
-        words = f"a minimum of {count} instead of {needed_members(problem)}"
-        yield Change(words, replace(problem, sets=sets, minimum=count))
+        words = f"a minimum of {count} instead of {near.needed}"
+        yield Change(words, replace(problem, sets=sets, minimum=count), nearest.plan)
 
 
-def _fewer_of_one(problem: Problem, filled: list[int], missing: int) -> Iterator[Change]:
+def _fewer_of_one(problem: Problem, filled: list[int], missing: int, plan: Plan | None) -> Iterator[Change]:
     """At least the missing ones, from one set."""
     needed = needed_members(problem)
     for fewer in range(missing, missing + _FEWER):
@@ -186,7 +243,7 @@ def _fewer_of_one(problem: Problem, filled: list[int], missing: int) -> Iterator
             if count > 0:
                 sets = (*problem.sets[:position], replace(pod_set, minimum=count), *problem.sets[position + 1 :])
                 words = f"a minimum of {count} instead of {pod_set.minimum} in {pod_set.name}"
-                yield Change(words, replace(problem, sets=sets, minimum=min(problem.minimum, needed - fewer)))
+                yield Change(words, replace(problem, sets=sets, minimum=min(problem.minimum, needed - fewer)), plan)
 
 
 def _wider_level(problem: Problem) -> Iterator[Change]:

@@ -1,7 +1,8 @@
 """How near a gang came: what each domain can hold, and what excludes the nodes of the nearest ones."""
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -10,9 +11,10 @@ from solver.case import Case, case_of
 from solver.clearing import all_that_go, cleared
 from solver.covers import most_members
 from solver.modelling import Solved, seat_count, solve_within
-from solver.plan import NearDomain
+from solver.plan import NearDomain, Plan, Proof
 from solver.problem import Problem
 from solver.search import Budget
+from solver.tables import countable
 from solver.tallying import members_by_domain
 from solver.tree import ROOT
 
@@ -22,6 +24,26 @@ MANY_SEATS = 8_000
 """Variables beyond which an explanation is not worth a model."""
 _EXACT = 8
 """Up to how many domains are filled by CP-SAT, where counting alone cannot tell what they hold."""
+_PORTION = 1 / 2
+"""The share of the explanation's time that filling one of them may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How many members each domain of the deciding level holds, minimums aside. `plans`: who is where then, for domains
+    that were filled one by one; their goals are not counted.
+    """
+
+    counts: dict[int, int]
+    plans: dict[int, Plan] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The domains that miss the fewest members, and who is where in the first of them, if that is known."""
+
+    domains: tuple[NearDomain, ...]
+    plan: Plan | None
 
 
 def deciding_level(problem: Problem) -> int:
@@ -34,7 +56,7 @@ def needed_members(problem: Problem) -> int:
     return max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets))
 
 
-def held_by_domains(problem: Problem, budget: Budget) -> dict[int, int]:
+def held_by_domains(problem: Problem, budget: Budget) -> Held:
     """How many members each domain of the deciding level can hold without evictions, pinned ones there included;
     minimums aside.
     """
@@ -42,13 +64,11 @@ def held_by_domains(problem: Problem, budget: Budget) -> dict[int, int]:
     level = deciding_level(problem)
     counted = members_by_domain(case, level)
     if counted is not None:
-        return {domain: counted.get(domain, 0) for domain in range(case.tree.count(level))}
+        return Held({domain: counted.get(domain, 0) for domain in range(case.tree.count(level))})
     return _filled(case, level, _at_most(case, level), budget, enough=case.tree.count(level))
 
 
-def near_domains(
-    problem: Problem, budget: Budget, held: dict[int, int] | None = None, *, refused: bool = True
-) -> tuple[NearDomain, ...]:
+def near_domains(problem: Problem, budget: Budget, held: Held | None = None, *, refused: bool = True) -> Nearest:
     """The domains that miss the fewest members, with everything evicted that may be. `held`: how many each holds, where
     that is known. `refused`: that no plan exists is proven, so that none holds all that are needed, even if as many fit
     that are not the right ones of each set.
@@ -57,18 +77,39 @@ def near_domains(
     level, needed = deciding_level(problem), needed_members(problem)
     if held is None:
         held = _held_when_cleared(case_of(_without_minimums(problem), evicting=True), level, budget)
-    nearest = sorted(held, key=lambda domain: (-held[domain], domain))[:SHOWN]
-    return tuple(
+    nearest = sorted(held.counts, key=lambda domain: (-held.counts[domain], domain))[:SHOWN]
+    domains = tuple(
         NearDomain(
             level="" if level == ROOT else problem.levels[level],
             path=() if level == ROOT else case.tree.paths[level][domain],
-            fits=min(held[domain], needed - 1) if refused else held[domain],
+            fits=min(held.counts[domain], needed - 1) if refused else held.counts[domain],
             needed=needed,
             nodes=len(case.tree.nodes(level, domain)),
-            excluded=_excluded(case, case.tree.nodes(level, domain)),
+            excluded=excluded,
         )
-        for domain in nearest
+        for domain, excluded in zip(nearest, _excluded(case, level, nearest), strict=True)
     )
+    if not nearest:
+        return Nearest(domains, None)
+    return Nearest(domains, held.plans.get(nearest[0]) or counted_plan(case, level, nearest[0], domains[0].fits))
+
+
+def counted_plan(case: Case, level: int, domain: int, count: int) -> Plan | None:
+    """So many members on the first nodes of a domain that hold them, where counting says all about them and whoever is
+    on these nodes may go.
+    """
+    found = countable(cleared(case))
+    if found is None or found[1].numbers:
+        return None
+    kind, _ = found
+    inside = np.array(case.tree.nodes(level, domain), dtype=np.int64)
+    row = np.repeat(inside, case.capacity[kind.shape][inside])[:count].tolist()
+    victims = all_that_go(case.problem, row) if case.evicting else ()
+    if victims is None:
+        return None
+    nodes: list[tuple[int | None, ...]] = [(None,) * len(pod_set.members) for pod_set in case.problem.sets]
+    nodes[kind.pod_set] = (*row, *(None for _ in range(len(kind.ranks) - len(row))))
+    return Plan(tuple(nodes), victims, (), Proof.FEASIBLE)
 
 
 def _without_minimums(problem: Problem) -> Problem:
@@ -76,30 +117,34 @@ def _without_minimums(problem: Problem) -> Problem:
     return replace(problem, sets=sets, minimum=0, required=None)
 
 
-def _held_when_cleared(case: Case, level: int, budget: Budget) -> dict[int, int]:
+def _held_when_cleared(case: Case, level: int, budget: Budget) -> Held:
     """How many members the domains that hold the most can hold at best; of the others, an upper bound."""
     counted = members_by_domain(cleared(case), level)
     if counted is None:
         return _filled(case, level, _at_most(case, level), budget, enough=SHOWN)
     most = {domain: counted.get(domain, 0) for domain in range(case.tree.count(level))}
-    return _filled(case, level, most, budget, enough=SHOWN, counted=True) if case.evicting else most
+    return _filled(case, level, most, budget, enough=SHOWN, counted=True) if case.evicting else Held(most)
 
 
 def _filled(
     case: Case, level: int, most: dict[int, int], budget: Budget, *, enough: int, counted: bool = False
-) -> dict[int, int]:
+) -> Held:
     """What the domains hold, given at `most` how many: the most promising are looked at until `enough` are known to
     hold more than any other. `counted`: `most` is what they hold where all victims there may go.
     """
-    held = dict(most)
+    held, plans = dict(most), dict[int, Plan]()
     known: list[int] = []
     for domain in sorted(most, key=lambda each: (-most[each], each))[:_EXACT]:
         if len(known) >= enough and sorted(known)[-enough] > most[domain]:
             break
         if not (counted and _may_be_cleared(case, level, domain)):
-            held[domain] = _filled_one(case, level, domain, budget.portion(1 / _EXACT), otherwise=most[domain])
+            plan = _filled_one(case, level, domain, budget.portion(_PORTION))
+            if plan is not None:
+                plans[domain] = plan
+                nodes = set(case.tree.nodes(level, domain))
+                held[domain] = sum(node in nodes for row in plan.nodes for node in row)
         known.append(held[domain])
-    return held
+    return Held(held, plans)
 
 
 def _may_be_cleared(case: Case, level: int, domain: int) -> bool:
@@ -108,16 +153,15 @@ def _may_be_cleared(case: Case, level: int, domain: int) -> bool:
     return all_that_go(case.problem, usable.intersection(case.tree.nodes(level, domain))) is not None
 
 
-def _filled_one(case: Case, level: int, domain: int, budget: Budget, *, otherwise: int) -> int:
-    """What CP-SAT puts into one domain; `otherwise` where it is not asked or not sure."""
+def _filled_one(case: Case, level: int, domain: int, budget: Budget) -> Plan | None:
+    """As many members in one domain as CP-SAT can put there; None where it is not asked or not sure."""
     part = inside(case, level, domain)
     if seat_count(part) > MANY_SEATS:
-        return otherwise
+        return None
     solved = solve_within(part, budget, frozenset({"extras"}))
     if not isinstance(solved, Solved) or not solved.proven:
-        return otherwise
-    nodes = set(case.tree.nodes(level, domain))
-    return sum(node in nodes for row in solved.nodes for node in row)
+        return None
+    return Plan(solved.nodes, solved.victims, (), Proof.FEASIBLE)
 
 
 def _at_most(case: Case, level: int) -> dict[int, int]:
@@ -134,16 +178,16 @@ def inside(case: Case, level: int, domain: int) -> Case:
     return case_of(replace(case.problem, shapes=shapes), evicting=case.evicting)
 
 
-def _excluded(case: Case, nodes: tuple[int, ...]) -> dict[str, int]:
-    """Why nodes can hold no member at all, each node counted once; the most frequent reason first."""
+def _excluded(case: Case, level: int, domains: list[int]) -> Iterator[dict[str, int]]:
+    """Why nodes of each domain can hold no member at all, each node counted once; the most frequent reason first."""
     problem = case.problem
     shapes = list(dict.fromkeys(member.shape for member in pending(problem)))
     amounts = room(problem, _evictable(case))
-    capacity = capacities(problem, amounts)
-    reasons = Counter(
-        _reason(case, shapes, amounts, node) for node in nodes if not any(capacity[shape, node] for shape in shapes)
-    )
-    return dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0])))
+    useless = capacities(problem, amounts)[shapes].max(axis=0, initial=0) == 0
+    for domain in domains:
+        inside = np.array(case.tree.nodes(level, domain), dtype=np.int64)
+        reasons = Counter(_reason(case, shapes, amounts, node) for node in inside[useless[inside]].tolist())
+        yield dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0])))
 
 
 def _evictable(case: Case) -> list[int]:

@@ -56,6 +56,13 @@ def no_room(case: Case) -> bool:
     return book is not None and _members(book) < least_members(book)
 
 
+def has_room(case: Case) -> bool | None:
+    """Whether the minimum has a place without evictions; None where counting does not tell."""
+    found = countable(case)
+    book = None if found is None else book_of(case, *found)
+    return None if book is None else _members(book) >= least_members(book)
+
+
 def members_by_domain(case: Case, level: int) -> dict[int, int] | None:
     """How many members each domain of `level` (or ROOT) can hold without evictions, where counting can tell. Domains
     without room are left out.

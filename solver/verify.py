@@ -110,9 +110,12 @@ def _room(picture: _Picture) -> Iterator[str]:
     for each in picture.placed:
         if each.new:
             new.setdefault(each.node, []).append(picture.asks(each))
+    evicted: dict[int, list[tuple[int, ...]]] = {}
+    for victim in picture.evicted:
+        evicted.setdefault(victim.node, []).append(victim.requests)
     for position, amounts in sorted(new.items()):
         node = picture.problem.nodes[position]
-        gone = [victim.requests for victim in picture.evicted if victim.node == position]
+        gone = evicted.get(position, [])
         for resource, name in enumerate(picture.problem.resources):
             asked = sum(each[resource] for each in amounts)
             if asked > 0 and asked > node.free[resource] + sum(each[resource] for each in gone):
