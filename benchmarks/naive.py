@@ -171,8 +171,8 @@ class _Model:
                         taken[node].append((seat, self.problem.shapes[shape].requests, 1))
         for victim, flag in zip(self.problem.victims, self.evict, strict=True):
             taken[victim.node].append((flag, victim.requests, -1))
-        for place, terms in zip(self.problem.nodes, taken, strict=True):
-            for resource, free in enumerate(place.free):
+        for room_here, terms in zip(self.problem.nodes.free.tolist(), taken, strict=True):
+            for resource, free in enumerate(room_here):
                 asking = [(one, asks[resource], sign) for one, asks, sign in terms if asks[resource]]
                 if any(sign > 0 for _, _, sign in asking):
                     self._fits(asking, free)

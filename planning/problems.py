@@ -167,7 +167,7 @@ class _Framer:
         return solving.Problem(
             levels=tuple(level.name for level in self.topology.levels),
             resources=self.resources,
-            nodes=tuple(_node(place, units) for place in places),
+            nodes=solving.nodes_of((_node(place, units) for place in places), len(self.resources)),
             shapes=tuple(replace(shape, requests=_scaled(shape.requests, units)) for shape in book.shapes),
             sets=sets,
             minimum=self.gang.still_needed,

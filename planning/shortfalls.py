@@ -32,7 +32,7 @@ def left_out(framing: Framing, plan: Plan) -> tuple[int, Reasons]:
     if all(node is not None for row in plan.nodes for node in row):
         return 0, {}
     problem, shapes = framing.problem, list[int]()
-    free = [list(node.free) for node in problem.nodes]
+    free = problem.nodes.free.tolist()
     for victim in (problem.victims[each] for each in plan.victims):
         _add(free[victim.node], victim.requests, 1)
     count = 0
@@ -60,7 +60,7 @@ def misfits(framing: Framing) -> list[Misfits]:
     shapes = list(dict.fromkeys(shape for shape, _ in wanting))
     if len(shapes) == 1:
         return []
-    most = [list(node.free) for node in problem.nodes]
+    most = problem.nodes.free.tolist()
     for victim in problem.victims:
         _add(most[victim.node], victim.requests, 1)
     order = _order(problem)

@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from planning.handover import Receiver
 from solver.comparing import NextDoor, next_door
 from solver.explain import explained
 from solver.joint import JointAnswer, JointProblem, solve_joint, solve_whole
@@ -120,7 +121,7 @@ def serve(answering: Answering = answers) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     source, sink = _pipes()
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    decoder = msgspec.msgpack.Decoder(Request)
+    decoder = msgspec.msgpack.Decoder(Request, dec_hook=Receiver().unpack)
     gc.freeze()
     gc.disable()  # a round in the middle of an answer costs as much as a small gang; there is time after it
     write(sink, Ready())
@@ -130,9 +131,9 @@ def serve(answering: Answering = answers) -> None:
         gc.collect()
 
 
-def write(sink: BinaryIO, message: Request | Reply) -> None:
-    """Send a message. Raises `OSError` where nobody reads any more."""
-    body = msgspec.msgpack.encode(message)
+def write(sink: BinaryIO, message: Request | Reply, pack: Callable[[object], object] | None = None) -> None:
+    """Send a message. `pack` makes what can be sent of what cannot. Raises `OSError` where nobody reads any more."""
+    body = msgspec.msgpack.encode(message, enc_hook=pack)
     sink.write(len(body).to_bytes(_HEAD, "big"))
     sink.write(body)
     sink.flush()

@@ -22,6 +22,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from planning.handover import Sender
 from planning.worker import (
     Compared,
     CompareTask,
@@ -78,6 +79,7 @@ class Worker:
         }
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         self.peak = 0
+        self._sender = Sender()
         self._ready = False
         self._decoder: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 
@@ -96,7 +98,7 @@ class Worker:
         """What the worker answers, one by one. It is killed when `seconds` are over. Raises `WorkerError`."""
         with self._killed_after(seconds):
             try:
-                write(self._stdin, request)
+                write(self._stdin, request, self._sender.pack)
             except OSError as error:
                 raise WorkerError("a worker has ended") from error
             while True:

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,22 +19,14 @@ def pending(problem: Problem) -> tuple[Member, ...]:
     return tuple(member for pod_set in problem.sets for member in pod_set.members if member.node is None)
 
 
-def free_amounts(problem: Problem) -> Counts:
-    """What is free per node and resource."""
-    nodes, resources = len(problem.nodes), len(problem.resources)
-    amounts = chain.from_iterable(node.free for node in problem.nodes)
-    return np.fromiter(amounts, dtype=np.int64, count=nodes * resources).reshape(nodes, resources)
-
-
-def scarcest(problem: Problem, free: Counts | None = None) -> int:
+def scarcest(problem: Problem) -> int:
     """The resource of which the pending members ask the largest share of what is free (contract section 4, goal 4).
 
-    `free`: as `free_amounts` has it. What is wholly taken is infinitely scarce; between equals the first one.
+    What is wholly taken is infinitely scarce; between equals the first one.
     """
     best, best_share = 0, (False, Fraction(0))
     counts = Counter(member.shape for member in pending(problem))
-    amounts = free_amounts(problem) if free is None else free
-    for resource, whole in enumerate(np.maximum(amounts, 0).sum(axis=0).tolist()):
+    for resource, whole in enumerate(np.maximum(problem.nodes.free, 0).sum(axis=0).tolist()):
         asked = sum(count * problem.shapes[shape].requests[resource] for shape, count in counts.items())
         share = (asked > 0 and whole == 0, Fraction(asked, whole) if whole else Fraction(0))
         if share > best_share:
@@ -43,9 +34,9 @@ def scarcest(problem: Problem, free: Counts | None = None) -> int:
     return best
 
 
-def room(problem: Problem, evicting: Iterable[int] = (), free: Counts | None = None) -> Counts:
-    """Free amounts per node and resource once the victims at these positions are gone. `free`: as they are now."""
-    amounts = free_amounts(problem) if free is None else free.copy()
+def room(problem: Problem, evicting: Iterable[int] = ()) -> Counts:
+    """Free amounts per node and resource once the victims at these positions are gone."""
+    amounts = problem.nodes.free.copy()
     victims = [problem.victims[position] for position in evicting]
     if victims:
         held = np.array([victim.requests for victim in victims], dtype=np.int64)

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from solver.bounds import PLENTY, Counts, capacities, free_amounts, room, scarcest
+from solver.bounds import PLENTY, Counts, capacities, room, scarcest
 from solver.problem import Member, Problem, Victim
 from solver.tree import ROOT, Tree, tree_of
 
@@ -88,9 +88,8 @@ def case_of(problem: Problem, *, evicting: bool, scarce: int | None = None) -> C
     shapes = sorted({problem.sets[seat.pod_set].members[seat.rank].shape for seat in waiting})
     eligible = frozenset[int]().union(*(problem.shapes[shape].nodes for shape in shapes))
     useful = useful_victims(problem, eligible) if evicting else ()
-    free = free_amounts(problem)
-    amounts = room(problem, useful, free)
-    scarce = scarcest(problem, free) if scarce is None else scarce
+    amounts = room(problem, useful)
+    scarce = scarcest(problem) if scarce is None else scarce
     tree = tree_of(problem.nodes, len(problem.levels))
     usable = np.zeros(len(problem.nodes), dtype=np.bool_)
     usable[sorted(eligible)] = True

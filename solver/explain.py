@@ -24,7 +24,7 @@ from solver.nearest import (
     needed_members,
 )
 from solver.plan import NoPlan, Plan, Proof
-from solver.problem import Exclusion, Limits, Node, Problem, Spread
+from solver.problem import Exclusion, Limits, Node, Problem, Spread, nodes_of
 from solver.search import Budget, budget_of
 from solver.tables import countable
 from solver.tallying import has_room, solve_by_counting
@@ -195,7 +195,7 @@ def _with_nodes(problem: Problem, path: tuple[str, ...], rooms: list[tuple[int, 
     places = frozenset(range(len(problem.nodes), len(problem.nodes) + len(new)))
     return replace(
         problem,
-        nodes=(*problem.nodes, *new),
+        nodes=problem.nodes.and_also(nodes_of(new)),
         shapes=tuple(replace(shape, nodes=shape.nodes | places) for shape in problem.shapes),
         exclusions=tuple(replace(rule, group=_with_groups(problem, rule, new)) for rule in problem.exclusions),
         spreads=tuple(_spread_with(rule, _with_groups(problem, rule, new)) for rule in problem.spreads),

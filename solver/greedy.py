@@ -64,7 +64,7 @@ class _Seating:
 
     def __init__(self, case: Case, *, everybody: bool) -> None:
         self.case, self.everybody = case, everybody
-        self.free = [list(node.free) for node in case.problem.nodes]
+        self.free = case.problem.nodes.free.tolist()
         self.at = {seat: case.pinned_node(seat) for seat in case.pinned}
 
     def seated(self, nodes: tuple[int, ...]) -> Nodes | None:

@@ -8,12 +8,14 @@ from solver.problem import (
     Budget,
     Exclusion,
     Node,
+    NodeTable,
     PodSet,
     Problem,
     Shape,
     Together,
     Victim,
     VictimGang,
+    nodes_of,
 )
 from solver.scoring import Nodes
 
@@ -31,9 +33,9 @@ class Merged:
         owners = self._owners(nodes, victims)
         found = []
         for gang, (part, sets) in enumerate(zip(self.parts, self.sets, strict=True)):
-            place = {node.name: position for position, node in enumerate(part.nodes)}
-            names = self.problem.nodes
-            rows = tuple(tuple(None if n is None else place[names[n].name] for n in nodes[each]) for each in sets)
+            place = {name: position for position, name in enumerate(part.nodes.ground.names)}
+            names = self.problem.nodes.ground.names
+            rows = tuple(tuple(None if n is None else place[names[n]] for n in nodes[each]) for each in sets)
             mine = {self.problem.victims[victim].key for victim in victims if owners[victim] == gang}
             gone = tuple(position for position, victim in enumerate(part.victims) if victim.key in mine)
             found.append((rows, gone))
@@ -41,12 +43,12 @@ class Merged:
 
     def joined(self, nodes: Sequence[Nodes], victims: Sequence[Sequence[int]]) -> tuple[Nodes, tuple[int, ...]]:
         """The plans of the gangs put together, in the positions of the one problem."""
-        place = {node.name: position for position, node in enumerate(self.problem.nodes)}
+        place = {name: position for position, name in enumerate(self.problem.nodes.ground.names)}
         rows: dict[int, tuple[int | None, ...]] = {}
         keys: set[str] = set()
         for part, sets, own, gone in zip(self.parts, self.sets, nodes, victims, strict=True):
             for position, row in zip(sets, own, strict=True):
-                rows[position] = tuple(None if node is None else place[part.nodes[node].name] for node in row)
+                rows[position] = tuple(None if node is None else place[part.nodes.ground.names[node]] for node in row)
             keys |= {part.victims[victim].key for victim in gone}
         evicted = tuple(position for position, victim in enumerate(self.problem.victims) if victim.key in keys)
         return tuple(rows[position] for position in sorted(rows)), evicted
@@ -81,7 +83,7 @@ class _Merger:
         sizes = [dict(zip(part.resources, sizes, strict=True)) for part, sizes in zip(parts, units, strict=True)]
         self.sizes = sizes
         self.unit = {name: math.gcd(*(each[name] for each in sizes if name in each)) for name in self.resources}
-        self.names = tuple(dict.fromkeys(node.name for part in parts for node in part.nodes))
+        self.names = tuple(dict.fromkeys(name for part in parts for name in part.nodes.ground.names))
         self.place = {name: position for position, name in enumerate(self.names)}
         self.keys = tuple(dict.fromkeys(victim.key for part in parts for victim in part.victims))
         self.gangs = tuple(dict.fromkeys(gang.name for part in parts for gang in part.victim_gangs))
@@ -126,7 +128,7 @@ class _Merger:
         """The least that any part knows of each resource; nothing where none knows it."""
         return tuple(min((each[name] for each in known if name in each), default=0) for name in self.resources)
 
-    def _nodes(self) -> tuple[Node, ...]:
+    def _nodes(self) -> NodeTable:
         """Every node once, in order of first mention."""
         free: dict[str, list[dict[str, int]]] = {}
         terminating: dict[str, list[dict[str, int]]] = {}
@@ -136,15 +138,15 @@ class _Merger:
                 free.setdefault(node.name, []).append(self._amounts(gang, node.free))
                 terminating.setdefault(node.name, []).append(self._amounts(gang, node.terminating))
                 path[node.name] = node.path
-        return tuple(
+        return nodes_of(
             Node(name, path[name], self._parallel(free[name]), self._parallel(terminating[name])) for name in self.names
         )
 
     def _shape(self, gang: int, shape: Shape) -> Shape:
-        nodes = self.parts[gang].nodes
+        names = self.parts[gang].nodes.ground.names
 
         def here(node: int) -> int:
-            return self.place[nodes[node].name]
+            return self.place[names[node]]
 
         return Shape(
             self._parallel([self._amounts(gang, shape.requests)]),
@@ -154,7 +156,7 @@ class _Merger:
         )
 
     def _exclusion(self, part: Problem, rule: Exclusion, first: int) -> Exclusion:
-        groups = {node.name: group for node, group in zip(part.nodes, rule.group, strict=True)}
+        groups = dict(zip(part.nodes.ground.names, rule.group, strict=True))
         positions = tuple(first + each for each in rule.pod_sets)
         return Exclusion(positions, tuple(groups.get(name) for name in self.names), rule.count)
 
@@ -167,7 +169,7 @@ class _Merger:
             for victim in part.victims:
                 known.setdefault(victim.key, []).append(self._amounts(gang, victim.requests))
                 running = None if victim.gang is None else gangs[part.victim_gangs[victim.gang].name]
-                found[victim.key] = replace(victim, node=self.place[part.nodes[victim.node].name], gang=running)
+                found[victim.key] = replace(victim, node=self.place[part.nodes.ground.names[victim.node]], gang=running)
         return tuple(replace(found[key], requests=self._parallel(known[key])) for key in self.keys)
 
     def _victim_gang(self, name: str) -> VictimGang:

@@ -18,7 +18,7 @@ def part_of(case: Case, nodes: Sequence[int]) -> Case:
     return case_of(
         replace(
             problem,
-            nodes=tuple(problem.nodes[node] for node in nodes),
+            nodes=problem.nodes.at(nodes),
             shapes=tuple(_shape(shape, place) for shape in problem.shapes),
             sets=tuple(_pod_set(pod_set, place) for pod_set in problem.sets),
             minimum=sum(len(pod_set.members) for pod_set in problem.sets),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.bounds import Counts, free_amounts
+from solver.bounds import Counts
 from solver.case import Case
 
 NEVER = 1 << 62
@@ -139,7 +139,7 @@ def _totals(case: Case, usable: NDArray[np.bool_], shares: dict[int, int], most:
     """By node and number of members, from 0 on, the least that they cost together. `most`: as many on one node."""
     problem = case.problem
     least = _least_requests(case)
-    free = free_amounts(problem)
+    free = problem.nodes.free
     on: dict[int, list[int]] = {}
     for victim in shares:
         on.setdefault(problem.victims[victim].node, []).append(victim)

@@ -129,6 +129,8 @@ class Book:
         self._shape = case.problem.shapes[kind.shape]
         self._request = self._shape.requests[case.scarce]
         self._capacity = case.capacity[kind.shape].tolist()
+        nodes = case.problem.nodes
+        self._now = np.maximum(nodes.free[:, case.scarce] - nodes.terminating[:, case.scarce], 0).tolist()
         self.weights = _weights(case, kind)
         self.best_weight = int(self.weights.max(initial=0))
         self._keys: dict[tuple[object, ...], int] = {}
@@ -173,8 +175,7 @@ class Book:
 
     def _node_key(self, node: int, most: int) -> int:
         level = self.case.tree.depth - 1
-        each = self.case.problem.nodes[node]
-        now = max(0, each.free[self.case.scarce] - each.terminating[self.case.scarce])
+        now = self._now[node]
         weight = self._shape.preferences.get(node, 0)
         potential, cap = self.case.potential[node], self._cap(level, node)
         waits = now < most * self._request

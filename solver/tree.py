@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kube.names import natural_key
-from solver.problem import Node
+from solver.problem import Ground, NodeTable
 
 ROOT = -1
 """The level of the whole cluster, which is one domain: number 0."""
 Positions = NDArray[np.int64]
 _LARGE = 400
-"""Nodes from which on a tree is kept for the next problem: a cluster stays while its load changes."""
+"""NodeTable from which on a tree is kept for the next problem: a cluster stays while its load changes."""
 
 
 @dataclass(frozen=True)
@@ -103,21 +103,21 @@ class Tree:
         )
 
 
-def tree_of(nodes: tuple[Node, ...], depth: int) -> Tree:
+def tree_of(nodes: NodeTable, depth: int) -> Tree:
     """The tree over `nodes` with `depth` levels, the node included."""
-    names, paths = tuple(node.name for node in nodes), tuple(node.path for node in nodes)
-    return _kept(names, paths, depth) if len(nodes) >= _LARGE else _made(names, paths, depth)
+    return _kept(nodes.ground, depth) if len(nodes) >= _LARGE else _made(nodes.ground, depth)
 
 
-def _made(names: tuple[str, ...], at: tuple[tuple[str, ...], ...], depth: int) -> Tree:
+def _made(ground: Ground, depth: int) -> Tree:
     domain_of, paths = [], []
     for level in range(depth - 1):
-        known = sorted({path[: level + 1] for path in set(at)}, key=lambda path: tuple(map(natural_key, path)))
+        upper = [path[: level + 1] for path in ground.paths]
+        known = sorted(set(upper), key=lambda path: tuple(map(natural_key, path)))
         number = {path: position for position, path in enumerate(known)}
-        domain_of.append(tuple(number[path[: level + 1]] for path in at))
+        domain_of.append(tuple(number[path] for path in upper))
         paths.append(tuple(known))
-    domain_of.append(tuple(range(len(names))))
-    paths.append(tuple((*path, name) for path, name in zip(at, names, strict=True)))
+    domain_of.append(tuple(range(len(ground.names))))
+    paths.append(tuple((*path, name) for path, name in zip(ground.paths, ground.names, strict=True)))
     return Tree(tuple(domain_of), tuple(paths))
 
 

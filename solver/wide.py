@@ -76,7 +76,7 @@ def _cluster(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> _Clust
         return None
     asked = np.array(
         [
-            _aligned([gang.shapes[_only(gang).members[0].shape].requests], gang, sizes, resources)[0]
+            _aligned(np.array([gang.shapes[_only(gang).members[0].shape].requests]), gang, sizes, resources)[0]
             for gang, sizes in zip(gangs, units, strict=True)
         ]
     )
@@ -129,17 +129,13 @@ def _level(gang: Problem) -> int:
 
 
 def _same_places(one: Problem, other: Problem) -> bool:
-    return len(one.nodes) == len(other.nodes) and all(
-        mine.name == theirs.name and mine.path == theirs.path
-        for mine, theirs in zip(one.nodes, other.nodes, strict=True)
-    )
+    mine, theirs = one.nodes.ground, other.nodes.ground
+    return mine is theirs or (mine.names, mine.paths) == (theirs.names, theirs.paths)
 
 
-def _aligned(
-    amounts: Iterable[tuple[int, ...]], gang: Problem, units: Sequence[int], resources: Sequence[str]
-) -> Counts:
+def _aligned(amounts: Counts, gang: Problem, units: Sequence[int], resources: Sequence[str]) -> Counts:
     """Amounts in rows, in base units, with the resources of all gangs; -1 where this one does not know a resource."""
-    rows = np.array(list(amounts), dtype=np.int64) * np.array(units, dtype=np.int64)
+    rows = amounts * np.array(units, dtype=np.int64)
     places = [gang.resources.index(name) if name in gang.resources else -1 for name in resources]
     return np.stack([rows[:, place] if place >= 0 else np.zeros(len(rows), dtype=np.int64) for place in places], axis=1)
 
@@ -150,7 +146,7 @@ def _free(gangs: Sequence[Problem], units: Sequence[Sequence[int]], resources: t
     known = np.zeros(len(resources), dtype=np.bool_)
     for gang, sizes in zip(gangs, units, strict=True):
         mine = np.array([name in gang.resources for name in resources])
-        rows = _aligned((node.free for node in gang.nodes), gang, sizes, resources)
+        rows = _aligned(gang.nodes.free, gang, sizes, resources)
         if (rows[:, mine & known] != found[:, mine & known]).any():
             return None
         found[:, mine] = rows[:, mine]
@@ -233,14 +229,8 @@ def _beside(cluster: _Cluster, gang: int, used: Counts) -> Problem:
     """The gang's problem with what others use taken off."""
     problem, sizes = cluster.gangs[gang], cluster.units[gang]
     places = [cluster.resources.index(name) for name in problem.resources]
-    nodes = list(problem.nodes)
-    for position in np.flatnonzero(used.any(axis=1)).tolist():
-        taken = used[position, places].tolist()
-        free = tuple(
-            have - -(-gone // size) for have, gone, size in zip(nodes[position].free, taken, sizes, strict=True)
-        )
-        nodes[position] = replace(nodes[position], free=free)
-    return replace(problem, nodes=tuple(nodes), victims=(), victim_gangs=(), budgets=())
+    free = problem.nodes.free + -used[:, places] // np.array(sizes, dtype=np.int64)
+    return replace(problem, nodes=problem.nodes.with_free(free), victims=(), victim_gangs=(), budgets=())
 
 
 def _spread(cluster: _Cluster, nodes: Iterable[int]) -> list[int]:

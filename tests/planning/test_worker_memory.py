@@ -4,7 +4,7 @@ import numpy as np
 
 from planning.worker import Placed, Task
 from planning.workers import COMMAND, Worker
-from solver.problem import Limits, Member, Node, PodSet, Problem, Shape
+from solver.problem import Limits, Member, Node, PodSet, Problem, Shape, nodes_of
 
 HELD = 512 << 20
 
@@ -13,7 +13,7 @@ def test_what_the_parent_holds_is_not_the_peak_of_its_worker() -> None:
     held = np.ones(HELD, dtype=np.uint8)
     node = Node("node-1", (), (1,), (0,))
     pod_set = PodSet("main", (Member("pod", 0),), 1)
-    problem = Problem(("node",), ("gpu",), (node,), (Shape((1,), frozenset({0})),), (pod_set,), 1)
+    problem = Problem(("node",), ("gpu",), nodes_of((node,)), (Shape((1,), frozenset({0})),), (pod_set,), 1)
     worker = Worker(COMMAND)
     try:
         worker.await_ready()

@@ -19,7 +19,7 @@ import pytest
 from planning.workers import Workers
 from solver.joint import JointProblem, solve_joint
 from solver.plan import Answer, NoPlan, Plan, Proof
-from solver.problem import Limits, Member, Node, PodSet, Problem, Shape
+from solver.problem import Limits, Member, Node, PodSet, Problem, Shape, nodes_of
 from solver.solving import solve
 from solver.verify import verify
 
@@ -40,7 +40,9 @@ def problem(count: int) -> Problem:
     nodes = tuple(Node(name, (f"rack-{rack}",), (1,), (0,)) for name, rack in racks.items())
     members = tuple(Member(f"pod-{rank}", 0) for rank in range(count))
     shape = Shape((1,), frozenset(range(len(nodes))))
-    return Problem(("rack", "node"), ("gpu",), nodes, (shape,), (PodSet("main", members, count),), count, required=0)
+    return Problem(
+        ("rack", "node"), ("gpu",), nodes_of(nodes), (shape,), (PodSet("main", members, count),), count, required=0
+    )
 
 
 @pytest.fixture

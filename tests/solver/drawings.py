@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from solver.plan import NoPlan, Plan, Proof
-from solver.problem import Cap, Limits, Member, Multiple, Node, PodSet, Problem, Shape, Slice, Victim
+from solver.problem import Cap, Limits, Member, Multiple, Node, PodSet, Problem, Shape, Slice, Victim, nodes_of
 from solver.solving import solve
 
 _NODE = re.compile(r"(?P<name>[\w-]+)(?:=(?P<free>\d+))?(?P<running>(?:\+[a-z]+(?:\*\d+)?)*)")
@@ -71,7 +71,7 @@ class Drawing:
         return Problem(
             levels=("spine", "block", "node")[3 - self.depth :],
             resources=("cpu",),
-            nodes=tuple(self.nodes),
+            nodes=nodes_of(self.nodes),
             shapes=tuple(shapes) or self.shapes(*asks),
             sets=sets,
             minimum=sum(len(each.members) for each in sets) if minimum is None else minimum,

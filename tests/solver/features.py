@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from solver.problem import Problem
+from solver.problem import Problem, nodes_of
 
 Blind = Callable[[Problem], Problem]
 """The problem without a feature; the same problem where the feature is not drawn."""
@@ -190,14 +190,14 @@ def without_room_to_come(problem: Problem) -> Problem:
         )
         for node in problem.nodes
     ]
-    return replace(problem, nodes=tuple(nodes))
+    return replace(problem, nodes=nodes_of(nodes))
 
 
 def without_second_resource(problem: Problem) -> Problem:
     return replace(
         problem,
         resources=problem.resources[-1:],
-        nodes=tuple(replace(node, free=node.free[-1:], terminating=node.terminating[-1:]) for node in problem.nodes),
+        nodes=nodes_of(replace(node, free=node.free[-1:], terminating=node.terminating[-1:]) for node in problem.nodes),
         shapes=tuple(replace(shape, requests=shape.requests[-1:]) for shape in problem.shapes),
         victims=tuple(replace(victim, requests=victim.requests[-1:]) for victim in problem.victims),
     )
@@ -206,7 +206,7 @@ def without_second_resource(problem: Problem) -> Problem:
 def without_overcommitment(problem: Problem) -> Problem:
     """No node owes anything."""
     nodes = [replace(node, free=tuple(max(0, free) for free in node.free)) for node in problem.nodes]
-    return replace(problem, nodes=tuple(nodes))
+    return replace(problem, nodes=nodes_of(nodes))
 
 
 FEATURES: Mapping[str, Blind] = {

@@ -15,7 +15,7 @@ from drawings import placed, refused
 
 from solver.case import case_of
 from solver.plan import Plan, Proof
-from solver.problem import Node, PodSet, Problem, Shape
+from solver.problem import Node, PodSet, Problem, Shape, nodes_of
 from solver.scoring import goals_of
 from solver.verify import verify
 
@@ -78,7 +78,7 @@ def problem_of(
     return Problem(
         levels=("spine", "block", "node")[-len(paths[0]) :],
         resources=tuple(resources),
-        nodes=tuple(
+        nodes=nodes_of(
             Node(path[-1], tuple(path[:-1]), free, (0,) * len(free))
             for path, free in zip(paths, nodes.values(), strict=True)
         ),

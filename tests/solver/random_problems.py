@@ -19,6 +19,7 @@ from solver.problem import (
     Together,
     Victim,
     VictimGang,
+    nodes_of,
 )
 
 LEVELS = ("block", "rack", "node")
@@ -82,7 +83,7 @@ class _Draw:
         return Problem(
             levels=self.levels,
             resources=self.resources,
-            nodes=nodes,
+            nodes=nodes_of(nodes),
             shapes=shapes,
             sets=sets,
             minimum=self.random.randint(0, members) if self.chance(0.4) else members,
@@ -113,7 +114,7 @@ class _Draw:
         return Problem(
             levels=self.levels,
             resources=self.resources,
-            nodes=nodes,
+            nodes=nodes_of(nodes),
             shapes=shapes,
             sets=sets,
             minimum=self.random.randint(0, members if len(sizes) == 1 else needed) if self.chance(0.5) else needed,
@@ -134,7 +135,9 @@ class _Draw:
         members = tuple(Member(f"set0-{rank}", 0, pin if rank == MANY // 2 else None) for rank in range(MANY))
         slices = tuple(Slice(level, size) for level, size in enumerate(self.random.choice(NESTED)))
         least = self.random.choice((MANY, MANY, MANY - 1, MANY - 2))
-        return Problem(self.levels, self.resources, nodes, (shape,), (PodSet("set0", members, 0, None, slices),), least)
+        return Problem(
+            self.levels, self.resources, nodes_of(nodes), (shape,), (PodSet("set0", members, 0, None, slices),), least
+        )
 
     def rule(self, share: float) -> bool:
         """Whether to add a rule; fewer where room is short already."""

@@ -8,7 +8,7 @@ from random import Random
 
 from random_problems import random_problem
 
-from solver.problem import Member, Node, PodSet, Problem, Shape, Victim, VictimGang
+from solver.problem import Member, Node, PodSet, Problem, Shape, Victim, VictimGang, nodes_of
 from solver.solving import solve
 
 SEEDS = range(60)
@@ -43,7 +43,7 @@ def wide_problem(seed: int) -> Problem:
     return Problem(
         levels=("block", "rack", "node"),
         resources=("slots",),
-        nodes=nodes,
+        nodes=nodes_of(nodes),
         shapes=(Shape((2,), everywhere), Shape((1,), everywhere)),
         sets=sets,
         minimum=9,

@@ -8,7 +8,7 @@ from solver.case import case_of
 from solver.domains import solve_by_domains
 from solver.modelling import Solved
 from solver.plan import Plan, Proof
-from solver.problem import Limits, Member, Node, PodSet, Problem, Shape
+from solver.problem import Limits, Member, Node, PodSet, Problem, Shape, nodes_of
 from solver.solving import solve
 
 
@@ -41,7 +41,7 @@ def test_mixed_members_among_a_thousand_nodes_are_proven_quickly() -> None:
     problem = Problem(
         levels=("spine", "rack", "node"),
         resources=("slots",),
-        nodes=nodes,
+        nodes=nodes_of(nodes),
         shapes=tuple(Shape((slots,), everywhere) for slots in (8, 5, 3)),
         sets=(PodSet("main", members, len(members)),),
         minimum=len(members),

@@ -11,7 +11,7 @@ from solver.evicting import solve_evicting
 from solver.modelling import Solved
 from solver.plan import Plan, Proof
 from solver.prices import prices_of
-from solver.problem import Limits, Member, Node, PodSet, Problem, Shape, Victim, VictimGang
+from solver.problem import Limits, Member, Node, PodSet, Problem, Shape, Victim, VictimGang, nodes_of
 from solver.search import Found
 from solver.solving import solve
 from solver.tree import ROOT
@@ -85,7 +85,7 @@ def test_32_whole_nodes_among_two_thousand_victims_are_proven_quickly() -> None:
     problem = Problem(
         levels=("spine", "rack", "node"),
         resources=("slots",),
-        nodes=nodes,
+        nodes=nodes_of(nodes),
         shapes=(Shape((8,), frozenset(range(len(nodes)))),),
         sets=(PodSet("main", tuple(Member(f"m{rank}", 0) for rank in range(32)), 32),),
         minimum=32,

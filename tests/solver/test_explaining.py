@@ -9,7 +9,7 @@ from random_problems import random_problem
 from solver.explain import remedies
 from solver.nearest import near_domains
 from solver.plan import NoPlan, Plan, Proof
-from solver.problem import Budget, Cap, Exclusion, Limits, Member, Node, PodSet, Problem, Shape, Victim
+from solver.problem import Budget, Cap, Exclusion, Limits, Member, Node, PodSet, Problem, Shape, Victim, nodes_of
 from solver.search import budget_of
 from solver.solving import solve
 
@@ -56,7 +56,7 @@ TOLERATED = "taint {gpu: yes} tolerated"
 EXCLUDING = Problem(
     levels=("rack", "node"),
     resources=("cpu", "pods"),
-    nodes=tuple(
+    nodes=nodes_of(
         Node(name, ("r0",), free, (0, 0))
         for name, free in (
             ("busy", (1, 9)),
@@ -184,7 +184,7 @@ def test_members_of_several_sizes_are_counted_together() -> None:
     nodes = (Node("a", ("r0",), (10,), (0,)), Node("b", ("r0",), (4,), (0,)))
     members = tuple(Member(f"m{rank}", shape) for rank, shape in enumerate((0, 0, 1, 1)))
     shapes = (Shape((8,), frozenset({0, 1})), Shape((1,), frozenset({0, 1})))
-    problem = Problem(("rack", "node"), ("cpu",), nodes, shapes, (PodSet("main", members, 4),), 4)
+    problem = Problem(("rack", "node"), ("cpu",), nodes_of(nodes), shapes, (PodSet("main", members, 4),), 4)
     answer = refused(problem)
     assert answer.nearest[0].fits == 3
     assert "1 more pod slot in the cluster" in answer.would_fit_if
@@ -194,7 +194,7 @@ def test_without_time_nothing_is_claimed_to_be_missing() -> None:
     nodes = (Node("a", ("r0",), (4,), (0,)), Node("b", ("r0",), (4,), (0,)))
     members = (Member("m0", 0), Member("m1", 1))
     shapes = (Shape((3,), frozenset({0, 1})), Shape((2,), frozenset({0, 1})))
-    problem = Problem(("rack", "node"), ("cpu",), nodes, shapes, (PodSet("main", members, 2),), 2)
+    problem = Problem(("rack", "node"), ("cpu",), nodes_of(nodes), shapes, (PodSet("main", members, 2),), 2)
     answer = solve(problem, Limits(deterministic=0.0, seconds=0.0))
     assert isinstance(answer, NoPlan)
     assert answer.proof is Proof.UNPROVEN
@@ -208,7 +208,9 @@ def test_a_victim_that_frees_nothing_useful_does_not_count() -> None:
     victims = (Victim("low", 1, 0, (1,)),)
     shape = Shape((1,), frozenset({0}), {1: "node(s) had untolerated taint(s)"})
     members = (Member("m0", 0), Member("m1", 0))
-    problem = Problem(("rack", "node"), ("pods",), nodes, (shape,), (PodSet("main", members, 2),), 2, victims=victims)
+    problem = Problem(
+        ("rack", "node"), ("pods",), nodes_of(nodes), (shape,), (PodSet("main", members, 2),), 2, victims=victims
+    )
     assert refused(problem).nearest[0].fits == 1
 
 

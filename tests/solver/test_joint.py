@@ -5,7 +5,7 @@ from drawings import Drawing, pods
 from solver.joint import JointAnswer, JointProblem, Share, can_join, faults_of, solve_joint
 from solver.merging import merged
 from solver.plan import Proof
-from solver.problem import Limits, Node, Problem, Shape
+from solver.problem import Limits, Node, Problem, Shape, nodes_of
 
 LIMITS = Limits(60.0, 600.0)
 
@@ -57,7 +57,7 @@ def test_amounts_are_compared_in_one_unit() -> None:
     """One node of 8000 millicores: gangs that count in 2000 and in 500 of them."""
     nodes = (Node("a", (), (4,), (0,)),), (Node("a", (), (16,), (0,)),)
     gangs = [
-        Problem(("node",), ("cpu",), here, (Shape((ask,), frozenset((0,))),), (pods(2),), 2)
+        Problem(("node",), ("cpu",), nodes_of(here), (Shape((ask,), frozenset((0,))),), (pods(2),), 2)
         for here, ask in zip(nodes, (1, 9), strict=True)
     ]
     whole = merged(gangs[:1] * 2, [(2000,), (2000,)])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from solver.plan import Plan, Proof
-from solver.problem import Limits, Member, Node, PodSet, Problem, Shape
+from solver.problem import Limits, Member, Node, PodSet, Problem, Shape, nodes_of
 from solver.solving import solve
 from solver.verify import verify
 
@@ -39,7 +39,9 @@ def gang(nodes: tuple[Node, ...], count: int, gpus: int, required: int | None = 
     members = tuple(Member(f"pod-{rank}", 0) for rank in range(count))
     shape = Shape((gpus, 1), frozenset(range(len(nodes))))
     levels = ("dsw", "psw", "asw", "node")
-    return Problem(levels, ("gpu", "pods"), nodes, (shape,), (PodSet("main", members, count),), count, required)
+    return Problem(
+        levels, ("gpu", "pods"), nodes_of(nodes), (shape,), (PodSet("main", members, count),), count, required
+    )
 
 
 @pytest.mark.parametrize("busy", [0.0, 0.5])

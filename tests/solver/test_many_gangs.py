@@ -10,7 +10,7 @@ from drawings import Drawing, pods
 
 from solver.joint import JointProblem, Share, faults_of, solve_whole
 from solver.plan import Proof
-from solver.problem import Cap, Limits, Member, Node, PodSet, Problem, Shape, Spread
+from solver.problem import Cap, Limits, Member, Node, PodSet, Problem, Shape, Spread, nodes_of
 
 LIMITS = Limits(10.0, 600.0)
 LEVELS = ("block", "rack", "node")
@@ -91,7 +91,9 @@ def _gang(dice: random.Random, nodes: tuple[Node, ...]) -> Problem:
     members = tuple(Member(f"m{rank}", 0) for rank in range(dice.randint(1, 3)))
     pod_set = PodSet("main", members, len(members))
     required = dice.choice((None, None, 0, 1))
-    return Problem(LEVELS, ("gpu", "cpu"), nodes, (Shape(asks, eligible),), (pod_set,), len(members), required=required)
+    return Problem(
+        LEVELS, ("gpu", "cpu"), nodes_of(nodes), (Shape(asks, eligible),), (pod_set,), len(members), required=required
+    )
 
 
 def plans(joint: JointProblem, gang: int = 0, taken: tuple[tuple[int, ...], ...] = ()) -> Iterator[list[int]]:

@@ -21,6 +21,7 @@ from solver.problem import (
     Together,
     Victim,
     VictimGang,
+    nodes_of,
 )
 from solver.solving import solve
 from solver.verify import verify
@@ -41,7 +42,7 @@ BLOCK, RACK, NODE = 0, 1, 2
 BASE = Problem(
     levels=("block", "rack", "node"),
     resources=("pods",),
-    nodes=tuple(Node(name, path, (0,) if name in "df" else (2,), (0,)) for name, path in PATHS.items()),
+    nodes=nodes_of(Node(name, path, (0,) if name in "df" else (2,), (0,)) for name, path in PATHS.items()),
     shapes=(Shape((1,), frozenset(range(6))),),
     sets=(PodSet("main", tuple(Member(f"m{rank}", 0) for rank in range(4)), 4),),
     minimum=4,

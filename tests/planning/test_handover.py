@@ -1,0 +1,82 @@
+"""Nodes arrive at a worker as they were sent, their names and paths once."""
+
+import msgspec
+import pytest
+
+from planning.handover import KEPT, Receiver, Sender
+from planning.worker import Request, Task
+from planning.workers import Workers
+from solver.plan import Plan, Proof
+from solver.problem import Limits, Member, Node, NodeTable, PodSet, Problem, Shape, nodes_of
+
+LIMITS = Limits(seconds=600.0)
+
+
+class Line:
+    """Both ends, and what goes between them."""
+
+    def __init__(self) -> None:
+        self.sender, self.receiver = Sender(), Receiver()
+        self.sent = b""
+
+    def over(self, problem: Problem) -> NodeTable:
+        """The problem's nodes as they arrive."""
+        self.sent = msgspec.msgpack.encode(Task(problem, LIMITS), enc_hook=self.sender.pack)
+        return msgspec.msgpack.decode(self.sent, type=Request, dec_hook=self.receiver.unpack).problem.nodes
+
+
+def problem(cluster: int, free: int = 1, terminating: int = 0) -> Problem:
+    """Two pods in one rack of a cluster whose nodes have its number."""
+    racks = {"a": 0, "b": 0, "c": 1}
+    nodes = nodes_of(
+        Node(f"{name}-{cluster}", (f"rack-{rack}",), (free,), (terminating,)) for name, rack in racks.items()
+    )
+    members = (Member("pod-0", 0), Member("pod-1", 0))
+    shape = Shape((1,), frozenset(range(len(nodes))))
+    return Problem(("rack", "node"), ("gpu",), nodes, (shape,), (PodSet("main", members, 2),), 2, required=0)
+
+
+@pytest.mark.parametrize(("free", "terminating"), [(1, 0), (-3, 0), (2**62, 1)])
+def test_nodes_arrive_as_they_were_sent(free: int, terminating: int) -> None:
+    sent = problem(0, free, terminating)
+    assert Line().over(sent) == sent.nodes
+
+
+def test_names_and_paths_are_sent_once_while_amounts_change() -> None:
+    line = Line()
+    first = line.over(problem(0))
+    assert b"rack-1" in line.sent
+    second = line.over(problem(0, free=7))
+    assert b"rack-1" not in line.sent
+    assert second == problem(0, free=7).nodes
+    assert second.ground is first.ground
+
+
+def test_what_was_not_used_for_long_is_sent_again() -> None:
+    line = Line()
+    for cluster in (0, *range(KEPT + 1), 0, 1):
+        assert line.over(problem(cluster)) == problem(cluster).nodes
+        assert b"rack-1" in line.sent or cluster == 0
+
+
+def test_no_nodes_have_as_many_resources_as_there_are() -> None:
+    assert nodes_of((), resources=3).free.shape == (0, 3)
+
+
+def test_amounts_beyond_64_bits_are_capped() -> None:
+    assert problem(0, 2**70).nodes[0].free == (2**63 - 1,)
+    assert problem(0, -(2**70)).nodes[0].free == (-(2**63),)
+
+
+def test_workers_answer_for_more_clusters_than_they_keep_and_after_they_were_replaced() -> None:
+    pool = Workers(1)
+    try:
+        for cluster in (0, *range(KEPT + 2), 0):
+            answer = pool.solve(problem(cluster), LIMITS)
+            assert isinstance(answer, Plan)
+            assert answer.proof is Proof.OPTIMAL
+        pool.close()
+        assert isinstance(again := pool.solve(problem(0), LIMITS), Plan)
+        assert again.proof is Proof.OPTIMAL
+    finally:
+        pool.close()
