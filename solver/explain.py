@@ -158,9 +158,9 @@ def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
         max(problem.shapes[shape].requests[each] for shape in shapes) for each in range(len(problem.resources))
     )
     path = [*near.path, *("" for _ in range(len(problem.levels) - 1 - len(near.path)))]
-    inside = [node for node in problem.nodes if node.path[: len(near.path)] == near.path]
-    if inside:
-        path = [*inside[0].path]
+    inside = next((each for each in problem.nodes.ground.paths if each[: len(near.path)] == near.path), None)
+    if inside is not None:
+        path = [*inside]
     where = f"in {'/'.join(near.path)}" if near.path else "in the cluster"
     slots = "1 more pod slot" if missing == 1 else f"{missing} more pod slots"
     home, new = tuple(path[: len(problem.levels) - 1]), len(problem.nodes)
@@ -213,8 +213,8 @@ def _with_groups(problem: Problem, rule: Exclusion | Spread, new: tuple[Node, ..
     named = [group for group in rule.group if group is not None]
     if len(set(named)) == len(named):
         return (*rule.group, *(node.name for node in new))
-    there = zip(problem.nodes, rule.group, strict=True)
-    beside = next((group for node, group in there if node.path == new[0].path), "")
+    there = zip(problem.nodes.ground.paths, rule.group, strict=True)
+    beside = next((group for path, group in there if path == new[0].path), "")
     return (*rule.group, *(beside for _ in new))
 
 
