@@ -14,13 +14,14 @@ import numpy as np
 from ortools.sat.python.cp_model import FEASIBLE, OPTIMAL, CpModel, CpSolver, LinearExpr
 
 from solver.bounds import Counts
+from solver.diving import dived
 from solver.market import Buyer, Market, Use
-from solver.mixing import Bid, Mixing
+from solver.mixing import Bid, Mixed, Mixing
 from solver.search import Budget
 
 _SCALE = 1 << 10
 """Prices are multiples of one part in so many of a domain."""
-_ROUNDS = 60
+_ROUNDS = 200
 """Rounds of bidding for one level."""
 _STIRRED = 12
 """Rounds of bids under prices that are changed at random, to choose from."""
@@ -40,6 +41,18 @@ class Bargain:
 
     bids: tuple[Bid, ...]
     bounds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """Prices in whole numbers: of domains by level, of a member by shape and class, of members within a domain.
+    `worth`: what all that has a price is worth.
+    """
+
+    weights: Sequence[int]
+    unit: Counts
+    within: Counts | None
+    worth: int
 
 
 @dataclass
@@ -64,10 +77,13 @@ class Bidding:
         chosen = self._in_turn(np.zeros_like(self.own), 0)
         if chosen is None:
             return None
-        mixing = Mixing(self.displaced, self.offered, [buyer.shape for buyer in self.buyers])
+        shapes = [buyer.shape for buyer in self.buyers]
+        mixing = Mixing(self.displaced, self.offered, self.market.stock.domain, shapes)
         bounds: list[int] = []
         for level in range(self.depth):
             bound, unit = self._bound(mixing, level, _total(chosen, level))
+            if bound < _total(chosen, level):
+                chosen = self._dived(mixing, level, _total(chosen, level)) or chosen
             if bound < _total(chosen, level):
                 chosen = self._better(chosen, level, bound, unit, budget)
             bounds.append(bound)
@@ -78,7 +94,7 @@ class Bidding:
         """A bid, which is kept."""
         key = (buyer, *sorted(use.items()))
         if key not in self.bids:
-            self.bids[key] = Bid(buyer, use, self.market.spread(self.buyers[buyer], use))
+            self.bids[key] = Bid(buyer, use, self.market.inside(use), self.market.spread(self.buyers[buyer], use))
         return self.bids[key]
 
     def _in_turn(self, unit: Counts, level: int) -> list[Bid] | None:
@@ -91,7 +107,7 @@ class Bidding:
             takes = self.displaced[asks.shape]
             rows = takes > 0
             limit = np.minimum((left[rows] // takes[rows, None]).min(axis=0), self.own[asks.shape])
-            prices = self.market.prices(weights, unit[asks.shape][None], limit[None], asks.shape)
+            prices = self.market.prices(weights, unit[asks.shape][None], limit[None], shape=asks.shape)
             uses = self.market.best(prices, Buyer(0, asks.members, asks.level))
             if not uses:
                 return None
@@ -118,31 +134,63 @@ class Bidding:
             mixed = mixing.mixed(level)
             if mixed is None:
                 break
-            room = np.maximum(np.rint(mixed.room * _SCALE), 0).astype(np.int64)
-            weights = [max(0, round(each * _SCALE)) for each in mixed.held]
-            worth = int((room * self.offered).sum()) + sum(
-                weight * value for weight, value in zip(weights, mixing.values, strict=False)
-            )
-            weights += [0] * (self.depth - len(weights))
-            weights[level] += _SCALE
-            unit: Counts = self.displaced @ room
+            terms = self._terms(mixing, mixed, level)
             known = len(self.bids)
-            bound = -(-(self._offers(weights, unit) - worth) // _SCALE)
+            bound = -(-(self._offers(terms, range(len(self.buyers)), self.own) - terms.worth) // _SCALE)
             if bound > best:
-                best, kept = bound, unit
-            if best >= min(reached, mixed.cost) or len(self.bids) == known:
+                best, kept = bound, terms.unit
+            if best >= reached:
+                break
+            if (best >= mixed.cost or len(self.bids) == known) and not mixing.cut(mixed):
                 break
         return best, kept
 
-    def _offers(self, weights: Sequence[int], unit: Counts) -> int:
-        """What all gangs cost at least under these prices; their best plans become bids."""
-        prices = self.market.prices(weights, unit, self.own)
+    def _terms(self, mixing: Mixing, mixed: Mixed, level: int) -> _Terms:
+        """The prices of a mixture."""
+        room = np.maximum(np.rint(mixed.room * _SCALE), 0).astype(np.int64)
+        weights = [max(0, round(each * _SCALE)) for each in mixed.held]
+        worth = int((room * self.offered).sum())
+        worth += sum(weight * value for weight, value in zip(weights, mixing.values, strict=False))
+        weights += [0] * (self.depth - len(weights))
+        weights[level] += _SCALE
+        within, cuts = None, {cut: round(dual * _SCALE) for cut, dual in mixed.cuts.items()}
+        for cut, price in cuts.items():
+            if price > 0:
+                if within is None:
+                    within = np.zeros((len(self.own), len(self.market.inner), self.market.most + 1), dtype=np.int64)
+                worth += price * cut.most
+                members = np.arange(self.market.most + 1)
+                place = np.searchsorted(self.market.inner, cut.domain)
+                within[:, place] += price * (np.reshape(cut.each, (-1, 1)) * members // cut.by)
+        return _Terms(weights, self.displaced @ room, within, worth)
+
+    def _offers(self, terms: _Terms, buyers: Iterable[int], limit: Counts) -> int:
+        """What these gangs cost at least under such prices, and no more members than `limit` by shape and class; their
+        best plans become bids.
+        """
+        prices = self.market.prices(terms.weights, terms.unit, limit, within=terms.within)
         cost = 0
-        for buyer, asks in enumerate(self.buyers):
-            cost += prices.least(asks) + sum(weights[: max(asks.level, 0)])
+        for buyer in buyers:
+            asks = self.buyers[buyer]
+            cost += prices.least(asks) + sum(terms.weights[: max(asks.level, 0)])
             for use in self.market.best(prices, asks, _BEST):
                 self._bid(buyer, use)
         return cost
+
+    def _dived(self, mixing: Mixing, level: int, most: int) -> list[Bid] | None:
+        """A choice with fewer than `most` domains of `level`, as `solver.diving` finds it."""
+
+        def rebid(mixed: Mixed, left: Counts, buyers: Sequence[int]) -> bool:
+            limit = self.own.copy()
+            for shape, takes in enumerate(self.displaced):
+                rows = takes > 0
+                np.minimum(limit[shape], (left[rows] // takes[rows, None]).min(axis=0), out=limit[shape])
+            known = len(self.bids)
+            self._offers(self._terms(mixing, mixed, level), buyers, limit)
+            mixing.extend(self.bids.values())
+            return len(self.bids) > known
+
+        return dived(mixing, level, rebid, most)
 
     def _better(self, chosen: list[Bid], level: int, bound: int, unit: Counts, budget: Budget) -> list[Bid]:
         """A choice with fewer domains of `level` and no more of any wider one, where one is found."""
@@ -153,7 +201,8 @@ class Bidding:
         for _ in range(_TRIES):
             for _ in range(_STIRRED):
                 stirred = unit * dice.integers(0, 2 * _SCALE, size=unit.shape) // _SCALE
-                self._offers(self._weights(level), stirred + dice.integers(0, _SCALE // 16, size=unit.shape))
+                stirred += dice.integers(0, _SCALE // 16, size=unit.shape)
+                self._offers(_Terms(self._weights(level), stirred, None, 0), range(len(self.buyers)), self.own)
             chosen = self._chosen(chosen, level, bound, budget)
             if _total(chosen, level) <= bound:
                 break

@@ -96,12 +96,22 @@ class Market:
 
     def __init__(self, tree: Tree, stock: Stock, most: int) -> None:
         self.tree, self.stock, self.most = tree, stock, most
+        self.inner: Counts = np.unique(stock.domain)
         self._steps = tuple(_steps(tree, stock.domain))
         self._around = {level: tree.around(tree.depth - 2, level) for level in range(tree.depth - 1)}
 
-    def prices(self, weights: Sequence[int], unit: Counts, limit: Counts, shape: int | None = None) -> Prices:
+    def prices(
+        self,
+        weights: Sequence[int],
+        unit: Counts,
+        limit: Counts,
+        *,
+        shape: int | None = None,
+        within: Counts | None = None,
+    ) -> Prices:
         """`weights[level]`: the cost of a domain that is touched, a node at last. By shape and class, `unit` is the
         price of a member and `limit` the most members there. `shape`: the only one, then row 0, that is looked at.
+        `within`: what members cost besides by shape, narrowest domain above the node (as in `inner`) and number.
         """
         members = np.arange(self.most + 1, dtype=np.int64)
         holds = self.stock.holds if shape is None else self.stock.holds[shape : shape + 1]
@@ -115,6 +125,8 @@ class Market:
                 table = _merged(table, step)
             else:
                 table = table[:, step.order]
+                if within is not None and step.level == self.tree.depth - 2:
+                    table += within
                 if step.level != ROOT:
                     table[:, :, 1:] += weights[step.level]
                 at[step.level] = len(tables)
@@ -134,6 +146,14 @@ class Market:
         inner = {int(self.stock.domain[each]) for each in use}
         wide = [len({int(around[each]) for each in inner}) for around in self._around.values()]
         return (*wide, sum(-(-count // int(self.stock.holds[buyer.shape, each])) for each, count in use.items()))
+
+    def inside(self, use: Use) -> Use:
+        """A plan's members by narrowest domain above the node."""
+        members: dict[int, int] = {}
+        for where, count in use.items():
+            domain = int(self.stock.domain[where])
+            members[domain] = members.get(domain, 0) + count
+        return members
 
     def _use(self, prices: Prices, buyer: Buyer, position: int) -> Use:
         """Back from a table to the classes."""

@@ -1,6 +1,6 @@
 """The linear programme over bids: how much of each is taken so that no class of nodes is oversold (GLOP)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ortools.linear_solver import pywraplp  # type: ignore[import-untyped]  # it tells no types
 
 from solver.bounds import Counts
+from solver.cutting import Cut, Part, broken_cuts
 from solver.market import Use
 
 _DEAR = 1e4
@@ -18,33 +19,39 @@ _TINY = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Bid:
-    """A plan of one gang: members by class, domains touched by level. `buyer`: the gang's position."""
+    """A plan of one gang: members by class and by narrowest domain, domains touched by level. `buyer`: the gang's
+    position.
+    """
 
     buyer: int
     use: Use
+    inside: Use
     spread: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """The duals: the worth of one member of each shape on a class, and of one domain of each level that is held at its
-    sum. `cost`: a whole number that the sum of touched domains cannot be below, if all bids were known and nothing
-    rounded.
+    """How much of each bid is taken, and the duals: the worth of one member of each shape on a class, of one domain of
+    each level that is held at its sum, and of the cuts. `cost`: a whole number that the sum of touched domains cannot
+    be below, if all bids were known and nothing rounded.
     """
 
     room: NDArray[np.float64]
     held: tuple[float, ...]
+    cuts: Mapping[Cut, float]
     cost: int
+    shares: Sequence[tuple[Bid, float]]
 
 
 @dataclass
 class Mixing:
-    """`offered[shape, class]`: members of a shape that a class has room for; `shapes`: that of each gang. `values`: the
-    sums that levels are held at, the widest first.
+    """`offered[shape, class]`: members of a shape that a class has room for; `domain[class]`: the narrowest one around
+    it; `shapes`: that of each gang. `values`: the sums that levels are held at, the widest first.
     """
 
     displaced: Counts
     offered: Counts
+    domain: Counts
     shapes: Sequence[int]
     values: list[int] = field(default_factory=list)
 
@@ -62,6 +69,11 @@ class Mixing:
         self._taken: list[pywraplp.Variable] = []
         self._rows: dict[tuple[int, int], pywraplp.Constraint] = {}
         self._held: list[pywraplp.Constraint] = []
+        self._cuts: dict[Cut, pywraplp.Constraint] = {}
+        self._place: dict[int, int] = {}
+        self._insisted: list[int] = []
+        self._inside = np.zeros((len(self.offered), int(self.domain.max(initial=0)) + 1), dtype=np.int64)
+        np.add.at(self._inside.T, self.domain, self.offered.T)
 
     def extend(self, bids: Iterable[Bid]) -> None:
         """Learn the bids that are new; the others come before them."""
@@ -73,6 +85,9 @@ class Mixing:
                     self._rows[shape, where].SetCoefficient(taken, float(count))
             for held, domains in zip(self._held, bid.spread, strict=False):
                 held.SetCoefficient(taken, float(domains))
+            for cut, row in self._cuts.items():
+                self._count(cut, row, bid, taken)
+            self._place[id(bid)] = len(self._bids)
             self._bids.append(bid)
             self._taken.append(taken)
 
@@ -99,8 +114,47 @@ class Mixing:
         room = np.zeros(self.offered.shape)
         for (shape, where), row in self._rows.items():
             room[shape, where] = -row.dual_value()
-        held = tuple(-row.dual_value() for row in self._held)
-        return Mixed(room, held, ceil(self._goal.Value() - _TINY))
+        return Mixed(
+            room,
+            tuple(-row.dual_value() for row in self._held),
+            {cut: -row.dual_value() for cut, row in self._cuts.items()},
+            ceil(self._goal.Value() - _TINY),
+            self._shares(),
+        )
+
+    def cut(self, mixed: Mixed) -> bool:
+        """Forbid what this mixture does and no choice of whole bids can; whether anything was found."""
+        parts = (
+            Part(domain, self.shapes[bid.buyer], members, share)
+            for bid, share in mixed.shares
+            for domain, members in bid.inside.items()
+        )
+        found = [cut for cut in broken_cuts(parts, self.displaced, self._inside) if cut not in self._cuts]
+        for cut in found:
+            self._cuts[cut] = self._lp.Constraint(-self._most, float(cut.most))
+            for bid, taken in zip(self._bids, self._taken, strict=True):
+                self._count(cut, self._cuts[cut], bid, taken)
+        return bool(found)
+
+    def insist(self, bid: Bid) -> None:
+        """This bid is taken whole, until `release`."""
+        self._taken[self._place[id(bid)]].SetBounds(1.0, self._most)
+        self._insisted.append(self._place[id(bid)])
+
+    def release(self) -> None:
+        """No bid need be taken."""
+        for place in self._insisted:
+            self._taken[place].SetBounds(0.0, self._most)
+        self._insisted.clear()
+
+    def _shares(self) -> list[tuple[Bid, float]]:
+        taken = ((bid, variable.solution_value()) for bid, variable in zip(self._bids, self._taken, strict=True))
+        return [(bid, share) for bid, share in taken if share > _TINY]
+
+    def _count(self, cut: Cut, row: pywraplp.Constraint, bid: Bid, taken: pywraplp.Variable) -> None:
+        count = cut.taken(self.shapes[bid.buyer], bid.inside.get(cut.domain, 0))
+        if count:
+            row.SetCoefficient(taken, float(count))
 
     def _solved(self) -> bool:
         """From where the last solve ended or, where that fails by rounding, from the beginning."""
@@ -111,11 +165,9 @@ class Mixing:
     def _oversold(self) -> list[tuple[int, int]]:
         """Shapes and classes without a row of their own that the mixture takes more of than there is."""
         taken: dict[tuple[int, int], float] = {}
-        for bid, variable in zip(self._bids, self._taken, strict=True):
-            share = variable.solution_value()
-            if share > _TINY:
-                for place, count in self._takes(bid).items():
-                    taken[place] = taken.get(place, 0.0) + share * count
+        for bid, share in self._shares():
+            for place, count in self._takes(bid).items():
+                taken[place] = taken.get(place, 0.0) + share * count
         return [
             (shape, where)
             for (shape, where), count in taken.items()

@@ -48,6 +48,16 @@ def test_a_gang_that_can_spread_at_no_cost_leaves_the_whole_nodes_to_others() ->
     assert answer.levels == 2
 
 
+def test_that_half_a_rack_cannot_be_had_is_known_to_the_bound() -> None:
+    """Racks of three nodes hold one gang of two each: the fourth gang is divided, though there are nodes for all."""
+    room = Drawing("b0: a b c\nb1: d e f\nb2: g h i")
+    joint = together(*(room.gang(pods(2)) for _ in range(4)))
+    answer = solve_whole(joint, LIMITS)
+    assert answer is not None
+    assert domains_of(joint, answer.shares) == [5, 8]
+    assert answer.levels == 2
+
+
 def test_no_answer_where_not_everybody_has_room() -> None:
     room = Drawing("b0: a b c")
     assert solve_whole(together(room.gang(pods(2)), room.gang(pods(2))), LIMITS) is None
