@@ -7,20 +7,23 @@ domains as branches).
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 
 from solver.case import Case, Seat
-from solver.covering import compact
+from solver.covering import Compact, compact
 from solver.covers import Covers
+from solver.mixtures import Mixtures, mixtures_of
 from solver.modelling import Solved, solve_within
 from solver.parts import part_of, whole_nodes
 from solver.plan import Goal
 from solver.problem import Limits
 from solver.scoring import goals_of
 from solver.search import Budget, Found, budget_of
+from solver.tree import ROOT
 
 WORTHWHILE = 12
 """Nodes from which on it pays to look at domains one by one."""
@@ -31,15 +34,48 @@ Key = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class _Branch:
-    """A domain as a case of its own. `bound`: what the first goals cost there at best. `first_name`: the first place
-    in natural order among its nodes. Domains of equal `sign` differ in names only.
-    """
+    """A domain. `mixtures`: what counting knows about all of them, where that is everything."""
 
-    nodes: tuple[int, ...]
-    part: Case
-    bound: Key
-    first_name: int
-    sign: object
+    case: Case
+    level: int
+    domain: int
+    mixtures: Mixtures | None
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Those of the domain, in order of position."""
+        return self.case.tree.nodes(self.level, self.domain)
+
+    @cached_property
+    def first_name(self) -> int:
+        """The first place in natural order among the nodes."""
+        return min(self.case.name_rank[node] for node in self.nodes)
+
+    @cached_property
+    def part(self) -> Case:
+        """The domain as a case of its own."""
+        return part_of(self.case, self.nodes)
+
+    @cached_property
+    def sign(self) -> object:
+        """What is equal for domains that differ in names only."""
+        return _sign(self.part, self.level, 0)
+
+    @cached_property
+    def around(self) -> tuple[int, ...]:
+        """The potential of the domain and of those around it: what is left of it is the same for every plan inside."""
+        case, node = self.case, self.nodes[0]
+        potentials = (case.domain_potential(*each) for each in case.parents(self.level, node))
+        return (case.domain_potential(self.level, self.domain), *potentials)
+
+    @cached_property
+    def bound(self) -> Key | None:
+        """What the first goals cost here at best; None where counting tells that there is no plan."""
+        if self.mixtures is not None:
+            best = self.mixtures.best(self.level, self.domain)
+            return None if best is None else (best.spread, (-best.liked,), self.around)
+        spread, liked = at_best(self.part)
+        return spread, (-liked,), self.around
 
 
 @dataclass(frozen=True)
@@ -58,14 +94,22 @@ def solve_by_domains(case: Case, limits: Limits, worthwhile: int = WORTHWHILE) -
     """
     if case.evicting or len(case.problem.nodes) < worthwhile or not case.pending or case.problem.spreads:
         return None
-    budget = budget_of(limits)
-    for level in range(case.tree.depth - 1, -1, -1):
-        best, proven = _best_of(case, list(_branches(case, level)), budget)
+    budget, mixtures = budget_of(limits), mixtures_of(case)
+    for level in range(case.tree.depth - 1, _widest(case, mixtures) - 1, -1):
+        best, proven = _best_of(case, list(_branches(case, level, mixtures)), budget)
         if best is not None:
             return Solved(best.solved.nodes, (), best.solved.reached, proven and best.solved.proven)
         if not proven:
             return None
-    return None
+    everybody = case.problem.minimum == sum(len(pod_set.members) for pod_set in case.problem.sets)
+    return Found.NONE if mixtures is not None and everybody else None
+
+
+def _widest(case: Case, mixtures: Mixtures | None) -> int:
+    """The widest level whose domains are worth a look: counting knows whether there is a plan at all."""
+    if mixtures is None:
+        return 0
+    return ROOT if case.problem.required is None else case.problem.required
 
 
 def _best_of(case: Case, branches: list[_Branch], budget: Budget) -> tuple[_Leaf | None, bool]:
@@ -74,7 +118,7 @@ def _best_of(case: Case, branches: list[_Branch], budget: Budget) -> tuple[_Leaf
     proven = True
     solved_alike: dict[object, Key | None] = {}
     of_name = {branch.first_name: branch for branch in branches}
-    order = [(branch.bound, branch.first_name) for branch in branches]
+    order = [(branch.bound, branch.first_name) for branch in branches if branch.bound is not None]
     narrow: dict[int, Case] = {}
     heapify(order)
     while order:
@@ -87,7 +131,7 @@ def _best_of(case: Case, branches: list[_Branch], budget: Budget) -> tuple[_Leaf
         if branch.sign in solved_alike and not _may_win(branch, solved_alike[branch.sign], best):
             continue
         if first_name not in narrow:
-            found = compact(branch.part, budget)
+            found = _narrowed(branch, budget)
             narrow[first_name] = found.case
             if found.spread is not None:
                 heappush(order, ((found.spread, *bound[1:]), first_name))
@@ -113,21 +157,26 @@ def _may_win(branch: _Branch, alike: Key | None, best: _Leaf | None) -> bool:
     if alike is None:
         return False
     spread, liked, _, *inside, _ = alike
-    return best is None or (spread, liked, branch.bound[-1], *inside, (branch.first_name,)) < best.key
+    return best is None or (spread, liked, branch.around, *inside, (branch.first_name,)) < best.key
 
 
-def _branches(case: Case, level: int) -> Iterator[_Branch]:
-    """The domains of a level that may hold everybody, as far as counting tells."""
+def _branches(case: Case, level: int, mixtures: Mixtures | None) -> Iterator[_Branch]:
+    """The domains of a level (or ROOT) that may hold everybody, as far as counting tells."""
     covers = Covers(case)
-    seats = [*case.pinned, *case.pending]
     enough = np.all(covers.offers(level) >= covers.needs(case.pending), axis=1).tolist()
     held = {case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned}
     for domain in range(case.tree.count(level)):
-        if enough[domain] and held <= {domain}:
-            nodes = case.tree.nodes(level, domain)
-            part = part_of(case, nodes)
-            first_name = min(case.name_rank[node] for node in nodes)
-            yield _Branch(nodes, part, _bound(case, level, domain, part, seats), first_name, _sign(part, level, 0))
+        branch = _Branch(case, level, domain, mixtures)
+        if enough[domain] and held <= {domain} and branch.bound is not None:
+            yield branch
+
+
+def _narrowed(branch: _Branch, budget: Budget) -> Compact:
+    """The case of a domain over what its best plans can use."""
+    if branch.mixtures is None:
+        return compact(branch.part, budget)
+    capacity = branch.mixtures.narrowed(branch.level, branch.domain)
+    return Compact(replace(branch.part, capacity=capacity[:, list(branch.nodes)]))
 
 
 def _sign(part: Case, level: int, domain: int) -> object:
@@ -145,10 +194,6 @@ def _only_here(part: Case, node: int) -> object:
     pinned = tuple(seat for seat in part.pinned if part.pinned_node(seat) == node)
     groups = tuple(rule.group[node] for rule in part.problem.exclusions)
     return (part.problem.nodes[node].name, pinned) if pinned or any(groups) else ()
-
-
-def _bound(case: Case, level: int, domain: int, part: Case, seats: list[Seat]) -> Key:
-    return (_spread(part, seats), (-_liked(part),), _around(case, level, domain))
 
 
 def at_best(part: Case) -> tuple[tuple[int, ...], int]:
@@ -182,12 +227,6 @@ def _liked(part: Case) -> int:
     return liked
 
 
-def _around(case: Case, level: int, domain: int) -> tuple[int, ...]:
-    """The potential of the domain and of those around it: what is left of it is the same for every plan inside."""
-    node = case.tree.nodes(level, domain)[0]
-    return (case.domain_potential(level, domain), *(case.domain_potential(*each) for each in case.parents(level, node)))
-
-
 def _leaf(case: Case, branch: _Branch, solved: Solved) -> _Leaf:
     """The plan in the whole case, with its key."""
     goals = goals_of(branch.part, solved.nodes, ())
@@ -196,7 +235,7 @@ def _leaf(case: Case, branch: _Branch, solved: Solved) -> _Leaf:
     key = (
         tuple(part for goal in goals if goal.name.startswith("compactness/") for part in _parts(goal)),
         (-_value(goals, "preferences"),),
-        branch.bound[-1],
+        branch.around,
         _inward(goals),
         tuple(part for goal in goals if goal.name in ("ranks", "ties") for part in _parts(goal)),
         names,

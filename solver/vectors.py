@@ -1,0 +1,46 @@
+"""Tables over how many members of each kind there are: a dynamic programme's (min, +) products, and the way back.
+
+A table has one axis per kind; entry `table[c]` is the least cost of having exactly `c[k]` members of every kind k. It
+reaches only as far as its domain has room.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Table = NDArray[np.int64]
+Vector = tuple[int, ...]
+"""How many members of each kind."""
+
+NEVER = 1 << 60
+"""A cost of this or more: impossible."""
+BITS = 59
+"""Of a cost: two of them can be added, and one to `NEVER`, within 64 bits."""
+
+
+def nothing(kinds: int) -> Table:
+    """The table of no room at all."""
+    return np.zeros((1,) * kinds, dtype=np.int64)
+
+
+def merged(one: Table, other: Table, most: Vector) -> Table:
+    """The best of both together, for up to `most` members of each kind."""
+    if np.count_nonzero(one < NEVER) < np.count_nonzero(other < NEVER):
+        one, other = other, one
+    shape = tuple(min(a + b - 2, m) + 1 for a, b, m in zip(one.shape, other.shape, most, strict=True))
+    best = np.full(shape, NEVER, dtype=np.int64)
+    for at in np.argwhere(other < NEVER).tolist():
+        ends = [min(size, width - c) for size, width, c in zip(one.shape, shape, at, strict=True)]
+        if min(ends) > 0:
+            here = best[tuple(slice(c, c + end) for c, end in zip(at, ends, strict=True))]
+            np.minimum(here, one[tuple(map(slice, ends))] + other[tuple(at)], out=here)
+    return best
+
+
+def splits(one: Table, other: Table, whole: Vector, cost: int) -> list[tuple[Vector, Vector]]:
+    """All ways to make `whole` of a part of each table at exactly this cost."""
+    low = [max(0, c - size + 1) for c, size in zip(whole, other.shape, strict=True)]
+    high = [min(c, size - 1) for c, size in zip(whole, one.shape, strict=True)]
+    mine = one[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))]
+    rest = other[tuple(slice(c - b, c - a + 1) for c, a, b in zip(whole, low, high, strict=True))]
+    found = np.argwhere(mine + np.flip(rest) == cost) + np.array(low, dtype=np.int64)
+    return [(tuple(part), tuple(c - p for c, p in zip(whole, part, strict=True))) for part in found.tolist()]
