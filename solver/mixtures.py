@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,6 +213,13 @@ class _Rules:
         return fine
 
     @cached_property
+    def now(self) -> list[int]:
+        """By node, what there is of the scarcest resource without waiting for pods on their way out."""
+        nodes, scarce = self.case.problem.nodes, self.case.scarce
+        found: list[int] = np.maximum(0, nodes.free[:, scarce] - nodes.terminating[:, scarce]).tolist()
+        return found
+
+    @cached_property
     def present(self) -> Table:
         """1 where anybody is there."""
         present: Table = np.any(self.in_set > 0, axis=0).astype(np.int64)
@@ -257,6 +265,7 @@ class _Tables:
     costs: _Costs
     _known: list[_Domain] = field(default_factory=list)
     _keys: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _products: dict[tuple[int, ...], Table] = field(default_factory=dict)
     _key_of: dict[tuple[int, int], int | None] = field(default_factory=dict)
 
     def cost(self, level: int, number: int, counts: Vector) -> int | None:
@@ -316,13 +325,19 @@ class _Tables:
             return None
         sign = (level, keys, self._potential(level, number))
         if sign not in self._keys:
-            before = [nothing(len(self.rules.full))]
-            for key in keys:
-                before.append(merged(before[-1], self._known[key].table, self.rules.full))
+            before = [nothing(len(self.rules.full)), *map(self._together, accumulate((key,) for key in keys))]
             table = self._with_own(level, number, before[-1])
             self._keys[sign] = len(self._known)
             self._known.append(_Domain(table, keys, tuple(before)))
         return self._keys[sign]
+
+    def _together(self, keys: tuple[int, ...]) -> Table:
+        """The table of children together; the first of them are often the same, and then already known."""
+        if keys not in self._products:
+            last = self._known[keys[-1]].table
+            first = self._products[keys[:-1]] if len(keys) > 1 else nothing(len(self.rules.full))
+            self._products[keys] = merged(first, last, self.rules.full)
+        return self._products[keys]
 
     def _node(self, node: int) -> int | None:
         rules, case = self.rules, self.rules.case
@@ -330,10 +345,8 @@ class _Tables:
         if not any(most):
             return None
         amounts, dislikes = rules.amounts[node].tolist(), rules.dislikes[:, node].tolist()
-        each, level = case.problem.nodes[node], case.tree.depth - 1
-        now = max(0, each.free[case.scarce] - each.terminating[case.scarce])
-        waits = now if self.costs.terminating else None
-        sign = (level, *most, *amounts, *dislikes, waits, self._potential(level, node))
+        level, now = case.tree.depth - 1, rules.now[node] if self.costs.terminating else 0
+        sign = (level, *most, *amounts, *dislikes, now, self._potential(level, node))
         if sign not in self._keys:
             here = tuple(slice(count + 1) for count in most)
             table = np.zeros([count + 1 for count in most], dtype=np.int64)

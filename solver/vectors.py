@@ -23,17 +23,22 @@ def nothing(kinds: int) -> Table:
 
 
 def merged(one: Table, other: Table, most: Vector) -> Table:
-    """The best of both together, for up to `most` members of each kind."""
+    """The best of both together, for up to `most` members of each kind.
+
+    All axes are laid out as one, so wide that sums do not run over into the next: adding counts is adding positions.
+    """
     if np.count_nonzero(one < NEVER) < np.count_nonzero(other < NEVER):
         one, other = other, one
-    shape = tuple(min(a + b - 2, m) + 1 for a, b, m in zip(one.shape, other.shape, most, strict=True))
-    best = np.full(shape, NEVER, dtype=np.int64)
-    for at in np.argwhere(other < NEVER).tolist():
-        ends = [min(size, width - c) for size, width, c in zip(one.shape, shape, at, strict=True)]
-        if min(ends) > 0:
-            here = best[tuple(slice(c, c + end) for c, end in zip(at, ends, strict=True))]
-            np.minimum(here, one[tuple(map(slice, ends))] + other[tuple(at)], out=here)
-    return best
+    wide = tuple(a + b - 1 for a, b in zip(one.shape, other.shape, strict=True))
+    spread = np.full(wide, NEVER, dtype=np.int64)
+    spread[tuple(map(slice, one.shape))] = one
+    flat = spread.ravel()[: int(np.ravel_multi_index([size - 1 for size in one.shape], wide)) + 1]
+    best = np.full(spread.size, NEVER, dtype=np.int64)
+    finite = np.nonzero(other < NEVER)
+    for place, cost in zip(np.ravel_multi_index(finite, wide).tolist(), other[finite].tolist(), strict=True):
+        here = best[place : place + len(flat)]
+        np.minimum(here, flat + cost, out=here)
+    return best.reshape(wide)[tuple(slice(count + 1) for count in most)]
 
 
 def splits(one: Table, other: Table, whole: Vector, cost: int) -> list[tuple[Vector, Vector]]:
