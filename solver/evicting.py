@@ -13,6 +13,7 @@ from kube.names import natural_key
 from solver.case import Case
 from solver.domains import at_best
 from solver.modelling import Solved, solve_within
+from solver.paying import solve_by_paying
 from solver.plan import Goal
 from solver.prices import NEVER, Prices, prices_of
 from solver.problem import Limits
@@ -53,6 +54,9 @@ def solve_evicting(case: Case, limits: Limits, worthwhile: int = WORTHWHILE) -> 
     prices = prices_of(case, ROOT if case.problem.required is None else case.problem.required)
     if prices is None:
         return None
+    paid = solve_by_paying(case, prices)
+    if paid is not None:
+        return paid
     budget = budget_of(limits)
     branches, proven = _cheapest(case, prices, budget)
     if not branches:
@@ -97,7 +101,7 @@ def _priced(case: Case, prices: Prices, domain: int, budget: Budget) -> _Branch 
     """The price of a domain, as far as it is proven, and the nodes that plans of that price can use. `Found.NONE`, or
     `Found.UNKNOWN` where time ran out, if there is no plan.
     """
-    nodes = _cheap_nodes(prices, domain)
+    nodes = prices.cheap_nodes(domain, _PLENTY, WORTHWHILE)
     first = solve_within(_narrowed(case, nodes), budget, _PRICE)
     most = prices.of(first.victims) if isinstance(first, Solved) else NEVER - 1
     within = prices.nodes_within(domain, most)
@@ -109,16 +113,6 @@ def _priced(case: Case, prices: Prices, domain: int, budget: Budget) -> _Branch 
     most = prices.of(second.victims)
     least = most if second.proven else prices.least(domain)[0]
     return _Branch(domain, least, most, tuple(prices.nodes_within(domain, most)))
-
-
-def _cheap_nodes(prices: Prices, domain: int) -> tuple[int, ...]:
-    """The cheapest nodes of a domain, as many as have plenty of room."""
-    nodes = np.array(prices.case.tree.nodes(prices.level, domain), dtype=np.int64)
-    nodes = nodes[np.argsort(prices.slots[nodes, 0], kind="stable")]
-    nodes = nodes[prices.slots[nodes, 0] < NEVER]
-    rooms = np.cumsum((prices.slots[nodes] < NEVER).sum(axis=1))
-    enough = int(np.searchsorted(rooms, _PLENTY * prices.needed)) + 1
-    return tuple(nodes[: max(enough, WORTHWHILE)].tolist())
 
 
 def _narrowed(case: Case, nodes: tuple[int, ...] | list[int]) -> Case:

@@ -17,7 +17,7 @@ from solver.case import Case
 
 NEVER = 1 << 62
 """The price of what cannot be had."""
-_BITS = 62
+_BITS = 59
 _SHARE_BITS = 8
 """A price is told in 256ths: shares of a gang are rounded down."""
 _SUBSETS = 8
@@ -33,7 +33,9 @@ class Prices:
     """Prices for one level, of which one domain is to hold the gang.
 
     `slots[node, k]`: at least so much more does member k + 1 cost on a node. `needed`: new members of the minimum.
-    `worth[victim]`: the victim's own digits; `broken`: the digit of a gang that goes whole.
+    `worth[victim]`: the victim's own digits; `broken`: the digit of a gang that goes whole. `shares[victim]`: what it
+    costs at least on a node where the gang may come; victims that can never go are missing. `whole`: there was room
+    for all digits.
     """
 
     case: Case
@@ -42,6 +44,8 @@ class Prices:
     slots: Counts
     worth: dict[int, int]
     broken: int
+    shares: dict[int, int]
+    whole: bool
 
     def of(self, victims: Iterable[int]) -> int:
         """The price of a plan that evicts these."""
@@ -64,6 +68,15 @@ class Prices:
         cheapest = np.partition(slots, self.needed - 1)[: self.needed]
         return int(cheapest.sum()), int(cheapest.max())
 
+    def cheap_nodes(self, domain: int, plenty: int, at_least: int = 0) -> tuple[int, ...]:
+        """The cheapest nodes of a domain, as many as have `plenty` times the room that is needed."""
+        nodes = np.array(self.case.tree.nodes(self.level, domain), dtype=np.int64)
+        nodes = nodes[np.argsort(self.slots[nodes, 0], kind="stable")]
+        nodes = nodes[self.slots[nodes, 0] < NEVER]
+        rooms = np.cumsum((self.slots[nodes] < NEVER).sum(axis=1))
+        enough = int(np.searchsorted(rooms, plenty * self.needed)) + 1
+        return tuple(nodes[: max(enough, at_least)].tolist())
+
     def nodes_within(self, domain: int, most: int) -> list[int]:
         """The nodes of a domain that a plan of a price of `most` can use."""
         least, dearest = self.least(domain)
@@ -82,33 +95,53 @@ def prices_of(case: Case, level: int) -> Prices | None:
     if most > MANY:
         return None
     needed = max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets)) - len(case.pinned)
-    worth, broken = _worth(case)
+    worth, broken, whole = _worth(case)
     usable = case.capacity.max(axis=0, initial=0) > 0
     shares = _shares(case, level, worth, broken, set(np.flatnonzero(usable).tolist()))
-    return Prices(case, level, needed, _marginal(_totals(case, usable, shares, most)), worth, broken)
+    slots = _marginal(_totals(case, usable, shares, most))
+    return Prices(case, level, needed, slots, worth, broken, shares, whole)
 
 
-def _worth(case: Case) -> tuple[dict[int, int], int]:
+def _worth(case: Case) -> tuple[dict[int, int], int, bool]:
     """The digits of every useful victim, and that of a broken gang. Digits for which there is no room are left out,
-    the least important first.
+    the least important first; whether all have room.
     """
     victims = {position: case.problem.victims[position] for position in case.useful}
     parts: list[dict[int, int]] = [
         {position: 1 for position, victim in victims.items() if victim.priority == priority}
         for priority in sorted({victim.priority for victim in victims.values()}, reverse=True)
     ]
-    gangs = len({victim.gang for victim in victims.values()})
     evicted = {position: victim.requests[case.scarce] for position, victim in victims.items()}
+    gangs = len({victim.gang for victim in victims.values()} - {None})
     worth, broken, bits = dict.fromkeys(victims, 0), 0, _BITS - _SHARE_BITS
-    for part, most in (*((each, len(each)) for each in parts), (None, gangs), (evicted, sum(evicted.values()))):
+    sizes = [*((each, _largest(case, each)) for each in parts), (None, gangs), (evicted, _largest(case, evicted))]
+    for part, most in sizes:
         bits -= most.bit_length()
         if bits < 0:
-            break
+            return worth, broken, False
         if part is None:
             broken = 1 << bits + _SHARE_BITS
         for position, amount in (part or {}).items():
             worth[position] += amount << bits + _SHARE_BITS
-    return worth, broken
+    return worth, broken, True
+
+
+def _largest(case: Case, amounts: dict[int, int]) -> int:
+    """At most so much goes in a best plan: what is on as many nodes as there are members, with the gangs there."""
+    victims = case.problem.victims
+    gangs, on, visited = Counter[int](), Counter[int](), set[tuple[int, int]]()
+    for position, amount in amounts.items():
+        gang = victims[position].gang
+        if gang is not None:
+            gangs[gang] += amount
+    for position, amount in amounts.items():
+        victim = victims[position]
+        if victim.gang is None:
+            on[victim.node] += amount
+        elif (victim.node, victim.gang) not in visited:
+            visited.add((victim.node, victim.gang))
+            on[victim.node] += gangs[victim.gang]
+    return min(sum(amounts.values()), sum(amount for _, amount in on.most_common(len(case.pending))))
 
 
 def _shares(case: Case, level: int, worth: dict[int, int], broken: int, usable: set[int]) -> dict[int, int]:

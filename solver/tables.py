@@ -87,11 +87,12 @@ def _cap_groups(case: Case, kind: Kind, rule: Exclusion, caps: list[dict[int, in
 
 def book_of(case: Case, kind: Kind, rules: Rules) -> "Book | None":
     """The book of a gang. None where amounts are too large to be packed."""
-    layout = _layout(case, kind)
+    layout = layout_of(*components(case, kind))
     return None if layout is None else Book(case, kind, rules, layout)
 
 
-def _layout(case: Case, kind: Kind) -> Layout | None:
+def components(case: Case, kind: Kind) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """The sums that are compared before the room around a domain, and those after it, each with its largest value."""
     members, depth = len(kind.ranks), case.tree.depth
     shape = case.problem.shapes[kind.shape]
     weights = _weights(case, kind)
@@ -102,7 +103,7 @@ def _layout(case: Case, kind: Kind) -> Layout | None:
     tail = [(f"room {level}", whole) for level in range(depth)]
     tail += [(f"left {level}", members) for level in range(depth)]
     tail.append(("terminating", members * shape.requests[case.scarce]))
-    return layout_of(head, tail)
+    return head, tail
 
 
 def _weights(case: Case, kind: Kind) -> Counts:

@@ -85,10 +85,10 @@ def _most(book: Book, level: int) -> dict[int, int]:
 
 
 def _most_in(book: Book, domain: Domain) -> int:
-    return next(count for count in range(book.table(domain).shape[1] - 1, -1, -1) if _holds(book, domain, count))
+    return next(count for count in range(book.table(domain).shape[1] - 1, -1, -1) if holds(book, domain, count))
 
 
-def _holds(book: Book, domain: Domain, count: int) -> bool:
+def holds(book: Book, domain: Domain, count: int) -> bool:
     """Whether so many members fit into a domain and into the rules of those around it."""
     table, rules = book.table(domain), book.rules
     if count >= table.shape[1] or table[0, count] >= NEVER:
@@ -124,7 +124,7 @@ def _best_of_level(book: Book, level: int, members: int) -> list[Domain]:
         if domain is None:
             continue
         if (domain.key, bound) not in known:
-            known[domain.key, bound] = _score(book, domain, members) if _holds(book, domain, members) else None
+            known[domain.key, bound] = _score(book, domain, members) if holds(book, domain, members) else None
         score = known[domain.key, bound]
         if score is not None and (best_score is None or score < best_score):
             best, best_score = [domain], score

@@ -1,0 +1,150 @@
+"""Who has to go from one node for so many members: the best choice by price and by ties, exactly."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kube.names import natural_key
+from solver.case import Case
+
+_STEPS = 2_000
+"""Choices that are looked at for one node before it is given up."""
+
+Amounts = tuple[int, ...]
+
+
+class TooManyError(Exception):
+    """There are too many choices to look at all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The best choice of victims: their price, the room used that pods on their way out still hold, and who goes.
+
+    `starts`: when the victims started, the earliest first.
+    """
+
+    price: int
+    waits: int
+    starts: tuple[int, ...]
+    victims: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Victims of one price that hold the same; who started last comes first, then the first name."""
+
+    price: int
+    requests: Amounts
+    victims: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What some kinds of victims hold together, and of each resource the cheapest unit, as price and units."""
+
+    whole: Amounts
+    cheapest: tuple[tuple[int, int] | None, ...]
+
+    def with_kind(self, kind: _Alike) -> "_Rest":
+        """With one kind more."""
+        pairs = zip(self.cheapest, kind.requests, strict=True)
+        return _Rest(
+            tuple(have + len(kind.victims) * held for have, held in zip(self.whole, kind.requests, strict=True)),
+            tuple(_cheaper(unit, (kind.price, held)) if held > 0 else unit for unit, held in pairs),
+        )
+
+    def least(self, missing: Amounts) -> int | None:
+        """What it costs at least to free this; None: it cannot be had."""
+        least = 0
+        for have, unit, amount in zip(self.whole, self.cheapest, missing, strict=True):
+            if amount > max(have, 0):
+                return None
+            if amount > 0 and unit is not None:
+                least = max(least, -(-amount * unit[0] // unit[1]))
+        return least
+
+
+def _cheaper(one: tuple[int, int] | None, other: tuple[int, int]) -> tuple[int, int]:
+    return other if one is None or other[0] * one[1] < one[0] * other[1] else one
+
+
+class Offers:
+    """The choices on one node. `shares[victim]`: what a victim there costs, which is more than nothing; those that can
+    never go are missing. `requests`: of each member, who are all alike.
+    """
+
+    def __init__(
+        self, case: Case, node: int, victims: Sequence[int], shares: Mapping[int, int], requests: Amounts
+    ) -> None:
+        self._pods, self._scarce = case.problem.victims, case.scarce
+        self._node, self._requests = case.problem.nodes[node], requests
+        by_kind: dict[tuple[int, Amounts], list[int]] = {}
+        for victim in sorted(victims, key=lambda each: (-self._pods[each].started, self._name(each))):
+            by_kind.setdefault((shares[victim], self._pods[victim].requests), []).append(victim)
+        self._kinds = [_Alike(*kind, tuple(alike)) for kind, alike in sorted(by_kind.items())]
+        rests = [_Rest((0,) * len(requests), (None,) * len(requests))]
+        for kind in reversed(self._kinds):
+            rests.append(rests[-1].with_kind(kind))
+        self._rests = rests[::-1]
+        self._steps = 0
+
+    def best(self, members: int) -> Offer | None:
+        """The best choice for so many members; None: there is none. Raises `TooManyError`."""
+        free = self._node.free
+        missing = tuple(
+            members * asked - there if asked > 0 else 0 for asked, there in zip(self._requests, free, strict=True)
+        )
+        self._steps = 0
+        best: Offer | None = None
+        bound: list[int] = []
+        for counts in self._choices(0, missing, 0, bound):
+            offer = self._offer(counts, members * self._requests[self._scarce])
+            if best is None or self._better(offer, best):
+                best = offer
+        return best
+
+    def _choices(self, place: int, missing: Amounts, price: int, bound: list[int]) -> Iterator[Amounts]:
+        """How many of each kind go, in choices of which none is dearer than one before it. `bound`: the last price."""
+        self._steps += 1
+        if self._steps > _STEPS:
+            raise TooManyError
+        least = self._rests[place].least(missing)
+        if least is None or (bound and price + least > bound[-1]):
+            return
+        if all(amount <= 0 for amount in missing):
+            bound.append(price)
+            yield (0,) * (len(self._kinds) - place)
+            return
+        kind = self._kinds[place]
+        for count in range(self._most(kind, missing), -1, -1):
+            left = tuple(amount - count * held for amount, held in zip(missing, kind.requests, strict=True))
+            for rest in self._choices(place + 1, left, price + count * kind.price, bound):
+                yield (count, *rest)
+
+    def _most(self, kind: _Alike, missing: Amounts) -> int:
+        """More of this kind would go in vain."""
+        wanted = [
+            -(-amount // held) for amount, held in zip(missing, kind.requests, strict=True) if amount > 0 and held > 0
+        ]
+        return min(len(kind.victims), max(wanted, default=0))
+
+    def _offer(self, counts: Amounts, used: int) -> Offer:
+        victims = [victim for kind, count in zip(self._kinds, counts, strict=True) for victim in kind.victims[:count]]
+        freed = sum(self._pods[victim].requests[self._scarce] for victim in victims)
+        now = max(0, self._node.free[self._scarce] - self._node.terminating[self._scarce] + freed)
+        return Offer(
+            sum(count * kind.price for kind, count in zip(self._kinds, counts, strict=True)),
+            max(0, used - now),
+            tuple(sorted(self._pods[victim].started for victim in victims)),
+            tuple(victims),
+        )
+
+    def _better(self, one: Offer, other: Offer) -> bool:
+        rank, best = ((each.price, each.waits, tuple(-start for start in each.starts)) for each in (one, other))
+        return rank < best or (rank == best and self._names(one) < self._names(other))
+
+    def _names(self, offer: Offer) -> list[tuple[object, ...]]:
+        return sorted(self._name(victim) for victim in offer.victims)
+
+    def _name(self, victim: int) -> tuple[object, ...]:
+        return natural_key(self._pods[victim].key)

@@ -1,0 +1,240 @@
+"""Evictions for a gang of alike members, exactly, by counting: what victims cost is one more sum over nodes.
+
+Taken for a moment that any victim may go by itself, the best choice of victims on a node depends on the number of
+members there alone, and all goals are sums over domains (`solver.counting`). A gang that would go as a whole is paid
+for in shares (`solver.prices`), so that no plan is better than it is taken for. The best of all such plans that
+breaks no rule about evictions and no gang is therefore the best of all; where it breaks one, nothing is known.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solver.bounds import Counts
+from solver.case import Case
+from solver.clearing import cleared
+from solver.counting import NEVER, Layout, layout_of
+from solver.kinds import Kind
+from solver.modelling import Solved
+from solver.offers import Offer, Offers, TooManyError
+from solver.prices import NEVER as UNPAYABLE
+from solver.prices import Prices
+from solver.seating import first_node, seated
+from solver.tables import Book, Domain, Rules, components, countable
+from solver.tallying import holds
+
+_MEMBERS = 128
+"""More members than this are not counted: tables would be large."""
+_NODES = 3_000
+"""Nor more nodes that may be used."""
+_PLENTY = 2
+"""A first plan is made over the cheapest nodes that have so many times the room that is needed."""
+
+Score = tuple[tuple[int, ...], ...]
+"""All goals before the names in their order, smaller being better."""
+
+
+def solve_by_paying(case: Case, prices: Prices) -> Solved | None:
+    """The best plan with evictions; None where counting does not tell."""
+    room = cleared(case)
+    found = countable(room)
+    if found is None or not prices.whole or not 0 < prices.needed <= _MEMBERS:
+        return None
+    kind, rules = found
+    if prices.needed < len(kind.ranks):
+        return None
+    try:
+        return _Paying(case, room, kind, rules, prices).best()
+    except TooManyError:
+        return None
+
+
+class _Paying:
+    """The domains of one gang, in order of what they cost at least. `room`: the case when all have gone who may."""
+
+    def __init__(self, case: Case, room: Case, kind: Kind, rules: Rules, prices: Prices) -> None:
+        self.case, self.room, self.kind, self.rules, self.prices = case, room, kind, rules, prices
+        self.members = len(kind.ranks)
+        self.on: dict[int, list[int]] = {}
+        for victim in prices.shares:
+            self.on.setdefault(case.problem.victims[victim].node, []).append(victim)
+        self.offers: dict[int, list[Offer | None]] = {}
+
+    def best(self) -> Solved | None:
+        """The best plan in any domain, if it is one. Raises `TooManyError`."""
+        domains = range(self.case.tree.count(self.prices.level))
+        least = {domain: self.prices.least(domain)[0] for domain in domains}
+        best: _Leaf | None = None
+        for domain in sorted(domains, key=lambda each: (least[each], each)):
+            if least[domain] >= (UNPAYABLE if best is None else best.price + 1):
+                break
+            leaf = self._best_in(domain, UNPAYABLE - 1 if best is None else best.price)
+            if leaf is not None and (best is None or leaf.better(best)):
+                best = leaf
+        return None if best is None else self._solved(best)
+
+    def _best_in(self, domain: int, most: int) -> "_Leaf | None":
+        """The best plan in a domain that costs no more than `most`; it may be None where there is none so cheap."""
+        cheap = self.prices.cheap_nodes(domain, _PLENTY)
+        first = self._leaf(cheap) if most == UNPAYABLE - 1 else None
+        within = self.prices.nodes_within(domain, most if first is None else min(most, first.price))
+        return first if first is not None and set(within) <= set(cheap) else self._leaf(within)
+
+    def _leaf(self, nodes: Iterable[int]) -> "_Leaf | None":
+        """The best plan over these nodes of one domain."""
+        chosen = sorted(nodes)
+        if len(chosen) > _NODES:
+            raise TooManyError
+        inside = np.zeros(len(self.case.problem.nodes), dtype=np.bool_)
+        inside[chosen] = True
+        case = replace(self.room, capacity=np.where(inside, self.room.capacity, 0))
+        for node in chosen:
+            if node not in self.offers:
+                self.offers[node] = self._offered(node)
+        book = _paid_book(case, self.kind, self.rules, {node: self.offers[node] for node in chosen})
+        best: _Leaf | None = None
+        for level in range(self.case.tree.depth - 1, max(self.prices.level, self.rules.required) - 1, -1):
+            for number in sorted({self.case.tree.domain(level, node) for node in chosen}):
+                leaf = None if book is None else _leaf_of(book, level, number)
+                if leaf is not None and (best is None or leaf.better(best)):
+                    best = leaf
+        return best
+
+    def _offered(self, node: int) -> list[Offer | None]:
+        shape = self.kind.shape
+        requests = self.case.problem.shapes[shape].requests
+        offers = Offers(self.case, node, self.on.get(node, ()), self.prices.shares, requests)
+        return [offers.best(count) for count in range(int(self.room.capacity[shape, node]) + 1)]
+
+    def _solved(self, leaf: "_Leaf") -> Solved | None:
+        """The plan, unless it cuts a gang below its minimum or breaks a budget."""
+        problem = self.case.problem
+        row = seated(leaf.book, leaf.domain, self.members)
+        chosen = (self.offers[node][count] for node, count in sorted(Counter(row).items()))
+        gone = frozenset(victim for offer in chosen if offer is not None for victim in offer.victims)
+        cut = Counter(gang for victim in gone if (gang := problem.victims[victim].gang) is not None)
+        gangs = ((problem.victim_gangs[gang], count) for gang, count in cut.items())
+        if any(gang.running - count < gang.minimum for gang, count in gangs):
+            return None
+        if any(len(budget.victims & gone) > budget.allowed for budget in problem.budgets):
+            return None
+        rows: list[tuple[int | None, ...]] = [() for _ in problem.sets]
+        rows[self.kind.pod_set] = tuple(row)
+        return Solved(tuple(rows), tuple(sorted(gone)), (), proven=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """What nodes offer for 0, 1, ... members. `largest`: of every sum in the tables; `starts`: of all victims."""
+
+    offers: dict[int, list[Offer | None]]
+    largest: dict[str, int]
+    starts: list[int]
+
+
+class _PaidBook(Book):
+    """A book in which a node's members cost what its offers say."""
+
+    def __init__(self, case: Case, rule: tuple[Kind, Rules], layout: Layout, costs: _Costs) -> None:
+        super().__init__(case, *rule, layout)
+        self.costs = costs
+
+    def sums(self, domain: Domain) -> dict[str, int]:
+        """All sums of the best plan for all members inside a domain."""
+        words = self.table(domain)[:, self.members].tolist()
+        return {
+            name: (words[word] >> shift) & ((1 << self.costs.largest[name].bit_length()) - 1)
+            for name, (word, shift) in self.layout.at.items()
+        }
+
+    def _node_key(self, node: int, most: int) -> int:
+        level = self.case.tree.depth - 1
+        offers = self.costs.offers[node][: min(most, self.members) + 1]
+        weight = self._shape.preferences.get(node, 0)
+        potential, cap = self.case.potential[node], self._cap(level, node)
+        costs = tuple(None if each is None else (each.price, each.waits, each.starts) for each in offers)
+        key = self._key(("paid", costs, weight, potential, cap))
+        if key not in self.raw:
+            counts = np.arange(len(offers), dtype=np.int64)
+            alone = np.zeros((self.layout.words, len(counts)), dtype=np.int64)
+            self._add(alone, "preferences", counts * (self.best_weight - weight))
+            for count, offer in enumerate(offers):
+                self._pay(alone[:, count : count + 1], offer)
+            self.raw[key] = alone
+            self.products.tables.append(self._with_own(level, potential, cap, alone))
+        return key
+
+    def _pay(self, column: Counts, offer: Offer | None) -> None:
+        """Write down what an offer costs."""
+        if offer is None:
+            column[:] = NEVER
+            return
+        self._add(column, "price", np.array([offer.price]))
+        self._add(column, "terminating", np.array([offer.waits]))
+        for start, times in Counter(offer.starts).items():
+            self._add(column, _started(start), np.array([times]))
+
+
+def _paid_book(case: Case, kind: Kind, rules: Rules, offers: dict[int, list[Offer | None]]) -> _PaidBook | None:
+    """The book; None where the sums are too large."""
+    head, tail = components(case, kind)
+    given = [[each for each in options if each is not None] for options in offers.values()]
+    dearest = sorted((max((each.price for each in options), default=0) for options in given), reverse=True)
+    started = Counter[int]()
+    for options in given:
+        most = Counter[int]()
+        for offer in options:
+            most |= Counter(offer.starts)
+        started += most
+    head.insert(0, ("price", sum(dearest[: len(kind.ranks)])))
+    tail += [(_started(start), most) for start, most in sorted(started.items())]
+    layout = layout_of(head, tail)
+    costs = _Costs(offers, dict(head + tail), sorted(started))
+    return None if layout is None else _PaidBook(case, (kind, rules), layout, costs)
+
+
+def _started(start: int) -> str:
+    return f"started {start}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """The best plan whose narrowest domain is this one."""
+
+    book: _PaidBook
+    domain: Domain
+    price: int
+    score: Score
+
+    def better(self, other: "_Leaf") -> bool:
+        """Domains that are as good share no node, so the first name decides."""
+        if self.score != other.score:
+            return self.score < other.score
+        mine, its = (first_node(each.book, each.domain, each.book.members) for each in (self, other))
+        return mine < its
+
+
+def _leaf_of(book: _PaidBook, level: int, number: int) -> _Leaf | None:
+    """The best plan in a domain; None where there is none, or where a narrower domain has it."""
+    domain = book.domain(level, number)
+    if domain is None or not holds(book, domain, book.members):
+        return None
+    sums = book.sums(domain)
+    depth = book.case.tree.depth
+    if level + 1 < depth and sums[f"touched {level + 1}"] == 1:
+        return None
+    node = book.case.tree.nodes(level, number)[0]
+    inside = range(level + 1, depth)
+    score = (
+        (sums["price"],),
+        tuple(sums[f"touched {each}"] if each > level else 1 for each in range(depth)),
+        (sums["preferences"],),
+        tuple(book.case.domain_potential(*each) for each in ((level, number), *book.case.parents(level, node))),
+        tuple(sums[f"room {each}"] for each in inside),
+        tuple(sums[f"left {each}"] for each in inside),
+        (sums["terminating"],),
+        tuple(-start for start in book.costs.starts for _ in range(sums[_started(start)])),
+    )
+    return _Leaf(book, domain, sums["price"], score)

@@ -1,0 +1,96 @@
+"""Gangs of alike members that evict, by counting: the plans that trying all of them gives."""
+
+from dataclasses import replace
+
+import pytest
+from brute_force import best
+from random_problems import random_problem
+
+from solver.case import case_of
+from solver.offers import Offers, TooManyError
+from solver.paying import solve_by_paying
+from solver.prices import prices_of
+from solver.problem import Budget, Member, Node, PodSet, Problem, Shape, Victim, VictimGang
+from solver.solving import solve
+from solver.tree import ROOT
+
+
+def _paid(problem: Problem) -> object:
+    case = case_of(problem, evicting=True)
+    prices = prices_of(case, ROOT if problem.required is None else problem.required)
+    return None if prices is None else solve_by_paying(case, prices)
+
+
+@pytest.mark.parametrize("first", range(0, 3000, 500))
+def test_the_best_plan_by_counting_is_the_best_of_all_plans(first: int) -> None:
+    found = 0
+    for seed in range(first, first + 500):
+        problem = random_problem(seed)
+        expected = best(problem)
+        if not problem.victims or (expected is not None and not expected.victims):
+            continue
+        case = case_of(problem, evicting=True)
+        if not case.pending:
+            continue
+        prices = prices_of(case, ROOT if problem.required is None else problem.required)
+        solved = None if prices is None else solve_by_paying(case, prices)
+        if solved is not None:
+            found += 1
+            assert expected is not None, f"seed {seed}: a plan where there is none"
+            assert (solved.nodes, solved.victims) == expected, f"seed {seed}"
+            assert solved.proven
+    assert found > 10
+
+
+#  r0: a (two small victims)   b (one large)   c (one large, started later)
+CHOICE = Problem(
+    levels=("rack", "node"),
+    resources=("gpu",),
+    nodes=tuple(Node(name, ("r0",), (0,), (0,)) for name in "abc"),
+    shapes=(Shape((4,), frozenset({0, 1, 2})),),
+    sets=(PodSet("main", (Member("m0", 0),), 1),),
+    minimum=1,
+    victims=(
+        Victim("v/0", 0, 0, (2,)),
+        Victim("v/1", 0, 0, (2,)),
+        Victim("v/2", 1, 0, (4,), started=1),
+        Victim("v/3", 2, 0, (4,), started=2),
+    ),
+)
+
+
+def test_fewer_victims_then_those_that_started_last() -> None:
+    assert _paid(CHOICE) is not None
+    assert solve(CHOICE).victims == (3,)  # type: ignore[union-attr]
+
+
+def test_a_plan_that_a_budget_forbids_is_not_taken_for_the_best() -> None:
+    """The relaxed best is c; its budget allows none, so counting does not tell, and the search finds b."""
+    problem = replace(CHOICE, budgets=(Budget("v/tenth", frozenset({3}), 0),))
+    assert _paid(problem) is None
+    assert solve(problem).victims == (2,)  # type: ignore[union-attr]
+
+
+def test_a_gang_that_would_go_whole_is_not_cut() -> None:
+    victims = (*CHOICE.victims[:3], replace(CHOICE.victims[3], gang=0), Victim("v/4", 0, 0, (0,), gang=0))
+    problem = replace(CHOICE, victims=victims, victim_gangs=(VictimGang("g", 2, 2),))
+    assert solve(problem).victims == (2,)  # type: ignore[union-attr]
+
+
+def test_too_many_choices_on_one_node_are_left_to_the_search() -> None:
+    """Forty pods of forty sizes, of which about half would do: more choices than can be looked at."""
+    victims = tuple(Victim(f"v/{size}", 0, 0, (40 + size, 80 - size)) for size in range(40))
+    shape = Shape((1200, 1200), frozenset({0}))
+    problem = Problem(
+        levels=("node",),
+        resources=("cpu", "gpu"),
+        nodes=(Node("a", (), (0, 0), (0, 0)),),
+        shapes=(shape,),
+        sets=(PodSet("main", (Member("m0", 0),), 1),),
+        minimum=1,
+        victims=victims,
+    )
+    case = case_of(problem, evicting=True)
+    with pytest.raises(TooManyError):
+        Offers(case, 0, range(40), dict.fromkeys(range(40), 1), shape.requests).best(1)
+    assert _paid(problem) is None
