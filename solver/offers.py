@@ -92,7 +92,8 @@ class Offers:
         """The best choice for so many members; None: there is none. Raises `TooManyError`."""
         free = self._node.free
         missing = tuple(
-            members * asked - there if asked > 0 else 0 for asked, there in zip(self._requests, free, strict=True)
+            members * asked - there if members * asked > 0 else 0
+            for asked, there in zip(self._requests, free, strict=True)
         )
         self._steps = 0
         best: Offer | None = None

@@ -77,6 +77,14 @@ def test_a_gang_that_would_go_whole_is_not_cut() -> None:
     assert solve(problem).victims == (2,)  # type: ignore[union-attr]
 
 
+def test_nobody_goes_from_an_overcommitted_node_that_is_not_used() -> None:
+    nodes = tuple(replace(node, free=(-1,)) for node in CHOICE.nodes)
+    room = tuple(replace(victim, requests=(victim.requests[0] + 1,)) for victim in CHOICE.victims)
+    problem = replace(CHOICE, nodes=nodes, victims=room)
+    assert _paid(problem) is not None
+    assert solve(problem).victims == (3,)  # type: ignore[union-attr]
+
+
 def test_too_many_choices_on_one_node_are_left_to_the_search() -> None:
     """Forty pods of forty sizes, of which about half would do: more choices than can be looked at."""
     victims = tuple(Victim(f"v/{size}", 0, 0, (40 + size, 80 - size)) for size in range(40))
