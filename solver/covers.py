@@ -1,7 +1,8 @@
 """How few domains can hold some members, and how many a domain can hold: by counting, which spares CP-SAT the proof."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,19 +80,45 @@ def too_few(case: Case, level: int) -> NDArray[np.bool_]:
     problem = case.problem
     waiting = pending(problem)
     held = sum(len(pod_set.members) for pod_set in problem.sets) - len(waiting)
-    short: NDArray[np.bool_] = held + most_members(case, waiting, level) < problem.minimum
+    short = _short(case, problem, level)
+    short = short | (held + most_members(case, waiting, level) < problem.minimum)
+    for narrower, pod_sets in _in_one_domain(problem):
+        if narrower > level and not short.all():
+            chosen = replace(problem, sets=tuple(problem.sets[each] for each in pod_sets), minimum=0)
+            able = ~_short(case, chosen, narrower)
+            inside = np.zeros(len(short), dtype=np.bool_)
+            np.logical_or.at(inside, case.tree.around(narrower, level), able)
+            short |= ~inside
+    demand = _least_demand(problem)
+    usable = case.capacity.max(axis=0, initial=0) > 0
+    offered = case.tree.summed(level, np.where(usable[:, None], np.maximum(case.amounts, 0), 0))
+    if (short | (offered < _PLENTY * demand).any(axis=1)).all() and not short.all():
+        short |= (case.tree.summed(level, packable(case)) < demand).any(axis=1)
+    return short
+
+
+def _short(case: Case, problem: Problem, level: int) -> NDArray[np.bool_]:
+    """By domain: whether it cannot hold the minimums of all sets, each by itself or all resources together. `problem`:
+    that of the case, or a part of its sets.
+    """
+    usable = case.capacity.max(axis=0, initial=0) > 0
+    offered = case.tree.summed(level, np.where(usable[:, None], np.maximum(case.amounts, 0), 0))
+    short: NDArray[np.bool_] = (offered < _least_demand(problem)).any(axis=1)
     for pod_set in problem.sets:
         open_members = tuple(member for member in pod_set.members if member.node is None)
         missing = pod_set.minimum - (len(pod_set.members) - len(open_members))
         if missing > 0:
             short |= most_members(case, open_members, level) < missing
-    demand = _least_demand(problem)
-    usable = case.capacity.max(axis=0, initial=0) > 0
-    offered = case.tree.summed(level, np.where(usable[:, None], np.maximum(case.amounts, 0), 0))
-    short |= (offered < demand).any(axis=1)
-    if (short | (offered < _PLENTY * demand).any(axis=1)).all() and not short.all():
-        short |= (case.tree.summed(level, packable(case)) < demand).any(axis=1)
     return short
+
+
+def _in_one_domain(problem: Problem) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Levels with the sets of which one domain must hold all members."""
+    for position, pod_set in enumerate(problem.sets):
+        if pod_set.required is not None:
+            yield pod_set.required, (position,)
+    for rule in problem.together:
+        yield rule.level, rule.pod_sets
 
 
 def packable(case: Case) -> Counts:
