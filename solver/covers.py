@@ -103,7 +103,7 @@ def _short(case: Case, problem: Problem, level: int) -> NDArray[np.bool_]:
     """
     usable = case.capacity.max(axis=0, initial=0) > 0
     offered = case.tree.summed(level, np.where(usable[:, None], np.maximum(case.amounts, 0), 0))
-    short: NDArray[np.bool_] = (offered < _least_demand(problem)).any(axis=1)
+    short: NDArray[np.bool_] = np.any(offered < _least_demand(problem), axis=1)
     for pod_set in problem.sets:
         open_members = tuple(member for member in pod_set.members if member.node is None)
         missing = pod_set.minimum - (len(pod_set.members) - len(open_members))
