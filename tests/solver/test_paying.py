@@ -10,7 +10,7 @@ from solver.case import case_of
 from solver.offers import Offers, TooManyError
 from solver.paying import solve_by_paying
 from solver.prices import prices_of
-from solver.problem import Budget, Member, Node, PodSet, Problem, Shape, Victim, VictimGang
+from solver.problem import Budget, Member, Node, PodSet, Problem, Shape, Victim, VictimGang, nodes_of
 from solver.solving import solve
 from solver.tree import ROOT
 
@@ -46,7 +46,7 @@ def test_the_best_plan_by_counting_is_the_best_of_all_plans(first: int) -> None:
 CHOICE = Problem(
     levels=("rack", "node"),
     resources=("gpu",),
-    nodes=tuple(Node(name, ("r0",), (0,), (0,)) for name in "abc"),
+    nodes=nodes_of(Node(name, ("r0",), (0,), (0,)) for name in "abc"),
     shapes=(Shape((4,), frozenset({0, 1, 2})),),
     sets=(PodSet("main", (Member("m0", 0),), 1),),
     minimum=1,
@@ -78,7 +78,7 @@ def test_a_gang_that_would_go_whole_is_not_cut() -> None:
 
 
 def test_nobody_goes_from_an_overcommitted_node_that_is_not_used() -> None:
-    nodes = tuple(replace(node, free=(-1,)) for node in CHOICE.nodes)
+    nodes = nodes_of(replace(node, free=(-1,)) for node in CHOICE.nodes)
     room = tuple(replace(victim, requests=(victim.requests[0] + 1,)) for victim in CHOICE.victims)
     problem = replace(CHOICE, nodes=nodes, victims=room)
     assert _paid(problem) is not None
@@ -92,7 +92,7 @@ def test_too_many_choices_on_one_node_are_left_to_the_search() -> None:
     problem = Problem(
         levels=("node",),
         resources=("cpu", "gpu"),
-        nodes=(Node("a", (), (0, 0), (0, 0)),),
+        nodes=nodes_of([Node("a", (), (0, 0), (0, 0))]),
         shapes=(shape,),
         sets=(PodSet("main", (Member("m0", 0),), 1),),
         minimum=1,
