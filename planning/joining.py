@@ -14,7 +14,8 @@ from gangs.model import Gang, GangKey
 from planning.decision import Decision, Outcome
 from planning.outcomes import decided
 from planning.problems import Framing
-from planning.reserving import after
+from planning.remaining import Remaining, only_room_matters
+from planning.reserving import after, after_all
 from planning.victims import RunningGangs
 from planning.workers import shared_workers
 from solver.case import case_of
@@ -44,6 +45,7 @@ _SUMMED_LAST = "preferences"
 
 Decisions = Mapping[GangKey, Decision]
 FrameOne = Callable[[Gang, Snapshot], Framing | Decision]
+_Done = tuple[list[Decision], Snapshot]
 PlanOne = Callable[[Gang, Snapshot, bool], Decision]
 
 
@@ -226,15 +228,13 @@ def _carried_over(
     tier: Tier, answer: JointAnswer, framings: Mapping[GangKey, Framing], seconds: Mapping[str, float]
 ) -> _Found | None:
     shares = dict(zip(framings, answer.shares, strict=True))
-    snapshot, decisions = tier.snapshot, {}
-    for gang in tier.gangs:
-        share = shares.get(gang.key)
-        if share is not None:
-            decision = _decided(tier, gang, snapshot, share, stated=framings[gang.key], answer=answer, seconds=seconds)
-            if decision is None:
-                return None
-            decisions[gang.key] = decision
-            snapshot = after(decision, snapshot)
+    placed = [gang for gang in tier.gangs if shares.get(gang.key) is not None]
+    quick = only_room_matters(placed, [*framings.values()], answer.shares)
+    found = _on_what_is_left(tier, placed, answer, framings, seconds) if quick else None
+    found = found or _stated_anew(tier, placed, answer, framings, seconds)
+    if found is None:
+        return None
+    decisions, snapshot = {decision.key: decision for decision in found[0]}, found[1]
     for gang in tier.gangs:
         if gang.key not in decisions:
             decisions[gang.key] = tier.plan(gang, snapshot, False)  # noqa: FBT003 -- as `weighed`
@@ -244,26 +244,54 @@ def _carried_over(
     return _Found([decisions[gang.key] for gang in tier.gangs], snapshot, proven, answer.levels)
 
 
-def _decided(
+def _on_what_is_left(
     tier: Tier,
-    gang: Gang,
-    snapshot: Snapshot,
-    share: Share,
-    *,
-    stated: Framing,
+    gangs: Sequence[Gang],
     answer: JointAnswer,
+    framings: Mapping[GangKey, Framing],
     seconds: Mapping[str, float],
-) -> Decision | None:
-    """A gang's share, stated anew and verified on what the gangs before it leave."""
-    framing = tier.frame(gang, snapshot)
-    if isinstance(framing, Decision):
-        return None
+) -> _Done | None:
+    """Every gang's share, verified on what the gangs before it leave; all that they take is room."""
+    shares = dict(zip(framings, answer.shares, strict=True))
+    left, decisions = Remaining(), []
+    for gang in gangs:
+        share, framing = shares[gang.key], left.framing(framings[gang.key])
+        plan = None if share is None or framing is None else _plan(framing.problem, share, answer)
+        if share is None or framing is None or plan is None:
+            return None
+        decisions.append(decided(gang, framing, plan, tier.running, seconds))
+        left.take(framing, share)
+    return decisions, after_all(decisions, tier.snapshot)
+
+
+def _stated_anew(
+    tier: Tier,
+    gangs: Sequence[Gang],
+    answer: JointAnswer,
+    framings: Mapping[GangKey, Framing],
+    seconds: Mapping[str, float],
+) -> _Done | None:
+    """Every gang's share, stated anew and verified on what the gangs before it leave."""
+    shares = dict(zip(framings, answer.shares, strict=True))
+    snapshot, decisions = tier.snapshot, []
+    for gang in gangs:
+        share, framing = shares[gang.key], tier.frame(gang, snapshot)
+        if share is None or isinstance(framing, Decision):
+            return None
+        plan = _plan(framing.problem, _named_anew(share, framings[gang.key], framing), answer)
+        if plan is None:
+            return None
+        decisions.append(decided(gang, framing, plan, tier.running, seconds))
+        snapshot = after(decisions[-1], snapshot)
+    return decisions, snapshot
+
+
+def _named_anew(share: Share, stated: Framing, framing: Framing) -> Share:
+    """The share in the positions of another framing of the gang."""
     places = {name: position for position, name in enumerate(framing.nodes)}
     rows = tuple(tuple(None if node is None else places[stated.nodes[node]] for node in row) for row in share.nodes)
     gone = {stated.victims[victim].pod.key for victim in share.victims}
-    victims = tuple(position for position, tenant in enumerate(framing.victims) if tenant.pod.key in gone)
-    plan = _plan(framing.problem, Share(rows, victims), answer)
-    return None if plan is None else decided(gang, framing, plan, tier.running, seconds)
+    return Share(rows, tuple(position for position, each in enumerate(framing.victims) if each.pod.key in gone))
 
 
 def _plan(problem: Problem, share: Share, answer: JointAnswer) -> Plan | None:

@@ -1,5 +1,6 @@
 """The cluster as it will be once a plan has been carried out, for the plans that follow."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cluster.requests import pod_requests
@@ -9,13 +10,19 @@ from planning.decision import Assignment, Decision
 
 def after(decision: Decision, snapshot: Snapshot) -> Snapshot:
     """The snapshot with the plan's members in their places, as reservations, and without its victims."""
-    new = [each for each in decision.assignments if not each.held]
-    if not new and not decision.evictions:
+    return after_all((decision,), snapshot)
+
+
+def after_all(decisions: Sequence[Decision], snapshot: Snapshot) -> Snapshot:
+    """As if the plans had been carried out one after the other."""
+    new = [each for decision in decisions for each in decision.assignments if not each.held]
+    evictions = [each for decision in decisions for each in decision.evictions]
+    if not new and not evictions:
         return snapshot
     arriving: dict[str, list[Tenant]] = {}
     for each in new:
         arriving.setdefault(each.node, []).append(_tenant(each))
-    leaving = {f"{each.namespace}/{each.name}" for each in decision.evictions} | {each.member.pod.key for each in new}
+    leaving = {f"{each.namespace}/{each.name}" for each in evictions} | {each.member.pod.key for each in new}
     names = {key.partition("/")[2] for key in leaving}
     return replace(
         snapshot,
