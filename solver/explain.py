@@ -12,6 +12,7 @@ from solver.bounds import pending
 from solver.case import Case, case_of
 from solver.clearing import all_that_go, cleared
 from solver.covers import most_members, too_few
+from solver.filling import thinned
 from solver.modelling import Solved, seat_count, solve_within
 from solver.nearest import (
     MANY_SEATS,
@@ -94,7 +95,7 @@ def _fits_somewhere(case: Case, budget: Budget) -> bool:
         parts = [inside(case, max(level, 0), domain) for domain in able]
     return any(
         isinstance(solve_within(part, budget.portion(1), frozenset()), Solved)
-        for part in parts
+        for part in map(thinned, parts)
         if seat_count(part) <= MANY_SEATS
     )
 
@@ -224,6 +225,8 @@ def _fewer_members(problem: Problem, nearest: Nearest) -> Iterator[Change]:
     if not nearest.domains:
         return
     near = nearest.domains[0]
+    if near.fits >= near.needed:
+        return
     if len(filled) > 1:
         yield from _fewer_of_one(problem, filled, max(1, near.needed - near.fits), nearest.plan)
         return

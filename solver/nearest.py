@@ -10,6 +10,7 @@ from solver.bounds import Counts, capacities, pending, room
 from solver.case import Case, case_of
 from solver.clearing import all_that_go, cleared
 from solver.covers import most_members
+from solver.filling import filled, thinned
 from solver.modelling import Solved, seat_count, solve_within
 from solver.plan import NearDomain, Plan, Proof
 from solver.problem import Problem
@@ -154,8 +155,11 @@ def _may_be_cleared(case: Case, level: int, domain: int) -> bool:
 
 
 def _filled_one(case: Case, level: int, domain: int, budget: Budget) -> Plan | None:
-    """As many members in one domain as CP-SAT can put there; None where it is not asked or not sure."""
-    part = inside(case, level, domain)
+    """As many members in one domain as there is room for; None where that is not sure."""
+    rows = filled(case, level, domain)
+    if rows is not None:
+        return Plan(rows, (), (), Proof.FEASIBLE)
+    part = thinned(inside(case, level, domain))
     if seat_count(part) > MANY_SEATS:
         return None
     solved = solve_within(part, budget, frozenset({"extras"}))

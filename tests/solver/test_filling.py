@@ -1,0 +1,62 @@
+"""Filling a domain quickly puts as many members there as trying all places does."""
+
+from dataclasses import replace
+
+import pytest
+from random_problems import random_problem
+
+from solver.case import Case, case_of
+from solver.filling import filled, thinned
+from solver.modelling import Solved, solve_model
+from solver.nearest import inside
+from solver.plan import Plan, Proof
+from solver.problem import Limits, Problem
+from solver.scoring import Nodes
+from solver.tree import ROOT
+from solver.verify import broken_rules
+
+
+def without_minimums(problem: Problem) -> Problem:
+    sets = tuple(replace(pod_set, minimum=0) for pod_set in problem.sets)
+    return replace(problem, sets=sets, minimum=0, required=None)
+
+
+def most(case: Case) -> int | None:
+    """None where those that run already break a rule."""
+    solved = solve_model(case, Limits(), frozenset({"extras"}))
+    return placed(solved.nodes) if isinstance(solved, Solved) else None
+
+
+def placed(nodes: Nodes) -> int:
+    return sum(node is not None for row in nodes for node in row)
+
+
+@pytest.mark.parametrize("first", range(0, 600, 100))
+def test_what_is_filled_at_once_holds_as_many_as_can_be(first: int) -> None:
+    found = 0
+    for seed in range(first, first + 100):
+        problem = without_minimums(random_problem(seed))
+        case = case_of(problem, evicting=False)
+        for level in range(ROOT, case.tree.depth - 1):
+            for domain in range(case.tree.count(level)):
+                nodes = filled(case, level, domain)
+                if nodes is None:
+                    continue
+                found += placed(nodes) > 1
+                assert placed(nodes) == most(inside(case, level, domain)), f"seed {seed}"
+                assert not broken_rules(problem, Plan(nodes, (), (), Proof.FEASIBLE)), f"seed {seed}"
+    assert found
+
+
+@pytest.mark.parametrize("first", range(0, 600, 100))
+def test_without_spare_nodes_there_is_room_for_as_many(first: int) -> None:
+    thinner = 0
+    for seed in range(first, first + 100):
+        case = case_of(without_minimums(random_problem(seed)), evicting=False)
+        thin = thinned(case)
+        assert most(thin) == most(case), f"seed {seed}"
+        case = case_of(random_problem(seed), evicting=False)
+        fits = [isinstance(solve_model(each, Limits(), frozenset()), Solved) for each in (case, thinned(case))]
+        assert fits[0] == fits[1], f"seed {seed}"
+        thinner += int(thin.capacity.sum()) < int(case.capacity.sum())
+    assert thinner
