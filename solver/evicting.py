@@ -15,7 +15,7 @@ from solver.domains import at_best
 from solver.modelling import Solved, solve_within
 from solver.paying import solve_by_paying
 from solver.plan import Goal
-from solver.prices import NEVER, Prices, prices_of
+from solver.prices import UNPAYABLE, Prices, prices_of
 from solver.problem import Limits
 from solver.scoring import goals_of
 from solver.search import Budget, Found, budget_of
@@ -83,11 +83,11 @@ def _cheapest(case: Case, prices: Prices, budget: Budget) -> tuple[list[_Branch]
     """The domains whose plans may be the cheapest, and whether it is proven that no others are."""
     held = {case.tree.domain(prices.level, case.pinned_node(seat)) for seat in case.pinned}
     domains = [domain for domain in range(case.tree.count(prices.level)) if held <= {domain}]
-    least = {domain: prices.least(domain)[0] for domain in domains}
+    least = {domain: prices.least(domain) for domain in domains}
     branches: list[_Branch] = []
-    lowest, proven = NEVER, True
+    lowest, proven = UNPAYABLE, True
     for domain in sorted(domains, key=lambda each: (least[each], each)):
-        if least[domain] > lowest or least[domain] >= NEVER:
+        if least[domain] > lowest or least[domain] >= UNPAYABLE:
             break
         found = _priced(case, prices, domain, budget)
         if isinstance(found, _Branch):
@@ -103,15 +103,15 @@ def _priced(case: Case, prices: Prices, domain: int, budget: Budget) -> _Branch 
     """
     nodes = prices.cheap_nodes(domain, _PLENTY, WORTHWHILE)
     first = solve_within(_narrowed(case, nodes), budget, _PRICE)
-    most = prices.of(first.victims) if isinstance(first, Solved) else NEVER - 1
+    most = prices.of(first.victims) if isinstance(first, Solved) else UNPAYABLE - 1
     within = prices.nodes_within(domain, most)
     if isinstance(first, Solved) and set(within) <= set(nodes):
-        return _Branch(domain, most if first.proven else prices.least(domain)[0], most, tuple(within))
+        return _Branch(domain, most if first.proven else prices.least(domain), most, tuple(within))
     second = solve_within(_narrowed(case, within), budget, _PRICE)
     if isinstance(second, Found):
         return second
     most = prices.of(second.victims)
-    least = most if second.proven else prices.least(domain)[0]
+    least = most if second.proven else prices.least(domain)
     return _Branch(domain, least, most, tuple(prices.nodes_within(domain, most)))
 
 

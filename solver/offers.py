@@ -1,6 +1,6 @@
 """Who has to go from one node for so many members: the best choice by price and by ties, exactly."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kube.names import natural_key
@@ -73,15 +73,13 @@ class Offers:
     never go are missing. `requests`: of each member, who are all alike.
     """
 
-    def __init__(
-        self, case: Case, node: int, victims: Sequence[int], shares: Mapping[int, int], requests: Amounts
-    ) -> None:
+    def __init__(self, case: Case, node: int, shares: Mapping[int, int], requests: Amounts) -> None:
         self._pods, self._scarce = case.problem.victims, case.scarce
         self._node, self._requests = case.problem.nodes[node], requests
         by_kind: dict[tuple[int, Amounts], list[int]] = {}
-        for victim in sorted(victims, key=lambda each: (-self._pods[each].started, self._name(each))):
+        for victim in sorted(shares, key=lambda each: (-self._pods[each].started, self._name(each))):
             by_kind.setdefault((shares[victim], self._pods[victim].requests), []).append(victim)
-        self._kinds = [_Alike(*kind, tuple(alike)) for kind, alike in sorted(by_kind.items())]
+        self._kinds = [_Alike(*kind, tuple(alike)) for kind, alike in sorted(by_kind.items(), reverse=True)]
         rests = [_Rest((0,) * len(requests), (None,) * len(requests))]
         for kind in reversed(self._kinds):
             rests.append(rests[-1].with_kind(kind))
@@ -95,39 +93,70 @@ class Offers:
             members * asked - there if members * asked > 0 else 0
             for asked, there in zip(self._requests, free, strict=True)
         )
+        forced = self._forced(missing)
+        missing = self._without(missing, forced)
         self._steps = 0
         best: Offer | None = None
         bound: list[int] = []
-        for counts in self._choices(0, missing, 0, bound):
+        for counts in self._choices(0, missing, forced, 0, bound):
             offer = self._offer(counts, members * self._requests[self._scarce])
             if best is None or self._better(offer, best):
                 best = offer
         return best
 
-    def _choices(self, place: int, missing: Amounts, price: int, bound: list[int]) -> Iterator[Amounts]:
-        """How many of each kind go, in choices of which none is dearer than one before it. `bound`: the last price."""
+    def _forced(self, missing: Amounts) -> Amounts:
+        """How many of each kind go in any case: without them all others are too few."""
+        rest = self._rests[0].whole
+        return tuple(
+            max(
+                0,
+                *(
+                    min(len(kind.victims), -(-(amount - whole + len(kind.victims) * held) // held))
+                    for amount, whole, held in zip(missing, rest, kind.requests, strict=True)
+                    if amount > 0 and held > 0
+                ),
+                0,
+            )
+            for kind in self._kinds
+        )
+
+    def _without(self, missing: Amounts, counts: Amounts) -> Amounts:
+        """What is still missing when so many of each kind have gone."""
+        for kind, count in zip(self._kinds, counts, strict=True):
+            missing = tuple(amount - count * held for amount, held in zip(missing, kind.requests, strict=True))
+        return missing
+
+    def _choices(
+        self, place: int, missing: Amounts, forced: Amounts, price: int, bound: list[int]
+    ) -> Iterator[Amounts]:
+        """How many of each kind go, the `forced` ones among them, in choices of which none is dearer than one before
+        it: the dearest kinds first, as few of them as possible. `bound`: the prices so far, without the forced.
+        """
         self._steps += 1
         if self._steps > _STEPS:
             raise TooManyError
+        if all(amount <= 0 for amount in missing):
+            if not bound or price <= bound[-1]:
+                bound.append(price)
+                yield forced[place:]
+            return
         least = self._rests[place].least(missing)
         if least is None or (bound and price + least > bound[-1]):
             return
-        if all(amount <= 0 for amount in missing):
-            bound.append(price)
-            yield (0,) * (len(self._kinds) - place)
-            return
-        kind = self._kinds[place]
-        for count in range(self._most(kind, missing), -1, -1):
+        kind, before = self._kinds[place], forced[place]
+        for count in range(self._most(kind, before, missing) + 1):
+            if bound and price + count * kind.price > bound[-1]:
+                return
             left = tuple(amount - count * held for amount, held in zip(missing, kind.requests, strict=True))
-            for rest in self._choices(place + 1, left, price + count * kind.price, bound):
-                yield (count, *rest)
+            for rest in self._choices(place + 1, left, forced, price + count * kind.price, bound):
+                yield (before + count, *rest)
 
-    def _most(self, kind: _Alike, missing: Amounts) -> int:
-        """More of this kind would go in vain."""
+    def _most(self, kind: _Alike, before: int, missing: Amounts) -> int:
+        """How many of a kind may go besides those before; more would go in vain."""
         wanted = [
             -(-amount // held) for amount, held in zip(missing, kind.requests, strict=True) if amount > 0 and held > 0
         ]
-        return min(len(kind.victims), max(wanted, default=0))
+        return min(len(kind.victims) - before, max(wanted, default=0))
 
     def _offer(self, counts: Amounts, used: int) -> Offer:
         victims = [victim for kind, count in zip(self._kinds, counts, strict=True) for victim in kind.victims[:count]]

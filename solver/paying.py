@@ -19,8 +19,7 @@ from solver.counting import NEVER, Layout, layout_of
 from solver.kinds import Kind
 from solver.modelling import Solved
 from solver.offers import Offer, Offers, TooManyError
-from solver.prices import NEVER as UNPAYABLE
-from solver.prices import Prices
+from solver.prices import UNPAYABLE, Prices, Worth
 from solver.seating import first_node, seated
 from solver.tables import Book, Domain, Rules, components, countable
 from solver.tallying import holds
@@ -40,7 +39,7 @@ def solve_by_paying(case: Case, prices: Prices) -> Solved | None:
     """The best plan with evictions; None where counting does not tell."""
     room = cleared(case)
     found = countable(room)
-    if found is None or not prices.whole or not 0 < prices.needed <= _MEMBERS:
+    if found is None or not 0 < prices.needed <= _MEMBERS:
         return None
     kind, rules = found
     if prices.needed < len(kind.ranks):
@@ -57,15 +56,12 @@ class _Paying:
     def __init__(self, case: Case, room: Case, kind: Kind, rules: Rules, prices: Prices) -> None:
         self.case, self.room, self.kind, self.rules, self.prices = case, room, kind, rules, prices
         self.members = len(kind.ranks)
-        self.on: dict[int, list[int]] = {}
-        for victim in prices.shares:
-            self.on.setdefault(case.problem.victims[victim].node, []).append(victim)
         self.offers: dict[int, list[Offer | None]] = {}
 
     def best(self) -> Solved | None:
         """The best plan in any domain, if it is one. Raises `TooManyError`."""
         domains = range(self.case.tree.count(self.prices.level))
-        least = {domain: self.prices.least(domain)[0] for domain in domains}
+        least = {domain: self.prices.least(domain) for domain in domains}
         best: _Leaf | None = None
         for domain in sorted(domains, key=lambda each: (least[each], each)):
             if least[domain] >= (UNPAYABLE if best is None else best.price + 1):
@@ -93,7 +89,9 @@ class _Paying:
         for node in chosen:
             if node not in self.offers:
                 self.offers[node] = self._offered(node)
-        book = _paid_book(case, self.kind, self.rules, {node: self.offers[node] for node in chosen})
+        book = _paid_book(
+            case, (self.kind, self.rules), self.prices.worth, {node: self.offers[node] for node in chosen}
+        )
         best: _Leaf | None = None
         for level in range(self.case.tree.depth - 1, max(self.prices.level, self.rules.required) - 1, -1):
             for number in sorted({self.case.tree.domain(level, node) for node in chosen}):
@@ -105,7 +103,7 @@ class _Paying:
     def _offered(self, node: int) -> list[Offer | None]:
         shape = self.kind.shape
         requests = self.case.problem.shapes[shape].requests
-        offers = Offers(self.case, node, self.on.get(node, ()), self.prices.shares, requests)
+        offers = Offers(self.case, node, self.prices.shares_on(node), requests)
         return [offers.best(count) for count in range(int(self.room.capacity[shape, node]) + 1)]
 
     def _solved(self, leaf: "_Leaf") -> Solved | None:
@@ -129,6 +127,7 @@ class _Paying:
 class _Costs:
     """What nodes offer for 0, 1, ... members. `largest`: of every sum in the tables; `starts`: of all victims."""
 
+    worth: Worth
     offers: dict[int, list[Offer | None]]
     largest: dict[str, int]
     starts: list[int]
@@ -171,28 +170,41 @@ class _PaidBook(Book):
         if offer is None:
             column[:] = NEVER
             return
-        self._add(column, "price", np.array([offer.price]))
+        for name, part in _parts(self.costs.worth, offer.price):
+            self._add(column, name, np.array([part]))
         self._add(column, "terminating", np.array([offer.waits]))
         for start, times in Counter(offer.starts).items():
             self._add(column, _started(start), np.array([times]))
 
 
-def _paid_book(case: Case, kind: Kind, rules: Rules, offers: dict[int, list[Offer | None]]) -> _PaidBook | None:
+def _parts(worth: Worth, price: int) -> list[tuple[str, int]]:
+    """A price as sums of the tables, by name."""
+    return [(f"price {place}", part) for place, part in enumerate(worth.parts(price))]
+
+
+def _paid_book(
+    case: Case, rule: tuple[Kind, Rules], worth: Worth, offers: dict[int, list[Offer | None]]
+) -> _PaidBook | None:
     """The book; None where the sums are too large."""
+    kind, _ = rule
     head, tail = components(case, kind)
     given = [[each for each in options if each is not None] for options in offers.values()]
-    dearest = sorted((max((each.price for each in options), default=0) for options in given), reverse=True)
+    dearest: dict[str, list[int]] = {}
+    for options in given:
+        parts = [dict(_parts(worth, each.price)) for each in options]
+        for name in parts[0] if parts else ():
+            dearest.setdefault(name, []).append(max(each[name] for each in parts))
     started = Counter[int]()
     for options in given:
         most = Counter[int]()
         for offer in options:
             most |= Counter(offer.starts)
         started += most
-    head.insert(0, ("price", sum(dearest[: len(kind.ranks)])))
+    head[:0] = [(name, sum(sorted(each, reverse=True)[: len(kind.ranks)])) for name, each in dearest.items()]
     tail += [(_started(start), most) for start, most in sorted(started.items())]
     layout = layout_of(head, tail)
-    costs = _Costs(offers, dict(head + tail), sorted(started))
-    return None if layout is None else _PaidBook(case, (kind, rules), layout, costs)
+    costs = _Costs(worth, offers, dict(head + tail), sorted(started))
+    return None if layout is None else _PaidBook(case, rule, layout, costs)
 
 
 def _started(start: int) -> str:
@@ -227,8 +239,10 @@ def _leaf_of(book: _PaidBook, level: int, number: int) -> _Leaf | None:
         return None
     node = book.case.tree.nodes(level, number)[0]
     inside = range(level + 1, depth)
+    worth = book.costs.worth
+    paid = tuple(sums[f"price {place}"] for place in range(len(worth.cuts)))
     score = (
-        (sums["price"],),
+        paid,
         tuple(sums[f"touched {each}"] if each > level else 1 for each in range(depth)),
         (sums["preferences"],),
         tuple(book.case.domain_potential(*each) for each in ((level, number), *book.case.parents(level, node))),
@@ -237,4 +251,4 @@ def _leaf_of(book: _PaidBook, level: int, number: int) -> _Leaf | None:
         (sums["terminating"],),
         tuple(-start for start in book.costs.starts for _ in range(sums[_started(start)])),
     )
-    return _Leaf(book, domain, sums["price"], score)
+    return _Leaf(book, domain, worth.price(paid), score)

@@ -8,18 +8,26 @@ come: each pays its share, so that no plan costs less than the prices of the vic
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.bounds import Counts
 from solver.case import Case
+from solver.problem import Victim
 
-NEVER = 1 << 62
+UNPAYABLE = 1 << 400
 """The price of what cannot be had."""
+NEVER = 1 << 62
+"""The same in the table of slots."""
 _BITS = 59
+"""Of a price in that table: what is more is rounded down."""
 _SHARE_BITS = 8
 """A price is told in 256ths: shares of a gang are rounded down."""
+_WORD = 48
+"""Bits of neighbouring digits that are summed as one number, with room to spare."""
 _SUBSETS = 8
 """Up to how many victims of one node are tried in all combinations."""
 _BATCH = 512
@@ -28,24 +36,64 @@ MANY = 32
 """Members on one node beyond which prices are not worked out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What digits weigh: a victim by its priority, a broken gang, a unit of the scarcest resource. `shift`: bits that
+    the table of slots has no room for. `cuts`: where a price falls into parts of whole digits each, the last one 0.
+    """
+
+    priority: dict[int, int]
+    broken: int
+    unit: int
+    scarce: int
+    shift: int
+    cuts: tuple[int, ...]
+
+    def of(self, victim: Victim) -> int:
+        """A victim's own digits."""
+        return self.priority[victim.priority] + self.unit * victim.requests[self.scarce]
+
+    def parts(self, price: int) -> tuple[int, ...]:
+        """A price as numbers that are compared one after the other; those of several nodes may be summed one by one."""
+        found = []
+        for cut in self.cuts:
+            found.append(price >> cut)
+            price &= (1 << cut) - 1
+        return tuple(found)
+
+    def price(self, parts: Iterable[int]) -> int:
+        """The price of summed parts."""
+        return sum(part << cut for part, cut in zip(parts, self.cuts, strict=True))
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The useful victims, by their place in `case.useful`. `gang`: -1 for none."""
+
+    positions: Counts
+    node: Counts
+    priority: Counts
+    gang: Counts
+    held: Counts
+
+
 @dataclass(frozen=True)
 class Prices:
     """Prices for one level, of which one domain is to hold the gang.
 
-    `slots[node, k]`: at least so much more does member k + 1 cost on a node. `needed`: new members of the minimum.
-    `worth[victim]`: the victim's own digits; `broken`: the digit of a gang that goes whole. `shares[victim]`: what it
-    costs at least on a node where the gang may come; victims that can never go are missing. `whole`: there was room
-    for all digits.
+    `slots[node, k]`: at least so much more does member k + 1 cost on a node, in units of `1 << worth.shift`. `needed`:
+    new members of the minimum. `shares[victim]`: what the member of a gang costs at least that goes whole; `fixed`:
+    victims that can never go.
     """
 
     case: Case
     level: int
     needed: int
     slots: Counts
-    worth: dict[int, int]
-    broken: int
+    worth: Worth
     shares: dict[int, int]
-    whole: bool
+    fixed: frozenset[int]
+    columns: _Columns
 
     def of(self, victims: Iterable[int]) -> int:
         """The price of a plan that evicts these."""
@@ -55,18 +103,29 @@ class Prices:
             problem.victim_gangs[gang].running - count < problem.victim_gangs[gang].minimum
             for gang, count in cut.items()
         )
-        return sum(self.worth[victim] for victim in gone) + broken * self.broken
+        return sum(self.worth.of(problem.victims[victim]) for victim in gone) + broken * self.worth.broken
 
-    def least(self, domain: int) -> tuple[int, int]:
-        """The least that a plan in a domain costs, and the price of its dearest member; `NEVER`: there is no plan."""
-        slots = self.slots[list(self.case.tree.nodes(self.level, domain))].ravel()
-        slots = slots[slots < NEVER]
-        if len(slots) < self.needed:
-            return NEVER, NEVER
-        if self.needed <= 0:
-            return 0, 0
-        cheapest = np.partition(slots, self.needed - 1)[: self.needed]
-        return int(cheapest.sum()), int(cheapest.max())
+    def shares_on(self, node: int) -> dict[int, int]:
+        """Who may go from a node, and what each costs at least."""
+        order, nodes = self._by_node
+        here = self.columns.positions[order[np.searchsorted(nodes, node) : np.searchsorted(nodes, node + 1)]].tolist()
+        victims = self.case.problem.victims
+        return {
+            victim: self.shares[victim] if victim in self.shares else self.worth.of(victims[victim])
+            for victim in here
+            if victim not in self.fixed
+        }
+
+    @cached_property
+    def _by_node(self) -> tuple[Counts, Counts]:
+        """The places of victims in order of their nodes, and these."""
+        order: Counts = np.argsort(self.columns.node, kind="stable")
+        return order, self.columns.node[order]
+
+    def least(self, domain: int) -> int:
+        """The least that a plan in a domain costs; `UNPAYABLE`: there is no plan."""
+        least, _ = self._cheapest(domain)
+        return UNPAYABLE if least >= NEVER else least << self.worth.shift
 
     def cheap_nodes(self, domain: int, plenty: int, at_least: int = 0) -> tuple[int, ...]:
         """The cheapest nodes of a domain, as many as have `plenty` times the room that is needed."""
@@ -79,11 +138,23 @@ class Prices:
 
     def nodes_within(self, domain: int, most: int) -> list[int]:
         """The nodes of a domain that a plan of a price of `most` can use."""
-        least, dearest = self.least(domain)
-        nodes = self.case.tree.nodes(self.level, domain)
-        first = self.slots[list(nodes), 0].tolist()
-        within = min(most, NEVER - 1) - least + dearest
-        return [node for node, price in zip(nodes, first, strict=True) if price <= max(within, 0) and price < NEVER]
+        least, dearest = self._cheapest(domain)
+        nodes = np.array(self.case.tree.nodes(self.level, domain), dtype=np.int64)
+        first = self.slots[nodes, 0]
+        within = min(most >> self.worth.shift, NEVER - 1) - least + dearest
+        found: list[int] = nodes[(first <= min(max(within, 0), NEVER - 1))].tolist()
+        return found
+
+    def _cheapest(self, domain: int) -> tuple[int, int]:
+        """What as many slots as are needed cost in a domain, and the dearest of them; `NEVER`: there are too few."""
+        slots = self.slots[list(self.case.tree.nodes(self.level, domain))].ravel()
+        slots = slots[slots < NEVER]
+        if len(slots) < self.needed:
+            return NEVER, NEVER
+        if self.needed <= 0:
+            return 0, 0
+        cheapest = np.partition(slots, self.needed - 1)[: self.needed]
+        return int(cheapest.sum()), int(cheapest.max())
 
 
 def prices_of(case: Case, level: int) -> Prices | None:
@@ -95,97 +166,121 @@ def prices_of(case: Case, level: int) -> Prices | None:
     if most > MANY:
         return None
     needed = max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets)) - len(case.pinned)
-    worth, broken, whole = _worth(case)
-    usable = case.capacity.max(axis=0, initial=0) > 0
-    shares = _shares(case, level, worth, broken, set(np.flatnonzero(usable).tolist()))
-    slots = _marginal(_totals(case, usable, shares, most))
-    return Prices(case, level, needed, slots, worth, broken, shares, whole)
+    columns = _columns(case)
+    worth = _worth(case, columns)
+    usable: NDArray[np.bool_] = case.capacity.max(axis=0, initial=0) > 0
+    shares, fixed = _shares(case, level, columns, worth, usable)
+    slots = _marginal(_totals(case, usable, columns, _paid(columns, worth, shares, fixed), most))
+    return Prices(case, level, needed, slots, worth, shares, fixed, columns)
 
 
-def _worth(case: Case) -> tuple[dict[int, int], int, bool]:
-    """The digits of every useful victim, and that of a broken gang. Digits for which there is no room are left out,
-    the least important first; whether all have room.
-    """
-    victims = {position: case.problem.victims[position] for position in case.useful}
-    parts: list[dict[int, int]] = [
-        {position: 1 for position, victim in victims.items() if victim.priority == priority}
-        for priority in sorted({victim.priority for victim in victims.values()}, reverse=True)
-    ]
-    evicted = {position: victim.requests[case.scarce] for position, victim in victims.items()}
-    gangs = len({victim.gang for victim in victims.values()} - {None})
-    worth, broken, bits = dict.fromkeys(victims, 0), 0, _BITS - _SHARE_BITS
-    sizes = [*((each, _largest(case, each)) for each in parts), (None, gangs), (evicted, _largest(case, evicted))]
-    for part, most in sizes:
-        bits -= most.bit_length()
-        if bits < 0:
-            return worth, broken, False
-        if part is None:
-            broken = 1 << bits + _SHARE_BITS
-        for position, amount in (part or {}).items():
-            worth[position] += amount << bits + _SHARE_BITS
-    return worth, broken, True
+def _columns(case: Case) -> _Columns:
+    problem, count = case.problem, len(case.useful)
+    victims = [problem.victims[position] for position in case.useful]
+    resources = len(problem.resources)
+    held = np.fromiter(
+        chain.from_iterable(victim.requests for victim in victims), dtype=np.int64, count=count * resources
+    )
+    return _Columns(
+        np.array(case.useful, dtype=np.int64),
+        np.array([victim.node for victim in victims], dtype=np.int64),
+        np.array([victim.priority for victim in victims], dtype=np.int64),
+        np.array([-1 if victim.gang is None else victim.gang for victim in victims], dtype=np.int64),
+        held.reshape(count, resources),
+    )
 
 
-def _largest(case: Case, amounts: dict[int, int]) -> int:
-    """At most so much goes in a best plan: what is on as many nodes as there are members, with the gangs there."""
-    victims = case.problem.victims
-    gangs, on, visited = Counter[int](), Counter[int](), set[tuple[int, int]]()
-    for position, amount in amounts.items():
-        gang = victims[position].gang
-        if gang is not None:
-            gangs[gang] += amount
-    for position, amount in amounts.items():
-        victim = victims[position]
-        if victim.gang is None:
-            on[victim.node] += amount
-        elif (victim.node, victim.gang) not in visited:
-            visited.add((victim.node, victim.gang))
-            on[victim.node] += gangs[victim.gang]
-    return min(sum(amounts.values()), sum(amount for _, amount in on.most_common(len(case.pending))))
+def _worth(case: Case, columns: _Columns) -> Worth:
+    """What the digits weigh: each has room for all that a best plan can come to."""
+    priorities = np.unique(columns.priority)[::-1].tolist()
+    one = np.ones(len(columns.node), dtype=np.int64)
+    sizes = [_largest(case, columns, one * (columns.priority == priority)) for priority in priorities]
+    gangs = len(np.unique(columns.gang[columns.gang >= 0]))
+    bits = [size.bit_length() for size in (*sizes, gangs)]
+    bits.append(_largest(case, columns, columns.held[:, case.scarce]).bit_length() + _SHARE_BITS)
+    weights, cuts, word = list[int](), list[int](), 0
+    left = sum(bits)
+    for each in bits:
+        if word and word + each > _WORD:
+            cuts.append(left)
+            word = 0
+        word += each
+        left -= each
+        weights.append(1 << left)
+    return Worth(
+        dict(zip(priorities, weights, strict=False)),
+        weights[-2],
+        1 << _SHARE_BITS,
+        case.scarce,
+        max(0, sum(bits) - _BITS),
+        (*cuts, 0),
+    )
 
 
-def _shares(case: Case, level: int, worth: dict[int, int], broken: int, usable: set[int]) -> dict[int, int]:
-    """What a victim on a usable node costs at least; victims that can never go are missing."""
-    problem, tree = case.problem, case.tree
+def _largest(case: Case, columns: _Columns, amounts: Counts) -> int:
+    """At most so much goes in a best plan: from as many nodes as there are members, and from gangs that go whole."""
+    alone = columns.gang < 0
+    on = np.zeros(len(case.problem.nodes), dtype=np.int64)
+    np.add.at(on, columns.node[alone], amounts[alone])
+    return int(np.sort(on)[::-1][: len(case.pending)].sum() + amounts[~alone].sum())
+
+
+def _shares(
+    case: Case, level: int, columns: _Columns, worth: Worth, usable: NDArray[np.bool_]
+) -> tuple[dict[int, int], frozenset[int]]:
+    """What members of gangs that go whole cost at least, on usable nodes; and those that can never go."""
+    problem, domains = case.problem, case.tree.domains(level)
     members: dict[int, list[int]] = {}
-    for position in case.useful:
-        gang = problem.victims[position].gang
-        if gang is not None:
-            members.setdefault(gang, []).append(position)
-    shares = {position: worth[position] for position in case.useful if problem.victims[position].node in usable}
+    for place in np.flatnonzero(columns.gang >= 0).tolist():
+        members.setdefault(int(columns.gang[place]), []).append(place)
+    shares: dict[int, int] = {}
+    fixed: set[int] = set()
     for gang, kin in members.items():
         running = problem.victim_gangs[gang]
         if running.running - running.minimum > 0:
             continue
-        near = [position for position in kin if position in shares]
-        inside = Counter(tree.domain(level, problem.victims[position].node) for position in near)
-        whole = sum(worth[position] for position in kin) + broken
-        for position in near:
+        near = [place for place in kin if usable[columns.node[place]]]
+        inside = Counter(domains[columns.node[near]].tolist())
+        whole = sum(worth.of(problem.victims[case.useful[place]]) for place in kin) + worth.broken
+        for place in near:
             if len(kin) < running.running:
-                del shares[position]
+                fixed.add(case.useful[place])
             else:
-                shares[position] = whole // inside[tree.domain(level, problem.victims[position].node)]
-    return shares
+                shares[case.useful[place]] = whole // inside[int(domains[columns.node[place]])]
+    return shares, frozenset(fixed)
 
 
-def _totals(case: Case, usable: NDArray[np.bool_], shares: dict[int, int], most: int) -> Counts:
+def _paid(columns: _Columns, worth: Worth, shares: dict[int, int], fixed: frozenset[int]) -> Counts:
+    """What each victim costs at least, in units of the table of slots; `NEVER`: it cannot go."""
+    paid = (columns.held[:, worth.scarce] * worth.unit) >> worth.shift
+    for priority, weight in worth.priority.items():
+        paid[columns.priority == priority] += weight >> worth.shift
+    for place in np.flatnonzero(columns.gang >= 0).tolist():
+        victim = int(columns.positions[place])
+        if victim in fixed:
+            paid[place] = NEVER
+        elif victim in shares:
+            paid[place] = shares[victim] >> worth.shift
+    found: Counts = paid
+    return found
+
+
+def _totals(case: Case, usable: NDArray[np.bool_], columns: _Columns, paid: Counts, most: int) -> Counts:
     """By node and number of members, from 0 on, the least that they cost together. `most`: as many on one node."""
     problem = case.problem
     least = _least_requests(case)
     free = problem.nodes.free
-    on: dict[int, list[int]] = {}
-    for victim in shares:
-        on.setdefault(problem.victims[victim].node, []).append(victim)
     totals = np.full((len(problem.nodes), most + 1), NEVER, dtype=np.int64)
     totals[:, 0] = 0
     asked = np.arange(1, most + 1, dtype=np.int64)[:, None] * least
-    for nodes in _batches(usable, on):
-        victims = [[problem.victims[victim].requests for victim in on.get(node, [])] for node in nodes]
-        held = np.array(victims, dtype=np.int64).reshape(len(nodes), -1, len(least))
-        paid = np.array([[shares[victim] for victim in on.get(node, [])] for node in nodes], dtype=np.int64)
+    may_go = np.flatnonzero(usable[columns.node] & (paid < NEVER))
+    may_go = may_go[np.argsort(columns.node[may_go], kind="stable")]
+    for nodes, first in _batches(usable, columns.node[may_go]):
+        places = may_go[first]
+        held, prices = columns.held[places], paid[places]
         missing = np.where(least > 0, asked - free[nodes][:, None], 0)
         exact = held.shape[1] <= _SUBSETS
-        totals[nodes, 1:] = (_cheapest if exact else _cheapest_at_least)(held, paid.reshape(len(nodes), -1), missing)
+        totals[nodes, 1:] = (_cheapest if exact else _cheapest_at_least)(held, prices, missing)
     return totals
 
 
@@ -205,14 +300,17 @@ def _least_requests(case: Case) -> Counts:
     return least
 
 
-def _batches(usable: NDArray[np.bool_], on: dict[int, list[int]]) -> Iterator[list[int]]:
-    """Usable nodes with equally many victims, not too many at a time."""
-    by_count: dict[int, list[int]] = {}
-    for node in np.flatnonzero(usable).tolist():
-        by_count.setdefault(len(on.get(node, [])), []).append(node)
-    for _, nodes in sorted(by_count.items()):
+def _batches(usable: NDArray[np.bool_], on: Counts) -> Iterator[tuple[Counts, Counts]]:
+    """Usable nodes with equally many victims, not too many at a time, and where their victims are in `on`: the victims'
+    nodes, ascending.
+    """
+    counts = np.bincount(on, minlength=len(usable))
+    starts = np.cumsum(counts) - counts
+    for count in np.unique(counts[usable]).tolist():
+        nodes = np.flatnonzero(usable & (counts == count))
         for first in range(0, len(nodes), _BATCH):
-            yield nodes[first : first + _BATCH]
+            batch = nodes[first : first + _BATCH]
+            yield batch, starts[batch][:, None] + np.arange(count)
 
 
 def _cheapest(held: Counts, paid: Counts, missing: Counts) -> Counts:

@@ -100,5 +100,5 @@ def test_too_many_choices_on_one_node_are_left_to_the_search() -> None:
     )
     case = case_of(problem, evicting=True)
     with pytest.raises(TooManyError):
-        Offers(case, 0, range(40), dict.fromkeys(range(40), 1), shape.requests).best(1)
+        Offers(case, 0, dict.fromkeys(range(40), 1), shape.requests).best(1)
     assert _paid(problem) is None
