@@ -24,9 +24,9 @@ _SCALE = 1 << 10
 _ROUNDS = 200
 """Rounds of bidding for one level."""
 _STIRRED = 12
-"""Rounds of bids under prices that are changed at random, to choose from."""
-_TRIES = 3
-"""So often that is done, and chosen from them."""
+"""Rounds of bids under prices that are changed at random, to choose from where the others do not do."""
+_TRIES = 4
+"""So often it is chosen, the first time from the bids that there are."""
 _BEST = 2
 """Domains of its level that a gang bids for in a round."""
 _SHARE = 0.25
@@ -55,6 +55,20 @@ class _Terms:
     worth: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What prices led to. `worth`: the bound, in parts of `_SCALE`; `unit`: what a member costs by shape and class."""
+
+    prices: Mixed
+    unit: Counts
+    worth: int
+
+    @property
+    def bound(self) -> int:
+        """The least sum of domains that is possible."""
+        return -(-self.worth // _SCALE)
+
+
 @dataclass
 class Bidding:
     """Gangs at a market. `displaced[one, other]`: how many members of shape `other` have certainly no room where one
@@ -77,13 +91,13 @@ class Bidding:
         chosen = self._in_turn(np.zeros_like(self.own), 0)
         if chosen is None:
             return None
-        shapes = [buyer.shape for buyer in self.buyers]
-        mixing = Mixing(self.displaced, self.offered, self.market.stock.domain, shapes)
+        shapes, members = [buyer.shape for buyer in self.buyers], [buyer.members for buyer in self.buyers]
+        mixing = Mixing(self.displaced, self.offered, self.market.stock.domain, shapes, members)
         bounds: list[int] = []
         for level in range(self.depth):
             bound, unit = self._bound(mixing, level, _total(chosen, level))
             if bound < _total(chosen, level):
-                chosen = self._dived(mixing, level, _total(chosen, level)) or chosen
+                chosen = self._dived(mixing, level, bound, _total(chosen, level)) or chosen
             if bound < _total(chosen, level):
                 chosen = self._better(chosen, level, bound, unit, budget)
             bounds.append(bound)
@@ -127,23 +141,33 @@ class Bidding:
     def _bound(self, mixing: Mixing, level: int, reached: int) -> tuple[int, Counts]:
         """The least sum of touched domains of a level, by the best prices that were found, and these prices by shape
         and class. `reached`: a sum that is possible.
+
+        Prices half way to the best so far lead to bids that stay good (Wentges, 1997); where these bring none, those of
+        the mixture itself are asked.
         """
-        best, kept = 0, np.zeros_like(self.own)
+        best: _Asked | None = None
         for _ in range(_ROUNDS):
             mixing.extend(self.bids.values())
             mixed = mixing.mixed(level)
             if mixed is None:
                 break
-            terms = self._terms(mixing, mixed, level)
             known = len(self.bids)
-            bound = -(-(self._offers(terms, range(len(self.buyers)), self.own) - terms.worth) // _SCALE)
-            if bound > best:
-                best, kept = bound, terms.unit
-            if best >= reached:
+            for prices in (mixed,) if best is None else (mixed.towards(best.prices), mixed):
+                asked = self._asked(mixing, prices, level)
+                best = asked if best is None or asked.worth > best.worth else best
+                if len(self.bids) > known or best.bound >= reached:
+                    break
+            if best is not None and best.bound >= reached:
                 break
-            if (best >= mixed.cost or len(self.bids) == known) and not mixing.cut(mixed):
+            settled = best is not None and best.bound >= mixed.cost
+            if (settled or len(self.bids) == known) and not mixing.cut(mixed):
                 break
-        return best, kept
+        return (0, np.zeros_like(self.own)) if best is None else (max(0, best.bound), best.unit)
+
+    def _asked(self, mixing: Mixing, prices: Mixed, level: int) -> _Asked:
+        """All gangs bid under these prices."""
+        terms = self._terms(mixing, prices, level)
+        return _Asked(prices, terms.unit, self._offers(terms, range(len(self.buyers)), self.own) - terms.worth)
 
     def _terms(self, mixing: Mixing, mixed: Mixed, level: int) -> _Terms:
         """The prices of a mixture."""
@@ -177,7 +201,7 @@ class Bidding:
                 self._bid(buyer, use)
         return cost
 
-    def _dived(self, mixing: Mixing, level: int, most: int) -> list[Bid] | None:
+    def _dived(self, mixing: Mixing, level: int, bound: int, most: int) -> list[Bid] | None:
         """A choice with fewer than `most` domains of `level`, as `solver.diving` finds it."""
 
         def rebid(mixed: Mixed, left: Counts, buyers: Sequence[int]) -> bool:
@@ -190,7 +214,7 @@ class Bidding:
             mixing.extend(self.bids.values())
             return len(self.bids) > known
 
-        return dived(mixing, level, rebid, most)
+        return dived(mixing, level, rebid, bound, most)
 
     def _better(self, chosen: list[Bid], level: int, bound: int, unit: Counts, budget: Budget) -> list[Bid]:
         """A choice with fewer domains of `level` and no more of any wider one, where one is found."""
@@ -198,8 +222,8 @@ class Bidding:
         if in_turn is not None and _totals(in_turn, level) < _totals(chosen, level):
             chosen = in_turn
         dice = np.random.default_rng(0)
-        for _ in range(_TRIES):
-            for _ in range(_STIRRED):
+        for attempt in range(_TRIES):
+            for _ in range(_STIRRED if attempt else 0):
                 stirred = unit * dice.integers(0, 2 * _SCALE, size=unit.shape) // _SCALE
                 stirred += dice.integers(0, _SCALE // 16, size=unit.shape)
                 self._offers(_Terms(self._weights(level), stirred, None, 0), range(len(self.buyers)), self.own)

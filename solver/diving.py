@@ -18,14 +18,16 @@ Rebid = Callable[[Mixed, Counts, Sequence[int]], bool]
 """Lets these gangs bid under the prices of a mixture for what is left, by shape and class; whether a bid is new."""
 
 
-def dived(mixing: Mixing, level: int, rebid: Rebid, most: int) -> list[Bid] | None:
-    """One bid for every gang, with fewer than `most` domains of a level; None where it does not end so."""
+def dived(mixing: Mixing, level: int, rebid: Rebid, bound: int, most: int) -> list[Bid] | None:
+    """One bid for every gang, with fewer than `most` domains of a level; None where it does not end so. `bound`: the
+    least that is possible; with a mixture of no more, nobody need bid again.
+    """
     left = mixing.offered.copy()
     chosen: dict[int, Bid] = {}
     try:
         while len(chosen) < len(mixing.shapes):
             waiting = [buyer for buyer in range(len(mixing.shapes)) if buyer not in chosen]
-            mixed = _settled(mixing, level, left, waiting, rebid)
+            mixed = _settled(mixing, left, waiting, rebid, level=level, bound=bound)
             took = [] if mixed is None or mixed.cost >= most else _taken(mixing, mixed, chosen, left)
             if not took:
                 return None
@@ -37,11 +39,13 @@ def dived(mixing: Mixing, level: int, rebid: Rebid, most: int) -> list[Bid] | No
     return [chosen[buyer] for buyer in range(len(mixing.shapes))]
 
 
-def _settled(mixing: Mixing, level: int, left: Counts, waiting: Sequence[int], rebid: Rebid) -> Mixed | None:
+def _settled(
+    mixing: Mixing, left: Counts, waiting: Sequence[int], rebid: Rebid, *, level: int, bound: int
+) -> Mixed | None:
     """The mixture after some rounds of further bids."""
     mixed = mixing.mixed(level)
     for _ in range(_ROUNDS):
-        if mixed is None or not rebid(mixed, left, waiting):
+        if mixed is None or mixed.cost <= bound or not rebid(mixed, left, waiting):
             break
         mixed = mixing.mixed(level)
     return mixed

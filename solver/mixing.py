@@ -1,7 +1,7 @@
 """The linear programme over bids: how much of each is taken so that no class of nodes is oversold (GLOP)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 import numpy as np
@@ -12,8 +12,10 @@ from solver.bounds import Counts
 from solver.cutting import Cut, Part, broken_cuts
 from solver.market import Use
 
-_DEAR = 1e4
-"""What it costs to leave a gang out, in domains."""
+_DEAR = 6.0
+"""What it costs to leave a gang out, in domains for each of its members. Not more than needed: the first prices are of
+that height.
+"""
 _TINY = 1e-6
 
 
@@ -42,17 +44,27 @@ class Mixed:
     cost: int
     shares: Sequence[tuple[Bid, float]]
 
+    def towards(self, other: "Mixed") -> "Mixed":
+        """With duals half way to those of another mixture."""
+        return replace(
+            self,
+            room=(self.room + other.room) / 2,
+            held=tuple((mine + theirs) / 2 for mine, theirs in zip(self.held, other.held, strict=True)),
+            cuts={cut: (mine + other.cuts.get(cut, 0.0)) / 2 for cut, mine in self.cuts.items()},
+        )
+
 
 @dataclass
 class Mixing:
     """`offered[shape, class]`: members of a shape that a class has room for; `domain[class]`: the narrowest one around
-    it; `shapes`: that of each gang. `values`: the sums that levels are held at, the widest first.
+    it; `shapes` and `members`: those of each gang. `values`: the sums that levels are held at, the widest first.
     """
 
     displaced: Counts
     offered: Counts
     domain: Counts
     shapes: Sequence[int]
+    members: Sequence[int]
     values: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -64,12 +76,13 @@ class Mixing:
         for one in self._one:
             left_out = self._lp.NumVar(0.0, self._most, "")
             one.SetCoefficient(left_out, 1.0)
-            self._goal.SetCoefficient(left_out, _DEAR)
+            self._goal.SetCoefficient(left_out, _DEAR * max(self.members))
         self._bids: list[Bid] = []
         self._taken: list[pywraplp.Variable] = []
         self._rows: dict[tuple[int, int], pywraplp.Constraint] = {}
         self._held: list[pywraplp.Constraint] = []
         self._cuts: dict[Cut, pywraplp.Constraint] = {}
+        self._level = 0
         self._place: dict[int, int] = {}
         self._insisted: list[int] = []
         self._inside = np.zeros((len(self.offered), int(self.domain.max(initial=0)) + 1), dtype=np.int64)
@@ -79,6 +92,7 @@ class Mixing:
         """Learn the bids that are new; the others come before them."""
         for bid in list(bids)[len(self._bids) :]:
             taken = self._lp.NumVar(0.0, self._most, "")
+            self._goal.SetCoefficient(taken, float(bid.spread[self._level]))
             self._one[bid.buyer].SetCoefficient(taken, 1.0)
             for (shape, where), count in self._takes(bid).items():
                 if (shape, where) in self._rows:
@@ -101,12 +115,15 @@ class Mixing:
 
     def mixed(self, level: int) -> Mixed | None:
         """The mixture that touches the fewest domains of a level; None where GLOP does not find it."""
-        for bid, taken in zip(self._bids, self._taken, strict=True):
-            self._goal.SetCoefficient(taken, float(bid.spread[level]))
+        if level != self._level:
+            self._level = level
+            for bid, taken in zip(self._bids, self._taken, strict=True):
+                self._goal.SetCoefficient(taken, float(bid.spread[level]))
         while True:
             if not self._solved():
                 return None
-            oversold = self._oversold()
+            shares = self._shares()
+            oversold = self._oversold(shares)
             if not oversold:
                 break
             for shape, where in oversold:
@@ -119,7 +136,7 @@ class Mixing:
             tuple(-row.dual_value() for row in self._held),
             {cut: -row.dual_value() for cut, row in self._cuts.items()},
             ceil(self._goal.Value() - _TINY),
-            self._shares(),
+            shares,
         )
 
     def cut(self, mixed: Mixed) -> bool:
@@ -162,10 +179,10 @@ class Mixing:
         afresh.SetIntegerParam(afresh.INCREMENTALITY, afresh.INCREMENTALITY_OFF)
         return bool(self._lp.Solve() == pywraplp.Solver.OPTIMAL or self._lp.Solve(afresh) == pywraplp.Solver.OPTIMAL)
 
-    def _oversold(self) -> list[tuple[int, int]]:
+    def _oversold(self, shares: Iterable[tuple[Bid, float]]) -> list[tuple[int, int]]:
         """Shapes and classes without a row of their own that the mixture takes more of than there is."""
         taken: dict[tuple[int, int], float] = {}
-        for bid, share in self._shares():
+        for bid, share in shares:
             for place, count in self._takes(bid).items():
                 taken[place] = taken.get(place, 0.0) + share * count
         return [
