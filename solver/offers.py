@@ -20,13 +20,15 @@ class TooManyError(Exception):
 class Offer:
     """The best choice of victims: their price, the room used that pods on their way out still hold, and who goes.
 
-    `starts`: when the victims started, the earliest first.
+    `starts`: when the victims started, the earliest first. `exact` False: there are too many choices to look at, and
+    none is better than this.
     """
 
     price: int
     waits: int
     starts: tuple[int, ...]
     victims: tuple[int, ...]
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class Offers:
         self._steps = 0
 
     def best(self, members: int) -> Offer | None:
-        """The best choice for so many members; None: there is none. Raises `TooManyError`."""
+        """The best choice for so many members; None: there is none."""
         free = self._node.free
         missing = tuple(
             members * asked - there if members * asked > 0 else 0
@@ -97,12 +99,19 @@ class Offers:
         missing = self._without(missing, forced)
         self._steps = 0
         best: Offer | None = None
-        bound: list[int] = []
-        for counts in self._choices(0, missing, forced, 0, bound):
-            offer = self._offer(counts, members * self._requests[self._scarce])
-            if best is None or self._better(offer, best):
-                best = offer
+        try:
+            for counts in self._choices(0, missing, forced, 0, []):
+                offer = self._offer(counts, members * self._requests[self._scarce])
+                if best is None or self._better(offer, best):
+                    best = offer
+        except TooManyError:
+            return self._at_least(missing, forced)
         return best
+
+    def _at_least(self, missing: Amounts, forced: Amounts) -> Offer:
+        """What no choice is better than. `missing`: when the forced ones have gone."""
+        paid = sum(count * kind.price for kind, count in zip(self._kinds, forced, strict=True))
+        return Offer(paid + (self._rests[0].least(missing) or 0), 0, (), (), exact=False)
 
     def _forced(self, missing: Amounts) -> Amounts:
         """How many of each kind go in any case: without them all others are too few."""

@@ -18,8 +18,9 @@ from solver.clearing import cleared
 from solver.counting import NEVER, Layout, layout_of
 from solver.kinds import Kind
 from solver.modelling import Solved
-from solver.offers import Offer, Offers, TooManyError
+from solver.offers import Offer, Offers
 from solver.prices import UNPAYABLE, Prices, Worth
+from solver.problem import VictimGang
 from solver.seating import first_node, seated
 from solver.tables import Book, Domain, Rules, components, countable
 from solver.tallying import holds
@@ -35,6 +36,10 @@ Score = tuple[tuple[int, ...], ...]
 """All goals before the names in their order, smaller being better."""
 
 
+class TooLargeError(Exception):
+    """There is too much for tables."""
+
+
 def solve_by_paying(case: Case, prices: Prices) -> Solved | None:
     """The best plan with evictions; None where counting does not tell."""
     room = cleared(case)
@@ -46,7 +51,7 @@ def solve_by_paying(case: Case, prices: Prices) -> Solved | None:
         return None
     try:
         return _Paying(case, room, kind, rules, prices).best()
-    except TooManyError:
+    except TooLargeError:
         return None
 
 
@@ -59,7 +64,7 @@ class _Paying:
         self.offers: dict[int, list[Offer | None]] = {}
 
     def best(self) -> Solved | None:
-        """The best plan in any domain, if it is one. Raises `TooManyError`."""
+        """The best plan in any domain, if it is one. Raises `TooLargeError`."""
         domains = range(self.case.tree.count(self.prices.level))
         least = {domain: self.prices.least(domain) for domain in domains}
         best: _Leaf | None = None
@@ -82,7 +87,7 @@ class _Paying:
         """The best plan over these nodes of one domain."""
         chosen = sorted(nodes)
         if len(chosen) > _NODES:
-            raise TooManyError
+            raise TooLargeError
         inside = np.zeros(len(self.case.problem.nodes), dtype=np.bool_)
         inside[chosen] = True
         case = replace(self.room, capacity=np.where(inside, self.room.capacity, 0))
@@ -95,7 +100,7 @@ class _Paying:
         best: _Leaf | None = None
         for level in range(self.case.tree.depth - 1, max(self.prices.level, self.rules.required) - 1, -1):
             for number in sorted({self.case.tree.domain(level, node) for node in chosen}):
-                leaf = None if book is None else _leaf_of(book, level, number)
+                leaf = _leaf_of(book, level, number)
                 if leaf is not None and (best is None or leaf.better(best)):
                     best = leaf
         return best
@@ -107,20 +112,27 @@ class _Paying:
         return [offers.best(count) for count in range(int(self.room.capacity[shape, node]) + 1)]
 
     def _solved(self, leaf: "_Leaf") -> Solved | None:
-        """The plan, unless it cuts a gang below its minimum or breaks a budget."""
+        """The plan, unless it cuts a gang below its minimum that does not go whole, breaks a budget, or is a bound."""
         problem = self.case.problem
         row = seated(leaf.book, leaf.domain, self.members)
-        chosen = (self.offers[node][count] for node, count in sorted(Counter(row).items()))
+        chosen = [self.offers[node][count] for node, count in sorted(Counter(row).items())]
         gone = frozenset(victim for offer in chosen if offer is not None for victim in offer.victims)
         cut = Counter(gang for victim in gone if (gang := problem.victims[victim].gang) is not None)
-        gangs = ((problem.victim_gangs[gang], count) for gang, count in cut.items())
-        if any(gang.running - count < gang.minimum for gang, count in gangs):
+        if any(_breaks_unpaid(problem.victim_gangs[gang], count) for gang, count in cut.items()):
             return None
         if any(len(budget.victims & gone) > budget.allowed for budget in problem.budgets):
+            return None
+        if any(offer is None or not offer.exact for offer in chosen):
             return None
         rows: list[tuple[int | None, ...]] = [() for _ in problem.sets]
         rows[self.kind.pod_set] = tuple(row)
         return Solved(tuple(rows), tuple(sorted(gone)), (), proven=True)
+
+
+def _breaks_unpaid(gang: VictimGang, count: int) -> bool:
+    """Whether so many victims break a gang, other than by all of it going where each had to pay its share of that."""
+    spare = max(0, gang.running - gang.minimum)
+    return count > spare and (spare > 0 or count < gang.running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +194,8 @@ def _parts(worth: Worth, price: int) -> list[tuple[str, int]]:
     return [(f"price {place}", part) for place, part in enumerate(worth.parts(price))]
 
 
-def _paid_book(
-    case: Case, rule: tuple[Kind, Rules], worth: Worth, offers: dict[int, list[Offer | None]]
-) -> _PaidBook | None:
-    """The book; None where the sums are too large."""
+def _paid_book(case: Case, rule: tuple[Kind, Rules], worth: Worth, offers: dict[int, list[Offer | None]]) -> _PaidBook:
+    """The book. Raises `TooLargeError`."""
     kind, _ = rule
     head, tail = components(case, kind)
     given = [[each for each in options if each is not None] for options in offers.values()]
@@ -203,8 +213,10 @@ def _paid_book(
     head[:0] = [(name, sum(sorted(each, reverse=True)[: len(kind.ranks)])) for name, each in dearest.items()]
     tail += [(_started(start), most) for start, most in sorted(started.items())]
     layout = layout_of(head, tail)
+    if layout is None:
+        raise TooLargeError
     costs = _Costs(worth, offers, dict(head + tail), sorted(started))
-    return None if layout is None else _PaidBook(case, rule, layout, costs)
+    return _PaidBook(case, rule, layout, costs)
 
 
 def _started(start: int) -> str:

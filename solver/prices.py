@@ -247,7 +247,20 @@ def _shares(
                 fixed.add(case.useful[place])
             else:
                 shares[case.useful[place]] = whole // inside[int(domains[columns.node[place]])]
+        if len(kin) == running.running:
+            _hand_out(
+                whole, inside, [(case.useful[place], int(domains[columns.node[place]])) for place in near], shares
+            )
     return shares, frozenset(fixed)
+
+
+def _hand_out(whole: int, inside: Counter[int], near: list[tuple[int, int]], shares: dict[int, int]) -> None:
+    """What the shares in a domain are short of the whole price goes to the first of them, one unit each."""
+    short = {domain: whole % count for domain, count in inside.items()}
+    for victim, domain in near:
+        if short[domain]:
+            short[domain] -= 1
+            shares[victim] += 1
 
 
 def _paid(columns: _Columns, worth: Worth, shares: dict[int, int], fixed: frozenset[int]) -> Counts:
@@ -329,15 +342,20 @@ def _cheapest(held: Counts, paid: Counts, missing: Counts) -> Counts:
 
 
 def _cheapest_at_least(held: Counts, paid: Counts, missing: Counts) -> Counts:
-    """As `_cheapest`, a bound: as many victims as the largest of each resource would do, each of them the cheapest."""
+    """As `_cheapest`, a bound: as many victims as the largest of each resource would do, each of them the cheapest; and
+    those without whom all others would not do.
+    """
     freed = np.cumsum(-np.sort(-held, axis=1), axis=1)
+    others = freed[:, -1:, :] - held
     price = np.concatenate([np.zeros((len(paid), 1), dtype=np.int64), np.cumsum(np.sort(paid, axis=1), axis=1)], axis=1)
     found = np.full(missing.shape[:2], NEVER, dtype=np.int64)
     for members in range(missing.shape[1]):
         short = freed < missing[:, None, members]
         victims = np.where(missing[:, members] > 0, short.sum(axis=1) + 1, 0).max(axis=1)
         possible = victims <= held.shape[1]
-        found[possible, members] = price[np.flatnonzero(possible), victims[possible]]
+        forced = ((others < missing[:, None, members]) & (missing[:, None, members] > 0)).any(axis=2)
+        least = np.where(forced, paid, 0).sum(axis=1)[possible]
+        found[possible, members] = np.maximum(least, price[np.flatnonzero(possible), victims[possible]])
     return found
 
 

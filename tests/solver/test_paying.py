@@ -7,7 +7,7 @@ from brute_force import best
 from random_problems import random_problem
 
 from solver.case import case_of
-from solver.offers import Offers, TooManyError
+from solver.offers import Offers
 from solver.paying import solve_by_paying
 from solver.prices import prices_of
 from solver.problem import Budget, Member, Node, PodSet, Problem, Shape, Victim, VictimGang, nodes_of
@@ -99,6 +99,7 @@ def test_too_many_choices_on_one_node_are_left_to_the_search() -> None:
         victims=victims,
     )
     case = case_of(problem, evicting=True)
-    with pytest.raises(TooManyError):
-        Offers(case, 0, dict.fromkeys(range(40), 1), shape.requests).best(1)
+    offer = Offers(case, 0, dict.fromkeys(range(40), 1), shape.requests).best(1)
+    assert offer is not None
+    assert not offer.exact
     assert _paid(problem) is None
