@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from solver.problem import Amounts, Ground, NodeTable, ground_of
+from solver.nodes import Ground, NodeTable, ground_of
+from solver.problem import Column, VictimTable
 
 KEPT = 4
 """Grounds that each end keeps. A cluster has one for each topology that its gangs use."""
 
-_Packed = tuple[int, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] | None, int, bytes, bytes]
+_PackedNodes = tuple[int, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] | None, int, bytes, bytes]
 """Number of the ground; names and paths where it is new; resources; what is free; what terminates, if anything."""
+_PackedVictims = tuple[tuple[str, ...], int, tuple[bytes, ...]]
+"""Keys; resources; the columns."""
 
 
 class Sender:
@@ -25,15 +28,23 @@ class Sender:
     def __init__(self) -> None:
         self._known: OrderedDict[int, None] = OrderedDict()
 
-    def pack(self, thing: object) -> _Packed:
-        """Nodes as what msgspec can encode. Raises `NotImplementedError` for anything else, as msgspec wants it."""
-        if not isinstance(thing, NodeTable):
-            raise NotImplementedError(f"a {type(thing).__name__} is not sent to workers")
-        ground = thing.ground
+    def pack(self, thing: object) -> _PackedNodes | _PackedVictims:
+        """Nodes or victims as what msgspec can encode. Raises `NotImplementedError` for anything else, as msgspec wants
+        it.
+        """
+        if isinstance(thing, NodeTable):
+            return self._nodes(thing)
+        if isinstance(thing, VictimTable):
+            columns = thing.node, thing.priority, thing.requests, thing.gang, thing.started
+            return thing.keys, thing.requests.shape[1], tuple(column.tobytes() for column in columns)
+        raise NotImplementedError(f"a {type(thing).__name__} is not sent to workers")
+
+    def _nodes(self, nodes: NodeTable) -> _PackedNodes:
+        ground = nodes.ground
         news = None if ground.number in self._known else (ground.names, ground.paths)
         _keep(self._known, ground.number, None)
-        terminating = thing.terminating.tobytes() if thing.terminating.any() else b""
-        return ground.number, news, thing.free.shape[1], thing.free.tobytes(), terminating
+        terminating = nodes.terminating.tobytes() if nodes.terminating.any() else b""
+        return ground.number, news, nodes.free.shape[1], nodes.free.tobytes(), terminating
 
 
 class Receiver:
@@ -42,12 +53,25 @@ class Receiver:
     def __init__(self) -> None:
         self._known: OrderedDict[int, Ground] = OrderedDict()
 
-    def unpack(self, _wanted: type, packed: Any) -> NodeTable:
-        """The nodes that a `Sender` packed. Raises `KeyError` where it took for known what is not."""
-        number, news, resources, free, terminating = packed
+    def unpack(self, wanted: type, packed: Any) -> NodeTable | VictimTable:
+        """The nodes or victims that a `Sender` packed. Raises `KeyError` where it took for known what is not."""
+        if wanted is NodeTable:
+            return self._nodes(*packed)
+        keys, resources, (node, priority, requests, gang, started) = packed
+        return VictimTable(
+            tuple(keys),
+            node=_column(node),
+            priority=_column(priority),
+            requests=_column(requests).reshape(len(keys), resources),
+            gang=_column(gang),
+            started=_column(started),
+        )
+
+    def _nodes(self, number: int, news: Any, resources: int, free: bytes, terminating: bytes) -> NodeTable:
         ground = self._known[number] if news is None else _told(*news)
         _keep(self._known, number, ground)
-        return NodeTable(ground, _rows(free, resources), _rows(terminating or bytes(len(free)), resources))
+        shape = len(ground.names), resources
+        return NodeTable(ground, _column(free).reshape(shape), _column(terminating or bytes(len(free))).reshape(shape))
 
 
 def _keep(known: OrderedDict[int, Any], number: int, thing: object) -> None:
@@ -61,5 +85,5 @@ def _told(names: list[str], paths: list[list[str]]) -> Ground:
     return ground_of(tuple(names), tuple(map(tuple, paths)))
 
 
-def _rows(amounts: bytes, resources: int) -> Amounts:
-    return np.frombuffer(amounts, dtype=np.int64).reshape(-1, resources)
+def _column(numbers: bytes) -> Column:
+    return np.frombuffer(numbers, dtype=np.int64)

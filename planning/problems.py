@@ -26,6 +26,7 @@ from planning.priorities import may_preempt
 from planning.shapes import ShapeBook, watched_labels
 from planning.victims import RunningGangs, Victims, candidates, victims_of
 from solver import problem as solving
+from solver.nodes import NodeTable, amounts_of, ground_of
 
 NODE_ONLY = Topology(name="", kind="", levels=(Level("node", (HOSTNAME_LABEL,)),))
 """The topology of a cluster that has none: every node for itself."""
@@ -167,7 +168,7 @@ class _Framer:
         return solving.Problem(
             levels=tuple(level.name for level in self.topology.levels),
             resources=self.resources,
-            nodes=solving.nodes_of((_node(place, units) for place in places), len(self.resources)),
+            nodes=self._nodes(places, units),
             shapes=tuple(replace(shape, requests=_scaled(shape.requests, units)) for shape in book.shapes),
             sets=sets,
             minimum=self.gang.still_needed,
@@ -182,6 +183,13 @@ class _Framer:
             budgets=victims.budgets,
             spreads=spread_rules(book.spreads, sets, self.members, [place.state for place in places]),
         )
+
+    def _nodes(self, places: Sequence[_Place], units: _Amounts) -> NodeTable:
+        ground = ground_of(tuple(place.state.name for place in places), tuple(place.path for place in places))
+        free = amounts_of([place.free for place in places], len(units))
+        terminating = amounts_of([place.terminating for place in places], len(units))
+        sizes = amounts_of([units], len(units))
+        return NodeTable(ground, free // sizes, terminating // sizes)
 
     def _book(self, inside: Sequence[NodeState]) -> ShapeBook:
         return ShapeBook(
@@ -280,10 +288,6 @@ def _resources(requests: Iterable[Amounts]) -> tuple[str, ...]:
     asked = {name for each in requests for name, value in each.items() if value}
     first = [name for name in _FIRST if name in asked]
     return (*first, *sorted(asked - {*_FIRST, PODS}), PODS)
-
-
-def _node(place: _Place, units: _Amounts) -> solving.Node:
-    return solving.Node(place.state.name, place.path, _scaled(place.free, units), _scaled(place.terminating, units))
 
 
 def _gone(name: str) -> NodeState:

@@ -61,8 +61,8 @@ def misfits(framing: Framing) -> list[Misfits]:
     if len(shapes) == 1:
         return []
     most = problem.nodes.free.tolist()
-    for victim in problem.victims:
-        _add(most[victim.node], victim.requests, 1)
+    for node, requests in zip(problem.victims.node.tolist(), problem.victims.requests.tolist(), strict=True):
+        _add(most[node], requests, 1)
     order = _order(problem)
     return [
         Misfits(tuple(name for each, name in wanting if each == shape), _reasons(problem, [shape], most))
@@ -77,11 +77,11 @@ def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[s
     paths = [each.path for each in nearest if each.fits < each.needed]
     places = {
         position
-        for position, node in enumerate(problem.nodes)
-        if any((*node.path, framing.nodes[position])[: len(path)] == path for path in paths)
+        for position, above in enumerate(problem.nodes.ground.paths)
+        if any((*above, framing.nodes[position])[: len(path)] == path for path in paths)
     }
     for budget in problem.budgets:
-        if sum(problem.victims[each].node in places for each in budget.victims) > budget.allowed:
+        if sum(int(problem.victims.node[each]) in places for each in budget.victims) > budget.allowed:
             names[budget.name] = None
     return tuple(names)
 

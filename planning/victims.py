@@ -10,7 +10,7 @@ from cluster.selectors import selects
 from cluster.snapshot import Snapshot, Tenant
 from gangs.model import Gang, GangKey
 from kube.objects import PodDisruptionBudget
-from solver.problem import Budget, Victim, VictimGang
+from solver.problem import NO_VICTIMS, Budget, Victim, VictimGang, VictimTable, victim_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Victims:
     """The candidates with what protects them; all positions refer to `victims`, which is parallel to `tenants`."""
 
     tenants: tuple[Tenant, ...] = ()
-    victims: tuple[Victim, ...] = ()
+    victims: VictimTable = NO_VICTIMS
     gangs: tuple[VictimGang, ...] = ()
     budgets: tuple[Budget, ...] = ()
 
@@ -74,7 +74,7 @@ def victims_of(
     """The candidates in the solver's words. `positions` of the nodes by name; `requests_of` in the problem's units."""
     keys = sorted({key for tenant in tenants if (key := _gang_of(tenant, running)) is not None})
     order = {key: position for position, key in enumerate(keys)}
-    victims = tuple(
+    victims = victim_table(
         Victim(
             key=tenant.pod.key,
             node=positions[tenant.node],

@@ -37,10 +37,9 @@ def scarcest(problem: Problem) -> int:
 def room(problem: Problem, evicting: Iterable[int] = ()) -> Counts:
     """Free amounts per node and resource once the victims at these positions are gone."""
     amounts = problem.nodes.free.copy()
-    victims = [problem.victims[position] for position in evicting]
-    if victims:
-        held = np.array([victim.requests for victim in victims], dtype=np.int64)
-        np.add.at(amounts, [victim.node for victim in victims], held)
+    victims = np.fromiter(evicting, dtype=np.int64)
+    if len(victims):
+        np.add.at(amounts, problem.victims.node[victims], problem.victims.requests[victims])
     return amounts
 
 

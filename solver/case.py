@@ -2,16 +2,17 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solver.bounds import PLENTY, Counts, capacities, room, scarcest
-from solver.problem import Member, Problem, Victim
+from solver.problem import Member, Problem
 from solver.tree import ROOT, Tree, tree_of
 
 
-@dataclass(frozen=True)
-class Seat:
+class Seat(NamedTuple):
     """A member by its place: member `rank` of set `pod_set`."""
 
     pod_set: int
@@ -79,20 +80,19 @@ def case_of(problem: Problem, *, evicting: bool, scarce: int | None = None) -> C
     problem decides that.
     """
     seats = [
-        Seat(set_position, rank)
+        (Seat(set_position, rank), member)
         for set_position, pod_set in enumerate(problem.sets)
-        for rank in range(len(pod_set.members))
+        for rank, member in enumerate(pod_set.members)
     ]
-    pinned = [seat for seat in seats if problem.sets[seat.pod_set].members[seat.rank].node is not None]
-    waiting = [seat for seat in seats if problem.sets[seat.pod_set].members[seat.rank].node is None]
-    shapes = sorted({problem.sets[seat.pod_set].members[seat.rank].shape for seat in waiting})
-    eligible = frozenset[int]().union(*(problem.shapes[shape].nodes for shape in shapes))
-    useful = useful_victims(problem, eligible) if evicting else ()
+    pinned = [seat for seat, member in seats if member.node is not None]
+    waiting = [seat for seat, member in seats if member.node is None]
+    usable = np.zeros(len(problem.nodes), dtype=np.bool_)
+    for shape in {member.shape for _, member in seats if member.node is None}:
+        usable[list(problem.shapes[shape].nodes)] = True
+    useful = useful_victims(problem, usable) if evicting else ()
     amounts = room(problem, useful)
     scarce = scarcest(problem) if scarce is None else scarce
     tree = tree_of(problem.nodes, len(problem.levels))
-    usable = np.zeros(len(problem.nodes), dtype=np.bool_)
-    usable[sorted(eligible)] = True
     return Case(
         problem=problem,
         tree=tree,
@@ -107,15 +107,14 @@ def case_of(problem: Problem, *, evicting: bool, scarce: int | None = None) -> C
     )
 
 
-def useful_victims(problem: Problem, eligible: frozenset[int]) -> tuple[int, ...]:
-    """Victims on nodes where the gang can run, with their siblings: a broken gang goes as a whole.
+def useful_victims(problem: Problem, eligible: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Victims on nodes where the gang can run (`eligible`), with their siblings: a broken gang goes as a whole.
 
     All others free no room that could be used, so no best plan evicts them.
     """
-    near = [victim for victim in problem.victims if victim.node in eligible]
-    gangs = {victim.gang for victim in near if victim.gang is not None}
-
-    def useful(victim: Victim) -> bool:
-        return victim.node in eligible or victim.gang in gangs
-
-    return tuple(position for position, victim in enumerate(problem.victims) if useful(victim))
+    victims = problem.victims
+    near = eligible[victims.node]
+    broken = np.zeros(len(problem.victim_gangs) + 1, dtype=np.bool_)  # the last, -1, is for those without a gang
+    broken[victims.gang[near]] = True
+    broken[-1] = False
+    return tuple(np.flatnonzero(near | broken[victims.gang]).tolist())

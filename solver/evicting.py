@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kube.names import natural_key
-from solver.case import Case
+from solver.case import Case, useful_victims
 from solver.domains import at_best
 from solver.modelling import Solved, solve_within
 from solver.paying import solve_by_paying
@@ -119,12 +119,8 @@ def _narrowed(case: Case, nodes: tuple[int, ...] | list[int]) -> Case:
     """The case in which pending members may only run on these nodes, and nobody goes in vain."""
     inside = np.zeros(len(case.problem.nodes), dtype=np.bool_)
     inside[list(nodes)] = True
-    victims = case.problem.victims
-    near = [position for position in case.useful if inside[victims[position].node]]
-    kin = {victims[position].gang for position in near} - {None}
-    useful = tuple(
-        position for position in case.useful if inside[victims[position].node] or victims[position].gang in kin
-    )
+    known = set(case.useful)
+    useful = tuple(victim for victim in useful_victims(case.problem, inside) if victim in known)
     return replace(case, capacity=np.where(inside, case.capacity, 0), useful=useful)
 
 

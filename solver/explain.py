@@ -24,8 +24,9 @@ from solver.nearest import (
     near_domains,
     needed_members,
 )
+from solver.nodes import Node, nodes_of
 from solver.plan import NoPlan, Plan, Proof
-from solver.problem import Exclusion, Limits, Node, Problem, Spread, nodes_of
+from solver.problem import Exclusion, Limits, Problem, Spread
 from solver.search import Budget, budget_of
 from solver.tables import countable
 from solver.tallying import has_room, solve_by_counting

@@ -160,12 +160,12 @@ def _overfull(joint: JointProblem, answer: JointAnswer) -> Iterator[str]:
 def _known(joint: JointProblem, answer: JointAnswer, problem: Problem) -> list[int]:
     """All victims of the joint plan that a gang's own problem knows."""
     keys = {
-        joint.gangs[gang].victims[victim].key
+        joint.gangs[gang].victims.keys[victim]
         for gang, share in enumerate(answer.shares)
         if share is not None
         for victim in share.victims
     }
-    return [position for position, victim in enumerate(problem.victims) if victim.key in keys]
+    return [position for position, key in enumerate(problem.victims.keys) if key in keys] if keys else []
 
 
 def _merged(joint: JointProblem, gangs: Sequence[int]) -> Merged:

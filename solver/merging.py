@@ -4,18 +4,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from solver.nodes import Node, NodeTable, nodes_of
 from solver.problem import (
     Budget,
     Exclusion,
-    Node,
-    NodeTable,
     PodSet,
     Problem,
     Shape,
     Together,
     Victim,
     VictimGang,
-    nodes_of,
+    VictimTable,
+    victim_table,
 )
 from solver.scoring import Nodes
 
@@ -36,8 +36,8 @@ class Merged:
             place = {name: position for position, name in enumerate(part.nodes.ground.names)}
             names = self.problem.nodes.ground.names
             rows = tuple(tuple(None if n is None else place[names[n]] for n in nodes[each]) for each in sets)
-            mine = {self.problem.victims[victim].key for victim in victims if owners[victim] == gang}
-            gone = tuple(position for position, victim in enumerate(part.victims) if victim.key in mine)
+            mine = {self.problem.victims.keys[victim] for victim in victims if owners[victim] == gang}
+            gone = tuple(position for position, key in enumerate(part.victims.keys) if key in mine)
             found.append((rows, gone))
         return found
 
@@ -49,8 +49,8 @@ class Merged:
         for part, sets, own, gone in zip(self.parts, self.sets, nodes, victims, strict=True):
             for position, row in zip(sets, own, strict=True):
                 rows[position] = tuple(None if node is None else place[part.nodes.ground.names[node]] for node in row)
-            keys |= {part.victims[victim].key for victim in gone}
-        evicted = tuple(position for position, victim in enumerate(self.problem.victims) if victim.key in keys)
+            keys |= {part.victims.keys[victim] for victim in gone}
+        evicted = tuple(position for position, key in enumerate(self.problem.victims.keys) if key in keys)
         return tuple(rows[position] for position in sorted(rows)), evicted
 
     def _owners(self, nodes: Nodes, victims: Sequence[int]) -> dict[int, int]:
@@ -85,7 +85,7 @@ class _Merger:
         self.unit = {name: math.gcd(*(each[name] for each in sizes if name in each)) for name in self.resources}
         self.names = tuple(dict.fromkeys(name for part in parts for name in part.nodes.ground.names))
         self.place = {name: position for position, name in enumerate(self.names)}
-        self.keys = tuple(dict.fromkeys(victim.key for part in parts for victim in part.victims))
+        self.keys = tuple(dict.fromkeys(key for part in parts for key in part.victims.keys))
         self.gangs = tuple(dict.fromkeys(gang.name for part in parts for gang in part.victim_gangs))
 
     def merged(self) -> Merged:
@@ -160,7 +160,7 @@ class _Merger:
         positions = tuple(first + each for each in rule.pod_sets)
         return Exclusion(positions, tuple(groups.get(name) for name in self.names), rule.count)
 
-    def _victims(self) -> tuple[Victim, ...]:
+    def _victims(self) -> VictimTable:
         """Every victim once, in order of first mention."""
         known: dict[str, list[dict[str, int]]] = {}
         found: dict[str, Victim] = {}
@@ -170,7 +170,7 @@ class _Merger:
                 known.setdefault(victim.key, []).append(self._amounts(gang, victim.requests))
                 running = None if victim.gang is None else gangs[part.victim_gangs[victim.gang].name]
                 found[victim.key] = replace(victim, node=self.place[part.nodes.ground.names[victim.node]], gang=running)
-        return tuple(replace(found[key], requests=self._parallel(known[key])) for key in self.keys)
+        return victim_table(replace(found[key], requests=self._parallel(known[key])) for key in self.keys)
 
     def _victim_gang(self, name: str) -> VictimGang:
         return next(gang for part in self.parts for gang in part.victim_gangs if gang.name == name)
@@ -180,7 +180,7 @@ class _Merger:
         places = {key: position for position, key in enumerate(self.keys)}
         for part in self.parts:
             for budget in part.budgets:
-                mine = frozenset(places[part.victims[victim].key] for victim in budget.victims)
+                mine = frozenset(places[part.victims.keys[victim]] for victim in budget.victims)
                 before = found.get(budget.name)
                 both = mine if before is None else mine | before.victims
                 allowed = budget.allowed if before is None else min(budget.allowed, before.allowed)

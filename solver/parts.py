@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from solver.case import Case, case_of
-from solver.problem import Exclusion, PodSet, Shape
+from solver.problem import NO_VICTIMS, Exclusion, PodSet, Shape
 from solver.scoring import Nodes
 
 
@@ -23,7 +23,7 @@ def part_of(case: Case, nodes: Sequence[int]) -> Case:
             sets=tuple(_pod_set(pod_set, place) for pod_set in problem.sets),
             minimum=sum(len(pod_set.members) for pod_set in problem.sets),
             exclusions=tuple(_exclusion(rule, nodes) for rule in problem.exclusions),
-            victims=(),
+            victims=NO_VICTIMS,
             victim_gangs=(),
             budgets=(),
         ),

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from solver.nodes import Path
 from solver.plan import Plan
-from solver.problem import Member, Path, Problem
+from solver.problem import Member, Problem
 
 
 @dataclass(frozen=True, slots=True)

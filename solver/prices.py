@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,18 +174,9 @@ def prices_of(case: Case, level: int) -> Prices | None:
 
 
 def _columns(case: Case) -> _Columns:
-    problem, count = case.problem, len(case.useful)
-    victims = [problem.victims[position] for position in case.useful]
-    resources = len(problem.resources)
-    held = np.fromiter(
-        chain.from_iterable(victim.requests for victim in victims), dtype=np.int64, count=count * resources
-    )
+    victims, useful = case.problem.victims, np.array(case.useful, dtype=np.int64)
     return _Columns(
-        np.array(case.useful, dtype=np.int64),
-        np.array([victim.node for victim in victims], dtype=np.int64),
-        np.array([victim.priority for victim in victims], dtype=np.int64),
-        np.array([-1 if victim.gang is None else victim.gang for victim in victims], dtype=np.int64),
-        held.reshape(count, resources),
+        useful, victims.node[useful], victims.priority[useful], victims.gang[useful], victims.requests[useful]
     )
 
 

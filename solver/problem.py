@@ -6,144 +6,15 @@ referred to by their position in the problem's tuples. Amounts are integers in t
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import count
 from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-Amounts = NDArray[np.int64]
-"""A row per node, a column per resource."""
-Path = tuple[str, ...]
+from solver.nodes import Amounts, NodeTable, amounts_of
 
-_KEPT_GROUNDS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A node inside the topology.
-
-    `path` names its domain at every level above the node, widest first; a domain is identified by the path down
-    to it, never by its last name alone. `free` is what a member may take without evicting anybody: it includes
-    `terminating`, the part that pods on their way out still hold. `free` may be negative (an overcommitted node).
-    """
-
-    name: str
-    path: Path
-    free: tuple[int, ...]
-    terminating: tuple[int, ...]
-
-
-class Ground:
-    """What nodes keep while their load changes: `names` and `paths`, by position. What is worked out from them alone is
-    worked out once, and another process is told once (`planning.handover`): `ground_of` gives the same object for the
-    same nodes. Compared by identity; `number` tells grounds of one process apart.
-    """
-
-    __slots__ = ("names", "number", "paths")
-    _numbers = count()
-
-    def __init__(self, names: tuple[str, ...], paths: tuple[Path, ...]) -> None:
-        self.names, self.paths = names, paths
-        self.number = next(self._numbers)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """For pickle: in another process the number is another."""
-        return ground_of, (self.names, self.paths)
-
-
-@lru_cache(maxsize=_KEPT_GROUNDS)
-def ground_of(names: tuple[str, ...], paths: tuple[Path, ...]) -> Ground:
-    """The ground of nodes of these names on these paths."""
-    return Ground(names, paths)
-
-
-class NodeTable(Sequence[Node]):
-    """All nodes of a problem, by position, in columns: `free` and `terminating` have a row per node. Not to be changed.
-
-    Reading a single node makes a `Node`; whoever goes through all of them reads the columns.
-    """
-
-    __slots__ = ("free", "ground", "terminating")
-    __hash__ = None  # type: ignore[assignment]  # like that of the problem's other mappings and sequences of numbers
-
-    def __init__(self, ground: Ground, free: Amounts, terminating: Amounts) -> None:
-        self.ground, self.free, self.terminating = ground, free, terminating
-
-    def with_free(self, free: Amounts) -> "NodeTable":
-        """The same nodes with other room."""
-        return NodeTable(self.ground, free, self.terminating)
-
-    def at(self, positions: Sequence[int]) -> "NodeTable":
-        """Some of the nodes, in this order."""
-        names, paths = self.ground.names, self.ground.paths
-        ground = Ground(tuple(names[each] for each in positions), tuple(paths[each] for each in positions))
-        chosen = np.array(positions, dtype=np.int64)
-        return NodeTable(ground, self.free[chosen], self.terminating[chosen])
-
-    def and_also(self, more: "NodeTable") -> "NodeTable":
-        """These nodes, then others."""
-        mine, theirs = self.ground, more.ground
-        ground = Ground((*mine.names, *theirs.names), (*mine.paths, *theirs.paths))
-        return NodeTable(ground, np.vstack((self.free, more.free)), np.vstack((self.terminating, more.terminating)))
-
-    @overload
-    def __getitem__(self, position: int) -> Node: ...
-
-    @overload
-    def __getitem__(self, position: slice) -> tuple[Node, ...]: ...
-
-    def __getitem__(self, position: int | slice) -> Node | tuple[Node, ...]:
-        """One node, or several."""
-        if isinstance(position, slice):
-            return tuple(self[each] for each in range(*position.indices(len(self))))
-        return Node(
-            self.ground.names[position],
-            self.ground.paths[position],
-            tuple(self.free[position].tolist()),
-            tuple(self.terminating[position].tolist()),
-        )
-
-    def __iter__(self) -> Iterator[Node]:
-        """All of them."""
-        amounts = map(tuple, self.free.tolist()), map(tuple, self.terminating.tolist())
-        return map(Node, self.ground.names, self.ground.paths, *amounts)
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self.ground.names)
-
-    def __eq__(self, other: object) -> bool:
-        """Whether all nodes are equal."""
-        if not isinstance(other, NodeTable):
-            return NotImplemented
-        same = self.ground is other.ground or tuple(self) == tuple(other)
-        amounts = (self.free, other.free), (self.terminating, other.terminating)
-        return same and all(np.array_equal(mine, its) for mine, its in amounts)
-
-    def __repr__(self) -> str:
-        """The nodes as they would be written."""
-        return f"nodes_of({list(self)!r})"
-
-
-def nodes_of(nodes: Iterable[Node], resources: int = 1) -> NodeTable:
-    """Single nodes as all nodes of a problem. `resources`: how many there are, where there is no node to tell."""
-    each = tuple(nodes)
-    width = len(each[0].free) if each else resources
-    ground = ground_of(tuple(node.name for node in each), tuple(node.path for node in each))
-    free, terminating = [node.free for node in each], [node.terminating for node in each]
-    return NodeTable(ground, amounts_of(free, width), amounts_of(terminating, width))
-
-
-def amounts_of(rows: Sequence[Sequence[int]], width: int) -> Amounts:
-    """Rows of so many amounts. Those beyond 64 bits are capped, as Kubernetes does."""
-    try:
-        return np.array(rows, dtype=np.int64).reshape(len(rows), width)
-    except OverflowError:
-        least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-        capped = [[min(max(amount, least), most) for amount in row] for row in rows]
-        return np.array(capped, dtype=np.int64).reshape(len(rows), width)
+Column = NDArray[np.int64]
+"""A number per victim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +138,91 @@ class Victim:
     started: int = 0
 
 
+class VictimTable(Sequence[Victim]):
+    """All victims of a problem, by position, in columns: `gang` is -1 where there is none, `requests` has a row per
+    victim. Not to be changed. Whoever goes through all of them reads the columns or iterates: that makes each `Victim`
+    once.
+    """
+
+    __slots__ = ("_each", "gang", "keys", "node", "priority", "requests", "started")
+
+    def __init__(
+        self,
+        keys: tuple[str, ...],
+        *,
+        node: Column,
+        priority: Column,
+        requests: Amounts,
+        gang: Column,
+        started: Column,
+    ) -> None:
+        self.keys, self.node, self.priority, self.requests = keys, node, priority, requests
+        self.gang, self.started = gang, started
+        self._each: tuple[Victim, ...] | None = None
+
+    @overload
+    def __getitem__(self, position: int) -> Victim: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> tuple[Victim, ...]: ...
+
+    def __getitem__(self, position: int | slice) -> Victim | tuple[Victim, ...]:
+        """One victim, or several."""
+        if isinstance(position, slice) or self._each is not None:
+            return self._all()[position]
+        return Victim(
+            self.keys[position],
+            int(self.node[position]),
+            int(self.priority[position]),
+            tuple(self.requests[position].tolist()),
+            None if self.gang[position] < 0 else int(self.gang[position]),
+            int(self.started[position]),
+        )
+
+    def __iter__(self) -> Iterator[Victim]:
+        """All of them."""
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.keys)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all victims are equal."""
+        return self._all() == tuple(other) if isinstance(other, VictimTable) else NotImplemented
+
+    def __hash__(self) -> int:
+        """By keys alone."""
+        return hash(self.keys)
+
+    def __repr__(self) -> str:
+        """The victims as they would be written."""
+        return f"victim_table({list(self)!r})"
+
+    def _all(self) -> tuple[Victim, ...]:
+        if self._each is None:
+            gangs = (None if gang < 0 else gang for gang in self.gang.tolist())
+            numbers = (self.node.tolist(), self.priority.tolist(), map(tuple, self.requests.tolist()))
+            self._each = tuple(map(Victim, self.keys, *numbers, gangs, self.started.tolist()))
+        return self._each
+
+
+def victim_table(victims: Iterable[Victim]) -> VictimTable:
+    """Single victims as all victims of a problem."""
+    each = tuple(victims)
+    return VictimTable(
+        tuple(victim.key for victim in each),
+        node=np.array([victim.node for victim in each], dtype=np.int64),
+        priority=np.array([victim.priority for victim in each], dtype=np.int64),
+        requests=amounts_of([victim.requests for victim in each], len(each[0].requests) if each else 0),
+        gang=np.array([-1 if victim.gang is None else victim.gang for victim in each], dtype=np.int64),
+        started=np.array([victim.started for victim in each], dtype=np.int64),
+    )
+
+
+NO_VICTIMS = victim_table(())
+
+
 @dataclass(frozen=True, slots=True)
 class VictimGang:
     """A running gang that has victims. With `running` members now, it is broken when fewer than `minimum` remain.
@@ -308,7 +264,7 @@ class Problem:
     together: tuple[Together, ...] = ()
     multiples: tuple[Multiple, ...] = ()
     exclusions: tuple[Exclusion, ...] = ()
-    victims: tuple[Victim, ...] = ()
+    victims: VictimTable = NO_VICTIMS
     victim_gangs: tuple[VictimGang, ...] = ()
     budgets: tuple[Budget, ...] = ()
     spreads: tuple[Spread, ...] = ()

@@ -12,8 +12,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.nodes import Ground, Path
 from solver.picture import Picture
-from solver.problem import Ground, Member, Path
+from solver.problem import Member
 
 Parts = dict[str, int]
 _Positions = NDArray[np.int64]
@@ -77,8 +78,8 @@ class _Recount:
         """With evictions, all that could go from a node counts as well."""
         free = self.problem.nodes.free[:, self.scarce].copy()
         if self.picture.evicted:
-            for victim in self.problem.victims:
-                free[victim.node] += victim.requests[self.scarce]
+            victims = self.problem.victims
+            np.add.at(free, victims.node, victims.requests[:, self.scarce])
         could = np.zeros_like(free)
         for shape in shapes:
             usable = list(self.problem.shapes[shape].nodes)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kube.names import natural_key
-from solver.problem import Ground, NodeTable
+from solver.nodes import Ground, NodeTable
 
 ROOT = -1
 """The level of the whole cluster, which is one domain: number 0."""

@@ -6,9 +6,10 @@ Written from contract section 4 and docs/decisions/0002 alone; it shares no code
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from solver.nodes import Path
 from solver.picture import Picture, Placed
 from solver.plan import Goal, Plan, Proof
-from solver.problem import Exclusion, Path, PodSet, Problem
+from solver.problem import Exclusion, PodSet, Problem
 from solver.recount import recounted
 
 _MORE_IS_BETTER = ("extras", "preferences")

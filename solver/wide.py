@@ -14,7 +14,7 @@ from solver.bidding import Bargain, Bidding
 from solver.bounds import Counts
 from solver.market import Buyer, Market, stock_of
 from solver.plan import Plan
-from solver.problem import Limits, PodSet, Problem
+from solver.problem import NO_VICTIMS, Limits, PodSet, Problem
 from solver.scoring import Nodes
 from solver.search import Budget
 from solver.solving import decide
@@ -230,7 +230,7 @@ def _beside(cluster: _Cluster, gang: int, used: Counts) -> Problem:
     problem, sizes = cluster.gangs[gang], cluster.units[gang]
     places = [cluster.resources.index(name) for name in problem.resources]
     free = problem.nodes.free + -used[:, places] // np.array(sizes, dtype=np.int64)
-    return replace(problem, nodes=problem.nodes.with_free(free), victims=(), victim_gangs=(), budgets=())
+    return replace(problem, nodes=problem.nodes.with_free(free), victims=NO_VICTIMS, victim_gangs=(), budgets=())
 
 
 def _spread(cluster: _Cluster, nodes: Iterable[int]) -> list[int]:

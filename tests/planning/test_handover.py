@@ -6,8 +6,9 @@ import pytest
 from planning.handover import KEPT, Receiver, Sender
 from planning.worker import Request, Task
 from planning.workers import Workers
+from solver.nodes import Node, NodeTable, nodes_of
 from solver.plan import Plan, Proof
-from solver.problem import Limits, Member, Node, NodeTable, PodSet, Problem, Shape, nodes_of
+from solver.problem import Limits, Member, PodSet, Problem, Shape
 
 LIMITS = Limits(seconds=600.0)
 

@@ -4,7 +4,8 @@ import numpy as np
 
 from planning.worker import Placed, Task
 from planning.workers import COMMAND, Worker
-from solver.problem import Limits, Member, Node, PodSet, Problem, Shape, nodes_of
+from solver.nodes import Node, nodes_of
+from solver.problem import Limits, Member, PodSet, Problem, Shape
 
 HELD = 512 << 20
 

@@ -18,8 +18,9 @@ import pytest
 
 from planning.workers import Workers
 from solver.joint import JointProblem, solve_joint
+from solver.nodes import Node, nodes_of
 from solver.plan import Answer, NoPlan, Plan, Proof
-from solver.problem import Limits, Member, Node, PodSet, Problem, Shape, nodes_of
+from solver.problem import Limits, Member, PodSet, Problem, Shape
 from solver.solving import solve
 from solver.verify import verify
 

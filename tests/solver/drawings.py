@@ -10,8 +10,9 @@ one slot each and of the priority given for `low`; their slots are not free. Res
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from solver.nodes import Node, nodes_of
 from solver.plan import NoPlan, Plan, Proof
-from solver.problem import Cap, Limits, Member, Multiple, Node, PodSet, Problem, Shape, Slice, Victim, nodes_of
+from solver.problem import Cap, Limits, Member, Multiple, PodSet, Problem, Shape, Slice, Victim, victim_table
 from solver.solving import solve
 
 _NODE = re.compile(r"(?P<name>[\w-]+)(?:=(?P<free>\d+))?(?P<running>(?:\+[a-z]+(?:\*\d+)?)*)")
@@ -75,7 +76,7 @@ class Drawing:
             shapes=tuple(shapes) or self.shapes(*asks),
             sets=sets,
             minimum=sum(len(each.members) for each in sets) if minimum is None else minimum,
-            victims=tuple(self.victims),
+            victims=victim_table(self.victims),
             **rules,  # type: ignore[arg-type]  # fields of Problem, as they are
         )
 

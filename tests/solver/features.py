@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from solver.problem import Problem, nodes_of
+from solver.nodes import nodes_of
+from solver.problem import Problem, victim_table
 
 Blind = Callable[[Problem], Problem]
 """The problem without a feature; the same problem where the feature is not drawn."""
@@ -144,16 +145,16 @@ def without_pods_of_others(problem: Problem) -> Problem:
 
 
 def without_victims(problem: Problem) -> Problem:
-    return replace(problem, victims=(), victim_gangs=(), budgets=())
+    return replace(problem, victims=victim_table(()), victim_gangs=(), budgets=())
 
 
 def without_priorities(problem: Problem) -> Problem:
-    return replace(problem, victims=tuple(replace(each, priority=0) for each in problem.victims))
+    return replace(problem, victims=victim_table(replace(each, priority=0) for each in problem.victims))
 
 
 def without_victim_gangs(problem: Problem) -> Problem:
     """Everybody runs alone."""
-    return replace(problem, victims=tuple(replace(each, gang=None) for each in problem.victims), victim_gangs=())
+    return replace(problem, victims=victim_table(replace(each, gang=None) for each in problem.victims), victim_gangs=())
 
 
 def without_minimums_of_victim_gangs(problem: Problem) -> Problem:
@@ -199,7 +200,7 @@ def without_second_resource(problem: Problem) -> Problem:
         resources=problem.resources[-1:],
         nodes=nodes_of(replace(node, free=node.free[-1:], terminating=node.terminating[-1:]) for node in problem.nodes),
         shapes=tuple(replace(shape, requests=shape.requests[-1:]) for shape in problem.shapes),
-        victims=tuple(replace(victim, requests=victim.requests[-1:]) for victim in problem.victims),
+        victims=victim_table(replace(victim, requests=victim.requests[-1:]) for victim in problem.victims),
     )
 
 

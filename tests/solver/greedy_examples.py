@@ -14,8 +14,9 @@ from brute_force import PLACE_GOALS, VICTIM_GOALS, Outcome, World
 from drawings import placed, refused
 
 from solver.case import case_of
+from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
-from solver.problem import Node, PodSet, Problem, Shape, nodes_of
+from solver.problem import PodSet, Problem, Shape
 from solver.scoring import goals_of
 from solver.verify import verify
 

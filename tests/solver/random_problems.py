@@ -4,13 +4,13 @@ from dataclasses import replace
 from random import Random
 
 from solver.joint import JointProblem
+from solver.nodes import Node, nodes_of
 from solver.problem import (
     Budget,
     Cap,
     Exclusion,
     Member,
     Multiple,
-    Node,
     PodSet,
     Problem,
     Shape,
@@ -19,7 +19,7 @@ from solver.problem import (
     Together,
     Victim,
     VictimGang,
-    nodes_of,
+    victim_table,
 )
 
 LEVELS = ("block", "rack", "node")
@@ -91,7 +91,7 @@ class _Draw:
             together=self.together(len(sets)),
             multiples=self.multiples(0.25, members),
             exclusions=self.exclusions(sets, nodes),
-            victims=victims,
+            victims=victim_table(victims),
             victim_gangs=gangs,
             budgets=budgets,
             spreads=self.spreads(sets, nodes),
@@ -102,7 +102,8 @@ class _Draw:
         nodes = self.nodes()
         victims, gangs, budgets = self.victims(nodes) if self.crowded or self.chance(0.3) else ((), (), ())
         several = tuple(self.gang(nodes, sizes) for sizes in self.random.choice(GANGS))
-        stated = tuple(replace(each, victims=victims, victim_gangs=gangs, budgets=budgets) for each in several)
+        everybody = victim_table(victims)
+        stated = tuple(replace(each, victims=everybody, victim_gangs=gangs, budgets=budgets) for each in several)
         return JointProblem(stated, tuple((1,) * len(self.resources) for _ in stated))
 
     def gang(self, nodes: tuple[Node, ...], sizes: tuple[int, ...]) -> Problem:

@@ -8,7 +8,8 @@ from random import Random
 
 from random_problems import random_problem
 
-from solver.problem import Member, Node, PodSet, Problem, Shape, Victim, VictimGang, nodes_of
+from solver.nodes import Node, nodes_of
+from solver.problem import Member, PodSet, Problem, Shape, Victim, VictimGang, victim_table
 from solver.solving import solve
 
 SEEDS = range(60)
@@ -47,7 +48,7 @@ def wide_problem(seed: int) -> Problem:
         shapes=(Shape((2,), everywhere), Shape((1,), everywhere)),
         sets=sets,
         minimum=9,
-        victims=victims,
+        victims=victim_table(victims),
         victim_gangs=tuple(VictimGang(f"g{gang}", count, count) for gang, count in enumerate(counts)),
     )
 

@@ -7,8 +7,9 @@ from random_problems import random_problem
 from solver.case import case_of
 from solver.domains import solve_by_domains
 from solver.modelling import Solved
+from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
-from solver.problem import Limits, Member, Node, PodSet, Problem, Shape, nodes_of
+from solver.problem import Limits, Member, PodSet, Problem, Shape
 from solver.search import Found
 from solver.solving import solve
 

@@ -9,9 +9,10 @@ from random_problems import random_problem
 from solver.case import case_of
 from solver.evicting import solve_evicting
 from solver.modelling import Solved
+from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
 from solver.prices import prices_of
-from solver.problem import Limits, Member, Node, PodSet, Problem, Shape, Victim, VictimGang, nodes_of
+from solver.problem import Limits, Member, PodSet, Problem, Shape, Victim, VictimGang, victim_table
 from solver.search import Found
 from solver.solving import solve
 from solver.tree import ROOT
@@ -90,7 +91,7 @@ def test_32_whole_nodes_among_two_thousand_victims_are_proven_quickly() -> None:
         sets=(PodSet("main", tuple(Member(f"m{rank}", 0) for rank in range(32)), 32),),
         minimum=32,
         required=0,
-        victims=tuple(victims),
+        victims=victim_table(victims),
         victim_gangs=tuple(gangs),
     )
     plan = solve(problem, Limits(deterministic=1.0))

@@ -8,8 +8,9 @@ from random_problems import random_problem
 
 from solver.explain import remedies
 from solver.nearest import near_domains
+from solver.nodes import Node, nodes_of
 from solver.plan import NoPlan, Plan, Proof
-from solver.problem import Budget, Cap, Exclusion, Limits, Member, Node, PodSet, Problem, Shape, Victim, nodes_of
+from solver.problem import Budget, Cap, Exclusion, Limits, Member, PodSet, Problem, Shape, Victim, victim_table
 from solver.search import budget_of
 from solver.solving import solve
 
@@ -209,7 +210,13 @@ def test_a_victim_that_frees_nothing_useful_does_not_count() -> None:
     shape = Shape((1,), frozenset({0}), {1: "node(s) had untolerated taint(s)"})
     members = (Member("m0", 0), Member("m1", 0))
     problem = Problem(
-        ("rack", "node"), ("pods",), nodes_of(nodes), (shape,), (PodSet("main", members, 2),), 2, victims=victims
+        ("rack", "node"),
+        ("pods",),
+        nodes_of(nodes),
+        (shape,),
+        (PodSet("main", members, 2),),
+        2,
+        victims=victim_table(victims),
     )
     assert refused(problem).nearest[0].fits == 1
 

@@ -4,8 +4,9 @@ from drawings import Drawing, pods
 
 from solver.joint import JointAnswer, JointProblem, Share, can_join, faults_of, solve_joint
 from solver.merging import merged
+from solver.nodes import Node, nodes_of
 from solver.plan import Proof
-from solver.problem import Limits, Node, Problem, Shape, nodes_of
+from solver.problem import Limits, Problem, Shape
 
 LIMITS = Limits(60.0, 600.0)
 

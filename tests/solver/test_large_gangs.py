@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
-from solver.problem import Limits, Member, Node, PodSet, Problem, Shape, nodes_of
+from solver.problem import Limits, Member, PodSet, Problem, Shape
 from solver.solving import solve
 from solver.verify import verify
 

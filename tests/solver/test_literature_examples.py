@@ -13,7 +13,7 @@ from greedy_examples import NARROW, WIDE, Example, hold, problem_of, puts
 
 from solver.joint import JointProblem, faults_of, solve_joint
 from solver.plan import Proof
-from solver.problem import Budget, Cap, Exclusion, Problem, Shape, Together, Victim, VictimGang
+from solver.problem import Budget, Cap, Exclusion, Problem, Shape, Together, Victim, VictimGang, victim_table
 
 SIXTY_THREE = [f"r{rack}" for rack in range(1, 64)]
 
@@ -144,7 +144,7 @@ EXAMPLES = [
         "Kueue frees the devices, leaves the pod that only holds a slot, and the gang stays pending",
         replace(
             problem_of(("gpu", "pods"), {"a": (0, 0)}, [(4, 1)], pods(2)),
-            victims=(Victim("low-gpu", 0, 0, (8, 1)), Victim("low-cpu", 0, 0, (0, 1))),
+            victims=victim_table((Victim("low-gpu", 0, 0, (8, 1)), Victim("low-cpu", 0, 0, (0, 1)))),
         ),
         puts("a a", evicting="low-gpu low-cpu"),
         walk=puts("a a", evicting="low-gpu"),

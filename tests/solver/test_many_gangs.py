@@ -9,8 +9,9 @@ import pytest
 from drawings import Drawing, pods
 
 from solver.joint import JointProblem, Share, faults_of, solve_whole
+from solver.nodes import Node, nodes_of
 from solver.plan import Proof
-from solver.problem import Cap, Limits, Member, Node, PodSet, Problem, Shape, Spread, nodes_of
+from solver.problem import Cap, Limits, Member, PodSet, Problem, Shape, Spread
 
 LIMITS = Limits(10.0, 600.0)
 LEVELS = ("block", "rack", "node")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from random_problems import random_problem
 
+from solver.nodes import Node, nodes_of
 from solver.plan import Goal, Plan, Proof
 from solver.problem import (
     Budget,
@@ -13,7 +14,6 @@ from solver.problem import (
     Exclusion,
     Member,
     Multiple,
-    Node,
     PodSet,
     Problem,
     Shape,
@@ -21,7 +21,7 @@ from solver.problem import (
     Together,
     Victim,
     VictimGang,
-    nodes_of,
+    victim_table,
 )
 from solver.solving import solve
 from solver.verify import verify
@@ -46,7 +46,7 @@ BASE = Problem(
     shapes=(Shape((1,), frozenset(range(6))),),
     sets=(PodSet("main", tuple(Member(f"m{rank}", 0) for rank in range(4)), 4),),
     minimum=4,
-    victims=tuple(
+    victims=victim_table(
         Victim(f"v{place}", node, 0, (1,), gang)
         for place, (node, gang) in enumerate([(D, 0), (D, 0), (F, None), (F, None)])
     ),

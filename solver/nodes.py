@@ -1,0 +1,145 @@
+"""The nodes of a problem: one by one for people, in columns for those who go through all of them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Amounts = NDArray[np.int64]
+"""A row per node (or victim), a column per resource."""
+Path = tuple[str, ...]
+
+_KEPT_GROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node inside the topology.
+
+    `path` names its domain at every level above the node, widest first; a domain is identified by the path down
+    to it, never by its last name alone. `free` is what a member may take without evicting anybody: it includes
+    `terminating`, the part that pods on their way out still hold. `free` may be negative (an overcommitted node).
+    """
+
+    name: str
+    path: Path
+    free: tuple[int, ...]
+    terminating: tuple[int, ...]
+
+
+class Ground:
+    """What nodes keep while their load changes: `names` and `paths`, by position. What is worked out from them alone is
+    worked out once, and another process is told once (`planning.handover`): `ground_of` gives the same object for the
+    same nodes. Compared by identity; `number` tells grounds of one process apart.
+    """
+
+    __slots__ = ("names", "number", "paths")
+    _numbers = count()
+
+    def __init__(self, names: tuple[str, ...], paths: tuple[Path, ...]) -> None:
+        self.names, self.paths = names, paths
+        self.number = next(self._numbers)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """For pickle: in another process the number is another."""
+        return ground_of, (self.names, self.paths)
+
+
+@lru_cache(maxsize=_KEPT_GROUNDS)
+def ground_of(names: tuple[str, ...], paths: tuple[Path, ...]) -> Ground:
+    """The ground of nodes of these names on these paths."""
+    return Ground(names, paths)
+
+
+class NodeTable(Sequence[Node]):
+    """All nodes of a problem, by position, in columns: `free` and `terminating` have a row per node. Not to be changed.
+
+    Reading a single node makes a `Node`; whoever goes through all of them reads the columns.
+    """
+
+    __slots__ = ("free", "ground", "terminating")
+
+    def __init__(self, ground: Ground, free: Amounts, terminating: Amounts) -> None:
+        self.ground, self.free, self.terminating = ground, free, terminating
+
+    def with_free(self, free: Amounts) -> "NodeTable":
+        """The same nodes with other room."""
+        return NodeTable(self.ground, free, self.terminating)
+
+    def at(self, positions: Sequence[int]) -> "NodeTable":
+        """Some of the nodes, in this order."""
+        names, paths = self.ground.names, self.ground.paths
+        ground = Ground(tuple(names[each] for each in positions), tuple(paths[each] for each in positions))
+        chosen = np.array(positions, dtype=np.int64)
+        return NodeTable(ground, self.free[chosen], self.terminating[chosen])
+
+    def and_also(self, more: "NodeTable") -> "NodeTable":
+        """These nodes, then others."""
+        mine, theirs = self.ground, more.ground
+        ground = Ground((*mine.names, *theirs.names), (*mine.paths, *theirs.paths))
+        return NodeTable(ground, np.vstack((self.free, more.free)), np.vstack((self.terminating, more.terminating)))
+
+    @overload
+    def __getitem__(self, position: int) -> Node: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> tuple[Node, ...]: ...
+
+    def __getitem__(self, position: int | slice) -> Node | tuple[Node, ...]:
+        """One node, or several."""
+        if isinstance(position, slice):
+            return tuple(self[each] for each in range(*position.indices(len(self))))
+        return Node(
+            self.ground.names[position],
+            self.ground.paths[position],
+            tuple(self.free[position].tolist()),
+            tuple(self.terminating[position].tolist()),
+        )
+
+    def __iter__(self) -> Iterator[Node]:
+        """All of them."""
+        amounts = map(tuple, self.free.tolist()), map(tuple, self.terminating.tolist())
+        return map(Node, self.ground.names, self.ground.paths, *amounts)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.ground.names)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all nodes are equal."""
+        if not isinstance(other, NodeTable):
+            return NotImplemented
+        same = self.ground is other.ground or tuple(self) == tuple(other)
+        amounts = (self.free, other.free), (self.terminating, other.terminating)
+        return same and all(np.array_equal(mine, its) for mine, its in amounts)
+
+    def __hash__(self) -> int:
+        """By names alone."""
+        return hash(self.ground.names)
+
+    def __repr__(self) -> str:
+        """The nodes as they would be written."""
+        return f"nodes_of({list(self)!r})"
+
+
+def nodes_of(nodes: Iterable[Node], resources: int = 1) -> NodeTable:
+    """Single nodes as all nodes of a problem. `resources`: how many there are, where there is no node to tell."""
+    each = tuple(nodes)
+    width = len(each[0].free) if each else resources
+    ground = ground_of(tuple(node.name for node in each), tuple(node.path for node in each))
+    free, terminating = [node.free for node in each], [node.terminating for node in each]
+    return NodeTable(ground, amounts_of(free, width), amounts_of(terminating, width))
+
+
+def amounts_of(rows: Sequence[Sequence[int]], width: int) -> Amounts:
+    """Rows of so many amounts. Those beyond 64 bits are capped, as Kubernetes does."""
+    try:
+        return np.array(rows, dtype=np.int64).reshape(len(rows), width)
+    except OverflowError:
+        least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+        capped = [[min(max(amount, least), most) for amount in row] for row in rows]
+        return np.array(capped, dtype=np.int64).reshape(len(rows), width)
