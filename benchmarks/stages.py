@@ -1,8 +1,8 @@
 """Where the time of an answer goes: a clock around the steps of the product itself, in this process and in the worker.
 
-The worker runs as the product runs it; `serve` only counts, and writes before each reply one line of `Spent` into a
-file in the folder that the environment names. Beside it lies how much memory each worker has held so far, for those
-that are stopped before they can tell.
+The worker runs as the product runs it; `serve` only counts, and writes before the last reply one line of `Spent` for
+each into a file in the folder that the environment names. Beside it lies how much memory each worker has held so far,
+for those that are stopped before they can tell.
 """
 
 import os
@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 import msgspec
 
-from planning import joining, planner, worker, workers
+from planning import joining, pipes, planner, worker, workers
 from planning.worker import Refused, Reply, Request
 from solver import solving
 
@@ -68,8 +68,10 @@ class Clock:
 
 
 @contextmanager
-def clocked(steps: dict[str, tuple[tuple[ModuleType, str], ...]]) -> Iterator[Clock]:
-    """Count these steps, by stage and by the module that calls them. Raises AttributeError where there is none."""
+def clocked(steps: dict[str, tuple[tuple[ModuleType | type, str], ...]]) -> Iterator[Clock]:
+    """Count these steps, by stage and by the module that calls them, or the class that has them. Raises AttributeError
+    where there is none.
+    """
     clock = Clock()
     with ExitStack() as stack:
         for stage, places in steps.items():
@@ -83,7 +85,7 @@ def in_parent() -> Any:
     return clocked(
         {
             "snapshot": ((planner, "frame"),),
-            "ask": ((workers, "write"),),
+            "ask": ((pipes.Channel, "send"),),
             "verify": ((workers, "verify"), (workers, "faults_of"), (joining, "verify")),
         }
     )
@@ -109,20 +111,25 @@ def serve() -> None:
     with clocked({"model": ((solving, "case_of"),), "verify": ((solving, "verify"),)}) as clock:
 
         def answering(request: Request) -> Iterator[Reply]:
-            began = time.perf_counter()
+            began, notes = time.perf_counter(), []
             for reply in worker.answers(request):
-                _note(folder / _SPENT, time.perf_counter() - began, clock.take().seconds, reply)
+                notes.append(_spent(time.perf_counter() - began, clock.take().seconds, reply))
+                if notes[-1].last:
+                    _note(folder / _SPENT, notes)
                 yield reply
                 began = time.perf_counter()
 
         worker.serve(answering)
 
 
-def _note(file: Path, total: float, seconds: dict[str, float], reply: Reply) -> None:
+def _spent(total: float, seconds: dict[str, float], reply: Reply) -> Spent:
     last = not isinstance(reply, Refused) or reply.last
-    line = msgspec.json.encode(Spent(total, seconds.get("model", 0.0), seconds.get("verify", 0.0), last))
+    return Spent(total, seconds.get("model", 0.0), seconds.get("verify", 0.0), last)
+
+
+def _note(file: Path, notes: list[Spent]) -> None:
     with file.open("ab") as log:
-        log.write(line + b"\n")
+        log.writelines(msgspec.json.encode(each) + b"\n" for each in notes)
 
 
 def _watch_memory(file: Path) -> None:

@@ -1,7 +1,7 @@
 """The process that solves: reads tasks from standard input, writes answers to standard output, until either ends.
 
-It may crash, hang or lie: `planning.workers` on the other side of the pipe expects that. A message is its length in
-eight bytes and its MessagePack. A no is answered twice, first as soon as it is known, then with its explanation.
+It may crash, hang or lie: `planning.workers` on the other side of the pipe expects that. Messages are MessagePack. A no
+is answered twice, first as soon as it is known, then with its explanation.
 """
 
 import gc
@@ -18,6 +18,7 @@ from typing import BinaryIO
 import msgspec
 
 from planning.handover import Receiver
+from planning.pipes import read, write
 from solver.comparing import NextDoor, next_door
 from solver.explain import explained
 from solver.joint import JointAnswer, JointProblem, solve_joint, solve_whole
@@ -28,7 +29,6 @@ from solver.solving import decide
 MEMORY_BYTES = 2 << 30
 """What a worker may allocate; an allocation beyond it fails, in the worker alone."""
 PARENT_POLL_SECONDS = 1.0
-_HEAD = 8
 
 
 class Task(msgspec.Struct, frozen=True, tag=True):
@@ -124,39 +124,25 @@ def serve(answering: Answering = answers) -> None:
     decoder = msgspec.msgpack.Decoder(Request, dec_hook=Receiver().unpack)
     gc.freeze()
     gc.disable()  # a round in the middle of an answer costs as much as a small gang; there is time after it
-    write(sink, Ready())
+    _say(sink, Ready())
     while (body := read(source)) is not None:
         _answer(answering, decoder.decode(body), sink)
         del body
         gc.collect()
 
 
-def write(sink: BinaryIO, message: Request | Reply, pack: Callable[[object], object] | None = None) -> None:
-    """Send a message. `pack` makes what can be sent of what cannot. Raises `OSError` where nobody reads any more."""
-    body = msgspec.msgpack.encode(message, enc_hook=pack)
-    sink.write(len(body).to_bytes(_HEAD, "big"))
-    sink.write(body)
-    sink.flush()
-
-
-def read(source: BinaryIO) -> bytes | None:
-    """The next message's body; None where the other side has ended."""
-    head = source.read(_HEAD)
-    if len(head) < _HEAD:
-        return None
-    length = int.from_bytes(head, "big")
-    body = source.read(length)
-    return body if len(body) == length else None
-
-
 def _answer(answering: Answering, request: Request, sink: BinaryIO) -> None:
     try:
         for reply in answering(request):
-            write(sink, reply)
+            _say(sink, reply)
     except MemoryError:
-        write(sink, Failed("out of memory"))
+        _say(sink, Failed("out of memory"))
     except Exception as error:  # noqa: BLE001 -- the parent logs it and puts another worker in this one's place
-        write(sink, Failed(f"{type(error).__name__}: {error}"))
+        _say(sink, Failed(f"{type(error).__name__}: {error}"))
+
+
+def _say(sink: BinaryIO, reply: Reply) -> None:
+    write(sink, msgspec.msgpack.encode(reply))
 
 
 def _pipes() -> tuple[BinaryIO, BinaryIO]:

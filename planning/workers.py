@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import BinaryIO
@@ -23,6 +22,7 @@ from typing import BinaryIO
 import msgspec
 
 from planning.handover import Sender
+from planning.pipes import Channel
 from planning.worker import (
     Compared,
     CompareTask,
@@ -35,8 +35,6 @@ from planning.worker import (
     Request,
     Task,
     Together,
-    read,
-    write,
 )
 from solver.comparing import NextDoor
 from solver.greedy import greedy_plans
@@ -63,6 +61,9 @@ _MOMENT = 50_000
 """Members times nodes up to which the parent looks itself whether a no is one."""
 
 
+_GONE = "a worker has ended or took too long"
+
+
 class WorkerError(Exception):
     """A worker died, hung, failed or spoke nonsense."""
 
@@ -79,6 +80,7 @@ class Worker:
         }
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         self.peak = 0
+        self._channel = Channel(self._stdin, self._stdout)
         self._sender = Sender()
         self._ready = False
         self._decoder: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
@@ -88,21 +90,23 @@ class Worker:
         if self._ready:
             return 0.0
         began = time.monotonic()
-        with self._killed_after(START_SECONDS):
-            if not isinstance(self._next(), Ready):
-                raise WorkerError("the worker did not say that it is ready")
+        if not isinstance(self._next(began + START_SECONDS), Ready):
+            raise WorkerError("the worker did not say that it is ready")
         self._ready = True
         return time.monotonic() - began
 
     def replies(self, request: Request, seconds: float) -> Iterator[Reply]:
-        """What the worker answers, one by one. It is killed when `seconds` are over. Raises `WorkerError`."""
-        with self._killed_after(seconds):
-            try:
-                write(self._stdin, request, self._sender.pack)
-            except OSError as error:
-                raise WorkerError("a worker has ended") from error
-            while True:
-                yield self._next()
+        """What the worker answers, one by one. Raises `WorkerError`, also when `seconds` are over: the worker is not to
+        be used again then.
+        """
+        end = time.monotonic() + seconds
+        body = msgspec.msgpack.encode(request, enc_hook=self._sender.pack)
+        try:
+            self._channel.send(body, end)
+        except OSError as error:
+            raise WorkerError(_GONE) from error
+        while True:
+            yield self._next(end)
 
     def note(self, reply: Reply) -> None:
         """Learn from a reply how much memory the worker has held. Raises `WorkerError` where the solver failed."""
@@ -129,25 +133,17 @@ class Worker:
     def _stdout(self) -> BinaryIO:
         return _pipe(self.process.stdout)
 
-    def _next(self) -> Reply:
-        body = read(self._stdout)
+    def _next(self, end: float) -> Reply:
+        try:
+            body = self._channel.receive(end)
+        except TimeoutError:
+            body = None
         if body is None:
-            raise WorkerError("a worker has ended or was stopped for taking too long")
+            raise WorkerError(_GONE)
         try:
             return self._decoder.decode(body)
         except msgspec.DecodeError as error:
             raise WorkerError("the worker answers in another language") from error
-
-    @contextmanager
-    def _killed_after(self, seconds: float) -> Iterator[None]:
-        """Reading and writing end when the process does, and so does whoever waits for it."""
-        timer = threading.Timer(seconds, self.process.kill)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
 
 
 def _pipe(pipe: object) -> BinaryIO:

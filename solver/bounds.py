@@ -46,11 +46,11 @@ def room(problem: Problem, evicting: Iterable[int] = ()) -> Counts:
 def capacities(problem: Problem, amounts: Counts) -> Counts:
     """How many members of each shape each node could hold, were they alone there: shapes x nodes."""
     capacity = np.zeros((len(problem.shapes), len(problem.nodes)), dtype=np.int64)
+    room = np.maximum(amounts, 0)
     for position, shape in enumerate(problem.shapes):
-        eligible = sorted(shape.nodes)
-        fits = np.full(len(eligible), PLENTY, dtype=np.int64)
+        fits = np.full(len(problem.nodes), PLENTY, dtype=np.int64)
         for resource, request in enumerate(shape.requests):
             if request > 0:
-                fits = np.minimum(fits, np.maximum(amounts[eligible, resource], 0) // request)
-        capacity[position, eligible] = fits
+                fits = np.minimum(fits, room[:, resource] // request)
+        capacity[position, shape.positions] = fits[shape.positions]
     return capacity

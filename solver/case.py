@@ -88,7 +88,7 @@ def case_of(problem: Problem, *, evicting: bool, scarce: int | None = None) -> C
     waiting = [seat for seat, member in seats if member.node is None]
     usable = np.zeros(len(problem.nodes), dtype=np.bool_)
     for shape in {member.shape for _, member in seats if member.node is None}:
-        usable[list(problem.shapes[shape].nodes)] = True
+        usable[problem.shapes[shape].positions] = True
     useful = useful_victims(problem, usable) if evicting else ()
     amounts = room(problem, useful)
     scarce = scarcest(problem) if scarce is None else scarce

@@ -6,6 +6,7 @@ referred to by their position in the problem's tuples. Amounts are integers in t
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import overload
 
 import numpy as np
@@ -14,10 +15,10 @@ from numpy.typing import NDArray
 from solver.nodes import Amounts, NodeTable, amounts_of
 
 Column = NDArray[np.int64]
-"""A number per victim."""
+"""A number per victim, or whatever the rows are."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """What members that are alike ask for, and where they may run.
 
@@ -31,6 +32,11 @@ class Shape:
     excluded: Mapping[int, str] = field(default_factory=dict)
     preferences: Mapping[int, int] = field(default_factory=dict)
     lifts: Mapping[str, frozenset[int]] = field(default_factory=dict)
+
+    @cached_property
+    def positions(self) -> Column:
+        """The eligible nodes in order."""
+        return np.sort(np.fromiter(self.nodes, dtype=np.int64, count=len(self.nodes)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ class _Recount:
             np.add.at(free, victims.node, victims.requests[:, self.scarce])
         could = np.zeros_like(free)
         for shape in shapes:
-            usable = list(self.problem.shapes[shape].nodes)
+            usable = self.problem.shapes[shape].positions
             could[usable] = np.maximum(free[usable], 0)
         return could
 
