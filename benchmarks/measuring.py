@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
 
@@ -44,7 +43,7 @@ class Gap:
 class Sample:
     """One instance: seconds by stage, `seconds` from problem to verified plan; what is proven, had there been time for
     ever; `gangs` asked for, and the `plan` of a single one; `peak` memory of the workers so far, in bytes;
-    `explaining`: seconds of a no's explanation, which are part of `seconds`.
+    `bare_seconds`: what a caller waits who does not ask for the explanation of a no.
     """
 
     seconds: float
@@ -56,7 +55,7 @@ class Sample:
     gangs: int
     plan: Plan | None
     peak: int
-    explaining: float
+    bare_seconds: float
 
 
 class Bench:
@@ -72,7 +71,14 @@ class Bench:
         began = time.perf_counter()
         answer = self._workers.solve(problem, LIMITS)
         seconds = time.perf_counter() - began
-        return self._sample(seconds, framing_seconds, [_verdict(answer)])
+        sample = self._sample(seconds, framing_seconds, [_verdict(answer)])
+        return sample if isinstance(answer, Plan) else replace(sample, bare_seconds=self._bare(problem))
+
+    def _bare(self, problem: Problem) -> float:
+        """Seconds of a no that nobody has to explain."""
+        began = time.perf_counter()
+        self._workers.solve(problem, LIMITS, explained=False)
+        return time.perf_counter() - began
 
     def several(self, gangs: Sequence[Gang], cluster: Cluster) -> Sample:
         """Gangs that wait together, planned as the product does it; stating them on the snapshot is not counted."""
@@ -112,7 +118,7 @@ class Bench:
             gangs=len(verdicts),
             plan=next((each.plan for each in verdicts), None),
             peak=stages.peak(self._folder),
-            explaining=sum(later.total for no, later in pairwise(spent) if not no.last),
+            bare_seconds=seconds,
         )
 
 

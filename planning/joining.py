@@ -119,7 +119,7 @@ def _alone(framings: Mapping[GangKey, Framing], limits: Limits) -> dict[GangKey,
         left = end - time.monotonic()
         if left < _WORTH_BEGINNING:
             return None
-        answer = shared_workers().solve(framing.problem, replace(limits, seconds=left))
+        answer = shared_workers().solve(framing.problem, replace(limits, seconds=left), explained=False)
         if not isinstance(answer, Plan) or answer.proof is not Proof.OPTIMAL:
             return None
         best[key] = answer

@@ -41,6 +41,7 @@ from solver.greedy import greedy_plans
 from solver.joint import JointAnswer, JointProblem, faults_of
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
+from solver.solving import certainly_none
 from solver.verify import verify
 
 log = logging.getLogger(__name__)
@@ -194,8 +195,12 @@ class Workers:
         for worker in workers:
             worker.close()
 
-    def solve(self, problem: Problem, limits: Limits) -> Answer:
-        """The best plan within `limits`, verified, or why there is none. Never raises for what the solver does."""
+    def solve(self, problem: Problem, limits: Limits, *, explained: bool = True) -> Answer:
+        """The best plan within `limits`, verified, or that there is none; why, where it is to be `explained`. Never
+        raises for what the solver does.
+        """
+        if not explained and certainly_none(problem):
+            return NoPlan(Proof.INFEASIBLE)
         answers: list[Answer] = []
 
         def last(reply: Reply) -> bool:
@@ -204,13 +209,13 @@ class Workers:
                 return True
             if isinstance(reply, Refused):
                 answers.append(_plausible(reply.answer))
-                if not reply.last and (plan := _refuting(problem)) is not None:
+                if not (explained and reply.last) and (plan := _refuting(problem)) is not None:
                     answers.append(plan)
                     raise WorkerError("the worker's no is wrong: there is a plan")
                 return reply.last
             raise WorkerError("the worker answers something else")
 
-        end = self._ask(Task(problem, _shared(limits)), limits.seconds, last)
+        end = self._ask(Task(problem, _shared(limits), explained), limits.seconds, last)
         if answers and (isinstance(answers[-1], Plan) or answers[-1].proof is Proof.INFEASIBLE):
             return answers[-1]
         return _greedy(problem, end) or (answers[-1] if answers else NoPlan(Proof.UNPROVEN))

@@ -61,10 +61,24 @@ def _decided(problem: Problem, ways: list[Way]) -> Answer:
     return _said(_attempt(case_of(problem, evicting=True), ways))
 
 
+def certainly_none(problem: Problem) -> bool:
+    """Whether counting tells at once that there is no plan, whoever is evicted. False: there may be one, or amounts are
+    too large to be counted.
+    """
+    try:
+        return _too_small(case_of(problem, evicting=bool(problem.victims)))
+    except OverflowError:
+        return False
+
+
+def _too_small(case: Case) -> bool:
+    """Whether by counting no domain of the required level can hold the minimum."""
+    return bool(too_few(case, ROOT if case.problem.required is None else case.problem.required).all())
+
+
 def _bounded(case: Case) -> Found | None:
     """No, where by counting no domain of the required level can hold the minimum, whoever is evicted."""
-    level = ROOT if case.problem.required is None else case.problem.required
-    if too_few(case, level).all():
+    if _too_small(case):
         return Found.NONE
     return Found.NONE if case.evicting and no_room(case) else None
 

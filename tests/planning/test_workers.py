@@ -129,6 +129,23 @@ def test_a_no_that_is_known_stands_without_its_explanation() -> None:
         assert pool.solve(problem(5), PATIENT) == NoPlan(Proof.INFEASIBLE)
 
 
+def test_a_no_that_nobody_has_to_explain_is_the_same_no(workers: Workers) -> None:
+    for count in (3, 5, 7):
+        answer = workers.solve(problem(count), PATIENT, explained=False)
+        explained = workers.solve(problem(count), PATIENT)
+        assert answer == (explained if isinstance(explained, Plan) else NoPlan(Proof.INFEASIBLE))
+
+
+def test_what_counting_refuses_needs_no_worker() -> None:
+    with faulty("killed") as pool:
+        assert pool.solve(problem(7), PATIENT, explained=False) == NoPlan(Proof.INFEASIBLE)
+
+
+def test_a_wrong_no_without_explanation_is_not_believed() -> None:
+    with faulty("denying_shortly") as pool:
+        is_sound(pool.solve(problem(3), PATIENT, explained=False))
+
+
 def test_another_worker_takes_the_place_of_one_that_was_killed(workers: Workers) -> None:
     workers.solve(problem(3), PATIENT)
     for pid in _children():
