@@ -15,7 +15,7 @@ from gangs.model import Gang
 from kube.objects import Pod
 from planning.problems import Framing, held_node
 from solver.joint import Share
-from solver.problem import Amounts
+from solver.nodes import Amounts
 
 
 class Remaining:

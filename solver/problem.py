@@ -16,6 +16,8 @@ from solver.nodes import Amounts, NodeTable, amounts_of
 
 Column = NDArray[np.int64]
 """A number per victim, or whatever the rows are."""
+_MANY = 8
+"""Whoever has looked at one in so many victims will look at more."""
 
 
 @dataclass(frozen=True)
@@ -146,11 +148,10 @@ class Victim:
 
 class VictimTable(Sequence[Victim]):
     """All victims of a problem, by position, in columns: `gang` is -1 where there is none, `requests` has a row per
-    victim. Not to be changed. Whoever goes through all of them reads the columns or iterates: that makes each `Victim`
-    once.
+    victim. Not to be changed. Looking at one makes a `Victim`; going through all, or looking at many, makes each once.
     """
 
-    __slots__ = ("_each", "gang", "keys", "node", "priority", "requests", "started")
+    __slots__ = ("_each", "_looked_at", "gang", "keys", "node", "priority", "requests", "started")
 
     def __init__(
         self,
@@ -165,6 +166,7 @@ class VictimTable(Sequence[Victim]):
         self.keys, self.node, self.priority, self.requests = keys, node, priority, requests
         self.gang, self.started = gang, started
         self._each: tuple[Victim, ...] | None = None
+        self._looked_at = 0
 
     @overload
     def __getitem__(self, position: int) -> Victim: ...
@@ -174,8 +176,9 @@ class VictimTable(Sequence[Victim]):
 
     def __getitem__(self, position: int | slice) -> Victim | tuple[Victim, ...]:
         """One victim, or several."""
-        if isinstance(position, slice) or self._each is not None:
+        if isinstance(position, slice) or self._each is not None or self._looked_at > len(self) // _MANY:
             return self._all()[position]
+        self._looked_at += 1
         return Victim(
             self.keys[position],
             int(self.node[position]),

@@ -7,10 +7,11 @@ from brute_force import best
 from random_problems import random_problem
 
 from solver.case import case_of
+from solver.nodes import Node, nodes_of
 from solver.offers import Offers
 from solver.paying import solve_by_paying
 from solver.prices import prices_of
-from solver.problem import Budget, Member, Node, PodSet, Problem, Shape, Victim, VictimGang, nodes_of
+from solver.problem import Budget, Member, PodSet, Problem, Shape, Victim, VictimGang, victim_table
 from solver.solving import solve
 from solver.tree import ROOT
 
@@ -50,11 +51,13 @@ CHOICE = Problem(
     shapes=(Shape((4,), frozenset({0, 1, 2})),),
     sets=(PodSet("main", (Member("m0", 0),), 1),),
     minimum=1,
-    victims=(
-        Victim("v/0", 0, 0, (2,)),
-        Victim("v/1", 0, 0, (2,)),
-        Victim("v/2", 1, 0, (4,), started=1),
-        Victim("v/3", 2, 0, (4,), started=2),
+    victims=victim_table(
+        (
+            Victim("v/0", 0, 0, (2,)),
+            Victim("v/1", 0, 0, (2,)),
+            Victim("v/2", 1, 0, (4,), started=1),
+            Victim("v/3", 2, 0, (4,), started=2),
+        )
     ),
 )
 
