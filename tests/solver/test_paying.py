@@ -76,13 +76,13 @@ def test_a_plan_that_a_budget_forbids_is_not_taken_for_the_best() -> None:
 
 def test_a_gang_that_would_go_whole_is_not_cut() -> None:
     victims = (*CHOICE.victims[:3], replace(CHOICE.victims[3], gang=0), Victim("v/4", 0, 0, (0,), gang=0))
-    problem = replace(CHOICE, victims=victims, victim_gangs=(VictimGang("g", 2, 2),))
+    problem = replace(CHOICE, victims=victim_table(victims), victim_gangs=(VictimGang("g", 2, 2),))
     assert solve(problem).victims == (2,)  # type: ignore[union-attr]
 
 
 def test_nobody_goes_from_an_overcommitted_node_that_is_not_used() -> None:
     nodes = nodes_of(replace(node, free=(-1,)) for node in CHOICE.nodes)
-    room = tuple(replace(victim, requests=(victim.requests[0] + 1,)) for victim in CHOICE.victims)
+    room = victim_table(replace(victim, requests=(victim.requests[0] + 1,)) for victim in CHOICE.victims)
     problem = replace(CHOICE, nodes=nodes, victims=room)
     assert _paid(problem) is not None
     assert solve(problem).victims == (3,)  # type: ignore[union-attr]
@@ -90,7 +90,7 @@ def test_nobody_goes_from_an_overcommitted_node_that_is_not_used() -> None:
 
 def test_too_many_choices_on_one_node_are_left_to_the_search() -> None:
     """Forty pods of forty sizes, of which about half would do: more choices than can be looked at."""
-    victims = tuple(Victim(f"v/{size}", 0, 0, (40 + size, 80 - size)) for size in range(40))
+    victims = victim_table(Victim(f"v/{size}", 0, 0, (40 + size, 80 - size)) for size in range(40))
     shape = Shape((1200, 1200), frozenset({0}))
     problem = Problem(
         levels=("node",),
