@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from kube.names import natural_key
 from solver.case import Case
@@ -72,16 +73,28 @@ def _cheaper(one: tuple[int, int] | None, other: tuple[int, int]) -> tuple[int, 
 
 class Offers:
     """The choices on one node. `shares[victim]`: what a victim there costs, which is more than nothing; those that can
-    never go are missing. `requests`: of each member, who are all alike.
+    never go are missing. `requests`: of each member, who are all alike. `elsewhere[victim]`: who goes with it from
+    other nodes.
     """
 
-    def __init__(self, case: Case, node: int, shares: Mapping[int, int], requests: Amounts) -> None:
+    def __init__(
+        self,
+        case: Case,
+        node: int,
+        shares: Mapping[int, int],
+        requests: Amounts,
+        elsewhere: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
+    ) -> None:
+        self._elsewhere = elsewhere
         self._pods, self._scarce = case.problem.victims, case.scarce
         self._node, self._requests = case.problem.nodes[node], requests
-        by_kind: dict[tuple[int, Amounts], list[int]] = {}
+        by_kind: dict[tuple[int, Amounts, int], list[int]] = {}
         for victim in sorted(shares, key=lambda each: (-self._pods[each].started, self._name(each))):
-            by_kind.setdefault((shares[victim], self._pods[victim].requests), []).append(victim)
-        self._kinds = [_Alike(*kind, tuple(alike)) for kind, alike in sorted(by_kind.items(), reverse=True)]
+            alone = victim + 1 if victim in elsewhere else 0
+            by_kind.setdefault((shares[victim], self._pods[victim].requests, alone), []).append(victim)
+        self._kinds = [
+            _Alike(price, held, tuple(alike)) for (price, held, _), alike in sorted(by_kind.items(), reverse=True)
+        ]
         rests = [_Rest((0,) * len(requests), (None,) * len(requests))]
         for kind in reversed(self._kinds):
             rests.append(rests[-1].with_kind(kind))
@@ -171,6 +184,7 @@ class Offers:
         victims = [victim for kind, count in zip(self._kinds, counts, strict=True) for victim in kind.victims[:count]]
         freed = sum(self._pods[victim].requests[self._scarce] for victim in victims)
         now = max(0, self._node.free[self._scarce] - self._node.terminating[self._scarce] + freed)
+        victims += [other for victim in victims for other in self._elsewhere.get(victim, ())]
         return Offer(
             sum(count * kind.price for kind, count in zip(self._kinds, counts, strict=True)),
             max(0, used - now),

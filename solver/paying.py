@@ -108,7 +108,7 @@ class _Paying:
     def _offered(self, node: int) -> list[Offer | None]:
         shape = self.kind.shape
         requests = self.case.problem.shapes[shape].requests
-        offers = Offers(self.case, node, self.prices.shares_on(node), requests)
+        offers = Offers(self.case, node, self.prices.shares_on(node), requests, self.prices.elsewhere)
         return [offers.best(count) for count in range(int(self.room.capacity[shape, node]) + 1)]
 
     def _solved(self, leaf: "_Leaf") -> Solved | None:

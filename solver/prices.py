@@ -82,7 +82,8 @@ class Prices:
 
     `slots[node, k]`: at least so much more does member k + 1 cost on a node, in units of `1 << worth.shift`. `needed`:
     new members of the minimum. `shares[victim]`: what the member of a gang costs at least that goes whole; `fixed`:
-    victims that can never go.
+    victims that can never go. `elsewhere[victim]`: who goes with it that is where the asking gang may not come, told of
+    one member of a gang in each domain.
     """
 
     case: Case
@@ -92,6 +93,7 @@ class Prices:
     worth: Worth
     shares: dict[int, int]
     fixed: frozenset[int]
+    elsewhere: dict[int, tuple[int, ...]]
     columns: _Columns
 
     def of(self, victims: Iterable[int]) -> int:
@@ -168,9 +170,9 @@ def prices_of(case: Case, level: int) -> Prices | None:
     columns = _columns(case)
     worth = _worth(case, columns)
     usable: NDArray[np.bool_] = case.capacity.max(axis=0, initial=0) > 0
-    shares, fixed = _shares(case, level, columns, worth, usable)
-    slots = _marginal(_totals(case, usable, columns, _paid(columns, worth, shares, fixed), most))
-    return Prices(case, level, needed, slots, worth, shares, fixed, columns)
+    gangs = _gangs(case, level, columns, worth, usable)
+    slots = _marginal(_totals(case, usable, columns, _paid(columns, worth, gangs), most))
+    return Prices(case, level, needed, slots, worth, gangs.shares, frozenset(gangs.fixed), gangs.elsewhere, columns)
 
 
 def _columns(case: Case) -> _Columns:
@@ -215,55 +217,61 @@ def _largest(case: Case, columns: _Columns, amounts: Counts) -> int:
     return int(np.sort(on)[::-1][: len(case.pending)].sum() + amounts[~alone].sum())
 
 
-def _shares(
-    case: Case, level: int, columns: _Columns, worth: Worth, usable: NDArray[np.bool_]
-) -> tuple[dict[int, int], frozenset[int]]:
-    """What members of gangs that go whole cost at least, on usable nodes; and those that can never go."""
+@dataclass(frozen=True, slots=True)
+class _Gangs:
+    """What members of gangs that go whole cost at least, those that can never go, and who goes with whom."""
+
+    shares: dict[int, int]
+    fixed: set[int]
+    elsewhere: dict[int, tuple[int, ...]]
+
+
+def _gangs(case: Case, level: int, columns: _Columns, worth: Worth, usable: NDArray[np.bool_]) -> _Gangs:
+    """Gangs that cannot spare a member."""
     problem, domains = case.problem, case.tree.domains(level)
     members: dict[int, list[int]] = {}
     for place in np.flatnonzero(columns.gang >= 0).tolist():
         members.setdefault(int(columns.gang[place]), []).append(place)
-    shares: dict[int, int] = {}
-    fixed: set[int] = set()
+    found = _Gangs({}, set(), {})
     for gang, kin in members.items():
         running = problem.victim_gangs[gang]
         if running.running - running.minimum > 0:
             continue
-        near = [place for place in kin if usable[columns.node[place]]]
-        inside = Counter(domains[columns.node[near]].tolist())
-        whole = sum(worth.of(problem.victims[case.useful[place]]) for place in kin) + worth.broken
-        for place in near:
-            if len(kin) < running.running:
-                fixed.add(case.useful[place])
-            else:
-                shares[case.useful[place]] = whole // inside[int(domains[columns.node[place]])]
-        if len(kin) == running.running:
-            _hand_out(
-                whole, inside, [(case.useful[place], int(domains[columns.node[place]])) for place in near], shares
-            )
-    return shares, frozenset(fixed)
+        if len(kin) < running.running:
+            found.fixed.update(case.useful[place] for place in kin)
+            continue
+        inside: dict[int, list[int]] = {}
+        for place in kin:
+            node = columns.node[place]
+            if usable[node]:
+                inside.setdefault(int(domains[node]), []).append(case.useful[place])
+        whole = [case.useful[place] for place in kin]
+        price = sum(worth.of(problem.victims[victim]) for victim in whole) + worth.broken
+        for near in inside.values():
+            _hand_out(price, near, found.shares)
+            if len(near) < len(whole):
+                found.elsewhere[near[0]] = tuple(victim for victim in whole if victim not in near)
+    return found
 
 
-def _hand_out(whole: int, inside: Counter[int], near: list[tuple[int, int]], shares: dict[int, int]) -> None:
-    """What the shares in a domain are short of the whole price goes to the first of them, one unit each."""
-    short = {domain: whole % count for domain, count in inside.items()}
-    for victim, domain in near:
-        if short[domain]:
-            short[domain] -= 1
-            shares[victim] += 1
+def _hand_out(price: int, near: list[int], shares: dict[int, int]) -> None:
+    """Each pays its share of a gang's whole price; the first ones what the rounded shares are short of it."""
+    share, short = divmod(price, len(near))
+    for place, victim in enumerate(near):
+        shares[victim] = share + (place < short)
 
 
-def _paid(columns: _Columns, worth: Worth, shares: dict[int, int], fixed: frozenset[int]) -> Counts:
+def _paid(columns: _Columns, worth: Worth, gangs: _Gangs) -> Counts:
     """What each victim costs at least, in units of the table of slots; `NEVER`: it cannot go."""
     paid = (columns.held[:, worth.scarce] * worth.unit) >> worth.shift
     for priority, weight in worth.priority.items():
         paid[columns.priority == priority] += weight >> worth.shift
     for place in np.flatnonzero(columns.gang >= 0).tolist():
         victim = int(columns.positions[place])
-        if victim in fixed:
+        if victim in gangs.fixed:
             paid[place] = NEVER
-        elif victim in shares:
-            paid[place] = shares[victim] >> worth.shift
+        elif victim in gangs.shares:
+            paid[place] = gangs.shares[victim] >> worth.shift
     found: Counts = paid
     return found
 
