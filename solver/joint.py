@@ -18,7 +18,7 @@ from solver.problem import Limits, Problem
 from solver.scoring import Nodes
 from solver.search import Budget, Found, budget_of
 from solver.verify import broken_rules
-from solver.wide import place_whole
+from solver.wide import crowded_out, place_whole
 
 _WANTED = ALL_GOALS | {"precedence"}
 
@@ -49,8 +49,8 @@ class JointAnswer:
     """A share for every gang, None for one whose minimum cannot be had beside those of the gangs before it.
 
     `proof`: OPTIMAL where all goals are proven for the gangs that have a share, and that no other could have one;
-    else FEASIBLE. `levels`: where every member of every gang has its place and nobody is evicted, on so many levels,
-    the widest first, the domains of all gangs together are proven to be as few as can be.
+    else FEASIBLE. `levels`: where all gangs that have room (`solver.wide.crowded_out`) are placed whole and without
+    evictions, on so many levels, the widest first, the domains of all gangs together are proven to be as few as can be.
     """
 
     shares: tuple[Share | None, ...]
@@ -94,13 +94,14 @@ def solve_joint(joint: JointProblem, limits: Limits) -> JointAnswer:
 
 
 def solve_whole(joint: JointProblem, limits: Limits) -> JointAnswer | None:
-    """Every member of every gang in its place without evictions, as compact as all of them together can be; the other
-    goals are each gang's own. None where that is not found, or where it is not known how (`solver.wide`).
+    """Every member of every gang that has a place in its own without evictions, as compact as all of them together can
+    be; the other goals are each gang's own. None where that is not found, or where it is not known how (`solver.wide`).
     """
     found = place_whole(joint.gangs, joint.units, budget_of(limits))
     if found is None:
         return None
-    return JointAnswer(tuple(Share(nodes, ()) for nodes in found.nodes), Proof.FEASIBLE, found.proven)
+    shares = tuple(None if nodes is None else Share(nodes, ()) for nodes in found.nodes)
+    return JointAnswer(shares, Proof.FEASIBLE, found.proven)
 
 
 def faults_of(joint: JointProblem, answer: JointAnswer) -> tuple[str, ...]:
@@ -116,7 +117,7 @@ def faults_of(joint: JointProblem, answer: JointAnswer) -> tuple[str, ...]:
         faults += broken_rules(problem, alone)
     if faults or not placed:
         return tuple(faults)
-    if answer.levels and not _everybody(answer):
+    if answer.levels and not _everybody(joint, answer):
         return ("the answer speaks of levels, and not everybody is placed without evictions",)
     if not any(share.victims for share in shares):
         return tuple(_overfull(joint, answer))
@@ -125,11 +126,15 @@ def faults_of(joint: JointProblem, answer: JointAnswer) -> tuple[str, ...]:
     return broken_rules(whole.problem, Plan(nodes, victims, (), Proof.FEASIBLE))
 
 
-def _everybody(answer: JointAnswer) -> bool:
-    """Whether all gangs are placed whole and nobody has to go."""
-    return all(
-        share is not None and not share.victims and not any(node is None for row in share.nodes for node in row)
+def _everybody(joint: JointProblem, answer: JointAnswer) -> bool:
+    """Whether all gangs are placed whole and nobody has to go; those without a share must have no room."""
+    missing = {gang for gang, share in enumerate(answer.shares) if share is None}
+    if missing and missing != crowded_out(joint.gangs, joint.units):
+        return False
+    return not any(
+        share.victims or any(node is None for row in share.nodes for node in row)
         for share in answer.shares
+        if share is not None
     )
 
 

@@ -28,21 +28,56 @@ _SOME = Limits(deterministic=0.2, seconds=1.0)
 
 @dataclass(frozen=True, slots=True)
 class Wide:
-    """Nodes by gang, set and rank. `proven`: the number of levels, from the widest on, on which all gangs together
-    cannot touch fewer domains.
+    """Nodes by gang, set and rank; None for a gang that is crowded out. `proven`: the number of levels, from the widest
+    on, on which all placed gangs together cannot touch fewer domains.
     """
 
-    nodes: tuple[Nodes, ...]
+    nodes: tuple[Nodes | None, ...]
     proven: int
 
 
 def place_whole(gangs: Sequence[Problem], units: Sequence[Sequence[int]], budget: Budget) -> Wide | None:
-    """All members of all gangs, placed. None where they were not found to have room, or where a gang is not of alike
-    members without further rules on the same nodes as the others.
+    """All members of all gangs but those that are crowded out. None where they were not found to have room, or where a
+    gang is not of alike members without further rules on the same nodes as the others.
     """
     cluster = _cluster(gangs, units)
     if cluster is None:
         return None
+    out = _crowded_out(cluster)
+    if not out:
+        return _placed(cluster, budget)
+    stay = [gang for gang in range(len(gangs)) if gang not in out]
+    fewer = _cluster([gangs[gang] for gang in stay], [units[gang] for gang in stay])
+    found = None if fewer is None else _placed(fewer, budget)
+    if found is None:
+        return None
+    nodes = dict(zip(stay, found.nodes, strict=True))
+    return replace(found, nodes=tuple(nodes.get(gang) for gang in range(len(gangs))))
+
+
+def crowded_out(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> frozenset[int]:
+    """The gangs that certainly have no place beside those before them that have one: by counting there is less room
+    than they ask for. None where that is not known, or where not all gangs are placed whole and without evictions.
+    """
+    cluster = _cluster(gangs, units)
+    return frozenset() if cluster is None else _crowded_out(cluster)
+
+
+def _crowded_out(cluster: "_Cluster") -> frozenset[int]:
+    if any(gang.victims or gang.minimum < len(_only(gang).members) for gang in cluster.gangs):
+        return frozenset()
+    bidding, out = cluster.bidding, set()
+    left = bidding.offered.sum(axis=1)
+    for gang, buyer in enumerate(bidding.buyers):
+        takes = bidding.displaced[buyer.shape] * buyer.members
+        if (takes > left).any():
+            out.add(gang)
+        else:
+            left -= takes
+    return frozenset(out) if len(out) < len(cluster.gangs) else frozenset()
+
+
+def _placed(cluster: "_Cluster", budget: Budget) -> Wide | None:
     bargain = cluster.bidding.bargain(budget)
     placed = None if bargain is None else _seated(cluster, bargain)
     if bargain is None or placed is None:
@@ -50,7 +85,7 @@ def place_whole(gangs: Sequence[Problem], units: Sequence[Sequence[int]], budget
     nodes = _anew(cluster, placed)
     sums = [sum(level) for level in zip(*(_spread(cluster, row) for row in nodes), strict=True)]
     short = (level for level, total in enumerate(sums) if total > bargain.bounds[level])
-    rows = (_rows(problem, row) for problem, row in zip(gangs, nodes, strict=True))
+    rows = (_rows(problem, row) for problem, row in zip(cluster.gangs, nodes, strict=True))
     return Wide(tuple(rows), next(short, cluster.tree.depth))
 
 

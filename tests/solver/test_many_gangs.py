@@ -59,9 +59,25 @@ def test_that_half_a_rack_cannot_be_had_is_known_to_the_bound() -> None:
     assert answer.levels == 2
 
 
-def test_no_answer_where_not_everybody_has_room() -> None:
+def test_who_has_no_room_beside_the_earlier_is_left_out_and_the_later_are_not() -> None:
+    """Three nodes, gangs of two, two and one: the second has no place, the third has one."""
     room = Drawing("b0: a b c")
-    assert solve_whole(together(room.gang(pods(2)), room.gang(pods(2))), LIMITS) is None
+    joint = together(*(room.gang(pods(count)) for count in (2, 2, 1)))
+    answer = solve_whole(joint, LIMITS)
+    assert answer is not None
+    assert [share is None for share in answer.shares] == [False, True, False]
+    assert domains_of(joint, answer.shares) == [2, 3]
+    assert answer.levels == 2
+    assert faults_of(joint, answer) == ()
+    other = replace(answer, shares=(None, answer.shares[0], answer.shares[2]))
+    assert faults_of(joint, other) == ("the answer speaks of levels, and not everybody is placed without evictions",)
+
+
+def test_no_answer_where_a_gang_may_be_placed_in_part() -> None:
+    room = Drawing("b0: a b c")
+    part = room.gang(pods(2))
+    part = replace(part, minimum=1, sets=(replace(part.sets[0], minimum=1),))
+    assert solve_whole(together(part, part), LIMITS) is None
 
 
 def test_no_answer_for_gangs_with_rules_of_their_own() -> None:
@@ -107,6 +123,11 @@ def _gang(dice: random.Random, nodes: tuple[Node, ...]) -> Problem:
     )
 
 
+def only(joint: JointProblem, gangs: list[int]) -> JointProblem:
+    """Some of the gangs."""
+    return together(*(joint.gangs[gang] for gang in gangs))
+
+
 def plans(joint: JointProblem, gang: int = 0, taken: tuple[tuple[int, ...], ...] = ()) -> Iterator[list[int]]:
     """The domains of every plan that places all members, level by level."""
     if gang == len(joint.gangs):
@@ -143,19 +164,25 @@ def _spread(joint: JointProblem, rows: list[tuple[int, ...]] | tuple[tuple[int, 
 
 @pytest.mark.parametrize("block", range(4))
 def test_what_is_called_proven_is_what_the_best_of_all_plans_touches(block: int) -> None:
-    placed = proven = 0
+    placed = proven = left_out = 0
     for seed in range(block * 60, block * 60 + 60):
         joint = random_gangs(seed)
-        best = min(plans(joint), default=None)
         answer = solve_whole(joint, LIMITS)
         if answer is None:
             continue
         placed += 1
-        assert best is not None, seed
         assert faults_of(joint, answer) == (), seed
+        having: list[int] = []
+        for gang, share in enumerate(answer.shares):
+            fits = any(True for _ in plans(only(joint, [*having, gang])))
+            assert fits is (share is not None), seed
+            having += [gang] if fits else []
+        best = min(plans(only(joint, having)))
         found = domains_of(joint, answer.shares)
         assert found >= best, seed
         assert found[: answer.levels] == best[: answer.levels], seed
         proven += answer.levels == len(LEVELS)
+        left_out += len(having) < len(joint.gangs)
     assert placed >= 20
+    assert left_out >= 1
     assert proven >= placed * 9 // 10
