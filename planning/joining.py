@@ -303,8 +303,24 @@ def _plan(problem: Problem, share: Share, answer: JointAnswer) -> Plan | None:
         known = _BEFORE_COMPACTNESS + answer.levels if answer.levels else 0
         first = (replace(goal, bound=goal.value) for goal in goals[:known])
         goals = (*first, *unproven(problem, goals[known:]))
+        if answer.levels == len(problem.levels):
+            goals = _with_ranks(problem, goals)
     plan = Plan(share.nodes, share.victims, goals, answer.proof)
     return None if verify(problem, plan) else plan
+
+
+def _with_ranks(problem: Problem, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
+    """The goals of a gang of one set where compactness is proven on all levels: ranks cannot be better, summed over all
+    gangs, where of each on each level neighbours by rank are apart once less than it has domains.
+    """
+    domains = goals[_BEFORE_COMPACTNESS : _BEFORE_COMPACTNESS + len(problem.levels)]
+    least = {name: goal.value - 1 for name, goal in zip(problem.levels, domains, strict=True)}
+    return tuple(
+        replace(goal, bound=goal.value)
+        if goal.name == "ranks" and (goal.parts or {problem.levels[0]: goal.value}) == least
+        else goal
+        for goal in goals
+    )
 
 
 def _crowded_out(tier: Tier, decisions: Sequence[Decision]) -> bool:

@@ -185,6 +185,31 @@ def bounds(decision: Decision) -> dict[str, tuple[int, int]]:
     return {name: found[name] for name in found if name.startswith(("victims", "extras", "compactness", "preferences"))}
 
 
+def test_of_many_gangs_compactness_and_ranks_are_proven_together_and_waste_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(joining, "SMALL", 0)
+    run = scenes.solved(RACKS, gang_of("a", 2), gang_of("b", 2))
+    for decision in run.decisions:
+        goals = {each.name: each for each in decision.goals}
+        assert all(value == bound for value, bound in bounds(decision).values())
+        assert (goals["ranks"].value, goals["ranks"].bound, goals["ranks"].parts) == (0, 0, {"rack": 0, "node": 1})
+        assert decision.proof == "Feasible"
+
+
+def test_of_many_gangs_the_one_without_room_is_told_so_and_the_others_are_proven(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(joining, "SMALL", 0)
+    run = scenes.solved(RACKS, gang_of("a", 2), gang_of("b", 99), gang_of("c", 2))
+    assert [(each.outcome, each.proof) for each in run.decisions] == [
+        (Outcome.PLACED, "Feasible"),
+        (Outcome.UNPLACEABLE, "Infeasible"),
+        (Outcome.PLACED, "Feasible"),
+    ]
+    assert all(value == bound for each in run.decisions for value, bound in bounds(each).values())
+
+
 def test_who_is_as_compact_as_alone_is_proven_so_even_where_gangs_are_not_weighed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
