@@ -50,6 +50,23 @@ class Covers:
         fewest = np.where(reached.any(axis=0), reached.argmax(axis=0) + 1, len(offers) + 1)
         return len(held) + int(np.where(needed > 0, fewest, 0).max(initial=0))
 
+    def fewest(self, level: int, narrower: int, seats: Sequence[Seat]) -> Counts:
+        """By domain of `level` (or ROOT): at least so many domains of a narrower level inside hold these members. They
+        are none that are pinned.
+        """
+        tree, needed = self.case.tree, self.needs(seats)
+        offers, around = self.offers(narrower), tree.around(narrower, level)
+        most = np.zeros(tree.count(level), dtype=np.int64)
+        for column in np.flatnonzero(needed > 0).tolist():
+            order = np.lexsort((-offers[:, column], around))
+            room, there = offers[order, column], around[order]
+            before = np.cumsum(room) - room
+            before -= before[np.searchsorted(there, there)]
+            counts = np.zeros_like(most)
+            np.add.at(counts, there, (before < needed[column]) & (room > 0))
+            most = np.maximum(most, counts)
+        return most
+
     def useful(self, level: int, seats: list[Seat], most: int) -> NDArray[np.bool_]:
         """By domain of `level`: whether it can be one of at most so many domains that hold these members."""
         held, offers, needed = self._missing(level, seats)

@@ -13,10 +13,11 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
+from solver.bounds import Counts
 from solver.case import Case, Seat
-from solver.covering import Compact, compact
+from solver.covering import compact
 from solver.covers import Covers
-from solver.mixtures import Mixtures, mixtures_of
+from solver.mixtures import Mixtures, Spread, TooMuchError, mixtures_of
 from solver.modelling import Solved, solve_within
 from solver.parts import part_of, whole_nodes
 from solver.plan import Goal
@@ -34,12 +35,21 @@ Key = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class _Branch:
-    """A domain. `mixtures`: what counting knows about all of them, where that is everything."""
+    """A domain, the fewest domains inside it and the most weight of node preferences that a plan in it can have.
+    `mixtures`: what counting knows about all domains, where that is everything.
+    """
 
     case: Case
     level: int
     domain: int
+    spread: Spread
+    liked: int
     mixtures: Mixtures | None
+
+    @property
+    def bound(self) -> Key:
+        """What the first goals cost here at best."""
+        return self.spread, (-self.liked,), self.around
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -69,13 +79,10 @@ class _Branch:
         return (case.domain_potential(self.level, self.domain), *potentials)
 
     @cached_property
-    def bound(self) -> Key | None:
-        """What the first goals cost here at best; None where counting tells that there is no plan."""
-        if self.mixtures is not None:
-            best = self.mixtures.best(self.level, self.domain)
-            return None if best is None else (best.spread, (-best.liked,), self.around)
-        spread, liked = at_best(self.part)
-        return spread, (-liked,), self.around
+    def exact(self) -> Key | None:
+        """What the first goals cost here, where counting knows that; None where it says that there is no plan."""
+        best = None if self.mixtures is None else self.mixtures.best(self.level, self.domain)
+        return None if best is None else (best.spread, (-best.liked,), self.around)
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,15 @@ def solve_by_domains(case: Case, limits: Limits, worthwhile: int = WORTHWHILE) -
     """
     if case.evicting or len(case.problem.nodes) < worthwhile or not case.pending or case.problem.spreads:
         return None
-    budget, mixtures = budget_of(limits), mixtures_of(case)
+    budget = budget_of(limits)
+    try:
+        return _by_domains(case, budget, mixtures_of(case))
+    except TooMuchError:
+        return _by_domains(case, budget, None)
+
+
+def _by_domains(case: Case, budget: Budget, mixtures: Mixtures | None) -> Solved | Found | None:
+    """The best plan of the narrowest level that has one."""
     for level in range(case.tree.depth - 1, _widest(case, mixtures) - 1, -1):
         best, proven = _best_of(case, list(_branches(case, level, mixtures)), budget)
         if best is not None:
@@ -118,8 +133,8 @@ def _best_of(case: Case, branches: list[_Branch], budget: Budget) -> tuple[_Leaf
     proven = True
     solved_alike: dict[object, Key | None] = {}
     of_name = {branch.first_name: branch for branch in branches}
-    order = [(branch.bound, branch.first_name) for branch in branches if branch.bound is not None]
-    narrow: dict[int, Case] = {}
+    order = [(branch.bound, branch.first_name) for branch in branches]
+    closer: dict[int, Case | None] = {}
     heapify(order)
     while order:
         if budget.spent:
@@ -128,26 +143,39 @@ def _best_of(case: Case, branches: list[_Branch], budget: Budget) -> tuple[_Leaf
         branch = of_name[first_name]
         if best is not None and bound > best.key[: len(bound)]:
             break
-        if branch.sign in solved_alike and not _may_win(branch, solved_alike[branch.sign], best):
+        if solved_alike and branch.sign in solved_alike and not _may_win(branch, solved_alike[branch.sign], best):
             continue
-        if first_name not in narrow:
-            found = _narrowed(branch, budget)
-            narrow[first_name] = found.case
-            if found.spread is not None:
-                heappush(order, ((found.spread, *bound[1:]), first_name))
-                continue
-        solved = solve_within(narrow[first_name], budget)
-        if isinstance(solved, Solved):
-            leaf = _leaf(case, branch, solved)
-            proven = proven and solved.proven
+        if first_name not in closer:
+            better, closer[first_name] = _looked_at(branch, budget)
+            if better is not None:
+                heappush(order, (better, first_name))
+            continue
+        solved = solve_within(closer[first_name] or _counted(branch), budget)
+        proven = proven and (solved is Found.NONE or (isinstance(solved, Solved) and solved.proven))
+        leaf = _leaf(case, branch, solved) if isinstance(solved, Solved) else None
+        if order and (solved is Found.NONE or (leaf is not None and leaf.solved.proven)):
+            solved_alike[branch.sign] = None if leaf is None else leaf.key
+        if leaf is not None:
             best = leaf if best is None or leaf.key < best.key else best
-            if solved.proven:
-                solved_alike[branch.sign] = leaf.key
-        elif solved is Found.NONE:
-            solved_alike[branch.sign] = None
-        else:
-            proven = False
     return best, proven
+
+
+def _looked_at(branch: _Branch, budget: Budget) -> tuple[Key | None, Case | None]:
+    """What the first goals cost in a domain at best, on a closer look (None: there is no plan), and the case over what
+    its best plans can use, unless that is counted.
+    """
+    if branch.mixtures is not None:
+        return branch.exact, None
+    found = compact(branch.part, budget)
+    return (found.spread or branch.spread, *branch.bound[1:]), found.case
+
+
+def _counted(branch: _Branch) -> Case:
+    """The case of a domain over what its best plans can use, by counting."""
+    if branch.mixtures is None:
+        return branch.part
+    capacity = branch.mixtures.narrowed(branch.level, branch.domain)
+    return replace(branch.part, capacity=capacity[:, list(branch.nodes)])
 
 
 def _may_win(branch: _Branch, alike: Key | None, best: _Leaf | None) -> bool:
@@ -165,18 +193,30 @@ def _branches(case: Case, level: int, mixtures: Mixtures | None) -> Iterator[_Br
     covers = Covers(case)
     enough = np.all(covers.offers(level) >= covers.needs(case.pending), axis=1).tolist()
     held = {case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned}
-    for domain in range(case.tree.count(level)):
-        branch = _Branch(case, level, domain, mixtures)
-        if enough[domain] and held <= {domain} and branch.bound is not None:
-            yield branch
+    able = [domain for domain in range(case.tree.count(level)) if enough[domain] and held <= {domain}]
+    fewest = [] if mixtures is None else _fewest(case, level)
+    for domain in able:
+        if mixtures is None:
+            spread, liked = at_best(part_of(case, case.tree.nodes(level, domain)))
+            yield _Branch(case, level, domain, spread, liked, mixtures)
+        else:
+            yield _Branch(case, level, domain, fewest[domain], mixtures.liked_at_most, mixtures)
 
 
-def _narrowed(branch: _Branch, budget: Budget) -> Compact:
-    """The case of a domain over what its best plans can use."""
-    if branch.mixtures is None:
-        return compact(branch.part, budget)
-    capacity = branch.mixtures.narrowed(branch.level, branch.domain)
-    return Compact(replace(branch.part, capacity=capacity[:, list(branch.nodes)]))
+def _fewest(case: Case, level: int) -> list[Spread]:
+    """By domain of a level, how few domains can hold everybody there, level by level. Expects that nobody is pinned."""
+    covers, count = Covers(case), case.tree.count(level)
+    sets = [[seat for seat in case.pending if seat.pod_set == at] for at in range(len(case.problem.sets))]
+    filled = [each for each in sets if each]
+    columns: list[Counts] = []
+    for narrower in range(case.tree.depth):
+        wide = narrower <= level
+        gang = np.ones(count, dtype=np.int64) if wide else covers.fewest(level, narrower, case.pending)
+        columns.append(gang)
+        if len(filled) > 1:
+            each = [np.ones(count, dtype=np.int64) if wide else covers.fewest(level, narrower, one) for one in filled]
+            columns.append(np.maximum(gang, np.sum(each, axis=0)))
+    return [tuple(row) for row in np.stack(columns, axis=1).tolist()]
 
 
 def _sign(part: Case, level: int, domain: int) -> object:

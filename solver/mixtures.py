@@ -19,14 +19,21 @@ from solver.case import Case
 from solver.kinds import Kind, alike
 from solver.problem import PodSet
 from solver.tree import ROOT
-from solver.vectors import BITS, NEVER, Table, Vector, merged, nothing, splits
+from solver.vectors import BITS, NEVER, Table, Vector, effort, merged, nothing, splits
 
 _MIXTURES = 2_000
 """Up to how many different numbers of members of every kind it is counted."""
 
+_EFFORT = 2_000_000_000
+"""Additions of costs (about half a second) after which counting is given up."""
+
 Allowed = NDArray[np.bool_]
 Spread = tuple[int, ...]
 """Level by level, the domains of the gang and, where there are several sets, summed over them."""
+
+
+class TooMuchError(Exception):
+    """Counting would take too long."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ def _whole_slices(case: Case) -> bool:
 
 
 class Mixtures:
-    """All that counting tells about the domains of a case; worked out when it is first asked for."""
+    """All that counting tells about the domains of a case, worked out when asked for. Raises `TooMuchError`."""
 
     def __init__(self, case: Case, kinds: tuple[Kind, ...]) -> None:
         self.case, self.kinds = case, kinds
@@ -95,6 +102,11 @@ class Mixtures:
         self._compact = _Costs(tuple(levels[::step]), sets, weights[-1], (0,) * depth, (0,) * depth)
         self._tables = _Tables(self.rules, self._compact)
 
+    @property
+    def liked_at_most(self) -> int:
+        """No plan has more weight of node preferences."""
+        return self.rules.liked_at_most
+
     def best(self, level: int, domain: int) -> Best | None:
         """The best inside one domain; None where it cannot hold everybody."""
         cost = self._tables.cost(level, domain, self.full)
@@ -104,7 +116,7 @@ class Mixtures:
         step = len(spread) // self.case.tree.depth
         for wider in range(max(level, 0)):
             spread[wider * step : (wider + 1) * step] = [1, len(self._filled)][:step]
-        return Best(tuple(spread), self.rules.liked_at_most - disliked)
+        return Best(tuple(spread), self.liked_at_most - disliked)
 
     def narrowed(self, level: int, domain: int) -> Counts:
         """How many members of each shape the nodes have at most in the best plans inside a domain that can hold
@@ -263,6 +275,7 @@ class _Tables:
 
     rules: _Rules
     costs: _Costs
+    effort: int = 0
     _known: list[_Domain] = field(default_factory=list)
     _keys: dict[tuple[object, ...], int] = field(default_factory=dict)
     _products: dict[tuple[int, ...], Table] = field(default_factory=dict)
@@ -336,6 +349,9 @@ class _Tables:
         if keys not in self._products:
             last = self._known[keys[-1]].table
             first = self._products[keys[:-1]] if len(keys) > 1 else nothing(len(self.rules.full))
+            self.effort += effort(first, last)
+            if self.effort > _EFFORT:
+                raise TooMuchError
             self._products[keys] = merged(first, last, self.rules.full)
         return self._products[keys]
 

@@ -17,6 +17,10 @@ BITS = 59
 """Of a cost: two of them can be added, and one to `NEVER`, within 64 bits."""
 
 
+_STEP = 2_000
+"""Additions that take as long as one step of a merge takes besides."""
+
+
 def nothing(kinds: int) -> Table:
     """The table of no room at all."""
     return np.zeros((1,) * kinds, dtype=np.int64)
@@ -39,6 +43,14 @@ def merged(one: Table, other: Table, most: Vector) -> Table:
         here = best[place : place + len(flat)]
         np.minimum(here, flat + cost, out=here)
     return best.reshape(wide)[tuple(slice(count + 1) for count in most)]
+
+
+def effort(one: Table, other: Table) -> int:
+    """What merging two tables takes, in the additions of single costs."""
+    wide = 1
+    for a, b in zip(one.shape, other.shape, strict=True):
+        wide *= a + b - 1
+    return int(min(np.count_nonzero(one < NEVER), np.count_nonzero(other < NEVER))) * (wide + _STEP)
 
 
 def splits(one: Table, other: Table, whole: Vector, cost: int) -> list[tuple[Vector, Vector]]:
