@@ -89,9 +89,9 @@ class Offers:
         self._pods, self._scarce = case.problem.victims, case.scarce
         self._node, self._requests = case.problem.nodes[node], requests
         by_kind: dict[tuple[int, Amounts, int], list[int]] = {}
-        for victim in sorted(shares, key=lambda each: (-self._pods[each].started, self._name(each))):
+        for victim in sorted(shares, key=lambda each: (-self._started(each), self._name(each))):
             alone = victim + 1 if victim in elsewhere else 0
-            by_kind.setdefault((shares[victim], self._pods[victim].requests, alone), []).append(victim)
+            by_kind.setdefault((shares[victim], tuple(self._pods.requests[victim].tolist()), alone), []).append(victim)
         self._kinds = [
             _Alike(price, held, tuple(alike)) for (price, held, _), alike in sorted(by_kind.items(), reverse=True)
         ]
@@ -182,13 +182,13 @@ class Offers:
 
     def _offer(self, counts: Amounts, used: int) -> Offer:
         victims = [victim for kind, count in zip(self._kinds, counts, strict=True) for victim in kind.victims[:count]]
-        freed = sum(self._pods[victim].requests[self._scarce] for victim in victims)
+        freed = int(self._pods.requests[victims, self._scarce].sum()) if victims else 0
         now = max(0, self._node.free[self._scarce] - self._node.terminating[self._scarce] + freed)
         victims += [other for victim in victims for other in self._elsewhere.get(victim, ())]
         return Offer(
             sum(count * kind.price for kind, count in zip(self._kinds, counts, strict=True)),
             max(0, used - now),
-            tuple(sorted(self._pods[victim].started for victim in victims)),
+            tuple(sorted(map(self._started, victims))),
             tuple(victims),
         )
 
@@ -200,4 +200,7 @@ class Offers:
         return sorted(self._name(victim) for victim in offer.victims)
 
     def _name(self, victim: int) -> tuple[object, ...]:
-        return natural_key(self._pods[victim].key)
+        return natural_key(self._pods.keys[victim])
+
+    def _started(self, victim: int) -> int:
+        return int(self._pods.started[victim])

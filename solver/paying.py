@@ -19,7 +19,7 @@ from solver.counting import NEVER, Layout, layout_of
 from solver.kinds import Kind
 from solver.modelling import Solved
 from solver.offers import Offer, Offers
-from solver.prices import UNPAYABLE, Prices, Worth
+from solver.prices import UNPAYABLE, Prices, Worth, gangs_cut
 from solver.problem import VictimGang
 from solver.seating import first_node, seated
 from solver.tables import Book, Domain, Rules, components, countable
@@ -117,7 +117,7 @@ class _Paying:
         row = seated(leaf.book, leaf.domain, self.members)
         chosen = [self.offers[node][count] for node, count in sorted(Counter(row).items())]
         gone = frozenset(victim for offer in chosen if offer is not None for victim in offer.victims)
-        cut = Counter(gang for victim in gone if (gang := problem.victims[victim].gang) is not None)
+        cut = gangs_cut(problem.victims, gone)
         if any(_breaks_unpaid(problem.victim_gangs[gang], count) for gang, count in cut.items()):
             return None
         if any(len(budget.victims & gone) > budget.allowed for budget in problem.budgets):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from solver.bounds import Counts
 from solver.case import Case
-from solver.problem import Victim
+from solver.problem import VictimTable
 
 UNPAYABLE = 1 << 400
 """The price of what cannot be had."""
@@ -48,9 +48,9 @@ class Worth:
     shift: int
     cuts: tuple[int, ...]
 
-    def of(self, victim: Victim) -> int:
+    def of(self, victims: VictimTable, victim: int) -> int:
         """A victim's own digits."""
-        return self.priority[victim.priority] + self.unit * victim.requests[self.scarce]
+        return self.priority[int(victims.priority[victim])] + self.unit * int(victims.requests[victim, self.scarce])
 
     def parts(self, price: int) -> tuple[int, ...]:
         """A price as numbers that are compared one after the other; those of several nodes may be summed one by one."""
@@ -99,12 +99,12 @@ class Prices:
     def of(self, victims: Iterable[int]) -> int:
         """The price of a plan that evicts these."""
         problem, gone = self.case.problem, tuple(victims)
-        cut = Counter(gang for victim in gone if (gang := problem.victims[victim].gang) is not None)
+        cut = gangs_cut(problem.victims, gone)
         broken = sum(
             problem.victim_gangs[gang].running - count < problem.victim_gangs[gang].minimum
             for gang, count in cut.items()
         )
-        return sum(self.worth.of(problem.victims[victim]) for victim in gone) + broken * self.worth.broken
+        return sum(self.worth.of(problem.victims, victim) for victim in gone) + broken * self.worth.broken
 
     def shares_on(self, node: int) -> dict[int, int]:
         """Who may go from a node, and what each costs at least."""
@@ -112,7 +112,7 @@ class Prices:
         here = self.columns.positions[order[np.searchsorted(nodes, node) : np.searchsorted(nodes, node + 1)]].tolist()
         victims = self.case.problem.victims
         return {
-            victim: self.shares[victim] if victim in self.shares else self.worth.of(victims[victim])
+            victim: self.shares[victim] if victim in self.shares else self.worth.of(victims, victim)
             for victim in here
             if victim not in self.fixed
         }
@@ -156,6 +156,12 @@ class Prices:
             return 0, 0
         cheapest = np.partition(slots, self.needed - 1)[: self.needed]
         return int(cheapest.sum()), int(cheapest.max())
+
+
+def gangs_cut(victims: VictimTable, gone: Iterable[int]) -> Counter[int]:
+    """How many of each gang are among these victims."""
+    gangs = victims.gang[list(gone)]
+    return Counter(gangs[gangs >= 0].tolist())
 
 
 def prices_of(case: Case, level: int) -> Prices | None:
@@ -246,7 +252,7 @@ def _gangs(case: Case, level: int, columns: _Columns, worth: Worth, usable: NDAr
             if usable[node]:
                 inside.setdefault(int(domains[node]), []).append(case.useful[place])
         whole = [case.useful[place] for place in kin]
-        price = sum(worth.of(problem.victims[victim]) for victim in whole) + worth.broken
+        price = sum(worth.of(problem.victims, victim) for victim in whole) + worth.broken
         for near in inside.values():
             _hand_out(price, near, found.shares)
             if len(near) < len(whole):
