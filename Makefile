@@ -4,6 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.phalanx-$(shell cat pyproject.toml requirements-dev.txt 2>/dev/null | cksum | tr -d ' ')
 
+# Processes that test side by side, each with a control plane of its own.
+PROCESSES ?= 2
+BY_FILE := --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
+BY_TEST := --numprocesses $(PROCESSES) --dist load
+
 .DEFAULT_GOAL := help
 .PHONY: help demo examples test test-fast test-long bench-solver lint binaries manifests sbom lock clean
 
@@ -17,15 +22,15 @@ examples: $(STAMP) ## Every documented system's examples, expected beside seen
 	@$(BIN)/python -m cli.scenarios
 
 test: lint binaries ## All set-up, then everything that proves it works
-	$(BIN)/pytest
+	$(BIN)/pytest $(BY_FILE)
 
 test-fast: $(STAMP) ## The tests that need no control plane
-	$(BIN)/pytest -m "not controlplane"
+	$(BIN)/pytest $(BY_FILE) -m "not controlplane"
 
 test-long: $(STAMP) ## The solver against brute force, ten times as long; end to end on the Kubernetes before
-	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest tests/solver
+	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest $(BY_TEST) tests/solver
 	@$(BIN)/python -m controlplane 1.36
-	PHALANX_KUBERNETES=1.36 $(BIN)/pytest tests/serving tests/system
+	PHALANX_KUBERNETES=1.36 $(BIN)/pytest $(BY_FILE) tests/serving tests/system
 
 bench-solver: $(STAMP) ## How long the solver takes on 847, 5,082 and 15,246 nodes, and what it proves
 	$(BIN)/python -m benchmarks --write benchmarks/results/solver.json

@@ -24,6 +24,8 @@ Events, in the order of the API server, rather than polling (`controlplane.recor
 
 Tests that use them carry `@pytest.mark.controlplane` and run after all others. Another control plane, with other
 options, is `with ControlPlane(Options(…)) as plane`.
+
+`make test` runs two processes of pytest, each with a control plane of its own; the tests of a file stay together.
 """
 
 import signal
@@ -46,7 +48,9 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The fast ones first; those last that leave a controller running, which has a mind of its own."""
+    """The fast ones first; those last that leave a controller running, which has a mind of its own. Each process of
+    several keeps to that order.
+    """
 
     def place(item: pytest.Item) -> tuple[bool, bool]:
         return item.get_closest_marker("controlplane") is not None, item.path.parent.name == "system"
