@@ -7,6 +7,7 @@ are Booleans.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from ortools.sat.python.cp_model import CpModel, IntVar
 
 from solver.case import Case, Seat
@@ -91,14 +92,14 @@ def model_of(case: Case, kinds: tuple[Kind, ...]) -> Model:
 
 def _add_seats(model: Model) -> None:
     capacity = model.case.capacity
-    model.on_node = [[] for _ in model.case.problem.nodes]
+    model.on_node = [[] for _ in range(len(model.case.problem.nodes))]
     for position, kind in enumerate(model.kinds):
-        most = capacity[kind.shape].clip(max=len(kind.ranks)).tolist()
+        most = capacity[kind.shape].clip(max=len(kind.ranks))
         here = {}
-        for node, count in enumerate(most):
-            if count:
-                here[node] = model.flag() if count == 1 else model.cp.new_int_var(0, count, "")
-                model.on_node[node].append((position, here[node]))
+        for node in np.flatnonzero(most).tolist():
+            count = int(most[node])
+            here[node] = model.flag() if count == 1 else model.cp.new_int_var(0, count, "")
+            model.on_node[node].append((position, here[node]))
         model.seats.append(here)
 
 
@@ -127,10 +128,10 @@ def _add_touched(model: Model) -> None:
 def _touched_nodes(model: Model, pod_set: int) -> dict[int, Sum]:
     case = model.case
     found = {case.pinned_node(seat): Sum((), 1) for seat in case.pinned if seat.pod_set == pod_set}
-    kinds = set(model.kinds_of(pod_set))
-    for node, here in enumerate(model.on_node):
-        mine = [(kind, variable) for kind, variable in here if kind in kinds]
-        if mine and node not in found:
+    kinds = list(model.kinds_of(pod_set))
+    for node in sorted({node for kind in kinds for node in model.seats[kind]}):
+        if node not in found:
+            mine = [(kind, model.seats[kind][node]) for kind in kinds if node in model.seats[kind]]
             found[node] = _any_seat(model, node, mine)
     return dict(sorted(found.items()))
 
@@ -176,7 +177,7 @@ def _room(model: Model) -> None:
     """On every node the members fit into what is free and what the victims leave, resource by resource."""
     for node, here in enumerate(model.on_node):
         if here:
-            for resource, free in enumerate(model.case.problem.nodes[node].free):
+            for resource, free in enumerate(model.case.problem.nodes.free[node].tolist()):
                 _room_of(model, node, resource, free, here)
 
 
