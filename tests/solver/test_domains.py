@@ -33,6 +33,25 @@ def test_the_best_of_the_domains_is_the_best_of_all_plans(first: int) -> None:
     assert found
 
 
+def test_where_counting_gives_up_the_plan_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first table on that is of two nodes."""
+    different = 0
+    for seed in range(150):
+        case = case_of(random_problem(seed), evicting=False)
+        counted = solve_by_domains(case, Limits(), worthwhile=0)
+        with monkeypatch.context() as patched:
+            patched.setattr("solver.mixtures._EFFORT", 0)
+            looked = solve_by_domains(case, Limits(), worthwhile=0)
+        different += counted is not looked
+        if isinstance(looked, Solved):
+            assert isinstance(counted, Solved), f"seed {seed}"
+            assert counted.nodes == looked.nodes, f"seed {seed}"
+            assert looked.proven, f"seed {seed}"
+        elif isinstance(counted, Solved):
+            assert len({case.tree.domain(0, node) for row in counted.nodes for node in row if node is not None}) > 1
+    assert different
+
+
 def test_mixed_members_among_a_thousand_nodes_are_proven_quickly() -> None:
     """4 spines of 25 racks of 10 nodes; node n of a rack has n + (0 to 2) slots free."""
     nodes = tuple(
