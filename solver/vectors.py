@@ -42,7 +42,7 @@ def merged(one: Table, other: Table, most: Vector) -> Table:
     for place, cost in zip(np.ravel_multi_index(finite, wide).tolist(), other[finite].tolist(), strict=True):
         here = best[place : place + len(flat)]
         np.minimum(here, flat + cost, out=here)
-    return best.reshape(wide)[tuple(slice(count + 1) for count in most)]
+    return best.reshape(wide)[tuple(slice(count + 1) for count in most)].copy()
 
 
 def effort(one: Table, other: Table) -> int:
