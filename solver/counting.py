@@ -11,10 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+Counts = NDArray[np.int64]
 Table = NDArray[np.int64]
 """Rows: the words of the vector; columns: how many members. A first word of `NEVER` or more: impossible."""
 
 NEVER = 1 << 60
+_WORST = np.iinfo(np.int64).max
+_NARROW, _AT_ONCE = 512, 32
+"""So wide tables are merged for so many numbers of members at a time: what numpy does costs less than telling it to."""
 WORD = 59
 """Bits of a word: two words can be added, and a word to `NEVER`, within 64 bits."""
 
@@ -64,11 +68,31 @@ def merged(one: Table, other: Table, most: int) -> Table:
         one, other = other, one
     width = min(one.shape[1] + other.shape[1] - 2, most) + 1
     best = np.full((one.shape[0], width), NEVER, dtype=np.int64)
-    for count in range(min(other.shape[1], width)):
-        if other[0, count] >= NEVER:
-            continue
+    counts = np.flatnonzero(other[0, :width] < NEVER)
+    if width <= _NARROW:
+        for first in range(0, len(counts), _AT_ONCE):
+            some = counts[first : first + _AT_ONCE]
+            _keep_better(best, _best_of_all(one, other[:, some], some, width))
+        return best
+    for count in counts.tolist():
         here = min(one.shape[1], width - count)
         _keep_better(best[:, count : count + here], one[:, :here] + other[:, count : count + 1])
+    return best
+
+
+def _best_of_all(one: Table, offers: Table, counts: Counts, width: int) -> Table:
+    """By column, the least of what several numbers of members in the other domain come to (`offers`) with `one`."""
+    pad = int(counts[-1])
+    padded = np.full((one.shape[0], pad + max(width, one.shape[1])), NEVER, dtype=np.int64)
+    padded[:, pad : pad + one.shape[1]] = one
+    one = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)[:, pad - counts]
+    other = offers[:, :, None]
+    best = np.empty((one.shape[0], width), dtype=np.int64)
+    sums = one[0] + other[0]
+    for word in range(one.shape[0]):
+        sums.min(axis=0, out=best[word])
+        if word + 1 < one.shape[0]:
+            sums = np.where(sums == best[word], one[word + 1] + other[word + 1], _WORST)
     return best
 
 

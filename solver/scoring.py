@@ -124,7 +124,7 @@ class _Score:
         for level in range(narrowest + 1, len(names)):
             parts[f"c/{names[level]}"] = self._left(level)
         for level in range(narrowest + 1, len(names)):
-            parts[f"d/{names[level]}"] = sum(self._left_in(level, each) > 0 for each in self._domains(level))
+            parts[f"d/{names[level]}"] = sum(room > 0 for room in self._rooms(level))
         return parts
 
     def ranks(self) -> Parts:
@@ -159,9 +159,11 @@ class _Score:
         )
 
     def _left(self, level: int) -> int:
-        return sum(self._left_in(level, domain) for domain in self._domains(level))
+        return sum(self._rooms(level))
 
-    def _left_in(self, level: int, domain: int) -> int:
-        tree = self.case.tree
-        used = sum(amount for node, amount in self.used.items() if tree.domain(level, node) == domain)
-        return self.case.domain_potential(level, domain) - used
+    def _rooms(self, level: int) -> list[int]:
+        """What is left of each touched domain."""
+        left = {domain: self.case.domain_potential(level, domain) for domain in self._domains(level)}
+        for node, amount in self.used.items():
+            left[self.case.tree.domain(level, node)] -= amount
+        return [*left.values()]

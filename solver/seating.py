@@ -173,14 +173,13 @@ class _Seating:
         rest = self.book.products.product(groups)
         own, raw = self.book.products.tables[key], self.book.raw[around.domain.key]
         ends = np.flatnonzero(around.totals)
+        others = ends[:, None] - count - np.arange(own.shape[1])
+        fits = (others >= 0) & (others < rest.shape[1]) & (own[0] < NEVER)
+        fits[:, 0] = False
+        end, members = np.nonzero(fits)
+        whole = done + own[:, members] + rest[:, others[end, members]]
         usable = np.zeros(own.shape[1], dtype=np.bool_)
-        for members in range(1, own.shape[1]):
-            if own[0, members] >= NEVER:
-                continue
-            others = ends - count - members
-            inside = (others >= 0) & (others < rest.shape[1])
-            whole = done + own[:, members : members + 1] + rest[:, others[inside]]
-            usable[members] = bool((whole == raw[:, ends[inside]]).all(axis=0).any())
+        usable[members[(whole == raw[:, ends[end]]).all(axis=0)]] = True
         return usable
 
     def _may_end(self, around: _Open, count: int, done: Table) -> bool:

@@ -66,12 +66,12 @@ def _room(picture: Picture) -> Iterator[str]:
         if each.new:
             new.setdefault(each.node, []).append(picture.asks(each))
     for position, amounts in sorted(new.items()):
-        node = picture.problem.nodes[position]
+        free = picture.problem.nodes.free[position].tolist()
         gone = picture.leaving.get(position, [])
         for resource, name in enumerate(picture.problem.resources):
             asked = sum(each[resource] for each in amounts)
-            if asked > 0 and asked > node.free[resource] + sum(each[resource] for each in gone):
-                yield f"{node.name} has too little {name}"
+            if asked > 0 and asked > free[resource] + sum(each[resource] for each in gone):
+                yield f"{picture.problem.nodes.ground.names[position]} has too little {name}"
 
 
 def _minimums(picture: Picture) -> Iterator[str]:
