@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,23 @@ def test_a_worker_that_never_answers_does_not_cost_more_than_the_limit(fault: st
         assert any(seconds_of(pool, count) < SHORT.seconds + LATENESS for count in [3, 5] * (TRIES // 2))
         is_sound(pool.solve(problem(3), SHORT))
         assert pool.solve(problem(5), SHORT) == NoPlan(Proof.UNPROVEN)
+
+
+def test_a_worker_that_does_not_even_read_does_not_cost_more_than_the_limit() -> None:
+    """What is sent to it is more than a pipe holds."""
+    names = tuple(f"node-{number}" for number in range(20_000))
+    nodes = nodes_of(Node(name, ("rack-0",), (1,), (0,)) for name in names)
+    large = replace(problem(3), nodes=nodes)
+    pool = Workers(1)
+    try:
+        pool.await_started()
+        for pid in _children():
+            os.kill(pid, signal.SIGSTOP)
+        answer = pool.solve(large, SHORT)
+        assert isinstance(answer, Plan)
+        assert answer.proof is Proof.FEASIBLE
+    finally:
+        pool.close()
 
 
 def seconds_of(pool: Workers, count: int) -> float:
