@@ -99,7 +99,8 @@ class Bidding:
             if bound < _total(chosen, level):
                 chosen = self._dived(mixing, level, bound, _total(chosen, level)) or chosen
             if bound < _total(chosen, level):
-                chosen = self._better(chosen, level, bound, unit, budget)
+                tries = 1 if mixing.spent else _TRIES
+                chosen = self._better(chosen, level, bound, unit, budget, tries=tries)
             bounds.append(bound)
             mixing.hold(level, _total(chosen, level))
         return Bargain(tuple(chosen), tuple(bounds))
@@ -216,13 +217,15 @@ class Bidding:
 
         return dived(mixing, level, rebid, bound, most)
 
-    def _better(self, chosen: list[Bid], level: int, bound: int, unit: Counts, budget: Budget) -> list[Bid]:
+    def _better(
+        self, chosen: list[Bid], level: int, bound: int, unit: Counts, budget: Budget, *, tries: int
+    ) -> list[Bid]:
         """A choice with fewer domains of `level` and no more of any wider one, where one is found."""
         in_turn = self._in_turn(unit, level)
         if in_turn is not None and _totals(in_turn, level) < _totals(chosen, level):
             chosen = in_turn
         dice = np.random.default_rng(0)
-        for attempt in range(_TRIES):
+        for attempt in range(tries):
             for _ in range(_STIRRED if attempt else 0):
                 stirred = unit * dice.integers(0, 2 * _SCALE, size=unit.shape) // _SCALE
                 stirred += dice.integers(0, _SCALE // 16, size=unit.shape)

@@ -17,6 +17,8 @@ _DEAR = 6.0
 that height.
 """
 _TINY = 1e-6
+_EFFORT = 65_000
+"""Bids, summed over all solves, after which no more is asked: about a second. What can be settled takes less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class Mixing:
         self._held: list[pywraplp.Constraint] = []
         self._cuts: dict[Cut, pywraplp.Constraint] = {}
         self._level = 0
+        self._effort = 0
         self._place: dict[int, int] = {}
         self._insisted: list[int] = []
         self._inside = np.zeros((len(self.offered), int(self.domain.max(initial=0)) + 1), dtype=np.int64)
@@ -114,7 +117,9 @@ class Mixing:
         self.values.append(value)
 
     def mixed(self, level: int) -> Mixed | None:
-        """The mixture that touches the fewest domains of a level; None where GLOP does not find it."""
+        """The mixture that touches the fewest domains of a level; None where GLOP does not find it, or is `spent`."""
+        if self.spent:
+            return None
         if level != self._level:
             self._level = level
             for bid, taken in zip(self._bids, self._taken, strict=True):
@@ -138,6 +143,11 @@ class Mixing:
             ceil(self._goal.Value() - _TINY),
             shares,
         )
+
+    @property
+    def spent(self) -> bool:
+        """Whether GLOP has done what it may."""
+        return self._effort > _EFFORT
 
     def cut(self, mixed: Mixed) -> bool:
         """Forbid what this mixture does and no choice of whole bids can; whether anything was found."""
@@ -175,6 +185,7 @@ class Mixing:
 
     def _solved(self) -> bool:
         """From where the last solve ended or, where that fails by rounding, from the beginning."""
+        self._effort += len(self._bids)
         afresh = pywraplp.MPSolverParameters()
         afresh.SetIntegerParam(afresh.INCREMENTALITY, afresh.INCREMENTALITY_OFF)
         return bool(self._lp.Solve() == pywraplp.Solver.OPTIMAL or self._lp.Solve(afresh) == pywraplp.Solver.OPTIMAL)
