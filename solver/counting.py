@@ -85,7 +85,7 @@ def _best_of_all(one: Table, offers: Table, counts: Counts, width: int) -> Table
     pad = int(counts[-1])
     padded = np.full((one.shape[0], pad + max(width, one.shape[1])), NEVER, dtype=np.int64)
     padded[:, pad : pad + one.shape[1]] = one
-    one = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)[:, pad - counts]
+    one = padded[:, (pad - counts)[:, None] + np.arange(width)]
     other = offers[:, :, None]
     best = np.empty((one.shape[0], width), dtype=np.int64)
     sums = one[0] + other[0]
