@@ -8,7 +8,7 @@ from planning.worker import Request, Task
 from planning.workers import Workers
 from solver.nodes import Node, NodeTable, nodes_of
 from solver.plan import Plan, Proof
-from solver.problem import Limits, Member, PodSet, Problem, Shape
+from solver.problem import NO_VICTIMS, Limits, Member, PodSet, Problem, Shape, Victim, VictimTable, victim_table
 
 LIMITS = Limits(seconds=600.0)
 
@@ -81,3 +81,20 @@ def test_workers_answer_for_more_clusters_than_they_keep_and_after_they_were_rep
         assert again.proof is Proof.OPTIMAL
     finally:
         pool.close()
+
+
+SOME_VICTIMS = victim_table(
+    (
+        Victim("default/alone", 2, 10, (1, 2**40), gang=None, started=17),
+        Victim("default/old-0", 0, -5, (0, 3), gang=1, started=2**60),
+        Victim("default/old-1", 0, 0, (4, 0), gang=0),
+    )
+)
+
+
+@pytest.mark.parametrize("victims", [SOME_VICTIMS, NO_VICTIMS])
+def test_victims_arrive_as_they_were_sent(victims: VictimTable) -> None:
+    sent = msgspec.msgpack.encode(victims, enc_hook=Sender().pack)
+    arrived = msgspec.msgpack.decode(sent, type=VictimTable, dec_hook=Receiver().unpack)
+    assert list(arrived) == list(victims)
+    assert arrived.requests.shape == victims.requests.shape

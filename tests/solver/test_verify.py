@@ -18,6 +18,7 @@ from solver.problem import (
     Problem,
     Shape,
     Slice,
+    Spread,
     Together,
     Victim,
     VictimGang,
@@ -96,6 +97,12 @@ BROKEN_RULES = {
         ((A, B, C, C),),
         (),
         "exclude each other are in c",
+    ),
+    "members are not spread as they must be": (
+        replace(BASE, spreads=(Spread((0,), (0,), ("b0", "b0", "b0", "b0", "b1", "b1"), {"b0": 1, "b1": 0}, 2),)),
+        ((A, A, B, E),),
+        (),
+        "b0 has 3 pods more than the emptiest, not 2",
     ),
     "a running gang is cut below its minimum": (BASE, ((A, A, B, D),), (0,), "below its minimum of 2"),
     "a budget is overdrawn": (
