@@ -220,11 +220,6 @@ def _count(goal: str, part: str, flags: list[IntVar]) -> Stage:
     return Stage(goal, part, Sum(tuple((1, flag) for flag in flags)), 0, len(flags))
 
 
-def _pinned_domains(model: Model, level: int, pod_set: int | None = None) -> set[int]:
-    case = model.case
-    return {case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned if pod_set in (None, seat.pod_set)}
-
-
 def _potential(model: Model, solution: Solution, level: int, part: str, *, single: bool) -> Stage:
     """The summed potential of the touched domains of a level. `single`: exactly one is touched."""
     case = model.case
