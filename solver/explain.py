@@ -1,6 +1,6 @@
 """An answer of no with its reasons: the nearest domains, and the smallest changes that make the gang fit.
 
-Every change is verified: by a plan for the changed problem that breaks no rule, or by solving that problem.
+Every change is verified: by a plan for the changed problem that breaks no rule, by counting, or by solving it.
 """
 
 from collections.abc import Iterator

@@ -63,7 +63,8 @@ class NoPlan:
 
     `fits_without_eviction`: how many members each domain of the level that decides (the required one, else the whole
     cluster) can hold as it is, in the order of the tree: what Koordinator calls its offered slots.
-    `would_fit_if`: changes, each verified by a plan that breaks no rule or by solving again, as sentences' ends.
+    `would_fit_if`: changes, each verified by a plan that breaks no rule, by counting or by solving again, as
+    sentences' ends.
     """
 
     proof: Proof

@@ -13,7 +13,7 @@ ROOT = -1
 """The level of the whole cluster, which is one domain: number 0."""
 Positions = NDArray[np.int64]
 _LARGE = 400
-"""NodeTable from which on a tree is kept for the next problem: a cluster stays while its load changes."""
+"""Nodes from which on a tree is kept for the next problem: a cluster stays while its load changes."""
 
 
 @dataclass(frozen=True)
