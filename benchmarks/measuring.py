@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
 
@@ -21,6 +22,7 @@ from planning.problems import frame
 from planning.workers import Workers
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
+from solver.solving import certainly_none
 
 LIMITS = Limits()
 """The product's own. What takes longer than `WITHIN` counts as not proven all the same."""
@@ -43,7 +45,7 @@ class Gap:
 class Sample:
     """One instance: seconds by stage, `seconds` from problem to verified plan; what is proven, had there been time for
     ever; `gangs` asked for, and the `plan` of a single one; `peak` memory of the workers so far, in bytes;
-    `bare_seconds`: what a caller waits who does not ask for the explanation of a no.
+    `explaining`: seconds after a no was known, which are part of `seconds`.
     """
 
     seconds: float
@@ -55,7 +57,7 @@ class Sample:
     gangs: int
     plan: Plan | None
     peak: int
-    bare_seconds: float
+    explaining: float
 
 
 class Bench:
@@ -71,14 +73,8 @@ class Bench:
         began = time.perf_counter()
         answer = self._workers.solve(problem, LIMITS)
         seconds = time.perf_counter() - began
-        sample = self._sample(seconds, framing_seconds, [_verdict(answer)])
-        return sample if isinstance(answer, Plan) else replace(sample, bare_seconds=self._bare(problem))
-
-    def _bare(self, problem: Problem) -> float:
-        """Seconds of a no that nobody has to explain."""
-        began = time.perf_counter()
-        self._workers.solve(problem, LIMITS, explained=False)
-        return time.perf_counter() - began
+        counted_none = isinstance(answer, NoPlan) and certainly_none(problem)
+        return self._sample(seconds, framing_seconds, [_verdict(answer)], counted_none=counted_none)
 
     def several(self, gangs: Sequence[Gang], cluster: Cluster) -> Sample:
         """Gangs that wait together, planned as the product does it; stating them on the snapshot is not counted."""
@@ -94,7 +90,9 @@ class Bench:
         framing = self._clock.seconds.get("snapshot", 0.0)
         return self._sample(seconds - framing, framing, [_of_decision(each) for each in decisions])
 
-    def _sample(self, seconds: float, framing: float, verdicts: list["_Verdict"]) -> Sample:
+    def _sample(
+        self, seconds: float, framing: float, verdicts: list["_Verdict"], *, counted_none: bool = False
+    ) -> Sample:
         spent = stages.spent(self._folder)
         counted = self._clock.take()
         checked = sum(each.verify for each in spent) + counted.seconds.get("verify", 0.0)
@@ -103,6 +101,9 @@ class Bench:
         handed_over = max(0.0, seconds - stated - searched - checked)
         if counted.steps.get("ask", 0) > sum(each.last for each in spent):
             searched, handed_over = searched + handed_over, 0.0  # a worker was stopped, searching still
+        explaining = sum(later.total for no, later in pairwise(spent) if not no.last)
+        if counted_none:
+            explaining = seconds - counted.seconds["count"]
         return Sample(
             seconds=seconds,
             stages={
@@ -118,7 +119,7 @@ class Bench:
             gangs=len(verdicts),
             plan=next((each.plan for each in verdicts), None),
             peak=stages.peak(self._folder),
-            bare_seconds=seconds,
+            explaining=explaining,
         )
 
 

@@ -85,6 +85,7 @@ def in_parent() -> Any:
     return clocked(
         {
             "snapshot": ((planner, "frame"),),
+            "count": ((workers, "certainly_none"),),
             "ask": ((pipes.Channel, "send"),),
             "verify": ((workers, "verify"), (workers, "faults_of"), (joining, "verify")),
         }

@@ -43,7 +43,6 @@ _BEFORE_COMPACTNESS = 4
 _SUMMED_LAST = "preferences"
 """The last goal that says nothing about what other gangs leave."""
 
-Decisions = Mapping[GangKey, Decision]
 FrameOne = Callable[[Gang, Snapshot], Framing | Decision]
 _Done = tuple[list[Decision], Snapshot]
 PlanOne = Callable[[Gang, Snapshot, bool], Decision]
@@ -119,7 +118,7 @@ def _alone(framings: Mapping[GangKey, Framing], limits: Limits) -> dict[GangKey,
         left = end - time.monotonic()
         if left < _WORTH_BEGINNING:
             return None
-        answer = shared_workers().solve(framing.problem, replace(limits, seconds=left), explained=False)
+        answer = shared_workers().solve(framing.problem, replace(limits, seconds=left))
         if not isinstance(answer, Plan) or answer.proof is not Proof.OPTIMAL:
             return None
         best[key] = answer

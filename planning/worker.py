@@ -32,11 +32,10 @@ PARENT_POLL_SECONDS = 1.0
 
 
 class Task(msgspec.Struct, frozen=True, tag=True):
-    """Place one gang. `explained`: a no comes with its explanation."""
+    """Place one gang."""
 
     problem: Problem
     limits: Limits
-    explained: bool = True
 
 
 class JointTask(msgspec.Struct, frozen=True, tag=True):
@@ -111,9 +110,6 @@ def answers(request: Request) -> Iterator[Reply]:
     answer = decide(request.problem, request.limits)
     if isinstance(answer, Plan):
         yield Placed(answer, _peak())
-        return
-    if not request.explained:
-        yield Refused(answer, last=True, peak=_peak())
         return
     yield Refused(answer, last=False)
     yield Refused(explained(request.problem, answer, request.limits), last=True, peak=_peak())

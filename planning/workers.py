@@ -60,8 +60,6 @@ _TRIES = 8
 """Domains that the parent's own plan is sought in even where the time is over."""
 _MOMENT = 50_000
 """Members times nodes up to which the parent looks itself whether a no is one."""
-
-
 _GONE = "a worker has ended or took too long"
 
 
@@ -70,7 +68,7 @@ class WorkerError(Exception):
 
 
 class Worker:
-    """One process. Not to be used by two threads at a time."""
+    """One process. Not to be used by two threads at a time. Raises `WorkerError` where none can be started."""
 
     def __init__(self, command: Sequence[str]) -> None:
         environment = {
@@ -79,7 +77,10 @@ class Worker:
             "OPENBLAS_NUM_THREADS": "1",
             "OMP_NUM_THREADS": "1",
         }
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        try:
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        except OSError as error:
+            raise WorkerError(f"a worker cannot be started: {error}") from error
         self.peak = 0
         self._channel = Channel(self._stdin, self._stdout)
         self._sender = Sender()
@@ -120,11 +121,8 @@ class Worker:
         """End the process, at once."""
         self.process.kill()
         self.process.wait()
-        for pipe in (self._stdin, self._stdout):
-            try:
-                pipe.close()
-            except OSError:
-                log.debug("a worker had not read everything")
+        self._stdin.close()
+        self._stdout.close()
 
     @property
     def _stdin(self) -> BinaryIO:
@@ -195,13 +193,12 @@ class Workers:
         for worker in workers:
             worker.close()
 
-    def solve(self, problem: Problem, limits: Limits, *, explained: bool = True) -> Answer:
-        """The best plan within `limits`, verified, or that there is none; why, where it is to be `explained`. Never
-        raises for what the solver does.
+    def solve(self, problem: Problem, limits: Limits) -> Answer:
+        """The best plan within `limits`, verified, or why there is none. Never raises for what the solver does.
+
+        A no that counting alone proves is known before a worker is asked, who then only has to explain it.
         """
-        if not explained and certainly_none(problem):
-            return NoPlan(Proof.INFEASIBLE)
-        answers: list[Answer] = []
+        answers: list[Answer] = [NoPlan(Proof.INFEASIBLE)] if certainly_none(problem) else []
 
         def last(reply: Reply) -> bool:
             if isinstance(reply, Placed):
@@ -209,15 +206,16 @@ class Workers:
                 return True
             if isinstance(reply, Refused):
                 answers.append(_plausible(reply.answer))
-                if not (explained and reply.last) and (plan := _refuting(problem)) is not None:
+                if not reply.last and (plan := _refuting(problem)) is not None:
                     answers.append(plan)
                     raise WorkerError("the worker's no is wrong: there is a plan")
                 return reply.last
             raise WorkerError("the worker answers something else")
 
-        end = self._ask(Task(problem, _shared(limits), explained), limits.seconds, last)
-        if answers and (isinstance(answers[-1], Plan) or answers[-1].proof is Proof.INFEASIBLE):
-            return answers[-1]
+        end = self._ask(Task(problem, _shared(limits)), limits.seconds, last)
+        certain = [each for each in answers if isinstance(each, Plan) or each.proof is Proof.INFEASIBLE]
+        if certain:
+            return certain[-1]
         return _greedy(problem, end) or (answers[-1] if answers else NoPlan(Proof.UNPROVEN))
 
     def solve_joint(self, problem: JointProblem, limits: Limits, *, whole: bool = False) -> JointAnswer | None:
@@ -260,18 +258,20 @@ class Workers:
         if not self._places.free.acquire(timeout=seconds):
             log.warning("no worker was free in time")
             return end
-        worker, sound, closings = self._from_home(), False, self._closings
         try:
-            end += worker.await_ready()
-            for reply in worker.replies(request, (end - time.monotonic()) * _WORKER_SHARE):
-                worker.note(reply)
-                if last(reply):
-                    sound = True
-                    break
+            worker, sound, closings = self._from_home(), False, self._closings
+            try:
+                end += worker.await_ready()
+                for reply in worker.replies(request, (end - time.monotonic()) * _WORKER_SHARE):
+                    worker.note(reply)
+                    if last(reply):
+                        sound = True
+                        break
+            finally:
+                self._back(worker, sound=sound, stays=closings == self._closings)
         except WorkerError as error:
             log.warning("%s; another takes its place", error)
         finally:
-            self._back(worker, sound=sound, stays=closings == self._closings)
             self._places.free.release()
         return end
 

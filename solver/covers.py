@@ -99,6 +99,8 @@ def too_few(case: Case, level: int) -> NDArray[np.bool_]:
     held = sum(len(pod_set.members) for pod_set in problem.sets) - len(waiting)
     short = _short(case, problem, level)
     short = short | (held + most_members(case, waiting, level) < problem.minimum)
+    if short.all():
+        return short
     for narrower, pod_sets in _in_one_domain(problem):
         if narrower > level and not short.all():
             chosen = replace(problem, sets=tuple(problem.sets[each] for each in pod_sets), minimum=0)
@@ -160,19 +162,21 @@ def _least_demand(problem: Problem) -> Counts:
     """Of every resource, what the minimum of the gang asks for at least: of each set as many as it needs, then as many
     of all as the gang does, those that ask the least first.
     """
-    needed = problem.minimum - sum(member.node is not None for each in problem.sets for member in each.members)
+    requests = np.array([shape.requests for shape in problem.shapes], dtype=np.int64)
+    requests = requests.reshape(len(problem.shapes), len(problem.resources))
+    needed = problem.minimum
     demand = np.zeros(len(problem.resources), dtype=np.int64)
-    for resource in range(len(problem.resources)):
-        chosen: list[int] = []
-        others: list[int] = []
-        for pod_set in problem.sets:
-            waiting = [member for member in pod_set.members if member.node is None]
-            missing = max(0, pod_set.minimum - len(pod_set.members) + len(waiting))
-            asked = sorted(problem.shapes[member.shape].requests[resource] for member in waiting)
-            chosen += asked[:missing]
-            others += asked[missing:]
-        demand[resource] = sum(chosen) + sum(sorted(others)[: max(0, needed - len(chosen))])
-    return demand
+    others = [requests[:0]]
+    for pod_set in problem.sets:
+        waiting = [member.shape for member in pod_set.members if member.node is None]
+        held = len(pod_set.members) - len(waiting)
+        missing = max(0, pod_set.minimum - held)
+        asked = np.sort(requests[np.array(waiting, dtype=np.int64)], axis=0)
+        demand += asked[:missing].sum(axis=0)
+        others.append(asked[missing:])
+        needed -= held + missing
+    extra: Counts = np.sort(np.vstack(others), axis=0)[: max(0, needed)].sum(axis=0)
+    return demand + extra
 
 
 def most_members(case: Case, members: Sequence[Member], level: int) -> Counts:

@@ -14,6 +14,8 @@ Amounts = NDArray[np.int64]
 Path = tuple[str, ...]
 
 _KEPT_GROUNDS = 8
+_LARGEST_SUM = 1 << 61
+"""Of all rows together: nodes and victims, twice, stay within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +138,12 @@ def nodes_of(nodes: Iterable[Node], resources: int = 1) -> NodeTable:
 
 
 def amounts_of(rows: Sequence[Sequence[int]], width: int) -> Amounts:
-    """Rows of so many amounts. Those beyond 64 bits are capped, as Kubernetes does."""
+    """Rows of so many amounts. Those that are too large to be added up in 64 bits are capped: a node that promises more
+    than anybody can ask for has just that.
+    """
+    most = _LARGEST_SUM // max(1, len(rows))
     try:
-        return np.array(rows, dtype=np.int64).reshape(len(rows), width)
+        found = np.array(rows, dtype=np.int64)
     except OverflowError:
-        least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-        capped = [[min(max(amount, least), most) for amount in row] for row in rows]
-        return np.array(capped, dtype=np.int64).reshape(len(rows), width)
+        found = np.array([[min(max(amount, -most), most) for amount in row] for row in rows], dtype=np.int64)
+    return found.reshape(len(rows), width).clip(-most, most)

@@ -85,11 +85,6 @@ def denying(_request: Request) -> Iterator[Reply]:
     yield Refused(NoPlan(Proof.INFEASIBLE), last=True)
 
 
-def denying_shortly(_request: Request) -> Iterator[Reply]:
-    """Says that there is no plan, and no more."""
-    yield Refused(NoPlan(Proof.INFEASIBLE), last=True)
-
-
 def killed_after_no(_request: Request) -> Iterator[Reply]:
     """Knows that there is no plan, and is stopped while it looks for reasons."""
     yield Refused(NoPlan(Proof.INFEASIBLE), last=False)
@@ -114,7 +109,6 @@ FAULTS: dict[str, Callable[[Request], Iterator[Reply]]] = {
         contradicting,
         raising,
         denying,
-        denying_shortly,
         killed_after_no,
     )
 }

@@ -9,6 +9,7 @@ from planning.workers import Workers
 from solver.nodes import Node, NodeTable, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import NO_VICTIMS, Limits, Member, PodSet, Problem, Shape, Victim, VictimTable, victim_table
+from solver.solving import decide
 
 LIMITS = Limits(seconds=600.0)
 
@@ -37,7 +38,7 @@ def problem(cluster: int, free: int = 1, terminating: int = 0) -> Problem:
     return Problem(("rack", "node"), ("gpu",), nodes, (shape,), (PodSet("main", members, 2),), 2, required=0)
 
 
-@pytest.mark.parametrize(("free", "terminating"), [(1, 0), (-3, 0), (2**62, 1)])
+@pytest.mark.parametrize(("free", "terminating"), [(1, 0), (-3, 0), (2**58, 1)])
 def test_nodes_arrive_as_they_were_sent(free: int, terminating: int) -> None:
     sent = problem(0, free, terminating)
     assert Line().over(sent) == sent.nodes
@@ -64,9 +65,12 @@ def test_no_nodes_have_as_many_resources_as_there_are() -> None:
     assert nodes_of((), resources=3).free.shape == (0, 3)
 
 
-def test_amounts_beyond_64_bits_are_capped() -> None:
-    assert problem(0, 2**70).nodes[0].free == (2**63 - 1,)
-    assert problem(0, -(2**70)).nodes[0].free == (-(2**63),)
+def test_amounts_that_cannot_be_added_up_in_64_bits_are_capped() -> None:
+    for amount in (2**63 - 1, 2**70):
+        nodes = problem(0, amount).nodes
+        assert nodes.free.sum() == 2**61 // len(nodes) * len(nodes)
+        assert isinstance(decide(problem(0, amount), LIMITS), Plan)
+    assert problem(0, -(2**70)).nodes.free.sum() < 0
 
 
 def test_workers_answer_for_more_clusters_than_they_keep_and_after_they_were_replaced() -> None:

@@ -252,11 +252,11 @@ class Clocked:
         self.given: list[float] = []
         self._seconds = seconds
 
-    def solve(self, problem: Problem, limits: Limits, *, explained: bool = True) -> Answer:
+    def solve(self, problem: Problem, limits: Limits) -> Answer:
         """The real answer, in no hurry."""
         self.given.append(round(limits.seconds, 3))
         self.now += self._seconds
-        return shared_workers().solve(problem, Limits(seconds=600.0), explained=explained)
+        return shared_workers().solve(problem, Limits(seconds=600.0))
 
     def solve_joint(self, *_: object, **__: object) -> None:
         """Not in time: gangs are planned one after the other here."""
