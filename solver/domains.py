@@ -17,7 +17,8 @@ from solver.bounds import Counts
 from solver.case import Case, Seat
 from solver.covering import compact
 from solver.covers import Covers
-from solver.mixtures import Mixtures, Spread, TooMuchError, mixtures_of
+from solver.mixture_tables import TooMuchError
+from solver.mixtures import Mixtures, Spread, mixtures_of
 from solver.modelling import Solved, solve_within
 from solver.parts import part_of, whole_nodes
 from solver.plan import Goal

@@ -19,6 +19,8 @@ BITS = 59
 
 _STEP = 2_000
 """Additions that take as long as one step of a merge takes besides."""
+_CALL = 30_000
+"""Additions that take as long as a merge or a split of the smallest tables."""
 
 
 def nothing(kinds: int) -> Table:
@@ -50,7 +52,12 @@ def effort(one: Table, other: Table) -> int:
     wide = 1
     for a, b in zip(one.shape, other.shape, strict=True):
         wide *= a + b - 1
-    return int(min(np.count_nonzero(one < NEVER), np.count_nonzero(other < NEVER))) * (wide + _STEP)
+    return int(min(np.count_nonzero(one < NEVER), np.count_nonzero(other < NEVER))) * (wide + _STEP) + _CALL
+
+
+def splitting(table: Table) -> int:
+    """What all splits of one total take at most, in the same measure, where the larger table is this one."""
+    return table.size + _CALL
 
 
 def splits(one: Table, other: Table, whole: Vector, cost: int) -> list[tuple[Vector, Vector]]:

@@ -1,17 +1,23 @@
 """Domain by domain: the same plans as by trying all of them, and quick where CP-SAT over all nodes is not."""
 
+import tracemalloc
+from itertools import product
+
 import pytest
 from brute_force import best
 from random_problems import random_problem
 
-from solver.case import case_of
+from solver.case import Case, case_of
 from solver.domains import solve_by_domains
+from solver.mixture_tables import TooMuchError
+from solver.mixtures import mixtures_of
 from solver.modelling import Solved
 from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Member, PodSet, Problem, Shape
 from solver.search import Found
 from solver.solving import solve
+from solver.tree import ROOT
 
 
 @pytest.mark.parametrize("first", range(0, 800, 100))
@@ -74,3 +80,69 @@ def test_mixed_members_among_a_thousand_nodes_are_proven_quickly() -> None:
     assert isinstance(plan, Plan)
     assert plan.proof is Proof.OPTIMAL
     assert {nodes[node].path for node in plan.nodes[0] if node is not None} == {nodes[plan.nodes[0][0] or 0].path}
+
+
+def _flat(sizes: tuple[tuple[int, int], ...], *members: int) -> Case:
+    """Nodes with so many GPUs and processors under no domain, and a set of so many members per shape."""
+    everywhere = frozenset(range(len(sizes)))
+    sets = tuple(
+        PodSet(f"s{shape}", tuple(Member(f"s{shape}-{rank}", shape) for rank in range(count)), count)
+        for shape, count in enumerate(members)
+    )
+    problem = Problem(
+        levels=("node",),
+        resources=("gpus", "processors"),
+        nodes=nodes_of(Node(f"n{place}", (), size, (0, 0)) for place, size in enumerate(sizes)),
+        shapes=(Shape((2, 5), everywhere), Shape((1, 7), everywhere))[: len(members)],
+        sets=sets,
+        minimum=sum(members),
+    )
+    return case_of(problem, evicting=False)
+
+
+_DIFFERENT = tuple(product(range(1, 9), range(5, 255)))
+"""Sizes of 2,000 nodes, no two of them equal."""
+
+
+def test_counting_in_a_flat_cluster_takes_memory_in_proportion_to_its_nodes() -> None:
+    case = _flat(_DIFFERENT, 8, 4)
+    tracemalloc.start()
+    try:
+        mixtures = mixtures_of(case)
+        assert mixtures is not None
+        assert mixtures.narrowed(ROOT, 0).any()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 6_000 * len(_DIFFERENT), "bytes"
+
+
+def test_the_way_back_counts_as_effort(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = _flat(_DIFFERENT, 8, 4)
+    mixtures = mixtures_of(case)
+    assert mixtures is not None
+    before = mixtures.effort.left
+    mixtures.best(ROOT, 0)
+    there = before - mixtures.effort.left
+    mixtures.narrowed(ROOT, 0)
+    both = before - mixtures.effort.left
+    assert 2 * there < both < before / 2
+    monkeypatch.setattr("solver.mixtures._EFFORT", both - 1)
+    mixtures = mixtures_of(case)
+    assert mixtures is not None
+    with pytest.raises(TooMuchError):
+        mixtures.narrowed(ROOT, 0)
+    assert solve_by_domains(case, Limits(deterministic=0.1)) is None
+
+
+def test_nodes_that_are_alike_cost_no_more_than_those_that_the_gang_can_use() -> None:
+    spent, held = [], []
+    for count in (12, 3_000):
+        mixtures = mixtures_of(_flat(((8, 64),) * count, 8, 4))
+        assert mixtures is not None
+        before = mixtures.effort.left
+        held.append(mixtures.narrowed(ROOT, 0))
+        spent.append(before - mixtures.effort.left)
+    assert spent[0] == spent[1]
+    assert all((most == most[:, :1]).all() for most in held)
+    assert (held[0][:, 0] == held[1][:, 0]).all()
