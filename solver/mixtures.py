@@ -6,6 +6,7 @@ best ones (`solver.vectors`). CP-SAT is left with those: who among them comes fi
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from solver.case import Case
 from solver.kinds import Kind, alike
 from solver.mixture_rules import Rules
 from solver.mixture_tables import Costs, Effort, Tables
+from solver.tree import Positions
 from solver.vectors import BITS, Vector
 
 _MIXTURES = 2_000
@@ -101,7 +103,8 @@ class Mixtures:
     def narrowed(self, level: int, domain: int) -> Counts:
         """How many members of each shape the nodes have at most in the best plans inside a domain that can hold
         everybody, as far as goals go that do not tell members apart: shapes x nodes. Where several kinds share a shape,
-        what the nodes can hold of it, if they have any.
+        what the nodes can hold of it, if they have any. Of nodes that only names tell apart, as many as there are
+        members: the first.
         """
         case = self.case
         cost = self._tables.cost(level, domain, self.full)
@@ -114,7 +117,21 @@ class Mixtures:
             for kind, count in zip(self.kinds, counts, strict=True):
                 most = count if owners[kind.shape] == 1 else int(case.capacity[kind.shape, node]) if count else 0
                 capacity[kind.shape, node] = max(capacity[kind.shape, node], most)
+        used = np.flatnonzero(capacity.any(axis=0))
+        if len(used) > sum(self.full):
+            capacity[:, self._of_no_use(used)] = 0
         return capacity
+
+    def _of_no_use(self, nodes: Positions) -> Positions:
+        """Those of some nodes before which by name come as many as there are members that only names tell apart."""
+        case, every = self.case, self.case.problem.nodes
+        columns: list[Sequence[int] | Positions] = [case.potential, case.tree.domains(case.tree.depth - 2)]
+        columns += [*every.free.T, *every.terminating.T, *case.amounts.T, *case.capacity, *self.rules.dislikes]
+        told_by = np.array(columns, dtype=np.int64)[:, nodes]
+        order = np.lexsort((np.array(case.name_rank, dtype=np.int64)[nodes], *told_by))
+        sorted_by, members = told_by[:, order], sum(self.full)
+        last: Positions = nodes[order[members:][(sorted_by[:, members:] == sorted_by[:, :-members]).all(axis=0)]]
+        return last
 
     def _waste(self, level: int, reached: list[int]) -> Costs:
         """All goals up to the room left inside a domain, and what waits for room if ranks say nothing before that; as

@@ -144,5 +144,13 @@ def test_nodes_that_are_alike_cost_no_more_than_those_that_the_gang_can_use() ->
         held.append(mixtures.narrowed(ROOT, 0))
         spent.append(before - mixtures.effort.left)
     assert spent[0] == spent[1]
-    assert all((most == most[:, :1]).all() for most in held)
-    assert (held[0][:, 0] == held[1][:, 0]).all()
+    assert held[0].any()
+    assert (held[0] == held[0][:, :1]).all()
+    assert (held[1][:, :12] == held[0]).all()
+    assert not held[1][:, 12:].any()
+
+
+def test_a_gang_in_a_flat_cluster_of_nodes_that_are_alike_is_proven() -> None:
+    solved = solve_by_domains(_flat(((8, 64),) * 2_000, 8, 4), Limits())
+    assert isinstance(solved, Solved)
+    assert solved.proven
