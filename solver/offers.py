@@ -74,7 +74,7 @@ def _cheaper(one: tuple[int, int] | None, other: tuple[int, int]) -> tuple[int, 
 class Offers:
     """The choices on one node. `shares[victim]`: what a victim there costs, which is more than nothing; those that can
     never go are missing. `requests`: of each member, who are all alike. `elsewhere[victim]`: who goes with it from
-    other nodes.
+    other nodes. `effort`: what looking at them has taken so far, in choices or as much.
     """
 
     def __init__(
@@ -100,6 +100,7 @@ class Offers:
             rests.append(rests[-1].with_kind(kind))
         self._rests = rests[::-1]
         self._steps = 0
+        self.effort = len(shares)
 
     def best(self, members: int) -> Offer | None:
         """The best choice for so many members; None: there is none."""
@@ -111,6 +112,7 @@ class Offers:
         forced = self._forced(missing)
         missing = self._without(missing, forced)
         self._steps = 0
+        self.effort += len(self._kinds)
         best: Offer | None = None
         try:
             for counts in self._choices(0, missing, forced, 0, []):
@@ -155,6 +157,7 @@ class Offers:
         it: the dearest kinds first, as few of them as possible. `bound`: the prices so far, without the forced.
         """
         self._steps += 1
+        self.effort += 1
         if self._steps > _STEPS:
             raise TooManyError
         if all(amount <= 0 for amount in missing):

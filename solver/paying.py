@@ -29,6 +29,12 @@ _MEMBERS = 128
 """More members than this are not counted: tables would be large."""
 _NODES = 3_000
 """Nor more nodes that may be used."""
+_EFFORT = 50_000
+"""Nor is there more looking at choices than this, on all nodes together: it takes a fraction of a second."""
+_TABLE_WORDS = 4
+"""So many words of the tables of nodes count as one choice. They take longer, up to a second or two, but where counting
+tells the best plan, the search would take longer still.
+"""
 _PLENTY = 2
 """A first plan is made over the cheapest nodes that have so many times the room that is needed."""
 
@@ -37,7 +43,7 @@ Score = tuple[tuple[int, ...], ...]
 
 
 class TooLargeError(Exception):
-    """There is too much for tables."""
+    """There is too much for tables, or to look at."""
 
 
 def solve_by_paying(case: Case, prices: Prices) -> Solved | None:
@@ -62,6 +68,7 @@ class _Paying:
         self.case, self.room, self.kind, self.rules, self.prices = case, room, kind, rules, prices
         self.members = len(kind.ranks)
         self.offers: dict[int, list[Offer | None]] = {}
+        self.effort = 0
 
     def best(self) -> Solved | None:
         """The best plan in any domain, if it is one. Raises `TooLargeError`."""
@@ -84,7 +91,7 @@ class _Paying:
         return first if first is not None and set(within) <= set(cheap) else self._leaf(within)
 
     def _leaf(self, nodes: Iterable[int]) -> "_Leaf | None":
-        """The best plan over these nodes of one domain."""
+        """The best plan over these nodes of one domain. Raises `TooLargeError`."""
         chosen = sorted(nodes)
         if len(chosen) > _NODES:
             raise TooLargeError
@@ -97,6 +104,7 @@ class _Paying:
         book = _paid_book(
             case, (self.kind, self.rules), self.prices.worth, {node: self.offers[node] for node in chosen}
         )
+        self._spend(len(chosen) * book.layout.words // _TABLE_WORDS)
         best: _Leaf | None = None
         for level in range(self.case.tree.depth - 1, max(self.prices.level, self.rules.required) - 1, -1):
             for number in sorted({self.case.tree.domain(level, node) for node in chosen}):
@@ -106,10 +114,21 @@ class _Paying:
         return best
 
     def _offered(self, node: int) -> list[Offer | None]:
+        """What a node offers for 0, 1, ... members."""
         shape = self.kind.shape
         requests = self.case.problem.shapes[shape].requests
         offers = Offers(self.case, node, self.prices.shares_on(node), requests, self.prices.elsewhere)
-        return [offers.best(count) for count in range(int(self.room.capacity[shape, node]) + 1)]
+        found, spent = [], 0
+        for count in range(min(self.members, int(self.room.capacity[shape, node])) + 1):
+            found.append(offers.best(count))
+            self._spend(offers.effort - spent)
+            spent = offers.effort
+        return found
+
+    def _spend(self, effort: int) -> None:
+        self.effort += effort
+        if self.effort > _EFFORT:
+            raise TooLargeError
 
     def _solved(self, leaf: "_Leaf") -> Solved | None:
         """The plan, unless it cuts a gang below its minimum that does not go whole, breaks a budget, or is a bound."""

@@ -24,7 +24,7 @@ NEVER = 1 << 62
 _BITS = 59
 """Of a price in that table: what is more is rounded down."""
 _SHARE_BITS = 8
-"""A price is told in 256ths: shares of a gang are rounded down."""
+"""A price is told in 256ths, each part of it by itself, so that shares of a gang need no other part's bits."""
 _WORD = 48
 """Bits of neighbouring digits that are summed as one number, with room to spare."""
 _SUBSETS = 8
@@ -53,7 +53,9 @@ class Worth:
         return self.priority[int(victims.priority[victim])] + self.unit * int(victims.requests[victim, self.scarce])
 
     def parts(self, price: int) -> tuple[int, ...]:
-        """A price as numbers that are compared one after the other; those of several nodes may be summed one by one."""
+        """A price as numbers that are compared one after the other; those of several nodes may be summed one by one, as
+        no part of any victim's price belongs to the next.
+        """
         found = []
         for cut in self.cuts:
             found.append(price >> cut)
@@ -194,25 +196,35 @@ def _worth(case: Case, columns: _Columns) -> Worth:
     one = np.ones(len(columns.node), dtype=np.int64)
     sizes = [_largest(case, columns, one * (columns.priority == priority)) for priority in priorities]
     gangs = len(np.unique(columns.gang[columns.gang >= 0]))
-    bits = [size.bit_length() for size in (*sizes, gangs)]
-    bits.append(_largest(case, columns, columns.held[:, case.scarce]).bit_length() + _SHARE_BITS)
-    weights, cuts, word = list[int](), list[int](), 0
-    left = sum(bits)
-    for each in bits:
-        if word and word + each > _WORD:
-            cuts.append(left)
-            word = 0
-        word += each
-        left -= each
-        weights.append(1 << left)
+    amounts = _largest(case, columns, columns.held[:, case.scarce])
+    words = _words([size.bit_length() for size in (*sizes, gangs, amounts)])
+    weights, cuts, place = list[int](), list[int](), 0
+    for word in reversed(words):
+        cuts.append(place)
+        place += _SHARE_BITS
+        for bits in reversed(word):
+            weights.append(1 << place)
+            place += bits
+    unit, broken, *classes = weights
     return Worth(
-        dict(zip(priorities, weights, strict=False)),
-        weights[-2],
-        1 << _SHARE_BITS,
+        dict(zip(priorities, reversed(classes), strict=True)),
+        broken,
+        unit,
         case.scarce,
-        max(0, sum(bits) - _BITS),
-        (*cuts, 0),
+        max(0, place - _BITS),
+        tuple(reversed(cuts)),
     )
+
+
+def _words(digits: list[int]) -> list[list[int]]:
+    """Neighbouring digits, by their bits, that have room in one word, with the bits of its shares."""
+    words = list[list[int]]()
+    for bits in digits:
+        if words and sum(words[-1]) + bits + _SHARE_BITS <= _WORD:
+            words[-1].append(bits)
+        else:
+            words.append([bits])
+    return words
 
 
 def _largest(case: Case, columns: _Columns, amounts: Counts) -> int:
@@ -254,17 +266,20 @@ def _gangs(case: Case, level: int, columns: _Columns, worth: Worth, usable: NDAr
         whole = [case.useful[place] for place in kin]
         price = sum(worth.of(problem.victims, victim) for victim in whole) + worth.broken
         for near in inside.values():
-            _hand_out(price, near, found.shares)
+            found.shares.update(_handed_out(worth, price, near))
             if len(near) < len(whole):
                 found.elsewhere[near[0]] = tuple(victim for victim in whole if victim not in near)
     return found
 
 
-def _hand_out(price: int, near: list[int], shares: dict[int, int]) -> None:
-    """Each pays its share of a gang's whole price; the first ones what the rounded shares are short of it."""
-    share, short = divmod(price, len(near))
-    for place, victim in enumerate(near):
-        shares[victim] = share + (place < short)
+def _handed_out(worth: Worth, price: int, near: list[int]) -> dict[int, int]:
+    """Each pays its share of a gang's whole price, part by part; the first ones what rounded shares are short of it."""
+    shares = dict.fromkeys(near, 0)
+    for part, cut in zip(worth.parts(price), worth.cuts, strict=True):
+        share, short = divmod(part, len(near))
+        for place, victim in enumerate(near):
+            shares[victim] += (share + (place < short)) << cut
+    return shares
 
 
 def _paid(columns: _Columns, worth: Worth, gangs: _Gangs) -> Counts:

@@ -1,12 +1,14 @@
 """Gangs of alike members that evict, by counting: the plans that trying all of them gives."""
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 from brute_force import best
 from random_problems import random_problem
 
 from solver.case import case_of
+from solver.modelling import Solved
 from solver.nodes import Node, nodes_of
 from solver.offers import Offers
 from solver.paying import solve_by_paying
@@ -40,6 +42,48 @@ def test_the_best_plan_by_counting_is_the_best_of_all_plans(first: int) -> None:
             assert expected is not None, f"seed {seed}: a plan where there is none"
             assert (solved.nodes, solved.victims) == expected, f"seed {seed}"
             assert solved.proven
+    assert found > 10
+
+
+def _gangs_that_go_whole(seed: int) -> Problem:
+    """Running gangs that cannot spare a member, each over some nodes, beside pods of no gang: all of them as large as
+    what is asked for or a little larger, in amounts of which not all digits of a price have room in one word.
+    """
+    draw = Random(seed)  # noqa: S311 - instances are to be repeatable, not secret
+    large = 1 << 38
+    nodes = draw.randint(4, 6)
+    gangs: tuple[int | None, ...] = (0, 0, 1, draw.choice((1, None)), draw.choice((0, 1, None)), None)
+    places = [*range(nodes), *range(nodes)]
+    draw.shuffle(places)
+    members = draw.randint(1, 3)
+    return Problem(
+        levels=("rack", "node"),
+        resources=("memory",),
+        nodes=nodes_of(Node(f"n{node}", (f"r{draw.randint(0, 1)}",), (0,), (0,)) for node in range(nodes)),
+        shapes=(Shape((large,), frozenset(range(nodes))),),
+        sets=(PodSet("main", tuple(Member(f"m{rank}", 0) for rank in range(members)), members),),
+        minimum=members,
+        required=draw.choice((None, 0)),
+        victims=victim_table(
+            Victim(f"v/{place}", node, 0, (large + draw.randint(0, 15),), gang=gang)
+            for place, (node, gang) in enumerate(zip(places, gangs, strict=False))
+        ),
+        victim_gangs=tuple(VictimGang(f"g{gang}", gangs.count(gang), gangs.count(gang)) for gang in (0, 1)),
+    )
+
+
+@pytest.mark.parametrize("first", range(0, 1200, 300))
+def test_shares_of_gangs_that_go_whole_add_up_over_several_words(first: int) -> None:
+    """A share of a high digit that ran over into the next word made a split gang look one too cheap."""
+    found = 0
+    for seed in range(first, first + 300):
+        problem = _gangs_that_go_whole(seed)
+        prices = prices_of(case_of(problem, evicting=True), ROOT if problem.required is None else problem.required)
+        solved = _paid(problem)
+        if isinstance(solved, Solved):
+            assert prices is not None
+            found += len(prices.worth.cuts) > 1
+            assert (solved.nodes, solved.victims) == best(problem), f"seed {seed}"
     assert found > 10
 
 
@@ -105,4 +149,30 @@ def test_too_many_choices_on_one_node_are_left_to_the_search() -> None:
     offer = Offers(case, 0, dict.fromkeys(range(40), 1), shape.requests).best(1)
     assert offer is not None
     assert not offer.exact
+    assert _paid(problem) is None
+
+
+def test_too_many_choices_on_all_nodes_together_are_left_to_the_search() -> None:
+    """No node has more choices than can be looked at, but there are many nodes."""
+    nodes, pods = 400, 10
+    draw = Random(1)  # noqa: S311 - as above
+    problem = Problem(
+        levels=("node",),
+        resources=("cpu", "memory"),
+        nodes=nodes_of(Node(f"n{node}", (), (0, 0), (0, 0)) for node in range(nodes)),
+        shapes=(Shape((12_000, 48_000), frozenset(range(nodes))),),
+        sets=(PodSet("main", tuple(Member(f"m{rank}", 0) for rank in range(8)), 8),),
+        minimum=8,
+        victims=victim_table(
+            Victim(f"v/{node}-{pod}", node, 0, (draw.randint(500, 4_000), draw.randint(500, 16_000)))
+            for node in range(nodes)
+            for pod in range(pods)
+        ),
+    )
+    case = case_of(problem, evicting=True)
+    prices = prices_of(case, ROOT)
+    assert prices is not None
+    requests = problem.shapes[0].requests
+    offers = [Offers(case, node, prices.shares_on(node), requests).best(1) for node in range(3)]
+    assert [offer is None or offer.exact for offer in offers] == [True, True, True]
     assert _paid(problem) is None
