@@ -9,14 +9,15 @@ bid for each.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import mul
 
 import numpy as np
 from ortools.sat.python.cp_model import FEASIBLE, OPTIMAL, CpModel, CpSolver, LinearExpr
 
 from solver.bounds import Counts
 from solver.diving import dived
-from solver.market import Buyer, Market, Use
-from solver.mixing import Bid, Mixed, Mixing
+from solver.market import NEVER, Buyer, Market, Use
+from solver.mixing import Bid, Effort, Mixed, Mixing
 from solver.search import Budget
 
 _SCALE = 1 << 10
@@ -72,12 +73,13 @@ class _Asked:
 @dataclass
 class Bidding:
     """Gangs at a market. `displaced[one, other]`: how many members of shape `other` have certainly no room where one
-    member of shape `one` is.
+    member of shape `one` is. `effort`: what is left for solves and tables together.
     """
 
     market: Market
     buyers: Sequence[Buyer]
     displaced: Counts
+    effort: Effort = field(default_factory=Effort)
     bids: dict[tuple[object, ...], Bid] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -87,19 +89,21 @@ class Bidding:
         self.depth = self.market.tree.depth
 
     def bargain(self, budget: Budget) -> Bargain | None:
-        """The best choice that was found; None where the gangs cannot even be placed one after the other."""
+        """The best choice that was found; None where the gangs cannot even be placed one after the other, or where that
+        alone is too much effort.
+        """
         chosen = self._in_turn(np.zeros_like(self.own), 0)
         if chosen is None:
             return None
         shapes, members = [buyer.shape for buyer in self.buyers], [buyer.members for buyer in self.buyers]
-        mixing = Mixing(self.displaced, self.offered, self.market.stock.domain, shapes, members)
+        mixing = Mixing(self.displaced, self.offered, self.market.stock.domain, shapes, members, self.effort)
         bounds: list[int] = []
         for level in range(self.depth):
             bound, unit = self._bound(mixing, level, _total(chosen, level))
             if bound < _total(chosen, level):
                 chosen = self._dived(mixing, level, bound, _total(chosen, level)) or chosen
             if bound < _total(chosen, level):
-                tries = 1 if mixing.spent else _TRIES
+                tries = 1 if self.effort.spent else _TRIES
                 chosen = self._better(chosen, level, bound, unit, budget, tries=tries)
             bounds.append(bound)
             mixing.hold(level, _total(chosen, level))
@@ -113,8 +117,14 @@ class Bidding:
         return self.bids[key]
 
     def _in_turn(self, unit: Counts, level: int) -> list[Bid] | None:
-        """Each gang where it is the most compact after those before it, those with the largest members first."""
-        left, weights = self.offered.copy(), self._weights(level)
+        """Each gang where it is the most compact after those before it, those with the largest members first. None
+        where one finds no place, or where so much effort is not left.
+        """
+        work = len(self.buyers) * self.market.work(1)
+        if not self.effort.affords(work):
+            return None
+        self.effort.look(work)
+        left, weights = self.offered.copy(), self.weights(level)
         chosen: dict[int, Bid] = {}
         size = self.displaced.sum(axis=1)
         for buyer in sorted(range(len(self.buyers)), key=lambda each: (-size[self.buyers[each].shape], each)):
@@ -131,13 +141,20 @@ class Bidding:
                 left[:, where] -= takes * count
         return [chosen[buyer] for buyer in range(len(self.buyers))]
 
-    def _weights(self, level: int) -> list[int]:
-        """The costs of domains where those of `level` cost `_SCALE`, those of wider levels more than all inside."""
+    def weights(self, level: int) -> list[int]:
+        """The costs of domains where those of `level` cost `_SCALE`, those of wider levels more than all inside
+        or, with many members on many levels, as much more as keeps what a gang costs apart from what is impossible.
+        """
+        touched = [min(self.market.most, self.market.tree.count(each)) for each in range(self.depth)]
         base = self.market.most + 1
-        return [
-            _SCALE * base ** (level - each) if each <= level else _SCALE // 16 ** (each - level)
-            for each in range(self.depth)
-        ]
+        while True:
+            weights = [
+                _SCALE * base ** (level - each) if each <= level else _SCALE // 16 ** (each - level)
+                for each in range(self.depth)
+            ]
+            if base == 1 or 2 * sum(map(mul, weights, touched)) < NEVER:
+                return weights
+            base = (base + 1) // 2
 
     def _bound(self, mixing: Mixing, level: int, reached: int) -> tuple[int, Counts]:
         """The least sum of touched domains of a level, by the best prices that were found, and these prices by shape
@@ -193,6 +210,7 @@ class Bidding:
         """What these gangs cost at least under such prices, and no more members than `limit` by shape and class; their
         best plans become bids.
         """
+        self.effort.look(self.market.work(len(limit)))
         prices = self.market.prices(terms.weights, terms.unit, limit, within=terms.within)
         cost = 0
         for buyer in buyers:
@@ -227,9 +245,11 @@ class Bidding:
         dice = np.random.default_rng(0)
         for attempt in range(tries):
             for _ in range(_STIRRED if attempt else 0):
+                if self.effort.spent:
+                    break
                 stirred = unit * dice.integers(0, 2 * _SCALE, size=unit.shape) // _SCALE
                 stirred += dice.integers(0, _SCALE // 16, size=unit.shape)
-                self._offers(_Terms(self._weights(level), stirred, None, 0), range(len(self.buyers)), self.own)
+                self._offers(_Terms(self.weights(level), stirred, None, 0), range(len(self.buyers)), self.own)
             chosen = self._chosen(chosen, level, bound, budget)
             if _total(chosen, level) <= bound:
                 break

@@ -16,6 +16,9 @@ from solver.tree import ROOT, Tree
 NEVER = 1 << 50
 """The cost of what is impossible."""
 
+_OVERHEAD = 64
+"""Additions that take as long as it takes to begin with a row of them."""
+
 Use = Mapping[int, int]
 """Members by class."""
 
@@ -99,6 +102,14 @@ class Market:
         self.inner: Counts = np.unique(stock.domain)
         self._steps = tuple(_steps(tree, stock.domain))
         self._around = {level: tree.around(tree.depth - 2, level) for level in range(tree.depth - 1)}
+
+    def cells(self, shapes: int) -> int:
+        """Numbers in the first of the tables for so many shapes."""
+        return shapes * len(self.stock.domain) * (self.most + 1)
+
+    def work(self, shapes: int) -> int:
+        """Additions that `prices` for so many shapes takes, about: every class is merged once."""
+        return self.cells(shapes) * (self.most + 1 + _OVERHEAD)
 
     def prices(
         self,

@@ -19,6 +19,34 @@ that height.
 _TINY = 1e-6
 _EFFORT = 65_000
 """Bids, summed over all solves, after which no more is asked: about a second. What can be settled takes less."""
+_CELLS = 20_000
+"""Additions in a market's tables that take the time of one bid in a solve."""
+
+
+@dataclass
+class Effort:
+    """What may be spent on gangs at a market, in bids that a solve has to do with; it does not tell the time, so that
+    answers do not depend on the machine.
+    """
+
+    left: int = _EFFORT
+
+    @property
+    def spent(self) -> bool:
+        """Whether no more is to be asked."""
+        return self.left < 0
+
+    def solve(self, bids: int) -> None:
+        """A solve is paid for."""
+        self.left -= bids
+
+    def look(self, cells: int) -> None:
+        """So many additions in tables are paid for."""
+        self.left -= -(-cells // _CELLS)
+
+    def affords(self, cells: int) -> bool:
+        """Whether so many additions do not spend it."""
+        return -(-cells // _CELLS) <= self.left
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +87,8 @@ class Mixed:
 @dataclass
 class Mixing:
     """`offered[shape, class]`: members of a shape that a class has room for; `domain[class]`: the narrowest one around
-    it; `shapes` and `members`: those of each gang. `values`: the sums that levels are held at, the widest first.
+    it; `shapes` and `members`: those of each gang; `effort`: what is left for solving. `values`: the sums that levels
+    are held at, the widest first.
     """
 
     displaced: Counts
@@ -67,6 +96,7 @@ class Mixing:
     domain: Counts
     shapes: Sequence[int]
     members: Sequence[int]
+    effort: Effort
     values: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -85,7 +115,6 @@ class Mixing:
         self._held: list[pywraplp.Constraint] = []
         self._cuts: dict[Cut, pywraplp.Constraint] = {}
         self._level = 0
-        self._effort = 0
         self._place: dict[int, int] = {}
         self._insisted: list[int] = []
         self._inside = np.zeros((len(self.offered), int(self.domain.max(initial=0)) + 1), dtype=np.int64)
@@ -117,8 +146,8 @@ class Mixing:
         self.values.append(value)
 
     def mixed(self, level: int) -> Mixed | None:
-        """The mixture that touches the fewest domains of a level; None where GLOP does not find it, or is `spent`."""
-        if self.spent:
+        """The mixture that touches the fewest domains of a level; None where GLOP does not find it, or all is spent."""
+        if self.effort.spent:
             return None
         if level != self._level:
             self._level = level
@@ -143,11 +172,6 @@ class Mixing:
             ceil(self._goal.Value() - _TINY),
             shares,
         )
-
-    @property
-    def spent(self) -> bool:
-        """Whether GLOP has done what it may."""
-        return self._effort > _EFFORT
 
     def cut(self, mixed: Mixed) -> bool:
         """Forbid what this mixture does and no choice of whole bids can; whether anything was found."""
@@ -185,7 +209,7 @@ class Mixing:
 
     def _solved(self) -> bool:
         """From where the last solve ended or, where that fails by rounding, from the beginning."""
-        self._effort += len(self._bids)
+        self.effort.solve(len(self._bids))
         afresh = pywraplp.MPSolverParameters()
         afresh.SetIntegerParam(afresh.INCREMENTALITY, afresh.INCREMENTALITY_OFF)
         return bool(self._lp.Solve() == pywraplp.Solver.OPTIMAL or self._lp.Solve(afresh) == pywraplp.Solver.OPTIMAL)

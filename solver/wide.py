@@ -24,6 +24,8 @@ _PLENTY = 1 << 20
 """Members, where they ask for nothing."""
 _SOME = Limits(deterministic=0.2, seconds=1.0)
 """What planning one gang anew may take."""
+_CELLS = 8_000_000
+"""Numbers in a first table of a market, 64 MB; all tables of a round are several times as large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,10 @@ def _cluster(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> _Clust
         ]
     )
     tree = tree_of(gangs[0].nodes, len(gangs[0].levels))
-    return _Cluster(gangs, units, resources, tree, free, asked, _bidding(gangs, tree, free, asked))
+    bidding = _bidding(gangs, tree, free, asked)
+    if bidding.market.cells(len(bidding.displaced)) > _CELLS:
+        return None
+    return _Cluster(gangs, units, resources, tree, free, asked, bidding)
 
 
 def _bidding(gangs: Sequence[Problem], tree: Tree, free: Counts, asked: Counts) -> Bidding:

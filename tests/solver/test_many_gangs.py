@@ -1,17 +1,22 @@
 """Many gangs at once, as compact together as can be: against every possible plan, and where gangs want the same."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement
+from typing import Any
 
+import numpy as np
 import pytest
 from drawings import Drawing, pods
 
+from solver.bidding import Bidding
 from solver.joint import JointProblem, Share, faults_of, solve_whole
+from solver.market import NEVER, Buyer, Market, Prices, stock_of
 from solver.nodes import Node, nodes_of
 from solver.plan import Proof
 from solver.problem import Cap, Limits, Member, PodSet, Problem, Shape, Spread
+from solver.tree import ROOT, tree_of
 
 LIMITS = Limits(10.0, 600.0)
 LEVELS = ("block", "rack", "node")
@@ -98,6 +103,69 @@ def test_levels_are_not_believed_of_an_answer_that_leaves_somebody_out() -> None
     assert faults_of(joint, replace(answer, shares=(answer.shares[0], None))) != ()
     twice = replace(answer, shares=(answer.shares[0], answer.shares[0]))
     assert faults_of(joint, twice) == ("a has too little cpu", "b has too little cpu")
+
+
+def large(nodes: int, asks: Sequence[tuple[int, int]], members: int, most: int) -> JointProblem:
+    """Gangs of so many pods each, on nodes in racks of twenty of which hardly any two have as much room. `most`: CPUs
+    that a node has.
+    """
+    room = nodes_of(
+        Node(
+            f"n{node}",
+            (f"b{node // 100}", f"b{node // 100}r{node // 20}"),
+            (node * 37 % 65, node * 101 % (most + 1)),
+            (0, 0),
+        )
+        for node in range(nodes)
+    )
+    pod_set = PodSet("main", tuple(Member(f"m{rank}", 0) for rank in range(members)), members)
+    everywhere = frozenset(range(nodes))
+    return together(
+        *(Problem(LEVELS, ("gpu", "cpu"), room, (Shape(each, everywhere),), (pod_set,), members) for each in asks)
+    )
+
+
+def test_bidding_ends_after_a_certain_effort_and_keeps_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables for six gangs of 256 are dear: what they take is counted, and there is an answer all the same."""
+    looked: list[int] = []
+    prices = Market.prices
+
+    def counting(market: Market, *args: Any, **options: Any) -> Prices:
+        tables = prices(market, *args, **options)
+        looked.append(tables.after[0].size * tables.after[0].shape[2])
+        return tables
+
+    monkeypatch.setattr(Market, "prices", counting)
+    joint = large(600, [(1, 1), (2, 3), (3, 5), (1, 2), (2, 4), (3, 1)], 256, 256)
+    answer = solve_whole(joint, LIMITS)
+    assert answer is not None
+    assert all(share is not None for share in answer.shares)
+    assert faults_of(joint, answer) == ()
+    assert sum(looked) < 1_300_000_000
+
+
+def test_gangs_whose_tables_would_be_too_large_are_not_weighed() -> None:
+    """21 kinds of members on 4,100 kinds of nodes, for each of up to 97 members: 67 MB for the first table alone."""
+    assert solve_whole(large(4_100, [(0, each) for each in range(1, 22)], 97, 4_098), LIMITS) is None
+
+
+@pytest.mark.parametrize("level", range(6))
+def test_many_members_on_many_levels_do_not_make_a_place_too_dear(level: int) -> None:
+    """1,600 members on 60 nodes under five levels: on every level there is a plan whose cost can be told."""
+    nodes = nodes_of(
+        Node(f"n{node}", tuple(f"{wide}-{node // wide}" for wide in (32, 16, 8, 4, 2)), (50,), (0,))
+        for node in range(60)
+    )
+    tree = tree_of(nodes, 6)
+    holds = np.full((1, 60), 50)
+    bidding = Bidding(Market(tree, stock_of(tree, holds, holds), 1_600), [Buyer(0, 1_600, ROOT)], np.ones((1, 1), int))
+    weights = bidding.weights(level)
+    prices = bidding.market.prices(weights, np.zeros_like(bidding.own), bidding.own)
+    least = prices.least(bidding.buyers[0])
+    assert weights[level] == max(weights[level:])
+    assert least < NEVER // 2
+    uses = bidding.market.best(prices, bidding.buyers[0])
+    assert bidding.market.spread(bidding.buyers[0], uses[0]) == (1, 2, 4, 8, 16, 32)
 
 
 def random_gangs(seed: int) -> JointProblem:
