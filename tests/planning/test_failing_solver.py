@@ -40,14 +40,21 @@ def test_a_gang_that_fits_is_placed_and_the_answer_claims_no_more() -> None:
 
 
 def test_a_gang_that_does_not_fit_is_said_to_be_unproven() -> None:
-    run = scenes.solved(
-        scenes.topology(), scenes.nodes(), scenes.gang(minMember=6, required="spine"), scenes.members(6), limits=PATIENT
-    )
-    (decision,) = run.decisions
+    """All in one spine, and no two in one spine: counting room does not tell that it is hopeless."""
+    term = {"labelSelector": {}, "topologyKey": scenes.label("spine")}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    gang, members = scenes.gang(minMember=2, required="spine"), scenes.members(2, affinity=apart)
+    (decision,) = scenes.solved(scenes.topology(), scenes.nodes(), gang, members, limits=PATIENT).decisions
     assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Unproven")
     assert decision.message == (
-        "no placement found in the time given, and not proven that there is none; needs 6 pods in one spine"
+        "no placement found in the time given, and not proven that there is none; needs 2 pods in one spine"
     )
+
+
+def test_a_gang_for_which_there_is_no_room_is_refused_by_counting() -> None:
+    gang, members = scenes.gang(minMember=6, required="spine"), scenes.members(6)
+    (decision,) = scenes.solved(scenes.topology(), scenes.nodes(), gang, members, limits=PATIENT).decisions
+    assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Infeasible")
 
 
 def test_gangs_that_compete_are_planned_one_after_the_other() -> None:
