@@ -16,7 +16,7 @@ PLENTY = 1 << 40
 
 def pending(problem: Problem) -> tuple[Member, ...]:
     """The members that have no node yet, in order of set and rank."""
-    return tuple(member for pod_set in problem.sets for member in pod_set.members if member.node is None)
+    return tuple([member for pod_set in problem.sets for member in pod_set.members if member.node is None])
 
 
 def scarcest(problem: Problem) -> int:
@@ -25,7 +25,7 @@ def scarcest(problem: Problem) -> int:
     What is wholly taken is infinitely scarce; between equals the first one.
     """
     best, best_share = 0, (False, Fraction(0))
-    counts = Counter(member.shape for member in pending(problem))
+    counts = Counter([member.shape for member in pending(problem)])
     for resource, whole in enumerate(np.maximum(problem.nodes.free, 0).sum(axis=0).tolist()):
         asked = sum(count * problem.shapes[shape].requests[resource] for shape, count in counts.items())
         share = (asked > 0 and whole == 0, Fraction(asked, whole) if whole else Fraction(0))

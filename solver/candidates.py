@@ -14,15 +14,16 @@ Score = tuple[int, ...]
 def candidates(book: Book, level: int, members: int) -> list[tuple[int, Score]]:
     """The domains of a level (or ROOT) that have room for so many members, the best bound first.
 
-    The bound is the beginning of the score that a plan there has at best. Rules about multiples are not heeded.
+    The bound is the beginning of the score that a plan there has at best.
     """
     tree, layout = book.case.tree, book.layout
-    fitting = tree.summed(level, book.case.capacity[book.kind.shape]) >= members
+    rooms = _rooms(book, level)
+    fitting = rooms[level] >= members
     if not fitting.any():
         return []
     head = np.zeros((layout.head, tree.count(level)), dtype=np.int64)
     for narrower in range(max(level, 0), tree.depth):
-        touched, enough = _fewest(book, level, narrower, members)
+        touched, enough = _fewest(tree.around(narrower, level), rooms[narrower], tree.count(level), members)
         fitting &= enough
         word, shift = layout.at[f"touched {narrower}"]
         head[word] += touched << shift
@@ -38,21 +39,37 @@ def candidates(book: Book, level: int, members: int) -> list[tuple[int, Score]]:
     ]
 
 
-def _fewest(book: Book, level: int, narrower: int, members: int) -> tuple[Counts, NDArray[np.bool_]]:
-    """By domain of `level`: the fewest domains of a narrower level inside that hold so many members, and whether all
-    of them together do. The largest first are the fewest.
+def _rooms(book: Book, level: int) -> dict[int, Counts]:
+    """By level from `level` (or ROOT) to the node: for how many members each domain has room, within its rules about
+    numbers and those of all domains inside.
     """
-    tree = book.case.tree
-    room = tree.summed(narrower, book.case.capacity[book.kind.shape])
-    for domain, most in book.rules.caps[narrower].items():
-        room[domain] = min(room[domain], most)
-    around = tree.around(narrower, level)
+    tree, rules = book.case.tree, book.rules
+    room = book.case.capacity[book.kind.shape]
+    rooms = {}
+    for each in range(tree.depth - 1, level - 1, -1):
+        if each < tree.depth - 1:
+            inside, room = room, np.zeros(tree.count(each), dtype=np.int64)
+            np.add.at(room, tree.around(each + 1, each), inside)
+        if each > ROOT:
+            room = room.copy()
+            for domain, most in rules.caps[each].items():
+                room[domain] = min(room[domain], most)
+            for of in rules.multiple[each]:
+                room -= room % of
+        rooms[each] = room
+    return rooms
+
+
+def _fewest(around: Counts, room: Counts, count: int, members: int) -> tuple[Counts, NDArray[np.bool_]]:
+    """By domain (of which there are `count`, `around` those that have `room`): the fewest inside that hold so many
+    members, and whether all of them together do. The largest first are the fewest.
+    """
     order = np.lexsort((-room, around))
     room, around = room[order], around[order]
     before = np.cumsum(room) - room
-    starts = np.searchsorted(around, np.arange(tree.count(level)))
+    starts = np.searchsorted(around, np.arange(count))
     needed = (before - before[starts][around] < members) & (room > 0)
-    whole, fewest = np.zeros((2, tree.count(level)), dtype=np.int64)
+    whole, fewest = np.zeros((2, count), dtype=np.int64)
     np.add.at(whole, around, room)
     np.add.at(fewest, around, needed)
     return fewest, whole >= members

@@ -95,10 +95,11 @@ def too_few(case: Case, level: int) -> NDArray[np.bool_]:
     wherever they are.
     """
     problem = case.problem
-    waiting = pending(problem)
-    held = sum(len(pod_set.members) for pod_set in problem.sets) - len(waiting)
     short = _short(case, problem, level)
-    short = short | (held + most_members(case, waiting, level) < problem.minimum)
+    if problem.minimum > max((pod_set.minimum for pod_set in problem.sets), default=0):
+        waiting = pending(problem)
+        held = sum(len(pod_set.members) for pod_set in problem.sets) - len(waiting)
+        short |= held + most_members(case, waiting, level) < problem.minimum
     if short.all():
         return short
     for narrower, pod_sets in _in_one_domain(problem):
@@ -124,7 +125,7 @@ def _short(case: Case, problem: Problem, level: int) -> NDArray[np.bool_]:
     offered = case.tree.summed(level, np.where(usable[:, None], np.maximum(case.amounts, 0), 0))
     short: NDArray[np.bool_] = np.any(offered < _least_demand(problem), axis=1)
     for pod_set in problem.sets:
-        open_members = tuple(member for member in pod_set.members if member.node is None)
+        open_members = [member for member in pod_set.members if member.node is None]
         missing = pod_set.minimum - (len(pod_set.members) - len(open_members))
         if missing > 0:
             short |= most_members(case, open_members, level) < missing
@@ -184,7 +185,7 @@ def most_members(case: Case, members: Sequence[Member], level: int) -> Counts:
     than its capacity, and of all no more than the least request leaves of any resource.
     """
     problem, tree = case.problem, case.tree
-    counts = Counter(member.shape for member in members)
+    counts = Counter([member.shape for member in members])
     most = np.zeros(tree.count(level), dtype=np.int64)
     for shape, count in counts.items():
         most += np.minimum(tree.summed(level, case.capacity[shape]), count)
