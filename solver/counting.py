@@ -31,6 +31,11 @@ class Layout:
     head: int
     at: dict[str, tuple[int, int]]
 
+    @property
+    def first(self) -> "Layout":
+        """Of the head alone."""
+        return Layout(self.head, self.head, {name: place for name, place in self.at.items() if place[0] < self.head})
+
 
 def layout_of(head: list[tuple[str, int]], tail: list[tuple[str, int]]) -> Layout | None:
     """Pack components, each with the largest sum it can come to, most important first. None: one is too large.
@@ -69,6 +74,11 @@ def merged(one: Table, other: Table, most: int) -> Table:
     width = min(one.shape[1] + other.shape[1] - 2, most) + 1
     best = np.full((one.shape[0], width), NEVER, dtype=np.int64)
     counts = np.flatnonzero(other[0, :width] < NEVER)
+    if one.shape[0] == 1:
+        for count, cost in zip(counts.tolist(), other[0, counts].tolist(), strict=True):
+            into = best[0, count : count + one.shape[1]]
+            np.minimum(into, one[0, : len(into)] + cost, out=into)
+        return best
     if width <= _NARROW:
         for first in range(0, len(counts), _AT_ONCE):
             some = counts[first : first + _AT_ONCE]

@@ -1,6 +1,7 @@
 """The counting tables of a case: which gangs can be counted, and the best of every domain for every number."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -118,6 +119,7 @@ def _weights(case: Case, kind: Kind) -> Counts:
 
 class Book:
     """The tables of a gang, each written when it is first asked for; domains that are alike share one key and table.
+    What the layout has no place for is not counted.
 
     `raw[key]`: the children's product, before what the domain itself adds. `weights[node]`: of the node preferences.
     """
@@ -136,6 +138,12 @@ class Book:
         self.best_weight = int(self.weights.max(initial=0))
         self._keys: dict[tuple[object, ...], int] = {}
         self._domains: dict[tuple[int, int], Domain | None] = {}
+        self._heads_only = layout.words == layout.head
+
+    @cached_property
+    def heads(self) -> "Book":
+        """The same gang's tables of what is compared first: far smaller, since room makes no domain unlike another."""
+        return Book(self.case, self.kind, self.rules, self.layout.first)
 
     def table(self, domain: Domain) -> Table:
         """The best of a domain for each number of members."""
@@ -165,7 +173,7 @@ class Book:
         for child in sorted(children, key=lambda each: each.first_name):
             by_key.setdefault(child.key, []).append(child)
         signature = tuple(sorted((key, len(alike)) for key, alike in by_key.items()))
-        potential = self.case.domain_potential(level, number)
+        potential = 0 if self._heads_only else self.case.domain_potential(level, number)
         cap = self._cap(level, number)
         key = self._key(("domain", level, signature, potential, cap))
         if key not in self.raw:
@@ -178,8 +186,8 @@ class Book:
         level = self.case.tree.depth - 1
         now = self._now[node]
         weight = self._shape.preferences.get(node, 0)
-        potential, cap = self.case.potential[node], self._cap(level, node)
-        waits = now < most * self._request
+        potential, cap = 0 if self._heads_only else self.case.potential[node], self._cap(level, node)
+        waits = now < most * self._request and not self._heads_only
         key = self._key(("node", most, now if waits else None, weight, potential, cap))
         if key not in self.raw:
             counts = np.arange(min(most, self.members) + 1, dtype=np.int64)
@@ -208,8 +216,9 @@ class Book:
         return table
 
     def _add(self, table: Table, component: str, amounts: Table) -> None:
-        word, shift = self.layout.at[component]
-        table[word] += amounts << shift
+        if component in self.layout.at:
+            word, shift = self.layout.at[component]
+            table[word] += amounts << shift
 
     def _cap(self, level: int, number: int) -> int:
         return _LARGE if level == ROOT else self.rules.caps[level].get(number, _LARGE)

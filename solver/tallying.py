@@ -1,5 +1,7 @@
 """Solving a case whose members are all alike by counting, with a proof of every goal."""
 
+from operator import itemgetter
+
 from solver.candidates import Score, candidates
 from solver.case import Case
 from solver.clearing import cleared
@@ -10,6 +12,9 @@ from solver.search import Found
 from solver.seating import first_node, seated
 from solver.tables import Book, Domain, book_of, countable
 from solver.tree import ROOT
+
+_MANY = 512
+"""From so many members on, the tables of many domains take so long that what is compared first is looked at alone."""
 
 
 def solve_by_counting(case: Case) -> Solved | Found | None:
@@ -117,7 +122,8 @@ def _best_of_level(book: Book, level: int, members: int) -> list[Domain]:
     best: list[Domain] = []
     best_score: Score | None = None
     known: dict[tuple[int, Score], Score | None] = {}
-    for number, bound in candidates(book, level, members):
+    possible = candidates(book, level, members)
+    for number, bound in _best_heads(book, level, possible, members) if members >= _MANY else possible:
         if best_score is not None and bound > best_score[: len(bound)]:
             break
         domain = book.domain(level, number)
@@ -131,6 +137,25 @@ def _best_of_level(book: Book, level: int, members: int) -> list[Domain]:
         elif score is not None and score == best_score:
             best.append(domain)
     return best
+
+
+def _best_heads(book: Book, level: int, possible: list[tuple[int, Score]], members: int) -> list[tuple[int, Score]]:
+    """Those candidates whose plans are as good as any in what is compared first; their bounds then tell it exactly."""
+    heads, words = book.heads, book.layout.head
+    kept: list[tuple[int, Score]] = []
+    best: Score | None = None
+    for number, bound in possible:
+        if best is not None and bound[:words] > best:
+            break
+        domain = heads.domain(level, number)
+        if domain is None or not holds(heads, domain, members):
+            continue
+        head = tuple(heads.table(domain)[:, members].tolist())
+        if best is None or head < best:
+            best, kept = head, []
+        if head == best:
+            kept.append((number, (*head, *bound[words:])))
+    return sorted(kept, key=itemgetter(1))
 
 
 def _first_by_name(book: Book, domains: list[Domain], members: int) -> Domain:

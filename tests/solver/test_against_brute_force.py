@@ -6,6 +6,7 @@
 import os
 from collections.abc import Iterator
 from functools import cache
+from unittest.mock import patch
 
 import pytest
 from brute_force import (
@@ -24,6 +25,7 @@ from brute_force import (
 )
 from random_problems import random_problem
 
+from solver import tallying
 from solver.case import case_of
 from solver.modelling import ALL_GOALS
 from solver.plan import Answer, NoPlan, Plan, Proof
@@ -62,6 +64,8 @@ def answers(problem: Problem) -> Iterator[Answer]:
     yield solve(problem)
     if solve_by_counting(case_of(problem, evicting=False)) is not None:
         yield by_model(problem, Limits())
+        with patch.object(tallying, "_MANY", 1):
+            yield decide(problem, Limits())
 
 
 @pytest.mark.parametrize("first", range(0, INSTANCES, CHUNK))

@@ -4,9 +4,11 @@ import csv
 import random
 import re
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from solver import tallying
 from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Member, PodSet, Problem, Shape
@@ -54,6 +56,16 @@ def test_every_goal_is_proven_by_counting(count: int, gpus: int, busy: float) ->
     assert plan.proof is Proof.OPTIMAL
     assert all(goal.bound == goal.value for goal in plan.goals)
     assert verify(problem, plan) == ()
+
+
+@pytest.mark.parametrize(("required", "busy"), [(0, 0.6), (1, 0.8), (None, 0.9)])
+def test_looking_at_what_is_compared_first_alone_leads_to_the_same_plan(required: int | None, busy: float) -> None:
+    problem = gang(cluster(busy), 600, 1, required)
+    heads_first = solve(problem, NO_TIME)
+    with patch.object(tallying, "_MANY", 601):
+        at_once = solve(problem, NO_TIME)
+    assert heads_first == at_once
+    assert heads_first.proof is Proof.OPTIMAL
 
 
 def test_64_whole_hosts_take_8_switches_where_all_are_free() -> None:
