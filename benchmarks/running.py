@@ -44,16 +44,15 @@ def room_of(load: Load, evicting_below: int | None) -> Room:
 def measured(scenario: Scenario, nodes: int, count: int, *, seconds: float = inf, model: Naive | None = None) -> Row:
     """The row of a scenario at one size, beside the naive model if there is one.
 
-    One more instance goes before those of one gang, uncounted: a worker that has just started has not seen the cluster
-    yet. `seconds`: after which to be content with the instances that there are, if there is one; drawing them, and the
+    The first gang goes before them alone, uncounted: a worker that has just started has not seen the cluster yet.
+    `seconds`: after which to be content with the instances that there are, if there is one; drawing them, and the
     cluster, is not in that time.
     """
     asked = [(cluster, scenario.draw(rng, room)) for cluster, rng, room in instances(scenario, nodes, count)]
     samples: list[Sample] = []
     until = time.monotonic() + seconds
     with bench() as worker:
-        if len(asked[0][1]) == 1:
-            _sample(worker, *asked[0])
+        worker.one(*stated(asked[0][1][0], asked[0][0]))
         for each in asked:
             if samples and time.monotonic() >= until:
                 break

@@ -28,7 +28,7 @@ def after_all(decisions: Sequence[Decision], snapshot: Snapshot) -> Snapshot:
         snapshot,
         nodes=tuple(
             _changed(state, arriving, leaving)
-            if state.name in arriving or any(tenant.pod.metadata.name in names for tenant in state.tenants)
+            if state.name in arriving or not names.isdisjoint(tenant.pod.metadata.name for tenant in state.tenants)
             else state
             for state in snapshot.nodes
         ),
