@@ -1,7 +1,7 @@
 """From nodes and pods to a `Snapshot`, at once or kept up to date change by change."""
 
 import contextlib
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from functools import lru_cache
 from typing import TypeVar
 
@@ -189,26 +189,20 @@ def tenant_of(
     )
 
 
-def room(
-    state: NodeState, *, priority: int, ignoring: Container[str] = frozenset()
-) -> tuple[dict[str, int], dict[str, int]]:
+def room(state: NodeState, *, priority: int, ignoring: Collection[str] = frozenset()) -> tuple[Amounts, Amounts]:
     """What a pod of that priority finds on a node without evicting anybody: (free, terminating), by resource.
 
     `free` counts the room of terminating pods, which `terminating` names again, as free, and what is reserved for pods
     of lower priority too. `ignoring` holds uids or `namespace/name`s of pods that do not count at all (the gang's own
     that are being planned). Free may be negative.
     """
-    free = dict(state.allocatable)
-    terminating: dict[str, int] = {}
-    for tenant in state.tenants:
-        if named_among(tenant.pod, ignoring) or (tenant.reserved and tenant.priority < priority):
-            continue
-        for resource, value in tenant.requests.items():
-            if tenant.terminating:
-                terminating[resource] = terminating.get(resource, 0) + value
-            else:
-                free[resource] = free.get(resource, 0) - value
-    return free, terminating
+    if not state.reserving and state.marks.isdisjoint(ignoring):
+        return state.room
+    return state.room_beside(
+        tenant
+        for tenant in state.tenants
+        if not (named_among(tenant.pod, ignoring) or (tenant.reserved and tenant.priority < priority))
+    )
 
 
 def named_among(pod: Pod, names: Container[str]) -> bool:

@@ -11,7 +11,7 @@ from cluster.capturing import named_among
 from cluster.neighbours import Neighbourhood, Occupant, Spread, spreads
 from cluster.ports import any_clash, host_ports
 from cluster.priorities import priority_of
-from cluster.selectors import affinity_allows, wants_node, weight
+from cluster.selectors import affinity_allows, chooses, requires, wants_node, weight
 from cluster.snapshot import NodeState, Snapshot, Tenant
 from cluster.taints import NOT_READY_KEYS, UNSCHEDULABLE, all_untolerated, tolerated, untolerated
 from cluster.volumes import claim_names
@@ -54,9 +54,14 @@ class Eligibility:
         self.spreads: tuple[Spread, ...] = spreads(pod, snapshot.nodes, occupants)
         """The pod's hard spread constraints, counted over the pods there."""
         self._neighbours = Neighbourhood(pod, occupants, snapshot.namespaces)
+        self._anywhere = not (
+            self._ports or self._claims or self.spreads or self._neighbours.closing or chooses(pod) or requires(also)
+        )
 
     def exclusion(self, state: NodeState) -> str:
         """Why the pod may not use the node, "" where it may."""
+        if self._anywhere and state.open:
+            return ""
         return (
             self._node_itself(state.node)
             or self._taken_ports(state)
@@ -90,7 +95,7 @@ class Eligibility:
         """A cordon and a node that is not ready stand for the taints that come with them, too."""
         pod = self._pod
         cordoned = node.spec.unschedulable and not tolerated(UNSCHEDULABLE, pod.spec.tolerations)
-        down = not ready(node)
+        down = not node.ready
         if cordoned:
             yield "cordon lifted"
         if down:
@@ -113,7 +118,7 @@ class Eligibility:
         taint = untolerated(node.spec.taints, pod.spec.tolerations)
         if taint is not None:
             return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
-        if not ready(node):
+        if not node.ready:
             return NOT_READY
         return "" if self._wanted(node) else NODE_AFFINITY
 
@@ -132,8 +137,8 @@ class Eligibility:
         return [
             (state, tenant)
             for state in snapshot.nodes
-            for tenant in state.tenants
-            if (every or _keeps_others_off(tenant.pod)) and self._counts(tenant)
+            for tenant in (state.tenants if every else state.keeping_off)
+            if self._counts(tenant)
         ]
 
     def _counts(self, tenant: Tenant) -> bool:
@@ -142,16 +147,6 @@ class Eligibility:
         if tenant.reserved and tenant.priority < self._priority:
             return False
         return not named_among(tenant.pod, self._ignoring)
-
-
-def _keeps_others_off(pod: Pod) -> bool:
-    affinity = pod.spec.affinity
-    return affinity is not None and affinity.pod_anti_affinity is not None
-
-
-def ready(node: Node) -> bool:
-    """Whether the node's Ready condition, if it has one, is True."""
-    return all(each.status == "True" for each in node.status.conditions if each.type == "Ready")
 
 
 def exclusion(pod: Pod, state: NodeState, snapshot: Snapshot, ignoring: Container[str] = frozenset()) -> str:

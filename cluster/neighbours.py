@@ -105,6 +105,11 @@ class Neighbourhood:
             for term in self._affinity:
                 self._near.update(_domain(node, term))
 
+    @property
+    def closing(self) -> bool:
+        """Whether any node can be closed."""
+        return bool(self._affinity or self._apart or self._barred)
+
     def exclusion(self, node: Node) -> str:
         """Why the node is closed, "" where it is open; checked in the stock scheduler's order."""
         if not self._affinity_holds(node):

@@ -79,6 +79,17 @@ def wants_node(pod: Pod, node: Node) -> bool:
     return affinity is None or affinity_allows(affinity.node_affinity, node)
 
 
+def chooses(pod: Pod) -> bool:
+    """Whether the pod has a `nodeSelector` or a required node affinity."""
+    affinity = pod.spec.affinity
+    return bool(pod.spec.node_selector) or (affinity is not None and requires(affinity.node_affinity))
+
+
+def requires(affinity: NodeAffinity | None) -> bool:
+    """Whether a node affinity has a required part."""
+    return affinity is not None and affinity.required is not None
+
+
 def affinity_allows(affinity: NodeAffinity | None, node: Node) -> bool:
     """Whether the required part of a node affinity, if there is one, lets the node in."""
     return affinity is None or affinity.required is None or node_selected(affinity.required, node)

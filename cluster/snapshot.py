@@ -4,8 +4,9 @@ Amounts are integers per resource name in its base unit: cpu in millicores, memo
 everything else in pieces; "pods" counts pods.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from cluster.volumes import Claim
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass
@@ -34,9 +35,13 @@ class Tenant:
         return self.pod.terminating
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NodeState:
-    """A node with everything on it. `allocatable` holds every resource the node offers, "pods" included."""
+    """A node with everything on it. `allocatable` holds every resource the node offers, "pods" included.
+
+    What follows from it is worked out once: a state outlives the pictures that it is in, as long as nothing on the node
+    changes.
+    """
 
     node: Node
     allocatable: Amounts
@@ -46,6 +51,56 @@ class NodeState:
     def name(self) -> str:
         """The node's name."""
         return self.node.metadata.name
+
+    @cached_property
+    def open(self) -> bool:
+        """Whether a pod may run there that says nothing about nodes: ready, neither cordoned nor tainted."""
+        return self.node.ready and not self.node.spec.unschedulable and not self.node.spec.taints
+
+    @cached_property
+    def marks(self) -> frozenset[str]:
+        """The `namespace/name`s and uids of the pods there."""
+        keys = {tenant.pod.key for tenant in self.tenants}
+        return frozenset(keys | {tenant.pod.metadata.uid for tenant in self.tenants} - {""})
+
+    @cached_property
+    def reserving(self) -> bool:
+        """Whether some room there is only reserved."""
+        return any(tenant.reserved for tenant in self.tenants)
+
+    @cached_property
+    def keeping_off(self) -> tuple[Tenant, ...]:
+        """The pods there that have an anti-affinity: others may have to keep off."""
+        return tuple(tenant for tenant in self.tenants if _keeps_others_off(tenant.pod))
+
+    @cached_property
+    def evictable(self) -> tuple[Tenant, ...]:
+        """The pods there that may be evicted for one of higher priority."""
+        return tuple(
+            tenant for tenant in self.tenants if not (tenant.protected or tenant.reserved or tenant.terminating)
+        )
+
+    @cached_property
+    def room(self) -> tuple[Amounts, Amounts]:
+        """What is free beside all who are there, and the part of it that is still terminating."""
+        return self.room_beside(self.tenants)
+
+    def room_beside(self, tenants: Iterable[Tenant]) -> tuple[Amounts, Amounts]:
+        """What is free beside some of those who are there, and the part of it that is still terminating."""
+        free = dict(self.allocatable)
+        terminating: dict[str, int] = {}
+        for tenant in tenants:
+            for resource, value in tenant.requests.items():
+                if tenant.terminating:
+                    terminating[resource] = terminating.get(resource, 0) + value
+                else:
+                    free[resource] = free.get(resource, 0) - value
+        return free, terminating
+
+
+def _keeps_others_off(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    return affinity is not None and affinity.pod_anti_affinity is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from kube.names import natural_key
 from kube.objects import Node
@@ -10,6 +11,9 @@ from kube.topology import DEFAULT_DOMAIN_NAME, Level, Topology, Unlabelled
 
 Path = tuple[str, ...]
 """Names of domains from the widest level down. A domain is the whole path to it, never its last name alone."""
+
+_KEPT = 8
+"""Trees; a cluster has one for each topology that its gangs use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +61,16 @@ def domains(topology: Topology, nodes: Iterable[Node]) -> DomainTree:
             path.append(domain)
         else:
             inside[node.metadata.name] = tuple(path)
-    paths = sorted(set(inside.values()), key=lambda path: [natural_key(part) for part in path])
+    return _tree(topology, tuple(inside.items()), tuple(outside.items()))
+
+
+@lru_cache(maxsize=_KEPT)
+def _tree(topology: Topology, inside: tuple[tuple[str, Path], ...], outside: tuple[tuple[str, str], ...]) -> DomainTree:
+    """The tree in its order. Every plan asks for it, and nodes seldom move."""
+    paths = sorted({path for _, path in inside}, key=lambda path: [natural_key(part) for part in path])
     place = {path: position for position, path in enumerate(paths)}
-    order = sorted(inside, key=lambda name: (place[inside[name]], natural_key(name)))
-    path_of = {name: inside[name] for name in order}
-    return DomainTree(topology, path_of, outside, _counts(path_of.values()))
+    path_of = dict(sorted(inside, key=lambda each: (place[each[1]], natural_key(each[0]))))
+    return DomainTree(topology, path_of, dict(outside), _counts(path_of.values()))
 
 
 def _in_a_pool(topology: Topology, node: Node) -> bool:

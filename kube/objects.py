@@ -279,6 +279,11 @@ class Node(Struct, frozen=True):
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
+    @property
+    def ready(self) -> bool:
+        """Whether its Ready condition, if it has one, is True."""
+        return all(each.status == "True" for each in self.status.conditions if each.type == "Ready")
+
 
 class PriorityClass(Struct, frozen=True):
     """scheduling.k8s.io/v1 PriorityClass."""

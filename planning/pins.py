@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import msgspec
 
-from cluster.eligibility import ready
 from gangs.model import Gang, Member
 from gangs.workloads import controller_of
 from kube import keys
@@ -91,7 +90,7 @@ def _shared(names: Sequence[str], topology: Topology, level: str, node_named: No
 def _stays(node: Node) -> bool:
     """Whether the pods of the node are not about to leave it."""
     evicting = any(taint.effect == "NoExecute" for taint in node.spec.taints)
-    return ready(node) and not node.spec.unschedulable and not evicting
+    return node.ready and not node.spec.unschedulable and not evicting
 
 
 def _told_by_label(level: Level, label: tuple[str, str]) -> bool:

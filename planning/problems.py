@@ -10,6 +10,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cluster.capturing import room
 from cluster.requests import PODS, pod_requests
 from cluster.snapshot import Amounts, NodeState, Snapshot, Tenant
@@ -120,6 +123,9 @@ class _Framer:
         self.members = tuple(tuple(m for m in gang.members if m.pod_set == each.name) for each in gang.pod_sets)
         requests = [pod_requests(member.pod) for member in gang.members]
         self.resources = _resources(requests)
+        self.nothing = (0,) * len(self.resources)
+        self.held: dict[int, _Amounts] = {}
+        self.priority = gang.priority
         self.requests = dict(zip(map(id, gang.members), map(self._parallel, requests), strict=True))
         self.tree = domains(topology, [state.node for state in snapshot.nodes])
 
@@ -132,13 +138,8 @@ class _Framer:
         positions = {place.state.name: position for position, place in enumerate(places)}
         shapes |= self._held_shapes(book, positions)
         units = self._units(places, tenants)
-        victims = victims_of(
-            tenants,
-            self.snapshot,
-            self.running,
-            positions,
-            lambda tenant: _scaled(self._parallel(tenant.requests), units),
-        )
+        requests = _in_units([self._asked(tenant) for tenant in tenants], units)
+        victims = victims_of(tenants, self.snapshot, self.running, positions, requests)
         sets = tuple(
             self._set(pod_set, members, shapes, positions)
             for pod_set, members in zip(self.gang.pod_sets, self.members, strict=True)
@@ -186,10 +187,8 @@ class _Framer:
 
     def _nodes(self, places: Sequence[_Place], units: _Amounts) -> NodeTable:
         ground = ground_of(tuple(place.state.name for place in places), tuple(place.path for place in places))
-        free = amounts_of([place.free for place in places], len(units))
-        terminating = amounts_of([place.terminating for place in places], len(units))
-        sizes = amounts_of([units], len(units))
-        return NodeTable(ground, free // sizes, terminating // sizes)
+        free = _in_units([place.free for place in places], units)
+        return NodeTable(ground, free, _in_units([place.terminating for place in places], units))
 
     def _book(self, inside: Sequence[NodeState]) -> ShapeBook:
         return ShapeBook(
@@ -203,7 +202,16 @@ class _Framer:
         )
 
     def _parallel(self, amounts: Amounts) -> _Amounts:
-        return tuple(amounts.get(each, 0) for each in self.resources)
+        if not amounts:
+            return self.nothing
+        return tuple([amounts.get(each, 0) for each in self.resources])
+
+    def _asked(self, tenant: Tenant) -> _Amounts:
+        """What a tenant holds. Those that hold the same share what they hold (`cluster.capturing`)."""
+        held = id(tenant.requests)
+        if held not in self.held:
+            self.held[held] = self._parallel(tenant.requests)
+        return self.held[held]
 
     def _shape(self, book: ShapeBook, member: Member) -> int:
         return book.add(member.pod, self.requests[id(member)])
@@ -217,21 +225,20 @@ class _Framer:
     def _tenants(self, book: ShapeBook) -> list[Tenant]:
         useful = frozenset[int]().union(*(shape.nodes for shape in book.shapes))
         return candidates(
-            self.snapshot, self.gang.priority, (book.nodes[position].name for position in useful), self.running
+            self.snapshot, self.priority, (book.nodes[position].name for position in useful), self.running
         )
 
     def _place(self, state: NodeState) -> _Place:
         """The room of a node of the topology, as if the gang were not there at all."""
-        free, terminating = room(state, priority=self.gang.priority, ignoring=self.own)
+        free, terminating = room(state, priority=self.priority, ignoring=self.own)
         return _Place(state, self.tree.path_of[state.name], self._parallel(free), self._parallel(terminating))
 
     def _guests(self, states: Mapping[str, NodeState], tenants: Iterable[Tenant]) -> list[_Place]:
         """Nodes outside the topology, or gone, that must be named all the same; nothing more can be put there."""
         names = {tenant.node for tenant in tenants} | {held_node(member.pod) for member in self.gang.members}
-        nothing = self._parallel({})
         depth = len(self.topology.levels) - 1
         return [
-            _Place(states.get(name) or _gone(name), (f"outside ({name})",) * depth, nothing, nothing)
+            _Place(states.get(name) or _gone(name), (f"outside ({name})",) * depth, self.nothing, self.nothing)
             for name in sorted(names - {""} - self.tree.path_of.keys(), key=natural_key)
         ]
 
@@ -240,7 +247,7 @@ class _Framer:
         taken: dict[str, _Amounts] = {}
         for member in self.gang.members:
             if (node := held_node(member.pod)) in self.tree.path_of:
-                taken[node] = _sum(taken.get(node, self._parallel({})), self.requests[id(member)])
+                taken[node] = _sum(taken.get(node, self.nothing), self.requests[id(member)])
         return [
             replace(place, free=_difference(place.free, taken[place.state.name]))
             if place.state.name in taken
@@ -250,7 +257,7 @@ class _Framer:
 
     def _units(self, places: Sequence[_Place], tenants: Sequence[Tenant]) -> _Amounts:
         """Per resource, the greatest unit that divides every amount."""
-        amounts = {*self.requests.values(), *(self._parallel(tenant.requests) for tenant in tenants)}
+        amounts = {*self.requests.values(), *map(self._asked, tenants)}
         for place in places:
             amounts |= {place.free, place.terminating}
         return tuple(math.gcd(*column) or 1 for column in zip(*amounts, strict=True))
@@ -295,8 +302,12 @@ def _gone(name: str) -> NodeState:
     return NodeState(Node(metadata=ObjectMeta(name=name)), allocatable={})
 
 
+def _in_units(rows: Sequence[_Amounts], units: _Amounts) -> NDArray[np.int64]:
+    return amounts_of(rows, len(units)) // amounts_of([units], len(units))
+
+
 def _scaled(amounts: _Amounts, units: _Amounts) -> _Amounts:
-    return tuple(amount // unit for amount, unit in zip(amounts, units, strict=True))
+    return tuple([amount // unit for amount, unit in zip(amounts, units, strict=True)])
 
 
 def _sum(one: _Amounts, other: _Amounts) -> _Amounts:

@@ -106,7 +106,7 @@ def watched_labels(snapshot: Snapshot) -> frozenset[str]:
     """Label keys that pods in the cluster look for in their anti-affinity: only these tell newcomers apart."""
     keys: set[str] = set()
     for state in snapshot.nodes:
-        for tenant in state.tenants:
+        for tenant in state.keeping_off:
             affinity = tenant.pod.spec.affinity
             if affinity is not None and affinity.pod_anti_affinity is not None:
                 keys.update(_keys_of_terms(affinity.pod_anti_affinity.required))

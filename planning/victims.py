@@ -2,15 +2,18 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+
+import numpy as np
 
 from cluster.selectors import selects
 from cluster.snapshot import Snapshot, Tenant
 from gangs.model import Gang, GangKey
 from kube.objects import PodDisruptionBudget
-from solver.problem import NO_VICTIMS, Budget, Victim, VictimGang, VictimTable, victim_table
+from solver.nodes import Amounts
+from solver.problem import NO_VICTIMS, Budget, VictimGang, VictimTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +72,32 @@ def victims_of(
     snapshot: Snapshot,
     running: RunningGangs,
     positions: Mapping[str, int],
-    requests_of: Callable[[Tenant], tuple[int, ...]],
+    requests: Amounts,
 ) -> Victims:
-    """The candidates in the solver's words. `positions` of the nodes by name; `requests_of` in the problem's units."""
-    keys = sorted({key for tenant in tenants if (key := _gang_of(tenant, running)) is not None})
-    order = {key: position for position, key in enumerate(keys)}
-    victims = victim_table(
-        Victim(
-            key=tenant.pod.key,
-            node=positions[tenant.node],
-            priority=tenant.priority,
-            requests=requests_of(tenant),
-            gang=None if (key := _gang_of(tenant, running)) is None else order[key],
-            started=_seconds(tenant.pod.status.start_time),
-        )
-        for tenant in tenants
+    """The candidates in the solver's words. `positions` of the nodes by name; `requests`: a row for each candidate, in
+    the problem's units.
+    """
+    if not tenants:
+        return Victims()
+    gangs = [_gang_of(tenant, running) for tenant in tenants]
+    known = sorted({key for key in gangs if key is not None})
+    order: dict[GangKey | None, int] = {key: position for position, key in enumerate(known)}
+    order[None] = -1
+    victims = VictimTable(
+        tuple([tenant.pod.key for tenant in tenants]),
+        node=np.array([positions[tenant.node] for tenant in tenants], dtype=np.int64),
+        priority=np.array([tenant.priority for tenant in tenants], dtype=np.int64),
+        requests=requests,
+        gang=np.array([order[key] for key in gangs], dtype=np.int64),
+        started=np.array([_seconds(tenant.pod.status.start_time) for tenant in tenants], dtype=np.int64),
     )
-    return Victims(tuple(tenants), victims, _victim_gangs(keys, snapshot, running), _budgets(tenants, snapshot))
+    return Victims(tuple(tenants), victims, _victim_gangs(known, snapshot, running), _budgets(tenants, snapshot))
 
 
 def _evictable(snapshot: Snapshot, priority: int) -> Iterable[Tenant]:
     for state in snapshot.nodes:
-        for tenant in state.tenants:
-            if tenant.priority < priority and not (tenant.protected or tenant.reserved or tenant.terminating):
+        for tenant in state.evictable:
+            if tenant.priority < priority:
                 yield tenant
 
 
@@ -117,11 +123,7 @@ def _budgets(tenants: Sequence[Tenant], snapshot: Snapshot) -> tuple[Budget, ...
     candidates_in: dict[str, list[int]] = {}
     for position, tenant in enumerate(tenants):
         candidates_in.setdefault(tenant.pod.metadata.namespace, []).append(position)
-    running_in: dict[str, list[Tenant]] = {}
-    for state in snapshot.nodes if snapshot.budgets else ():
-        for tenant in state.tenants:
-            if not tenant.reserved:
-                running_in.setdefault(tenant.pod.metadata.namespace, []).append(tenant)
+    running_in = _running_in(snapshot) if any(_uncounted(budget) for budget in snapshot.budgets) else {}
     budgets = []
     for budget in snapshot.budgets:
         namespace = budget.metadata.namespace
@@ -131,6 +133,16 @@ def _budgets(tenants: Sequence[Tenant], snapshot: Snapshot) -> tuple[Budget, ...
             allowed = _allowed(budget, running_in.get(namespace, ()))
             budgets.append(Budget(f"{namespace}/{budget.metadata.name}", under, allowed))
     return tuple(budgets)
+
+
+def _running_in(snapshot: Snapshot) -> dict[str, list[Tenant]]:
+    """The running pods by namespace."""
+    found: dict[str, list[Tenant]] = {}
+    for state in snapshot.nodes:
+        for tenant in state.tenants:
+            if not tenant.reserved:
+                found.setdefault(tenant.pod.metadata.namespace, []).append(tenant)
+    return found
 
 
 def _by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[PodDisruptionBudget]]:
@@ -144,6 +156,11 @@ def _covers(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
     """An empty selector covers the whole namespace, an absent one nothing (policy/v1)."""
     same = budget.metadata.namespace == tenant.pod.metadata.namespace
     return same and selects(budget.spec.selector, tenant.pod.metadata.labels)
+
+
+def _uncounted(budget: PodDisruptionBudget) -> bool:
+    """Whether the disruption controller has not seen the budget yet."""
+    return budget.status.disruptions_allowed is None
 
 
 def _allowed(budget: PodDisruptionBudget, running: Iterable[Tenant]) -> int:

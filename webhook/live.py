@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cluster.capturing import room
-from cluster.snapshot import NodeState
+from cluster.snapshot import Amounts, NodeState
 from cluster.tree import DomainTree, domains
 from gangs import dialects
 from gangs.leaving import left_to
@@ -129,14 +129,14 @@ def _domains(tree: DomainTree, states: Mapping[str, NodeState]) -> list[Json]:
 def _node(state: NodeState) -> Json:
     return {
         "allocatable": dict(state.allocatable),
-        "free": _free(state),
+        "free": dict(_free(state)),
         "unschedulable": state.node.spec.unschedulable,
         "pods": _names(tenant.pod.key for tenant in state.tenants if not tenant.reserved),
         "reserved": _names(tenant.pod.key for tenant in state.tenants if tenant.reserved),
     }
 
 
-def _free(state: NodeState) -> dict[str, int]:
+def _free(state: NodeState) -> Amounts:
     return room(state, priority=LEAST_PRIORITY)[0]
 
 
