@@ -1,11 +1,18 @@
 """Which domains may hold a whole gang of alike members, and what that costs in each at best: bounds by counting."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.bounds import Counts
 from solver.tables import Book
-from solver.tree import ROOT
+from solver.tree import ROOT, Tree
+
+_FEW = 8
+"""So many domains are tried in all combinations, to learn in how few of a narrower level inside a gang can be."""
 
 Score = tuple[int, ...]
 """The goals of a domain in their order: the head of its vector, the room of it and of those around it, the tail."""
@@ -17,16 +24,20 @@ def candidates(book: Book, level: int, members: int) -> list[tuple[int, Score]]:
     The bound is the beginning of the score that a plan there has at best.
     """
     tree, layout = book.case.tree, book.layout
-    rooms = _rooms(book, level)
-    fitting = rooms[level] >= members
+    rooms = _Rooms(tree, level, members, _rooms(book, level))
+    fitting = rooms.by_level[level] >= members
     if not fitting.any():
         return []
     head = np.zeros((layout.head, tree.count(level)), dtype=np.int64)
+    wider = np.ones(tree.count(level), dtype=np.int64)
     for narrower in range(max(level, 0), tree.depth):
-        touched, enough = _fewest(tree.around(narrower, level), rooms[narrower], tree.count(level), members)
+        touched, enough = rooms.fewest(narrower)
         fitting &= enough
+        if narrower > level + 1:
+            rooms.confine(touched, narrower, np.where(fitting, wider, 0))
         word, shift = layout.at[f"touched {narrower}"]
         head[word] += touched << shift
+        wider = touched
     word, shift = layout.at["preferences"]
     head[word] += members * _least_displeasure(book, level) << shift
     outward = range(level, ROOT - 1, -1)
@@ -60,19 +71,50 @@ def _rooms(book: Book, level: int) -> dict[int, Counts]:
     return rooms
 
 
-def _fewest(around: Counts, room: Counts, count: int, members: int) -> tuple[Counts, NDArray[np.bool_]]:
-    """By domain (of which there are `count`, `around` those that have `room`): the fewest inside that hold so many
-    members, and whether all of them together do. The largest first are the fewest.
-    """
-    order = np.lexsort((-room, around))
-    room, around = room[order], around[order]
-    before = np.cumsum(room) - room
-    starts = np.searchsorted(around, np.arange(count))
-    needed = (before - before[starts][around] < members) & (room > 0)
-    whole, fewest = np.zeros((2, count), dtype=np.int64)
-    np.add.at(whole, around, room)
-    np.add.at(fewest, around, needed)
-    return fewest, whole >= members
+@dataclass(frozen=True, slots=True)
+class _Rooms:
+    """How few domains hold so many members inside each domain of `level`. `by_level`: for how many each has room."""
+
+    tree: Tree
+    level: int
+    members: int
+    by_level: Mapping[int, Counts]
+
+    def fewest(self, narrower: int) -> tuple[Counts, NDArray[np.bool_]]:
+        """By domain: the fewest of a narrower level that hold all members, and whether all of them together do. The
+        largest first are the fewest.
+        """
+        count = self.tree.count(self.level)
+        room, around = self.by_level[narrower], self.tree.around(narrower, self.level)
+        order = np.lexsort((-room, around))
+        room, around = room[order], around[order]
+        before = np.cumsum(room) - room
+        starts = np.searchsorted(around, np.arange(count))
+        needed = (before - before[starts][around] < self.members) & (room > 0)
+        whole, fewest = np.zeros((2, count), dtype=np.int64)
+        np.add.at(whole, around, room)
+        np.add.at(fewest, around, needed)
+        return fewest, whole >= self.members
+
+    def confine(self, fewest: Counts, narrower: int, wider: Counts) -> None:
+        """Raise `fewest` to what it is where the domains of the level around `narrower` are no more than they must be,
+        `wider` by domain (0: not of interest). More of those would be worse, however few there are inside.
+        """
+        between = self.tree.around(narrower - 1, self.level)
+        inside = self.tree.around(narrower, narrower - 1)
+        for domain in np.flatnonzero((wider > 0) & (fewest > 1)).tolist():
+            wholes = np.flatnonzero(between == domain).tolist()
+            if wider[domain] < len(wholes) <= _FEW:
+                parts = [self.by_level[narrower][inside == whole] for whole in wholes]
+                fewest[domain] = min(
+                    _first_to_hold(np.concatenate(some), self.members)
+                    for some in combinations(parts, int(wider[domain]))
+                )
+
+
+def _first_to_hold(room: Counts, members: int) -> int:
+    """How many of the largest hold so many members; more than there are, where all do not."""
+    return 1 + int(np.searchsorted(np.cumsum(-np.sort(-room)), members))
 
 
 def _least_displeasure(book: Book, level: int) -> Counts:
