@@ -23,13 +23,12 @@ def after_all(decisions: Sequence[Decision], snapshot: Snapshot) -> Snapshot:
     for each in new:
         arriving.setdefault(each.node, []).append(_tenant(each))
     leaving = {f"{each.namespace}/{each.name}" for each in evictions} | {each.member.pod.key for each in new}
-    names = {key.partition("/")[2] for key in leaving}
     return replace(
         snapshot,
         nodes=tuple(
-            _changed(state, arriving, leaving)
-            if state.name in arriving or not names.isdisjoint(tenant.pod.metadata.name for tenant in state.tenants)
-            else state
+            state
+            if state.name not in arriving and state.marks.isdisjoint(leaving)
+            else _changed(state, arriving, leaving)
             for state in snapshot.nodes
         ),
     )
