@@ -43,9 +43,9 @@ def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
     """Whether a label selector matches; None matches nothing, an empty one everything."""
     if selector is None:
         return False
-    return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
-        requirement_holds(each, labels) for each in selector.match_expressions
-    )
+    if not selector.match_labels.items() <= labels.items():
+        return False
+    return all(requirement_holds(each, labels) for each in selector.match_expressions)
 
 
 def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
