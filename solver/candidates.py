@@ -19,13 +19,14 @@ Score = tuple[int, ...]
 
 
 def candidates(book: Book, level: int, members: int) -> list[tuple[int, Score]]:
-    """The domains of a level (or ROOT) that have room for so many members, the best bound first.
+    """The domains of a level (or ROOT) that have room for so many members and lie where the rules allow them, the best
+    bound first.
 
     The bound is the beginning of the score that a plan there has at best.
     """
     tree, layout = book.case.tree, book.layout
     rooms = _Rooms(tree, level, members, _rooms(book, level))
-    fitting = rooms.by_level[level] >= members
+    fitting = (rooms.by_level[level] >= members) & _allowed_around(book, level, members)
     if not fitting.any():
         return []
     head = np.zeros((layout.head, tree.count(level)), dtype=np.int64)
@@ -69,6 +70,18 @@ def _rooms(book: Book, level: int) -> dict[int, Counts]:
                 room -= room % of
         rooms[each] = room
     return rooms
+
+
+def _allowed_around(book: Book, level: int, members: int) -> NDArray[np.bool_]:
+    """By domain of `level` (or ROOT): whether the rules of the domains around it allow so many members."""
+    tree, rules = book.case.tree, book.rules
+    allowed = np.ones(tree.count(level), dtype=np.bool_)
+    for wider in range(level):
+        if any(members % of for of in rules.multiple[wider]):
+            return np.zeros_like(allowed)
+        if full := [domain for domain, most in rules.caps[wider].items() if most < members]:
+            allowed &= ~np.isin(tree.around(level, wider), full)
+    return allowed
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,12 +118,17 @@ def _best_domain(book: Book, members: int) -> Domain | None:
 
 
 def _best_of_level(book: Book, level: int, members: int) -> list[Domain]:
-    """The equally good domains of a level, looked at in order of what they cost at best until that is too much."""
+    """The equally good domains of a level, looked at in order of what they cost at best until that is too much.
+
+    The rules around a domain allow all candidates: what is known of one counts for those that are alike inside.
+    """
     best: list[Domain] = []
     best_score: Score | None = None
     known: dict[tuple[int, Score], Score | None] = {}
     possible = candidates(book, level, members)
-    for number, bound in _best_heads(book, level, possible, members) if members >= _MANY else possible:
+    if members >= _MANY:
+        possible = _best_heads(book, level, possible, members)
+    for number, bound in possible:
         if best_score is not None and bound > best_score[: len(bound)]:
             break
         domain = book.domain(level, number)
