@@ -384,7 +384,7 @@ def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
 def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
     """The sources as a cluster would soon show them: workloads admitted, and the pods made that gangs still lack.
 
-    Only workloads whose pods name a gang are expanded. A malformed one is left as it is and noted.
+    Only workloads whose pods name a gang are expanded. A malformed one is left out and noted.
     """
     objects, faults, pods = dict(sources.objects), list[Fault](), list(sources.pods)
     left = left_alone(sources)
@@ -395,5 +395,6 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
             if dialect_of(example_pod(job), left) is not None:
                 pods += missing_pods(job, sources.pods_of(job_of(job)))
         except MalformedError as error:
+            objects.pop(key_of(manifest), None)
             faults.append(error.fault)
     return replace(sources, objects=objects, pods=pods), faults

@@ -5,19 +5,22 @@ more than `completions` still lack; an Indexed Job gives each pod a completion i
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
 
-from gangs.manifests import decode, metadata_of, ref_of, section
+from gangs.manifests import MalformedError, decode, metadata_of, ref_of, section
 from gangs.membership import WORKLOAD_INDEX_LABELS, live, workload_index
-from gangs.model import Manifest
+from gangs.model import Fault, Manifest
 from kube.objects import ObjectMeta, OwnerReference, Pod, Struct
 
 JOB_KIND = "Job"
 JOB_GROUP = "batch"
 JOB_API_VERSION = "batch/v1"
 INDEX_KEY = WORKLOAD_INDEX_LABELS[0]
+MOST_PODS = 100_000
+"""Of how many pods at a time a Job is looked at as a gang: as many as Kubernetes allows an Indexed one."""
 
 WORKLOAD_KINDS = {
     "": ("ReplicationController",),
@@ -161,9 +164,13 @@ def owned_by(pod: Pod, job: Job) -> bool:
 def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]:
     """The pods that the Job's controller would still make, called `<job>-<index>`.
 
-    `existing` may hold pods of other owners. A suspended Job makes none. Raises `MalformedError`.
+    `existing` may hold pods of other owners. A suspended Job makes none. Raises `MalformedError`, also for a Job of
+    more pods than anybody can look at: whoever may create a Job must not be able to fill the memory of who asks.
     """
     job = job_of(manifest)
+    if job.size > MOST_PODS:
+        problem = f"{job.size} pods at a time are more than can be planned"
+        raise MalformedError(Fault(ref_of(manifest), "spec.parallelism", problem, f"ask for at most {MOST_PODS}"))
     mine = live(pod for pod in existing if owned_by(pod, job))
     if job.spec.suspend:
         return ()
@@ -210,10 +217,10 @@ def _free_numbers(job: Job, mine: Sequence[Pod], count: int) -> list[int]:
     if job.spec.completion_mode == "Indexed":
         taken = {workload_index(pod) for pod in mine} | indexes(job.status.completed_indexes)
         limit = job.spec.completions or job.size
-        return [number for number in range(limit) if number not in taken][:count]
+        return list(islice((number for number in range(limit) if number not in taken), count))
     names = {pod.metadata.name for pod in mine}
     free = (number for number in range(count + len(names)) if f"{job.name.rstrip('-')}-{number}" not in names)
-    return [number for number, _ in zip(free, range(count), strict=False)]
+    return list(islice(free, count))
 
 
 def indexes(text: str) -> set[int | None]:

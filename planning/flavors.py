@@ -10,6 +10,7 @@ from cluster.taints import untolerated
 from gangs.model import Gang, Member
 from gangs.queues import Account, ClusterQueue, Flavor
 from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Requirement, Toleration
+from planning.wording import listed
 
 Choice = Mapping[str, str]
 """The flavor by the resource that is taken from it."""
@@ -37,13 +38,20 @@ def obstacle(gang: Gang, flavors: Sequence[Flavor]) -> str:
     if len(named) > 1:
         return f"flavors {' and '.join(each.name for each in flavors)} have different topologies"
     if not named and (gang.required or gang.preferred or any(each.slices for each in gang.pod_sets)):
-        return f"flavor {flavors[0].name} has no topology, and the gang names a level"
+        whose = f"flavor {flavors[0].name} has no topology" if flavors else _without_flavor(gang)
+        return f"{whose}, and the gang names a level"
     for flavor in flavors:
         for member in gang.members:
             taint = untolerated(flavor.taints, (*member.pod.spec.tolerations, *flavor.tolerations))
             if taint is not None:
                 return f"flavor {flavor.name} has the taint {{{taint.key}: {taint.value}}}, which no member tolerates"
     return ""
+
+
+def _without_flavor(gang: Gang) -> str:
+    groups = gang.account.queue.groups if gang.account is not None else ()
+    covered = listed([name for group in groups for name in group.resources] or ["anything"])
+    return f"pods that request none of {covered} are given no flavor, thus no topology"
 
 
 def in_flavors(gang: Gang, flavors: Sequence[Flavor]) -> Gang:

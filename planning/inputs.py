@@ -6,6 +6,7 @@ nobody reads says is left unread; `Objects.ignored` counts such kinds.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -15,10 +16,10 @@ import msgspec
 from cluster.quantities import amount
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from gangs.dialects import all_kinds
-from gangs.manifests import group_of, key_of
+from gangs.manifests import MalformedError, group_of, key_of
 from gangs.model import Manifest
 from gangs.sources import ObjectKey
-from gangs.workloads import WORKLOAD_KINDS
+from gangs.workloads import WORKLOAD_KINDS, example_pod, is_job
 from kube.objects import Node, ObjectMeta, Pod, PodDisruptionBudget, PriorityClass, Struct
 from planning.documents import Document, Mistake
 
@@ -116,7 +117,10 @@ def _read(document: Document, objects: Objects) -> None:
         return
     objects.origins[key] = document.origin
     if group_kind not in TYPED:
-        objects.manifests[key] = document.manifest
+        wrong = [_mistake(document, path, problem) for path, problem in _wrong_in_template(document.manifest)]
+        objects.mistakes += wrong
+        if not wrong:
+            objects.manifests[key] = document.manifest
         return
     try:
         value = msgspec.convert(document.manifest, TYPED[group_kind])
@@ -182,6 +186,15 @@ def _wrong_quantities(value: Struct) -> Iterator[tuple[str, str]]:
             amount(resource, quantity)
         except ValueError as error:
             yield f"{path}.{resource}", str(error)
+
+
+def _wrong_in_template(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Likewise of the pods that a Job would make. A template of a wrong shape is a fault, told later."""
+    if not is_job(manifest):
+        return
+    with suppress(MalformedError):
+        for path, problem in _wrong_quantities(example_pod(manifest)):
+            yield f"spec.template.{path}", problem
 
 
 def _quantities(value: Struct) -> Iterator[tuple[str, str, str | float]]:

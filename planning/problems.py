@@ -128,6 +128,8 @@ class _Framer:
         self.priority = gang.priority
         self.requests = dict(zip(map(id, gang.members), map(self._parallel, requests), strict=True))
         self.tree = domains(topology, [state.node for state in snapshot.nodes])
+        for preferred in (gang.preferred, *(each.preferred for each in gang.pod_sets)):
+            self._level(preferred)
 
     def frame(self, *, preemption: bool) -> Framing:
         states = {state.name: state for state in self.snapshot.nodes}

@@ -81,7 +81,7 @@ def _try(
     gang: Gang, account: Account, choice: Choice, usage: Usage, plan: Callable[[Gang], Decision]
 ) -> Decision | _Tried:
     flavors = [account.flavor(name) for name in names_of(choice)]
-    if flavors and (problem := obstacle(gang, flavors)):
+    if problem := obstacle(gang, flavors):
         return _Tried(problem, never=True)
     shared = account.cohort, account.cohorts
     purses = {name: Purse(account.queue, flavor, name, *shared) for name, flavor in choice.items()}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gangs import dialects
+from gangs.manifests import MalformedError
 from gangs.model import Gang, Manifest
 from gangs.sources import Sources
 from gangs.workloads import is_job, missing_pods
@@ -25,7 +26,10 @@ def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds:
     :param others: whom it would stand among.
     :param seconds: how long the solver may take.
     """
-    sources = _as_if_there(manifest, picture.sources())
+    try:
+        sources = _as_if_there(manifest, picture.sources())
+    except MalformedError as error:  # a Job of too many pods
+        return (str(error.fault),)
     gang = dialects.described(manifest, sources)
     return () if gang is None else told_of(gang, sources, others.of(picture), picture, seconds)
 

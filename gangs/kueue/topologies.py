@@ -47,5 +47,8 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
 
 def lowest_level(manifest: Manifest) -> str | None:
     """The label of the narrowest level that a valid Topology lists; where it lists nothing usable, None."""
-    levels = (manifest.get("spec") or {}).get("levels") or ()
-    return levels[-1].get("nodeLabel") if levels else None
+    try:
+        spec = decode(manifest.get("spec"), TopologySpec, ref_of(manifest), "spec")
+    except MalformedError:
+        return None
+    return spec.levels[-1].node_label if spec.levels else None

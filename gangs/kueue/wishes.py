@@ -175,10 +175,14 @@ class Place:
 def place_in_queue(
     wish: Wish, account: Account, topologies: Sequence[Topology], ref: ObjectRef, findings: Findings
 ) -> None:
-    """Check the wish against the topologies of a queue's flavors: one that takes it is enough."""
+    """Check the wish against the topologies of a queue's flavors: one that takes it is enough.
+
+    A flavor that does not exist yet may be the one.
+    """
+    flavors = {each.flavor for group in account.queue.groups for each in group.flavors}
     named = {each.topology for each in account.flavors if each.topology}
     known = [each for each in topologies if each.kind == account.topology_kind and each.name in named]
-    if not wish.levels or len(known) < len(named):
+    if not wish.levels or len(known) < len(named) or flavors - {each.name for each in account.flavors}:
         return
     if not known:
         problem = f"asks for a level, but no flavor of {keys.CLUSTER_QUEUE} {account.queue.name} has a topology"

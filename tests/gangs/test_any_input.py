@@ -42,6 +42,7 @@ SPECS = {
         "size",
         "together",
     ),
+    ("kueue.x-k8s.io/v1beta2", "Topology"): objects_with("levels", "nodeLabel"),
     ("phalanx.dev/v1alpha1", "Topology"): objects_with("levels", "name", "nodeLabel"),
     ("scheduling.sigs.k8s.io/v1alpha1", "PodGroup"): objects_with("minMember", "scheduleTimeoutSeconds"),
     ("scheduling.koordinator.sh/v1alpha1", "JobNetworkTopology"): objects_with(

@@ -8,6 +8,7 @@ from written import documents, pod, sources
 
 from gangs.dialects import as_admitted, dialect_of, expanded, read_all, topologies
 from gangs.kueue.keys import TOPOLOGY_KIND
+from gangs.kueue.topologies import lowest_level
 from gangs.kueue.units import NO_TOPOLOGY
 from gangs.manifests import key_of
 from gangs.model import Gang, SliceRule
@@ -101,12 +102,27 @@ def test_a_pod_without_these_keys_is_nobodys() -> None:
     assert dialect_of(pod("other", labels={f"{GROUP}/managed": "true"})) is None
 
 
+def test_a_level_is_not_refused_for_a_flavor_that_does_not_exist_yet() -> None:
+    whole = sources(POOL)
+    early = replace(whole, objects={key: each for key, each in whole.objects.items() if key[1] != "ResourceFlavor"})
+    gang = gang_of(job(preferred_topology=RACK), early)
+    assert gang.waiting_for == ("ResourceFlavor tas",)
+
+
 def test_a_stopped_queue_holds_its_gangs() -> None:
     whole = sources(POOL)
     key = (GROUP, "ClusterQueue", "", "pool")
     held = {**whole.objects[key], "spec": {**whole.objects[key]["spec"], "stopPolicy": "Hold"}}
     gang = gang_of(job(), whole.having(held))
     assert gang.waiting_for == ("ClusterQueue pool to be resumed (spec.stopPolicy)",)
+
+
+@pytest.mark.parametrize("spec", ["x", {}, {"levels": -1}, {"levels": []}, {"levels": ["rack"]}, {"levels": [{}]}])
+def test_a_malformed_topology_is_refused_and_its_lowest_level_nobodys(spec: object) -> None:
+    manifest = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Topology", "metadata": {"name": "t"}, "spec": spec}
+    _, faults = topologies(sources(POOL).having(manifest))
+    assert [each.object.name for each in faults] == ["t"]
+    assert lowest_level(manifest) is None
 
 
 def test_a_topology_goes_by_its_labels_down_to_the_node() -> None:

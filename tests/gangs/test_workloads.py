@@ -121,5 +121,15 @@ def test_a_malformed_job_is_named_with_its_field(spec: str, fault: str) -> None:
     assert str(caught.value.fault) == fault
 
 
+def test_a_job_of_more_pods_than_can_be_planned_is_refused_before_any_is_made() -> None:
+    with pytest.raises(MalformedError, match=r"spec.parallelism: 2000000000 pods at a time are more than can be"):
+        missing_pods(job("{parallelism: 2000000000}"), [])
+
+
+def test_a_job_of_very_many_completions_makes_only_the_next_ones() -> None:
+    manifest = job("{parallelism: 2, completions: 2000000000, completionMode: Indexed}")
+    assert [each.metadata.name for each in missing_pods(manifest, [])] == ["train-0", "train-1"]
+
+
 def test_completed_indexes_are_numbers_and_ranges() -> None:
     assert indexes("1,3-5,9") == {1, 3, 4, 5, 9}

@@ -18,6 +18,16 @@ def pod_with(**spec: Any) -> scenes.Manifest:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
 
 
+def job_with(**spec: Any) -> scenes.Manifest:
+    """A Job whose pods have this spec."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j"},
+        "spec": {"template": {"spec": spec}},
+    }
+
+
 @pytest.mark.parametrize(
     ("manifest", "lines"),
     [
@@ -58,6 +68,13 @@ def pod_with(**spec: Any) -> scenes.Manifest:
             [
                 "test.yaml: Pod default/a: spec.overhead.cpu: 'y' is not a quantity",
                 "test.yaml: Pod default/a: spec.initContainers[0].resources.requests.cpu: 'x' is not a quantity",
+            ],
+        ),
+        (
+            job_with(containers=[{"resources": {"limits": {"g": "x", "cpu": -1}}}]),
+            [
+                "test.yaml: Job default/j: spec.template.spec.containers[0].resources.limits.g: 'x' is not a quantity",
+                "test.yaml: Job default/j: spec.template.spec.containers[0].resources.limits.cpu: '-1' is negative",
             ],
         ),
         (

@@ -164,6 +164,16 @@ def test_a_level_needs_a_flavor_with_a_topology() -> None:
     assert decision.message == "flavor red has no topology, and the gang names a level"
 
 
+@pytest.mark.parametrize("wish", ["required", "preferred"])
+def test_pods_that_request_nothing_of_a_quota_have_no_flavor_whose_topology_a_level_could_be_of(wish: str) -> None:
+    member = Pod(metadata=ObjectMeta(name="a-0", namespace="ns", uid="a-0"), spec=PodSpec(priority=0))
+    decision = decide(gang("a", pool(blue="8"), member, **{wish: "rack"}))
+    assert decision.outcome is Outcome.UNPLACEABLE
+    assert decision.message == (
+        "pods that request none of cpu are given no flavor, thus no topology, and the gang names a level"
+    )
+
+
 def test_a_taint_of_a_flavor_must_be_tolerated() -> None:
     closed = Flavor("closed", (("color", "red"),), taints=(Taint(key="red", effect="NoSchedule"),))
     asked = gang("a", pool(closed="8"), pod("a-0"))
