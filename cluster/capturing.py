@@ -194,7 +194,7 @@ def room(state: NodeState, *, priority: int, ignoring: Collection[str] = frozens
 
     `free` counts the room of terminating pods, which `terminating` names again, as free, and what is reserved for pods
     of lower priority too. `ignoring` holds uids or `namespace/name`s of pods that do not count at all (the gang's own
-    that are being planned). Free may be negative.
+    that are being planned). Free may be negative. The mappings are shared.
     """
     if not state.reserving and state.marks.isdisjoint(ignoring):
         return state.room

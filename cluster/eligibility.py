@@ -57,6 +57,7 @@ class Eligibility:
         self._anywhere = not (
             self._ports or self._claims or self.spreads or self._neighbours.closing or chooses(pod) or requires(also)
         )
+        """Whether nothing that the pod says, or others say of it, can keep it off a node that is open to everybody."""
 
     def exclusion(self, state: NodeState) -> str:
         """Why the pod may not use the node, "" where it may."""

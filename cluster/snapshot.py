@@ -39,8 +39,8 @@ class Tenant:
 class NodeState:
     """A node with everything on it. `allocatable` holds every resource the node offers, "pods" included.
 
-    What follows from it is worked out once: a state outlives the pictures that it is in, as long as nothing on the node
-    changes.
+    What follows from these alone is worked out once, for all pictures: the next one has the same state of a node on
+    which nothing has changed.
     """
 
     node: Node
@@ -54,7 +54,7 @@ class NodeState:
 
     @cached_property
     def open(self) -> bool:
-        """Whether a pod may run there that says nothing about nodes: ready, neither cordoned nor tainted."""
+        """Whether a pod that says nothing about nodes may run there: it is ready, neither cordoned nor tainted."""
         return self.node.ready and not self.node.spec.unschedulable and not self.node.spec.taints
 
     @cached_property

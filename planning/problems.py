@@ -124,7 +124,7 @@ class _Framer:
         requests = [pod_requests(member.pod) for member in gang.members]
         self.resources = _resources(requests)
         self.nothing = (0,) * len(self.resources)
-        self.held: dict[int, _Amounts] = {}
+        self.known: dict[int, _Amounts] = {}
         self.priority = gang.priority
         self.requests = dict(zip(map(id, gang.members), map(self._parallel, requests), strict=True))
         self.tree = domains(topology, [state.node for state in snapshot.nodes])
@@ -209,11 +209,11 @@ class _Framer:
         return tuple([amounts.get(each, 0) for each in self.resources])
 
     def _asked(self, tenant: Tenant) -> _Amounts:
-        """What a tenant holds. Those that hold the same share what they hold (`cluster.capturing`)."""
-        held = id(tenant.requests)
-        if held not in self.held:
-            self.held[held] = self._parallel(tenant.requests)
-        return self.held[held]
+        """What a tenant asks for: of all that share one mapping (`cluster.capturing`), it is worked out once."""
+        mapping = id(tenant.requests)
+        if mapping not in self.known:
+            self.known[mapping] = self._parallel(tenant.requests)
+        return self.known[mapping]
 
     def _shape(self, book: ShapeBook, member: Member) -> int:
         return book.add(member.pod, self.requests[id(member)])
@@ -305,6 +305,7 @@ def _gone(name: str) -> NodeState:
 
 
 def _in_units(rows: Sequence[_Amounts], units: _Amounts) -> NDArray[np.int64]:
+    """Amounts in the units of the problem, in columns; too large ones are capped before they are divided."""
     return amounts_of(rows, len(units)) // amounts_of([units], len(units))
 
 

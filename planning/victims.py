@@ -81,8 +81,7 @@ def victims_of(
         return Victims()
     gangs = [_gang_of(tenant, running) for tenant in tenants]
     known = sorted({key for key in gangs if key is not None})
-    order: dict[GangKey | None, int] = {key: position for position, key in enumerate(known)}
-    order[None] = -1
+    order: dict[GangKey | None, int] = {None: -1, **{key: position for position, key in enumerate(known)}}
     victims = VictimTable(
         tuple([tenant.pod.key for tenant in tenants]),
         node=np.array([positions[tenant.node] for tenant in tenants], dtype=np.int64),

@@ -32,8 +32,8 @@ class Layout:
     at: dict[str, tuple[int, int]]
 
     @property
-    def first(self) -> "Layout":
-        """Of the head alone."""
+    def head_alone(self) -> "Layout":
+        """The same places without the tail."""
         return Layout(self.head, self.head, {name: place for name, place in self.at.items() if place[0] < self.head})
 
 
@@ -74,7 +74,7 @@ def merged(one: Table, other: Table, most: int) -> Table:
     width = min(one.shape[1] + other.shape[1] - 2, most) + 1
     best = np.full((one.shape[0], width), NEVER, dtype=np.int64)
     counts = np.flatnonzero(other[0, :width] < NEVER)
-    if one.shape[0] == 1:
+    if one.shape[0] == 1:  # one word is compared as it is
         for count, cost in zip(counts.tolist(), other[0, counts].tolist(), strict=True):
             into = best[0, count : count + one.shape[1]]
             np.minimum(into, one[0, : len(into)] + cost, out=into)

@@ -96,6 +96,7 @@ def too_few(case: Case, level: int) -> NDArray[np.bool_]:
     """
     problem = case.problem
     short = _short(case, problem, level)
+    # Where a set needs no fewer members than the whole gang, what it needs has told more.
     if problem.minimum > max((pod_set.minimum for pod_set in problem.sets), default=0):
         waiting = pending(problem)
         held = sum(len(pod_set.members) for pod_set in problem.sets) - len(waiting)

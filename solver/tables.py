@@ -142,8 +142,8 @@ class Book:
 
     @cached_property
     def heads(self) -> "Book":
-        """The same gang's tables of what is compared first: far smaller, since room makes no domain unlike another."""
-        return Book(self.case, self.kind, self.rules, self.layout.first)
+        """The same gang's tables of what is compared first: far fewer, since room makes no domain unlike another."""
+        return Book(self.case, self.kind, self.rules, self.layout.head_alone)
 
     def table(self, domain: Domain) -> Table:
         """The best of a domain for each number of members."""
@@ -173,8 +173,7 @@ class Book:
         for child in sorted(children, key=lambda each: each.first_name):
             by_key.setdefault(child.key, []).append(child)
         signature = tuple(sorted((key, len(alike)) for key, alike in by_key.items()))
-        potential = 0 if self._heads_only else self.case.domain_potential(level, number)
-        cap = self._cap(level, number)
+        potential, cap = self._potential(level, number), self._cap(level, number)
         key = self._key(("domain", level, signature, potential, cap))
         if key not in self.raw:
             self.raw[key] = self.products.product(signature)
@@ -186,7 +185,7 @@ class Book:
         level = self.case.tree.depth - 1
         now = self._now[node]
         weight = self._shape.preferences.get(node, 0)
-        potential, cap = 0 if self._heads_only else self.case.potential[node], self._cap(level, node)
+        potential, cap = self._potential(level, node), self._cap(level, node)
         waits = now < most * self._request and not self._heads_only
         key = self._key(("node", most, now if waits else None, weight, potential, cap))
         if key not in self.raw:
@@ -219,6 +218,9 @@ class Book:
         if component in self.layout.at:
             word, shift = self.layout.at[component]
             table[word] += amounts << shift
+
+    def _potential(self, level: int, number: int) -> int:
+        return 0 if self._heads_only else self.case.domain_potential(level, number)
 
     def _cap(self, level: int, number: int) -> int:
         return _LARGE if level == ROOT else self.rules.caps[level].get(number, _LARGE)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from cluster_objects import asking, node, pod
+from cluster_objects import apart, asking, node, pod
 
 from cluster.capturing import Capture, room, snapshot_of
 from cluster.snapshot import Snapshot, Tenant
@@ -212,6 +212,22 @@ def test_what_did_not_change_is_the_same_object_in_the_next_snapshot() -> None:
     after = capture.snapshot()
     assert after.nodes[0] is before.nodes[0]
     assert after.nodes[1] is not before.nodes[1]
+
+
+def test_what_follows_from_a_node_is_of_the_node_as_it_is_now() -> None:
+    capture = Capture()
+    capture.put_node(TEN)
+    [before] = capture.snapshot().nodes
+    assert (before.open, before.evictable, room(before, priority=0)[0]["pods"]) == (True, (), 5)
+    capture.put_pod(pod("late", nodeName="n", affinity=apart("a", "zone")))
+    capture.put_node(node("n", allocatable={"pods": 3}, unschedulable=True))
+    [state] = capture.snapshot().nodes
+    assert (state.open, room(state, priority=0)[0]["pods"]) == (False, 2)
+    assert state.evictable == state.keeping_off == state.tenants
+    assert state.marks == {"default/late"}
+    capture.protect(lambda _: "why")
+    [state] = capture.snapshot().nodes
+    assert state.evictable == ()
 
 
 def test_classes_that_come_later_set_the_priority_of_pods_from_files() -> None:
