@@ -42,10 +42,23 @@ def _installation(transport: Transport) -> Iterator[Finding]:
     for kind, name in CONFIGURATIONS:
         found = _read(transport, f"{_ADMISSION}/{kind.lower()}s/{name}")
         yield from installation.configuration(kind, name, found, served, now)
+    yield installation.answering(_tried(transport))
     yield installation.certificate(served, now)
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases"
     yield installation.leader(_read(transport, f"{leases}/{CONTROLLER_LEASE}"), now)
     yield installation.version(_read(transport, "/version"))
+
+
+def _tried(transport: Transport) -> installation.Found:
+    """What would be stored of a gang's pod, or the API server's words; nothing is."""
+    path = "/api/v1/namespaces/default/pods"
+    try:
+        answer: installation.Object = transport.request(
+            "POST", path, query={"dryRun": "All"}, body=installation.probe()
+        )
+    except ApiException as error:
+        return message_of(error)
+    return answer
 
 
 def _read(transport: Transport, path: str) -> installation.Found:

@@ -16,7 +16,7 @@ from cryptography.x509.verification import VerificationError
 from certs.authority import service_names, verify
 from certs.cluster_edge import DEFAULT_PLACE
 from cluster.selectors import selects
-from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
+from kube.keys import CONTROLLER_LEASE, GANG, GATE, SYSTEM_NAMESPACE
 from kube.objects import LabelSelector
 from kube.versions import shortcoming
 from planning.checkup import Finding, Severity
@@ -108,6 +108,34 @@ def _asked_in(namespace: str, selector: Object) -> bool:
         return selects(msgspec.convert(selector, LabelSelector), {_NAMESPACE_NAME: namespace})
     except msgspec.ValidationError:
         return True
+
+
+def probe() -> Object:
+    """A member of a gang that there is not, to be tried and never stored; as strict as any namespace wants its pods."""
+    security = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    metadata = {"name": "phalanx-doctor", "namespace": "default", "labels": {GANG: "phalanx-doctor"}}
+    container = {"name": "main", "image": "pause", "securityContext": security}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+
+
+def answering(tried: Found) -> Finding:
+    """Look at what became of the probe: the pod as it would be stored, or the API server's words."""
+    subject = "Admission of a gang's pod"
+    if isinstance(tried, Mapping):
+        gates = (tried.get("spec") or {}).get("schedulingGates") or ()
+        if any(each["name"] == GATE for each in gates):
+            return Finding(Severity.OK, subject, "tried: it would be gated")
+        remedy = "kubectl -n phalanx-system get pods: does a replica of the webhook run?"
+        return Finding(Severity.ERROR, subject, "tried: it would come in without its gate, and start alone", remedy)
+    if "failed calling webhook" in (tried or "") and ".phalanx.dev" in (tried or ""):
+        remedy = "kubectl -n phalanx-system get pods, and their logs: members are refused until a replica answers"
+        return Finding(Severity.ERROR, subject, f"tried: {tried}", remedy)
+    return Finding(Severity.WARNING, subject, f"could not be tried: {tried}")
 
 
 def certificate(served: Found, now: datetime) -> Finding:

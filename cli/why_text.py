@@ -76,6 +76,9 @@ def _parts(story: Story, now: datetime) -> Iterator[RenderableType]:
         if table is not None:
             yield Text()
             yield table
+    for reason in _left_over(story):
+        yield Text()
+        yield Text(f"  held back: {reason}")
     why_here = (story.status.get("explanation") or {}).get("whyHere")
     if why_here:
         yield Text()
@@ -213,6 +216,15 @@ def pod_state(pod: Pod) -> str:
         return "held back, room is held" if pod.status.nominated_node_name else "held back"
     refusal = next((c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), "")
     return f"let go, not bound yet: {refusal}" if refusal else "let go, not bound yet"
+
+
+def _left_over(story: Story) -> Sequence[str]:
+    """Why members beyond the minimum wait while the gang has its place: they say it themselves, the gang does not."""
+    if story.status.get("phase") not in ("Placed", "Released"):
+        return ()
+    waiting = [pod for pod in story.pods if pod.gated_by(GATE) and not pod.status.nominated_node_name]
+    told = (c.message for pod in waiting for c in pod.status.conditions if c.type == "PodScheduled")
+    return tuple(dict.fromkeys(text.partition(": ")[2] for text in told if text.startswith("gang ")))
 
 
 def _victims(story: Story) -> RenderableType | None:

@@ -19,8 +19,8 @@ JOB_KIND = "Job"
 JOB_GROUP = "batch"
 JOB_API_VERSION = "batch/v1"
 INDEX_KEY = WORKLOAD_INDEX_LABELS[0]
-MOST_PODS = 100_000
-"""Of how many pods at a time a Job is looked at as a gang: as many as Kubernetes allows an Indexed one."""
+MOST_PODS = 20_000
+"""Of how many pods at a time a Job is looked at before they exist: so many take a second of an admission's five."""
 
 WORKLOAD_KINDS = {
     "": ("ReplicationController",),
@@ -169,7 +169,7 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]
     """
     job = job_of(manifest)
     if job.size > MOST_PODS:
-        problem = f"{job.size} pods at a time are more than can be planned"
+        problem = f"{job.size} pods at a time are more than can be planned ahead"
         raise MalformedError(Fault(ref_of(manifest), "spec.parallelism", problem, f"ask for at most {MOST_PODS}"))
     mine = live(pod for pod in existing if owned_by(pod, job))
     if job.spec.suspend:

@@ -9,7 +9,7 @@ import pytest
 
 from certs.authority import Pair, issue, new_authority, service_names
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cli.installation import certificate, configuration, leader
+from cli.installation import answering, certificate, configuration, leader
 from cli.installing import webhook_configurations
 from planning.checkup import Finding, Severity
 
@@ -138,3 +138,24 @@ LEASES: dict[str, tuple[Object | str | None, str]] = {
 @pytest.mark.parametrize(("found", "text"), LEASES.values(), ids=LEASES)
 def test_a_lease_that_is(found: Object | str | None, text: str) -> None:
     assert leader(found, NOW).text == text
+
+
+TRIED: dict[str, tuple[Object | str, Severity, str]] = {
+    "gated": ({"spec": {"schedulingGates": [{"name": "phalanx.dev/gang"}]}}, Severity.OK, "it would be gated"),
+    "not gated": ({"spec": {}}, Severity.ERROR, "it would come in without its gate, and start alone"),
+    "nobody answers": (
+        'Internal error occurred: failed calling webhook "pods.phalanx.dev": connection refused',
+        Severity.ERROR,
+        "connection refused",
+    ),
+    "another's webhook is down": ('failed calling webhook "pods.example.com": EOF', Severity.WARNING, "example.com"),
+    "may not": ('pods is forbidden: User "eve" cannot create', Severity.WARNING, "could not be tried: pods is"),
+}
+
+
+@pytest.mark.parametrize(("tried", "severity", "text"), TRIED.values(), ids=TRIED)
+def test_a_gangs_pod_that_is_tried(tried: Object | str, severity: Severity, text: str) -> None:
+    finding = answering(tried)
+    assert finding.severity is severity
+    assert text in finding.text
+    assert bool(finding.remedy) is (severity is Severity.ERROR)

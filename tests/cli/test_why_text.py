@@ -157,6 +157,16 @@ default/llm  Evicting  VictimsLeaving  optimal
     )
 
 
+def test_a_member_beyond_the_minimum_says_why_it_waits() -> None:
+    text = "3 pods stay in r1: n-0..2, 1 more finds no room (3 nodes: Insufficient cpu)"
+    waits = (Condition(type="PodScheduled", status="False", message=f"gang default/llm: {text}"),)
+    pods = [*(pod(f"llm-{i}", node=f"n-{i}", phase="Running") for i in range(3)), pod("llm-3", conditions=waits)]
+    placed = {"phase": "Placed", "message": "3 pods are bound on n-0..2"}
+    told = render(Story(mirror({"minMember": 3}, placed), pods, leader=LEADER), NOW)
+    assert f"  llm-3   held back\n\n  held back: {text}\n" in told
+    assert "held back:" not in render(Story(mirror(status=UNPLACEABLE), pods, leader=LEADER), NOW)
+
+
 def test_a_gang_that_nobody_has_looked_at_says_why() -> None:
     own = {"metadata": {"name": "llm", "namespace": "default"}}
     assert (

@@ -1,4 +1,4 @@
-"""`phalanx doctor` on a real cluster: well where all is well, an error where the webhook is gone."""
+"""`phalanx doctor` on a real cluster: well where all is well, an error where the webhook does not answer or is gone."""
 
 import subprocess
 import sys
@@ -28,6 +28,15 @@ def test_a_cluster_that_is_well_and_one_whose_webhook_is_gone(phalanx: Phalanx) 
     lacking = shortcoming(version)
     said = f"warning  Kubernetes {version}: {lacking}" if lacking else f"ok       Kubernetes {version}: its scheduler"
     assert said in answer.stdout
+    assert "ok       Admission of a gang's pod: tried: it would be gated" in answer.stdout
+    webhook = phalanx.cluster.program("webhook")
+    webhook.terminate()
+    webhook.wait()
+    answer = doctor(phalanx)
+    assert answer.returncode == 1
+    assert "error    Admission of a gang's pod: tried: Internal error occurred: failed calling webhook \"pods." in (
+        answer.stdout
+    )
     phalanx.cluster.kubectl("label", "node", "node-3", "network.topology.nvidia.com/spine-")
     path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/zz-phalanx"
     phalanx.cluster.request("DELETE", path)

@@ -281,7 +281,7 @@ def test_a_busy_solver_answers_429_and_admission_goes_on_without_a_forecast() ->
 
 def test_a_job_of_very_many_pods_costs_no_memory_and_is_told_so(client: FlaskClient) -> None:
     response = answer(client, "/validate", review(job(pods=2_000_000_000, annotations=GANG_JOB), "jobs"))
-    assert "more than can be planned; ask for at most 100000" in " ".join(response["warnings"])
+    assert "more than can be planned ahead; ask for at most 20000" in " ".join(response["warnings"])
 
 
 def test_the_slot_lets_one_in_and_few_wait() -> None:
