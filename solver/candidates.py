@@ -11,6 +11,7 @@ from solver.bounds import Counts
 from solver.tables import Book
 from solver.tree import ROOT, Tree
 
+_LARGEST = np.iinfo(np.int64).max
 _FEW = 8
 """So many domains are tried in all combinations, to learn in how few of a narrower level inside a gang can be."""
 
@@ -35,7 +36,7 @@ def candidates(book: Book, level: int, members: int) -> list[tuple[int, Score]]:
         touched, enough = rooms.fewest(narrower)
         fitting &= enough
         if narrower > level + 1:
-            rooms.confine(touched, narrower, np.where(fitting, wider, 0))
+            rooms.confine(touched, narrower, np.where(_least(head, fitting), wider, 0))
         word, shift = layout.at[f"touched {narrower}"]
         head[word] += touched << shift
         wider = touched
@@ -110,19 +111,36 @@ class _Rooms:
         return fewest, whole >= self.members
 
     def confine(self, fewest: Counts, narrower: int, wider: Counts) -> None:
-        """Raise `fewest` to what it is where the domains of the level around `narrower` are no more than they must be,
-        `wider` by domain (0: not of interest). More of those would be worse, however few there are inside.
+        """Raise `fewest` to what it is where the domains of the level around `narrower` are no more than they must be:
+        `wider` (0: not of interest, the bound stays). More of those would be worse, however few there are inside.
         """
         between = self.tree.around(narrower - 1, self.level)
-        inside = self.tree.around(narrower, narrower - 1)
+        room = self.by_level[narrower]
         for domain in np.flatnonzero((wider > 0) & (fewest > 1)).tolist():
             wholes = np.flatnonzero(between == domain).tolist()
             if wider[domain] < len(wholes) <= _FEW:
-                parts = [self.by_level[narrower][inside == whole] for whole in wholes]
-                fewest[domain] = min(
-                    _first_to_hold(np.concatenate(some), self.members)
-                    for some in combinations(parts, int(wider[domain]))
-                )
+                parts = [room[list(self.tree.children(narrower - 1, whole))] for whole in wholes]
+                fewest[domain] = _confined(parts, int(wider[domain]), self.members, int(fewest[domain]))
+
+
+def _least(head: Counts, fitting: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which of the fitting domains (the columns of `head`) have the least head so far: they are looked at first."""
+    for word in head:
+        fitting = fitting & (word == word[fitting].min(initial=_LARGEST))
+    return fitting
+
+
+def _confined(parts: list[Counts], count: int, members: int, least: int) -> int:
+    """How few hold so many members, inside so many of the parts. No fewer than `least` do; often those inside the
+    largest parts are no more.
+    """
+    parts = sorted(parts, key=np.sum, reverse=True)
+    fewest = sum(map(len, parts))
+    for some in combinations(parts, count):
+        fewest = min(fewest, _first_to_hold(np.concatenate(some), members))
+        if fewest == least:
+            break
+    return fewest
 
 
 def _first_to_hold(room: Counts, members: int) -> int:
