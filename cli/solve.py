@@ -67,6 +67,9 @@ def solve(
     shared_workers().await_started()
     result = dry_run(documents, live=live, preemption=not no_preemption, comparing=verbose)
     print_result(result, output)
+    if not (result.decisions or mistakes or result.mistakes):
+        more = "" if verbose else "; -v: what was left out"
+        click.echo(f"nothing to plan: the input asks for no gang{more}", err=True)
     for note in result.notes if verbose else ():
         click.echo(note, err=True)
     for warning in result.warnings:

@@ -76,6 +76,12 @@ def test_example_2_without_preemption_says_how_many_each_spine_holds() -> None:
     ]
 
 
+def test_an_input_that_asks_for_no_gang_says_so() -> None:
+    result = run("-f", KOORDINATOR / "nodes.yaml")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "nothing to plan: the input asks for no gang; -v: what was left out\n"
+
+
 def test_goals_come_in_the_order_of_the_contract() -> None:
     (gang,) = report(*files(*EXAMPLE_2)).gangs
     names = [goal.goal for goal in gang.objective]
