@@ -104,7 +104,8 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
 
 
 def _advise_misplaced(job: Job, ref: ObjectRef, findings: Findings) -> None:
-    """Warn of what asks for a gang only in another place: wishes on a template, the pods' label on the Job."""
+    """Warn of what would ask for a gang elsewhere, or is a slip of the pen: wishes on a template, the pods' label."""
+    _advise_unknown(job, ref, findings)
     if keys.GANG in job.metadata.labels and keys.GANG not in job.pod_labels:
         at = f"metadata.labels[{keys.GANG}]"
         findings.advise(ref, at, f"does not reach the pods: write it at spec.template.{at}")
@@ -122,7 +123,11 @@ def _check_annotations(job: Job, ref: ObjectRef, findings: Findings) -> None:
         problem = f'"{annotations[keys.GANG]}" is neither "true" nor "false"'
         findings.fault(ref, annotation(keys.GANG), problem, 'write "true"; a Gang object is named on the pod template')
     marked_jobs.check_minimum(job, ref, annotation(keys.MIN_MEMBER), annotations.get(keys.MIN_MEMBER), findings)
-    for key in annotations:
+    _advise_unknown(job, ref, findings)
+
+
+def _advise_unknown(job: Job, ref: ObjectRef, findings: Findings) -> None:
+    for key in job.metadata.annotations:
         if key.startswith(_PREFIX) and key not in WISHES:
             findings.advise(ref, annotation(key), f"is ignored: the known annotations are {', '.join(WISHES)}")
 

@@ -61,6 +61,14 @@ MISPLACED = {
             "does not reach the pods: write it at spec.template.metadata.labels[phalanx.dev/gang]"
         ),
     ),
+    "a slip of the pen": (
+        'metadata: {name: train, annotations: {phalanx.dev/gnag: "true"}}',
+        "labels: {app: train}",
+        (
+            "metadata.annotations[phalanx.dev/gnag]: is ignored: the known annotations are phalanx.dev/gang, "
+            "phalanx.dev/required, phalanx.dev/preferred, phalanx.dev/min-member, phalanx.dev/topology"
+        ),
+    ),
 }
 
 
