@@ -18,6 +18,19 @@ _T = TypeVar("_T")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
 _MISSING = re.compile(r"Object missing required field `(.*)`")
+_MISFIT = re.compile(r"Expected `.*`, got `(\w+)`")
+_SOME_KEY = "[...]"
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+_PLAIN: Mapping[str, type] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "str": str,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+"""What msgspec calls the types of plain values."""
 
 
 class MalformedError(Exception):
@@ -75,13 +88,31 @@ def decode(part: Any, type_: type[_T], ref: ObjectRef, path: str) -> _T:
     try:
         return msgspec.convert(part, type_)
     except msgspec.ValidationError as error:
-        raise MalformedError(_fault_of(str(error), ref, path)) from error
+        raise MalformedError(_fault_of(str(error), part, ref, path)) from error
 
 
-def _fault_of(message: str, ref: ObjectRef, path: str) -> Fault:
-    """Turn msgspec's sentence, which ends in "- at `$.where`" below the root, into a fault."""
+def parted(message: str, part: Any) -> tuple[str, str]:
+    """Msgspec's sentence about a value, which ends in "- at `$.where`" below its root: (problem, where).
+
+    Of a mapping it only tells that some value is wrong; `where` names the first key whose value is of that type.
+    """
     problem, _, where = message.partition(" - at `$")
-    at = (path + where.rstrip("`")).lstrip(".")
+    where = where.rstrip("`")
+    misfit = _MISFIT.fullmatch(problem)
+    if misfit is None or not where.endswith(_SOME_KEY) or _SOME_KEY in where.removesuffix(_SOME_KEY):
+        return problem, where
+    mapping = where.removesuffix(_SOME_KEY)
+    for name, position in _STEP.findall(mapping):
+        part = part[name] if name else part[int(position)]
+    wrong = _PLAIN.get(misfit[1])
+    if not isinstance(part, Mapping):
+        return problem, where
+    return problem, next((f"{mapping}[{key}]" for key, value in part.items() if type(value) is wrong), where)
+
+
+def _fault_of(message: str, part: Any, ref: ObjectRef, path: str) -> Fault:
+    problem, where = parted(message, part)
+    at = (path + where).lstrip(".")
     if found := _UNKNOWN.fullmatch(problem):
         return Fault(ref, f"{at}.{found[1]}".lstrip("."), "is not a known field", "correct its name or remove it")
     if found := _MISSING.fullmatch(problem):

@@ -49,6 +49,14 @@ def job_with(**spec: Any) -> scenes.Manifest:
             ["test.yaml: Pod 5: metadata.name: expected a text, got a number"],
         ),
         (
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "a", "labels": {"app": "x", "phalanx.dev/gang": True}},
+            },
+            ["test.yaml: Pod default/a: metadata.labels[phalanx.dev/gang]: expected str, got bool"],
+        ),
+        (
             pod_with(priority="high"),
             ["test.yaml: Pod default/a: spec.priority: expected int | null, got str"],
         ),
