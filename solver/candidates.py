@@ -26,7 +26,7 @@ def candidates(book: Book, level: int, members: int) -> list[tuple[int, Score]]:
     The bound is the beginning of the score that a plan there has at best.
     """
     tree, layout = book.case.tree, book.layout
-    rooms = _Rooms(tree, level, members, _rooms(book, level))
+    rooms = _Rooms(tree, level, members, _room_by_level(book, level))
     fitting = (rooms.by_level[level] >= members) & _allowed_around(book, level, members)
     if not fitting.any():
         return []
@@ -52,13 +52,13 @@ def candidates(book: Book, level: int, members: int) -> list[tuple[int, Score]]:
     ]
 
 
-def _rooms(book: Book, level: int) -> dict[int, Counts]:
+def _room_by_level(book: Book, level: int) -> dict[int, Counts]:
     """By level from `level` (or ROOT) to the node: for how many members each domain has room, within its rules about
     numbers and those of all domains inside.
     """
     tree, rules = book.case.tree, book.rules
     room = book.case.capacity[book.kind.shape]
-    rooms = {}
+    found = {}
     for each in range(tree.depth - 1, level - 1, -1):
         if each < tree.depth - 1:
             inside, room = room, np.zeros(tree.count(each), dtype=np.int64)
@@ -69,8 +69,8 @@ def _rooms(book: Book, level: int) -> dict[int, Counts]:
                 room[domain] = min(room[domain], most)
             for of in rules.multiple[each]:
                 room -= room % of
-        rooms[each] = room
-    return rooms
+        found[each] = room
+    return found
 
 
 def _allowed_around(book: Book, level: int, members: int) -> NDArray[np.bool_]:

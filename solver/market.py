@@ -66,13 +66,10 @@ def stock_of(tree: Tree, holds: Counts, room: Counts) -> Stock:
 
 @dataclass(frozen=True)
 class _Round:
-    """Tables `left` and `right` are merged pair by pair; -1: there is no other, the table stays. `pairs`: the positions
-    where there is one.
-    """
+    """Tables `left` and `right` are merged pair by pair; -1: there is no other, the table stays."""
 
     left: Counts
     right: Counts
-    pairs: Counts
 
 
 @dataclass(frozen=True)
@@ -193,7 +190,7 @@ def _steps(tree: Tree, domain: Counts) -> list[_Round | _Closing]:
             left = np.flatnonzero(place % 2 == 0)
             after = np.minimum(left + 1, len(order) - 1)
             paired = (after > left) & (sorted_inside[after] == sorted_inside[left])
-            steps.append(_Round(order[left], np.where(paired, order[after], -1), np.flatnonzero(paired)))
+            steps.append(_Round(order[left], np.where(paired, order[after], -1)))
             inside = sorted_inside[left]
         order = np.argsort(inside, kind="stable")
         steps.append(_Closing(level, order))
@@ -204,12 +201,13 @@ def _steps(tree: Tree, domain: Counts) -> list[_Round | _Closing]:
 
 def _merged(table: Counts, step: _Round) -> Counts:
     merged = table[:, step.left]
-    one, other = merged[:, step.pairs], table[:, step.right[step.pairs]]
+    pairs = np.flatnonzero(step.right >= 0)
+    one, other = merged[:, pairs], table[:, step.right[pairs]]
     best = one + other[:, :, :1]
     for count in range(1, table.shape[2]):
         offer = one[:, :, :-count] + other[:, :, count : count + 1]
         np.minimum(best[:, :, count:], offer, out=best[:, :, count:])
-    merged[:, step.pairs] = np.minimum(best, NEVER)
+    merged[:, pairs] = np.minimum(best, NEVER)
     return merged
 
 
