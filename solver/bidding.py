@@ -199,11 +199,11 @@ class Bidding:
         for cut, price in cuts.items():
             if price > 0:
                 if within is None:
-                    within = np.zeros((len(self.own), len(self.market.inner), self.market.most + 1), dtype=np.int64)
+                    within = np.zeros((self.market.most + 1, len(self.own), len(self.market.inner)), dtype=np.int64)
                 worth += price * cut.most
                 members = np.arange(self.market.most + 1)
                 place = np.searchsorted(self.market.inner, cut.domain)
-                within[:, place] += price * (np.reshape(cut.each, (-1, 1)) * members // cut.by)
+                within[:, :, place] += price * (np.outer(members, cut.each) // cut.by)
         return _Terms(weights, self.displaced @ room, within, worth)
 
     def _offers(self, terms: _Terms, buyers: Iterable[int], limit: Counts) -> int:

@@ -82,7 +82,7 @@ class _Closing:
 
 @dataclass(frozen=True)
 class Prices:
-    """Tables under certain prices. `after[step]`: shapes x positions x members after so many steps; `at[level]`: the
+    """Tables under certain prices. `after[step]`: members x shapes x positions after so many steps; `at[level]`: the
     step after which the positions are those of the domains that have room on that level.
     """
 
@@ -91,7 +91,7 @@ class Prices:
 
     def least(self, buyer: Buyer) -> int:
         """What the gang costs at least, from its own level inward."""
-        return int(self.after[self.at[buyer.level]][buyer.shape, :, buyer.members].min())
+        return int(self.after[self.at[buyer.level]][buyer.members, buyer.shape].min())
 
 
 class Market:
@@ -102,6 +102,8 @@ class Market:
         self.inner: Counts = np.unique(stock.domain)
         self._steps = tuple(_steps(tree, stock.domain))
         self._around = {level: tree.around(tree.depth - 2, level) for level in range(tree.depth - 1)}
+        self._members: Counts = np.reshape(np.arange(most + 1), (-1, 1, 1))
+        self._touched: Counts = -(-self._members // np.maximum(stock.holds, 1))
 
     def cells(self, shapes: int) -> int:
         """Numbers in the first of the tables for so many shapes."""
@@ -122,24 +124,22 @@ class Market:
     ) -> Prices:
         """`weights[level]`: the cost of a domain that is touched, a node at last. By shape and class, `unit` is the
         price of a member and `limit` the most members there. `shape`: the only one, then row 0, that is looked at.
-        `within`: what members cost besides by shape, narrowest domain above the node (as in `inner`) and number.
+        `within`: what members cost besides by number, shape and narrowest domain above the node (as in `inner`).
         """
-        members = np.arange(self.most + 1, dtype=np.int64)
-        holds = self.stock.holds if shape is None else self.stock.holds[shape : shape + 1]
-        touched = -(-members // np.maximum(holds, 1)[:, :, None])
-        table = np.where(
-            members <= limit[:, :, None], touched * weights[-1] + unit[:, :, None] * members, np.int64(NEVER)
-        )
+        touched = self._touched if shape is None else self._touched[:, shape : shape + 1]
+        table = unit * self._members
+        table += touched * weights[-1]
+        table[self._members > limit] = NEVER
         tables, at = [table], dict[int, int]()
         for step in self._steps:
             if isinstance(step, _Round):
                 table = _merged(table, step)
             else:
-                table = table[:, step.order]
+                table = table.take(step.order, axis=2)
                 if within is not None and step.level == self.tree.depth - 2:
                     table += within
                 if step.level != ROOT:
-                    table[:, :, 1:] += weights[step.level]
+                    table[1:] += weights[step.level]
                 at[step.level] = len(tables)
             tables.append(table)
         return Prices(tuple(tables), at)
@@ -148,7 +148,7 @@ class Market:
         """Plans of least cost, one for each of so many best domains of the gang's level. `buyer.shape`: the row of the
         tables.
         """
-        costs = prices.after[prices.at[buyer.level]][buyer.shape, :, buyer.members]
+        costs = prices.after[prices.at[buyer.level]][buyer.members, buyer.shape]
         order = np.argsort(costs, kind="stable")[:most]
         return [self._use(prices, buyer, position) for position in order.tolist() if costs[position] < NEVER]
 
@@ -170,7 +170,7 @@ class Market:
         """Back from a table to the classes."""
         counts = {position: buyer.members}
         for step in range(prices.at[buyer.level], 0, -1):
-            done, before = self._steps[step - 1], prices.after[step - 1][buyer.shape]
+            done, before = self._steps[step - 1], prices.after[step - 1][:, buyer.shape]
             if isinstance(done, _Closing):
                 counts = {int(done.order[each]): count for each, count in counts.items()}
             else:
@@ -200,14 +200,15 @@ def _steps(tree: Tree, domain: Counts) -> list[_Round | _Closing]:
 
 
 def _merged(table: Counts, step: _Round) -> Counts:
-    merged = table[:, step.left]
+    merged = table.take(step.left, axis=2)
     pairs = np.flatnonzero(step.right >= 0)
-    one, other = merged[:, pairs], table[:, step.right[pairs]]
-    best = one + other[:, :, :1]
-    for count in range(1, table.shape[2]):
-        offer = one[:, :, :-count] + other[:, :, count : count + 1]
-        np.minimum(best[:, :, count:], offer, out=best[:, :, count:])
-    merged[:, pairs] = np.minimum(best, NEVER)
+    one, other = merged[:, :, pairs], table.take(step.right[pairs], axis=2)
+    best = one + other[0]
+    offer = np.empty_like(best)
+    for count in range(1, len(table)):
+        np.add(one[:-count], other[count], out=offer[count:])
+        np.minimum(best[count:], offer[count:], out=best[count:])
+    merged[:, :, pairs] = np.minimum(best, NEVER)
     return merged
 
 
@@ -218,7 +219,7 @@ def _parted(step: _Round, before: Counts, counts: Mapping[int, int]) -> dict[int
         left, right = int(step.left[position]), int(step.right[position])
         mine = count
         if right >= 0:
-            mine = int((before[left, : count + 1] + before[right, : count + 1][::-1]).argmin())
+            mine = int((before[: count + 1, left] + before[count::-1, right]).argmin())
         if mine:
             parted[left] = mine
         if count - mine:

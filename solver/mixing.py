@@ -1,4 +1,4 @@
-"""The linear programme over bids: how much of each is taken so that no class of nodes is oversold (GLOP)."""
+"""The linear programme over bids: how much of each is taken so that no class of nodes is oversold."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,11 +6,11 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.linear_solver import pywraplp  # type: ignore[import-untyped]  # it tells no types
 
 from solver.bounds import Counts
 from solver.cutting import Cut, Part, broken_cuts
 from solver.market import Use
+from solver.programme import Programme, Solution
 
 _DEAR = 6.0
 """What it costs to leave a gang out, in domains for each of its members. Not more than needed: the first prices are of
@@ -84,6 +84,14 @@ class Mixed:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Sale:
+    """How many members a bid displaces where. A place is a shape and a class in one number, as in `offered.ravel()`."""
+
+    places: Counts
+    counts: Counts
+
+
 @dataclass
 class Mixing:
     """`offered[shape, class]`: members of a shape that a class has room for; `domain[class]`: the narrowest one around
@@ -100,22 +108,19 @@ class Mixing:
     values: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._lp = pywraplp.Solver.CreateSolver("GLOP")
-        self._most = self._lp.infinity()
-        self._goal = self._lp.Objective()
-        self._goal.SetMinimization()
-        self._one = [self._lp.Constraint(1.0, 1.0) for _ in self.shapes]
+        self._lp = Programme()
+        self._one = [self._lp.row(1.0, least=1.0) for _ in self.shapes]
         for one in self._one:
-            left_out = self._lp.NumVar(0.0, self._most, "")
-            one.SetCoefficient(left_out, 1.0)
-            self._goal.SetCoefficient(left_out, _DEAR * max(self.members))
+            self._lp.put(one, self._lp.column(_DEAR * max(self.members)), 1.0)
+        self._left_out = len(self.shapes)
         self._bids: list[Bid] = []
-        self._taken: list[pywraplp.Variable] = []
-        self._rows: dict[tuple[int, int], pywraplp.Constraint] = {}
-        self._held: list[pywraplp.Constraint] = []
-        self._cuts: dict[Cut, pywraplp.Constraint] = {}
+        self._sales: list[_Sale] = []
+        self._sold: dict[int, list[tuple[int, int]]] = {}
+        self._rows: dict[int, int] = {}
+        self._held: list[int] = []
+        self._cuts: dict[Cut, int] = {}
         self._level = 0
-        self._place: dict[int, int] = {}
+        self._column: dict[int, int] = {}
         self._insisted: list[int] = []
         self._inside = np.zeros((len(self.offered), int(self.domain.max(initial=0)) + 1), dtype=np.int64)
         np.add.at(self._inside.T, self.domain, self.offered.T)
@@ -123,25 +128,26 @@ class Mixing:
     def extend(self, bids: Iterable[Bid]) -> None:
         """Learn the bids that are new; the others come before them."""
         for bid in list(bids)[len(self._bids) :]:
-            taken = self._lp.NumVar(0.0, self._most, "")
-            self._goal.SetCoefficient(taken, float(bid.spread[self._level]))
-            self._one[bid.buyer].SetCoefficient(taken, 1.0)
-            for (shape, where), count in self._takes(bid).items():
-                if (shape, where) in self._rows:
-                    self._rows[shape, where].SetCoefficient(taken, float(count))
+            column = self._lp.column(bid.spread[self._level])
+            self._lp.put(self._one[bid.buyer], column, 1.0)
+            sale = self._sale(bid)
+            for place, count in zip(sale.places.tolist(), sale.counts.tolist(), strict=True):
+                self._sold.setdefault(place, []).append((column, count))
+                if place in self._rows:
+                    self._lp.put(self._rows[place], column, count)
             for held, domains in zip(self._held, bid.spread, strict=False):
-                held.SetCoefficient(taken, float(domains))
+                self._lp.put(held, column, domains)
             for cut, row in self._cuts.items():
-                self._count(cut, row, bid, taken)
-            self._place[id(bid)] = len(self._bids)
+                self._count(cut, row, bid, column)
+            self._column[id(bid)] = column
             self._bids.append(bid)
-            self._taken.append(taken)
+            self._sales.append(sale)
 
     def hold(self, level: int, value: int) -> None:
         """From now on no more than so many domains of this level are touched; levels come in their order."""
-        held = self._lp.Constraint(-self._most, float(value))
-        for bid, taken in zip(self._bids, self._taken, strict=True):
-            held.SetCoefficient(taken, float(bid.spread[level]))
+        held = self._lp.row(value)
+        for bid in self._bids:
+            self._lp.put(held, self._column[id(bid)], bid.spread[level])
         self._held.append(held)
         self.values.append(value)
 
@@ -151,27 +157,19 @@ class Mixing:
             return None
         if level != self._level:
             self._level = level
-            for bid, taken in zip(self._bids, self._taken, strict=True):
-                self._goal.SetCoefficient(taken, float(bid.spread[level]))
+            for bid in self._bids:
+                self._lp.price(self._column[id(bid)], bid.spread[level])
         while True:
-            if not self._solved():
+            self.effort.solve(len(self._bids))
+            solution = self._lp.solved()
+            if solution is None:
                 return None
-            shares = self._shares()
-            oversold = self._oversold(shares)
+            oversold = self._oversold(solution)
             if not oversold:
                 break
-            for shape, where in oversold:
-                self._limit(shape, where)
-        room = np.zeros(self.offered.shape)
-        for (shape, where), row in self._rows.items():
-            room[shape, where] = -row.dual_value()
-        return Mixed(
-            room,
-            tuple(-row.dual_value() for row in self._held),
-            {cut: -row.dual_value() for cut, row in self._cuts.items()},
-            ceil(self._goal.Value() - _TINY),
-            shares,
-        )
+            for place in oversold:
+                self._limit(place)
+        return self._mixture(solution)
 
     def cut(self, mixed: Mixed) -> bool:
         """Forbid what this mixture does and no choice of whole bids can; whether anything was found."""
@@ -182,63 +180,60 @@ class Mixing:
         )
         found = [cut for cut in broken_cuts(parts, self.displaced, self._inside) if cut not in self._cuts]
         for cut in found:
-            self._cuts[cut] = self._lp.Constraint(-self._most, float(cut.most))
-            for bid, taken in zip(self._bids, self._taken, strict=True):
-                self._count(cut, self._cuts[cut], bid, taken)
+            self._cuts[cut] = self._lp.row(cut.most)
+            for bid in self._bids:
+                self._count(cut, self._cuts[cut], bid, self._column[id(bid)])
         return bool(found)
 
     def insist(self, bid: Bid) -> None:
         """This bid is taken whole, until `release`."""
-        self._taken[self._place[id(bid)]].SetBounds(1.0, self._most)
-        self._insisted.append(self._place[id(bid)])
+        self._lp.insist(self._column[id(bid)], 1.0)
+        self._insisted.append(self._column[id(bid)])
 
     def release(self) -> None:
         """No bid need be taken."""
-        for place in self._insisted:
-            self._taken[place].SetBounds(0.0, self._most)
+        for column in self._insisted:
+            self._lp.insist(column, 0.0)
         self._insisted.clear()
 
-    def _shares(self) -> list[tuple[Bid, float]]:
-        taken = ((bid, variable.solution_value()) for bid, variable in zip(self._bids, self._taken, strict=True))
-        return [(bid, share) for bid, share in taken if share > _TINY]
+    def _mixture(self, solution: Solution) -> Mixed:
+        duals = -solution.duals
+        room = np.zeros(self.offered.size)
+        room[list(self._rows)] = duals[list(self._rows.values())]
+        shares = solution.values[self._left_out :]
+        return Mixed(
+            room.reshape(self.offered.shape),
+            tuple(duals[self._held].tolist()),
+            dict(zip(self._cuts, duals[list(self._cuts.values())].tolist(), strict=True)),
+            ceil(solution.cost - _TINY),
+            [(self._bids[bid], float(shares[bid])) for bid in np.flatnonzero(shares > _TINY).tolist()],
+        )
 
-    def _count(self, cut: Cut, row: pywraplp.Constraint, bid: Bid, taken: pywraplp.Variable) -> None:
+    def _count(self, cut: Cut, row: int, bid: Bid, column: int) -> None:
         count = cut.taken(self.shapes[bid.buyer], bid.inside.get(cut.domain, 0))
         if count:
-            row.SetCoefficient(taken, float(count))
+            self._lp.put(row, column, count)
 
-    def _solved(self) -> bool:
-        """From where the last solve ended or, where that fails by rounding, from the beginning."""
-        self.effort.solve(len(self._bids))
-        afresh = pywraplp.MPSolverParameters()
-        afresh.SetIntegerParam(afresh.INCREMENTALITY, afresh.INCREMENTALITY_OFF)
-        return bool(self._lp.Solve() == pywraplp.Solver.OPTIMAL or self._lp.Solve(afresh) == pywraplp.Solver.OPTIMAL)
+    def _oversold(self, solution: Solution) -> list[int]:
+        """Places without a row of their own of which the mixture takes more than there is."""
+        shares = solution.values[self._left_out :]
+        some = np.flatnonzero(shares > _TINY).tolist()
+        if not some:
+            return []
+        places = np.concatenate([self._sales[bid].places for bid in some])
+        counts = np.concatenate([self._sales[bid].counts * shares[bid] for bid in some])
+        over = np.bincount(places, counts, self.offered.size) > self.offered.ravel() + _TINY
+        return [place for place in np.flatnonzero(over).tolist() if place not in self._rows]
 
-    def _oversold(self, shares: Iterable[tuple[Bid, float]]) -> list[tuple[int, int]]:
-        """Shapes and classes without a row of their own that the mixture takes more of than there is."""
-        taken: dict[tuple[int, int], float] = {}
-        for bid, share in shares:
-            for place, count in self._takes(bid).items():
-                taken[place] = taken.get(place, 0.0) + share * count
-        return [
-            (shape, where)
-            for (shape, where), count in taken.items()
-            if (shape, where) not in self._rows and count > self.offered[shape, where] + _TINY
-        ]
+    def _limit(self, place: int) -> None:
+        self._rows[place] = self._lp.row(int(self.offered.flat[place]))
+        for column, count in self._sold[place]:
+            self._lp.put(self._rows[place], column, count)
 
-    def _limit(self, shape: int, where: int) -> None:
-        row = self._lp.Constraint(-self._most, float(self.offered[shape, where]))
-        for bid, taken in zip(self._bids, self._taken, strict=True):
-            if where in bid.use:
-                row.SetCoefficient(taken, float(self._takes(bid).get((shape, where), 0)))
-        self._rows[shape, where] = row
-
-    def _takes(self, bid: Bid) -> dict[tuple[int, int], int]:
-        """By shape and class, how many members a bid displaces."""
-        displaced = self.displaced[self.shapes[bid.buyer]].tolist()
-        return {
-            (shape, where): each * count
-            for where, count in bid.use.items()
-            for shape, each in enumerate(displaced)
-            if each
-        }
+    def _sale(self, bid: Bid) -> "_Sale":
+        """What a bid displaces."""
+        takes = self.displaced[self.shapes[bid.buyer]]
+        shapes = np.flatnonzero(takes)
+        where, counts = np.array([*bid.use]), np.array([*bid.use.values()])
+        places = np.add.outer(shapes * self.offered.shape[1], where)
+        return _Sale(places.ravel(), np.outer(takes[shapes], counts).ravel())
