@@ -101,8 +101,7 @@ Answering = Callable[[Request], Iterator[Reply]]
 def answers(request: Request) -> Iterator[Reply]:
     """What is answered to a request."""
     if isinstance(request, JointTask):
-        solve = solve_whole if request.whole else solve_joint
-        yield Together(solve(request.problem, request.limits), _peak())
+        yield Together(_together(request), _peak())
         return
     if isinstance(request, CompareTask):
         yield Compared(next_door(request.problem, request.plan, request.limits), _peak())
@@ -113,6 +112,13 @@ def answers(request: Request) -> Iterator[Reply]:
         return
     yield Refused(answer, last=False)
     yield Refused(explained(request.problem, answer, request.limits), last=True, peak=_peak())
+
+
+def _together(request: JointTask) -> JointAnswer | None:
+    if not request.whole:
+        return solve_joint(request.problem, request.limits)
+    end = time.monotonic() + request.limits.seconds
+    return solve_whole(request.problem, request.limits, lambda: time.monotonic() >= end)
 
 
 def serve(answering: Answering = answers) -> None:

@@ -17,7 +17,7 @@ from ortools.sat.python.cp_model import FEASIBLE, OPTIMAL, CpModel, CpSolver, Li
 from solver.bounds import Counts
 from solver.diving import dived
 from solver.market import NEVER, Buyer, Market, Use
-from solver.mixing import Bid, Effort, Mixed, Mixing
+from solver.mixing import Bid, Effort, Mixed, Mixing, Over, never
 from solver.search import Budget
 
 _SCALE = 1 << 10
@@ -88,13 +88,14 @@ class Bidding:
         self.offered: Counts = stock.room * stock.nodes
         self.depth = self.market.tree.depth
 
-    def bargain(self, budget: Budget) -> Bargain | None:
-        """The best choice that was found; None where the gangs cannot even be placed one after the other, or where that
-        alone is too much effort.
+    def bargain(self, budget: Budget, over: Over = never) -> Bargain | None:
+        """The best choice that was found until the time is `over`; None where the gangs cannot even be placed one after
+        the other, or where that alone is too much effort.
         """
         chosen = self._in_turn(np.zeros_like(self.own), 0)
         if chosen is None:
             return None
+        self.effort.over = over
         shapes, members = [buyer.shape for buyer in self.buyers], [buyer.members for buyer in self.buyers]
         mixing = Mixing(self.displaced, self.offered, self.market.stock.domain, shapes, members, self.effort)
         bounds: list[int] = []
@@ -102,7 +103,7 @@ class Bidding:
             bound, unit = self._bound(mixing, level, _total(chosen, level))
             if bound < _total(chosen, level):
                 chosen = self._dived(mixing, level, bound, _total(chosen, level)) or chosen
-            if bound < _total(chosen, level):
+            if bound < _total(chosen, level) and not over():
                 tries = 1 if self.effort.spent else _TRIES
                 chosen = self._better(chosen, level, bound, unit, budget, tries=tries)
             bounds.append(bound)

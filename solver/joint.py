@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from solver.case import case_of
 from solver.joint_goals import JointGoals
 from solver.merging import Merged, merged
+from solver.mixing import Over, never
 from solver.modelling import ALL_GOALS, Solved, solve_within
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Problem
@@ -93,11 +94,12 @@ def solve_joint(joint: JointProblem, limits: Limits) -> JointAnswer:
     )
 
 
-def solve_whole(joint: JointProblem, limits: Limits) -> JointAnswer | None:
+def solve_whole(joint: JointProblem, limits: Limits, over: Over = never) -> JointAnswer | None:
     """Every member of every gang that has a place in its own without evictions, as compact as all of them together can
-    be; the other goals are each gang's own. None where that is not found, or where it is not known how (`solver.wide`).
+    be, or as is found until the time is `over`; the other goals are each gang's own. None where that is not found, or
+    where it is not known how (`solver.wide`).
     """
-    found = place_whole(joint.gangs, joint.units, budget_of(limits))
+    found = place_whole(joint.gangs, joint.units, budget_of(limits), over)
     if found is None:
         return None
     shares = tuple(None if nodes is None else Share(nodes, ()) for nodes in found.nodes)

@@ -1,6 +1,6 @@
 """The linear programme over bids: how much of each is taken so that no class of nodes is oversold."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
@@ -22,19 +22,28 @@ _EFFORT = 65_000
 _CELLS = 20_000
 """Additions in a market's tables that take the time of one bid in a solve."""
 
+Over = Callable[[], bool]
+"""Whether the time is over. The solver has no clock of its own."""
+
+
+def never() -> bool:
+    """For those who wait."""
+    return False
+
 
 @dataclass
 class Effort:
-    """What may be spent on gangs at a market, in bids that a solve has to do with; it does not tell the time, so that
-    answers do not depend on the machine.
+    """What may be spent on gangs at a market, in bids that a solve has to do with: answers do not depend on the machine
+    unless it is so slow, or so busy, that the time is `over` first.
     """
 
     left: int = _EFFORT
+    over: Over = never
 
     @property
     def spent(self) -> bool:
         """Whether no more is to be asked."""
-        return self.left < 0
+        return self.left < 0 or self.over()
 
     def solve(self, bids: int) -> None:
         """A solve is paid for."""
@@ -46,7 +55,7 @@ class Effort:
 
     def affords(self, cells: int) -> bool:
         """Whether so many additions do not spend it."""
-        return -(-cells // _CELLS) <= self.left
+        return not self.spent and -(-cells // _CELLS) <= self.left
 
 
 @dataclass(frozen=True, slots=True)

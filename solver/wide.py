@@ -13,6 +13,7 @@ import numpy as np
 from solver.bidding import Bargain, Bidding
 from solver.bounds import Counts
 from solver.market import Buyer, Market, stock_of
+from solver.mixing import Over, never
 from solver.plan import Plan
 from solver.problem import NO_VICTIMS, Limits, PodSet, Problem
 from solver.scoring import Nodes
@@ -22,6 +23,8 @@ from solver.tree import ROOT, Tree, tree_of
 
 _PLENTY = 1 << 20
 """Members, where they ask for nothing."""
+_CHOOSING = 0.5
+"""The share of the deterministic time for choosing among bids. Bidding, which is not counted in it, takes as long."""
 _SOME = Limits(deterministic=0.2, seconds=1.0)
 """What planning one gang anew may take."""
 _CELLS = 8_000_000
@@ -38,19 +41,22 @@ class Wide:
     proven: int
 
 
-def place_whole(gangs: Sequence[Problem], units: Sequence[Sequence[int]], budget: Budget) -> Wide | None:
-    """All members of all gangs but those that are crowded out. None where they were not found to have room, or where a
-    gang is not of alike members without further rules on the same nodes as the others.
+def place_whole(
+    gangs: Sequence[Problem], units: Sequence[Sequence[int]], budget: Budget, over: Over = never
+) -> Wide | None:
+    """All members of all gangs but those that are crowded out, as compact as is found until the time is `over`. None
+    where they were not found to have room, or where a gang is not of alike members without further rules on the same
+    nodes as the others.
     """
     cluster = _cluster(gangs, units)
     if cluster is None:
         return None
     out = _crowded_out(cluster)
     if not out:
-        return _placed(cluster, budget)
+        return _placed(cluster, budget, over)
     stay = [gang for gang in range(len(gangs)) if gang not in out]
     fewer = _cluster([gangs[gang] for gang in stay], [units[gang] for gang in stay])
-    found = None if fewer is None else _placed(fewer, budget)
+    found = None if fewer is None else _placed(fewer, budget, over)
     if found is None:
         return None
     nodes = dict(zip(stay, found.nodes, strict=True))
@@ -79,12 +85,12 @@ def _crowded_out(cluster: "_Cluster") -> frozenset[int]:
     return frozenset(out) if len(out) < len(cluster.gangs) else frozenset()
 
 
-def _placed(cluster: "_Cluster", budget: Budget) -> Wide | None:
-    bargain = cluster.bidding.bargain(budget)
+def _placed(cluster: "_Cluster", budget: Budget, over: Over) -> Wide | None:
+    bargain = cluster.bidding.bargain(budget.portion(_CHOOSING), over)
     placed = None if bargain is None else _seated(cluster, bargain)
     if bargain is None or placed is None:
         return None
-    nodes = _anew(cluster, placed)
+    nodes = _anew(cluster, placed, over)
     sums = [sum(level) for level in zip(*(_spread(cluster, row) for row in nodes), strict=True)]
     short = (level for level, total in enumerate(sums) if total > bargain.bounds[level])
     rows = (_rows(problem, row) for problem, row in zip(cluster.gangs, nodes, strict=True))
@@ -247,13 +253,15 @@ def _seated(cluster: _Cluster, bargain: Bargain) -> list[list[int]] | None:
     return [nodes[gang] for gang in range(len(cluster.gangs))]
 
 
-def _anew(cluster: _Cluster, placed: list[list[int]]) -> list[list[int]]:
-    """Every gang in its turn at its best place beside the others."""
+def _anew(cluster: _Cluster, placed: list[list[int]], over: Over) -> list[list[int]]:
+    """Every gang in its turn at its best place beside the others, as long as there is time."""
     used = np.zeros_like(cluster.free)
     for gang, nodes in enumerate(placed):
         np.add.at(used, nodes, cluster.asked[gang])
     found = [*placed]
     for gang, problem in enumerate(cluster.gangs):
+        if over():
+            break
         np.subtract.at(used, found[gang], cluster.asked[gang])
         answer = decide(_beside(cluster, gang, used), _SOME)
         if isinstance(answer, Plan) and not answer.victims:

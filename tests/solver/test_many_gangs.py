@@ -125,23 +125,40 @@ def large(nodes: int, asks: Sequence[tuple[int, int]], members: int, most: int) 
     )
 
 
-def test_bidding_ends_after_a_certain_effort_and_keeps_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables for six gangs of 256 are dear: what they take is counted, and there is an answer all the same."""
-    looked: list[int] = []
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The additions that each look at a market took."""
+    found: list[int] = []
     prices = Market.prices
 
     def counting(market: Market, *args: Any, **options: Any) -> Prices:
         tables = prices(market, *args, **options)
-        looked.append(tables.after[0].size * len(tables.after[0]))
+        found.append(tables.after[0].size * len(tables.after[0]))
         return tables
 
     monkeypatch.setattr(Market, "prices", counting)
+    return found
+
+
+def test_bidding_ends_after_a_certain_effort_and_keeps_what_it_found(looked: list[int]) -> None:
+    """Tables for six gangs of 256 are dear: what they take is counted, and there is an answer all the same."""
     joint = large(600, [(1, 1), (2, 3), (3, 5), (1, 2), (2, 4), (3, 1)], 256, 256)
     answer = solve_whole(joint, LIMITS)
     assert answer is not None
     assert all(share is not None for share in answer.shares)
     assert faults_of(joint, answer) == ()
     assert sum(looked) < 1_300_000_000
+
+
+def test_where_the_time_is_over_every_gang_keeps_its_place_after_those_before_it(looked: list[int]) -> None:
+    """A machine so slow that nothing can be bargained for: six looks, one for each gang, and a plan with its bounds."""
+    joint = large(600, [(1, 1), (2, 3), (3, 5), (1, 2), (2, 4), (3, 1)], 16, 16)
+    answer = solve_whole(joint, LIMITS, lambda: True)
+    assert answer is not None
+    assert all(share is not None for share in answer.shares)
+    assert faults_of(joint, answer) == ()
+    assert len(looked) == len(joint.gangs)
+    assert answer.levels == 0
 
 
 def test_gangs_whose_tables_would_be_too_large_are_not_weighed() -> None:
