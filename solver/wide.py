@@ -65,7 +65,7 @@ def place_whole(
 
 def crowded_out(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> frozenset[int]:
     """The gangs that certainly have no place beside those before them that have one: by counting there is less room
-    than they ask for. None where that is not known, or where not all gangs are placed whole and without evictions.
+    than they ask for. Nobody where that is not known, or where not all gangs are placed whole and without evictions.
     """
     cluster = _cluster(gangs, units)
     return frozenset() if cluster is None else _crowded_out(cluster)
@@ -210,14 +210,16 @@ def _fitting(amounts: Counts, request: Counts) -> Counts:
 
 
 def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
-    """By shape, for how many members with `request` there is certainly no room where one of the shape is.
+    """By shape, for how many members with `request` there is certainly no room where one of the shape is. Those that
+    ask for nothing have places enough for all of them, of which each takes one.
 
     What limits them on a node is one resource: of it, a member of the shape takes the place of as many as it asks for
     whole times as much. The least of that over all resources which limit them somewhere holds on every node.
     """
     asks = np.flatnonzero(request > 0)
     if not len(asks):
-        return np.zeros(len(requests), dtype=np.int64)
+        same: Counts = np.all(requests == request, axis=1).astype(np.int64)
+        return same
     fits = np.maximum(free[:, asks], 0) // request[asks]
     limits = fits == fits.min(axis=1, keepdims=True)
     limiting: list[int] = []

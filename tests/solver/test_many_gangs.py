@@ -78,6 +78,20 @@ def test_who_has_no_room_beside_the_earlier_is_left_out_and_the_later_are_not() 
     assert faults_of(joint, other) == ("the answer speaks of levels, and not everybody is placed without evictions",)
 
 
+def test_gangs_that_ask_for_nothing_are_placed_beside_others() -> None:
+    """Both nodes are full with the gang of two; the others all share one, and need no room there."""
+    room = Drawing("b0: a b")
+    nothing = room.gang(pods(3), asks=(0,))
+    joint = together(nothing, room.gang(pods(2)), nothing)
+    answer = solve_whole(joint, LIMITS)
+    assert answer is not None
+    assert domains_of(joint, answer.shares) == [3, 4]
+    assert answer.levels == 2
+    assert faults_of(joint, answer) == ()
+    on_one = replace(nothing, shapes=(Shape((0,), room.named("b")),))
+    assert solve_whole(together(on_one, nothing), LIMITS) is not None
+
+
 def test_no_answer_where_a_gang_may_be_placed_in_part() -> None:
     room = Drawing("b0: a b c")
     part = room.gang(pods(2))
