@@ -135,7 +135,7 @@ class Mixing:
         np.add.at(self._inside.T, self.domain, self.offered.T)
 
     def extend(self, bids: Iterable[Bid]) -> None:
-        """Learn the bids that are new; the others come before them."""
+        """Learn those of all bids that are new; the ones that are known come first, in the order of before."""
         for bid in list(bids)[len(self._bids) :]:
             column = self._lp.column(bid.spread[self._level])
             self._lp.put(self._one[bid.buyer], column, 1.0)
@@ -239,7 +239,7 @@ class Mixing:
         for column, count in self._sold[place]:
             self._lp.put(self._rows[place], column, count)
 
-    def _sale(self, bid: Bid) -> "_Sale":
+    def _sale(self, bid: Bid) -> _Sale:
         """What a bid displaces."""
         takes = self.displaced[self.shapes[bid.buyer]]
         shapes = np.flatnonzero(takes)
