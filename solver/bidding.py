@@ -130,17 +130,22 @@ class Bidding:
         size = self.displaced.sum(axis=1)
         for buyer in sorted(range(len(self.buyers)), key=lambda each: (-size[self.buyers[each].shape], each)):
             asks = self.buyers[buyer]
-            takes = self.displaced[asks.shape]
-            rows = takes > 0
-            limit = np.minimum((left[rows] // takes[rows, None]).min(axis=0), self.own[asks.shape])
+            limit = self._fitting(asks.shape, left)
             prices = self.market.prices(weights, unit[asks.shape][None], limit[None], shape=asks.shape)
             uses = self.market.best(prices, Buyer(0, asks.members, asks.level))
             if not uses:
                 return None
             chosen[buyer] = self._bid(buyer, uses[0])
             for where, count in uses[0].items():
-                left[:, where] -= takes * count
+                left[:, where] -= self.displaced[asks.shape] * count
         return [chosen[buyer] for buyer in range(len(self.buyers))]
+
+    def _fitting(self, shape: int, left: Counts) -> Counts:
+        """By class, for how many members of a shape there is room in what is left of every shape."""
+        takes = self.displaced[shape]
+        rows = takes > 0
+        fitting: Counts = np.minimum((left[rows] // takes[rows, None]).min(axis=0), self.own[shape])
+        return fitting
 
     def weights(self, level: int) -> list[int]:
         """The costs of domains where those of `level` cost `_SCALE`, those of wider levels more than all inside
@@ -225,10 +230,7 @@ class Bidding:
         """A choice with fewer than `most` domains of `level`, as `solver.diving` finds it."""
 
         def rebid(mixed: Mixed, left: Counts, buyers: Sequence[int]) -> bool:
-            limit = self.own.copy()
-            for shape, takes in enumerate(self.displaced):
-                rows = takes > 0
-                np.minimum(limit[shape], (left[rows] // takes[rows, None]).min(axis=0), out=limit[shape])
+            limit = np.stack([self._fitting(shape, left) for shape in range(len(self.own))])
             known = len(self.bids)
             self._offers(self._terms(mixing, mixed, level), buyers, limit)
             mixing.extend(self.bids.values())

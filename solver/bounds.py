@@ -43,6 +43,15 @@ def room(problem: Problem, evicting: Iterable[int] = ()) -> Counts:
     return amounts
 
 
+def fitting(amounts: Counts, request: Counts) -> Counts:
+    """For how many members with this request each row of amounts has room."""
+    asks = request > 0
+    if not asks.any():
+        return np.full(len(amounts), PLENTY, dtype=np.int64)
+    found: Counts = (np.maximum(amounts[:, asks], 0) // request[asks]).min(axis=1)
+    return found
+
+
 def capacities(problem: Problem, amounts: Counts) -> Counts:
     """How many members of each shape each node could hold, were they alone there: shapes x nodes."""
     capacity = np.zeros((len(problem.shapes), len(problem.nodes)), dtype=np.int64)

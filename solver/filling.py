@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from solver.bounds import PLENTY, Counts
+from solver.bounds import Counts, fitting
 from solver.case import Case
 from solver.kinds import Kind
 from solver.problem import PodSet
@@ -59,7 +59,7 @@ def filled(case: Case, level: int, domain: int) -> Nodes | None:
     rows: list[list[int | None]] = [[None] * len(pod_set.members) for pod_set in problem.sets]
     for place in np.argsort(-requests[:, case.scarce], kind="stable").tolist():
         order = np.argsort(free[:, case.scarce], kind="stable")
-        fits = np.minimum(room[place][order], _slots(free[order], requests[place]))
+        fits = np.minimum(room[place][order], fitting(free[order], requests[place]))
         taken = np.clip(counts[place] - (np.cumsum(fits) - fits), 0, fits)
         if taken.sum() < counts[place]:
             return None
@@ -100,7 +100,7 @@ def _at_most(requests: Counts, free: Counts, most: list[int]) -> list[int]:
     for asked in requests:
         if (asked > 0).any():
             sizes = (requests[:, asked > 0] // asked[asked > 0]).min(axis=1)
-            measures.append((sizes.tolist(), int(_slots(free, asked).sum())))
+            measures.append((sizes.tolist(), int(fitting(free, asked).sum())))
     return min((_smallest_first(sizes, whole, most) for sizes, whole in measures), key=sum)
 
 
@@ -112,12 +112,3 @@ def _smallest_first(sizes: list[int], whole: int, most: list[int]) -> list[int]:
             counts[place] = min(counts[place], whole // sizes[place])
             whole -= counts[place] * sizes[place]
     return counts
-
-
-def _slots(free: Counts, asked: Counts) -> Counts:
-    """How many members that ask for so much each node has room for."""
-    heeded = asked > 0
-    if not heeded.any():
-        return np.full(len(free), PLENTY, dtype=np.int64)
-    slots: Counts = (free[:, heeded] // asked[heeded]).min(axis=1)
-    return slots

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solver.bidding import Bargain, Bidding
-from solver.bounds import Counts
+from solver.bounds import Counts, fitting
 from solver.market import Buyer, Market, stock_of
 from solver.mixing import Over, never
 from solver.plan import Plan
@@ -21,8 +21,6 @@ from solver.search import Budget
 from solver.solving import decide
 from solver.tree import ROOT, Tree, tree_of
 
-_PLENTY = 1 << 20
-"""Members, where they ask for nothing."""
 _CHOOSING = 0.5
 """The share of the deterministic time for choosing among bids. Bidding, which is not counted in it, takes as long."""
 _SOME = Limits(deterministic=0.2, seconds=1.0)
@@ -141,7 +139,7 @@ def _bidding(gangs: Sequence[Problem], tree: Tree, free: Counts, asked: Counts) 
     members = [len(_only(gang).members) for gang in gangs]
     displaced = np.array([_displaced(free, requests, row) for row in requests]).T
     wanted = sum(count * displaced[kinds.index(want)] for count, want in zip(members, wants, strict=True))
-    room = np.minimum([_fitting(free, row) for row in requests], np.reshape(wanted, (-1, 1)))
+    room = np.minimum([fitting(free, row) for row in requests], np.reshape(wanted, (-1, 1)))
     holds = np.minimum(room, max(members))
     for shape, (_, eligible) in enumerate(kinds):
         barred = np.ones(len(free), dtype=np.bool_)
@@ -200,15 +198,6 @@ def _free(gangs: Sequence[Problem], units: Sequence[Sequence[int]], resources: t
     return found
 
 
-def _fitting(amounts: Counts, request: Counts) -> Counts:
-    """How many members with this request every row of amounts has room for."""
-    asks = request > 0
-    if not asks.any():
-        return np.full(len(amounts), _PLENTY, dtype=np.int64)
-    fitting: Counts = (np.maximum(amounts[:, asks], 0) // request[asks]).min(axis=1)
-    return fitting
-
-
 def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
     """By shape, for how many members with `request` there is certainly no room where one of the shape is. Those that
     ask for nothing have places enough for all of them, of which each takes one.
@@ -244,7 +233,7 @@ def _seated(cluster: _Cluster, bargain: Bargain) -> list[list[int]] | None:
         inside = np.flatnonzero(node_class == where)
         left = count
         while left:
-            fits = _fitting(free[inside], cluster.asked[gang])
+            fits = fitting(free[inside], cluster.asked[gang])
             best = int(np.lexsort((fits, -np.minimum(fits, left)))[0])
             took = min(left, int(fits[best]))
             if took == 0:
