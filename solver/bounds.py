@@ -8,10 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.problem import Member, Problem
+from solver.tree import ROOT
 
 Counts = NDArray[np.int64]
 PLENTY = 1 << 40
 """More members than anybody asks for: the capacity for members that ask for nothing."""
+
+
+def deciding_level(problem: Problem) -> int:
+    """The level of which one domain must hold the gang; ROOT where any nodes will do."""
+    return ROOT if problem.required is None else problem.required
+
+
+def needed_members(problem: Problem) -> int:
+    """How many members must be placed, those included that have a node already."""
+    return max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets))
 
 
 def pending(problem: Problem) -> tuple[Member, ...]:

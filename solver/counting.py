@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-Counts = NDArray[np.int64]
+from solver.bounds import Counts
+
 Table = NDArray[np.int64]
 """Rows: the words of the vector; columns: how many members. A first word of `NEVER` or more: impossible."""
 

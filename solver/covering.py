@@ -78,8 +78,7 @@ def _settled(case: Case, seats: list[Seat], solved: Solved, depth: int) -> Compa
 def spread_of(case: Case, solved: Solved) -> Spread:
     """What a plan touches."""
     goals = goals_of(case, solved.nodes, solved.victims)
-    parts = [goal.parts.values() or [goal.value] for goal in goals if goal.name.startswith("compactness/")]
-    return tuple(part for each in parts for part in each)
+    return tuple(part for goal in goals if goal.name.startswith("compactness/") for part in goal.digits)
 
 
 def _at_best(case: Case, seats: list[Seat]) -> tuple[list[Case], Spread]:

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from solver.bounds import Counts
+from solver.bounds import Counts, deciding_level
 from solver.case import Case, Seat
 from solver.covering import compact
 from solver.covers import Covers
@@ -25,7 +25,6 @@ from solver.plan import Goal
 from solver.problem import Limits
 from solver.scoring import goals_of
 from solver.search import Budget, Found, budget_of
-from solver.tree import ROOT
 
 WORTHWHILE = 12
 """Nodes from which on it pays to look at domains one by one."""
@@ -125,7 +124,7 @@ def _widest(case: Case, mixtures: Mixtures | None) -> int:
     """The widest level whose domains are worth a look: counting knows whether there is a plan at all."""
     if mixtures is None:
         return 0
-    return ROOT if case.problem.required is None else case.problem.required
+    return deciding_level(case.problem)
 
 
 def _best_of(case: Case, branches: list[_Branch], budget: Budget) -> tuple[_Leaf | None, bool]:
@@ -274,18 +273,14 @@ def _leaf(case: Case, branch: _Branch, solved: Solved) -> _Leaf:
     nodes = whole_nodes(branch.nodes, solved.nodes)
     names = tuple(case.name_rank[node] for row in nodes for node in row if node is not None)
     key = (
-        tuple(part for goal in goals if goal.name.startswith("compactness/") for part in _parts(goal)),
+        tuple(part for goal in goals if goal.name.startswith("compactness/") for part in goal.digits),
         (-_value(goals, "preferences"),),
         branch.around,
         _inward(goals),
-        tuple(part for goal in goals if goal.name in ("ranks", "ties") for part in _parts(goal)),
+        tuple(part for goal in goals if goal.name in ("ranks", "ties") for part in goal.digits),
         names,
     )
     return _Leaf(key, Solved(nodes, (), solved.reached, solved.proven))
-
-
-def _parts(goal: Goal) -> tuple[int, ...]:
-    return tuple(goal.parts.values()) or (goal.value,)
 
 
 def _value(goals: tuple[Goal, ...], name: str) -> int:

@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kube.names import natural_key
+from solver.bounds import deciding_level
 from solver.case import Case, useful_victims
 from solver.domains import at_best
 from solver.modelling import Solved, solve_within
 from solver.paying import solve_by_paying
-from solver.plan import Goal
 from solver.prices import UNPAYABLE, Prices, prices_of
 from solver.problem import Limits
 from solver.scoring import goals_of
 from solver.search import Budget, Found, budget_of
-from solver.tree import ROOT
 
 WORTHWHILE = 12
 """Nodes from which on it pays."""
@@ -51,7 +50,7 @@ def solve_evicting(case: Case, limits: Limits, worthwhile: int = WORTHWHILE) -> 
     """
     if not case.evicting or not case.pending or len(case.problem.nodes) < worthwhile:
         return None
-    prices = prices_of(case, ROOT if case.problem.required is None else case.problem.required)
+    prices = prices_of(case, deciding_level(case.problem))
     if prices is None:
         return None
     paid = solve_by_paying(case, prices)
@@ -146,16 +145,12 @@ def _key(case: Case, prices: Prices, solved: Solved) -> Key:
         (prices.of(solved.victims),),
         (-sum(node is not None for node in names),),
         tuple(node is None for node in names),
-        tuple(part for name, goal in goals.items() if name.startswith("compactness/") for part in _parts(goal)),
+        tuple(part for name, goal in goals.items() if name.startswith("compactness/") for part in goal.digits),
         (-goals["preferences"].value,),
-        _parts(goals["waste"]),
-        _parts(goals["ranks"]),
-        _parts(goals["ties"]),
+        goals["waste"].digits,
+        goals["ranks"].digits,
+        goals["ties"].digits,
         tuple(-victim.started for victim in sorted(gone, key=lambda victim: victim.started)),
         tuple(case.name_rank[node] for node in names if node is not None),
         tuple(sorted(natural_key(victim.key) for victim in gone)),
     )
-
-
-def _parts(goal: Goal) -> tuple[int, ...]:
-    return tuple(goal.parts.values()) or (goal.value,)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solver.bounds import pending
+from solver.bounds import deciding_level, needed_members, pending
 from solver.case import Case, case_of
 from solver.clearing import all_that_go, cleared
 from solver.covers import most_members, too_few
@@ -18,11 +18,9 @@ from solver.nearest import (
     MANY_SEATS,
     Nearest,
     counted_plan,
-    deciding_level,
     held_by_domains,
     inside,
     near_domains,
-    needed_members,
 )
 from solver.nodes import Node, nodes_of
 from solver.plan import NoPlan, Plan, Proof
@@ -160,9 +158,9 @@ def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
         max(problem.shapes[shape].requests[each] for shape in shapes) for each in range(len(problem.resources))
     )
     path = [*near.path, *("" for _ in range(len(problem.levels) - 1 - len(near.path)))]
-    inside = next((each for each in problem.nodes.ground.paths if each[: len(near.path)] == near.path), None)
-    if inside is not None:
-        path = [*inside]
+    within = next((each for each in problem.nodes.ground.paths if each[: len(near.path)] == near.path), None)
+    if within is not None:
+        path = [*within]
     where = f"in {'/'.join(near.path)}" if near.path else "in the cluster"
     slots = "1 more pod slot" if missing == 1 else f"{missing} more pod slots"
     home, new = tuple(path[: len(problem.levels) - 1]), len(problem.nodes)

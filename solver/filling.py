@@ -6,7 +6,7 @@ import numpy as np
 
 from solver.bounds import Counts, fitting
 from solver.case import Case
-from solver.kinds import Kind
+from solver.kinds import Kind, sorted_kinds
 from solver.problem import PodSet
 from solver.scoring import Nodes
 from solver.tree import ROOT
@@ -22,7 +22,7 @@ def thinned(case: Case) -> Case:
     problem = case.problem
     if case.evicting or problem.exclusions or problem.spreads or problem.multiples:
         return case
-    kinds = _kinds(case)
+    kinds = sorted_kinds(case)
     capacity = case.capacity[[kind.shape for kind in kinds]]
     alone = (capacity > 0).sum(axis=0) == 1
     left = case.capacity.copy()
@@ -43,7 +43,7 @@ def filled(case: Case, level: int, domain: int) -> Nodes | None:
     """As many members inside a domain as its resources allow, counted all together: no plan there has more. None where
     the first try does not reach that, or where rules bind who is where.
     """
-    problem, kinds = case.problem, _kinds(case)
+    problem, kinds = case.problem, sorted_kinds(case)
     free_to_go = not (problem.exclusions or problem.spreads or problem.multiples or case.evicting or case.pinned)
     if not free_to_go or any(
         _bound_by_numbers(problem.sets[kind.pod_set]) or _narrowest_rule(case, kind) > level for kind in kinds
@@ -67,14 +67,6 @@ def filled(case: Case, level: int, domain: int) -> Nodes | None:
         for rank, node in zip(kinds[place].ranks, np.repeat(nodes[order], taken).tolist(), strict=False):
             rows[kinds[place].pod_set][rank] = node
     return tuple(map(tuple, rows))
-
-
-def _kinds(case: Case) -> list[Kind]:
-    """Members of one set and shape."""
-    ranks: dict[tuple[int, int], list[int]] = {}
-    for seat in case.pending:
-        ranks.setdefault((seat.pod_set, case.member(seat).shape), []).append(seat.rank)
-    return [Kind(pod_set, shape, tuple(held)) for (pod_set, shape), held in sorted(ranks.items())]
 
 
 def _bound_by_numbers(pod_set: PodSet) -> bool:

@@ -8,11 +8,11 @@ be broken.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from solver.bounds import deciding_level, needed_members
 from solver.case import Case, Seat, case_of
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Problem
 from solver.scoring import Nodes, goals_of
-from solver.tree import ROOT
 
 
 def _always() -> bool:
@@ -24,7 +24,7 @@ def greedy_plans(problem: Problem, go_on: Callable[[], bool] = _always) -> Itera
     domains with the least room first. `go_on` is asked before each domain.
     """
     case = case_of(problem, evicting=False)
-    level = ROOT if problem.required is None else problem.required
+    level = deciding_level(problem)
     domains = sorted(range(case.tree.count(level)), key=lambda each: (case.domain_potential(level, each), each))
     held = {case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned}
     for everybody in (True, False):
@@ -40,14 +40,13 @@ def greedy_plans(problem: Problem, go_on: Callable[[], bool] = _always) -> Itera
 def unproven(problem: Problem, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
     """The goals with bounds that hold for any plan."""
     members = sum(len(pod_set.members) for pod_set in problem.sets)
-    least = max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets))
     liked = sum(
         max((0, *problem.shapes[member.shape].preferences.values()))
         for pod_set in problem.sets
         for member in pod_set.members
         if member.node is None
     )
-    most = {"extras": members - least, "preferences": liked}
+    most = {"extras": members - needed_members(problem), "preferences": liked}
     return tuple(Goal(goal.name, goal.value, most.get(goal.name, 0), goal.parts) for goal in goals)
 
 

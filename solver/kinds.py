@@ -14,18 +14,27 @@ class Kind:
     ranks: tuple[int, ...]
 
 
+def of_sets_and_shapes(case: Case) -> tuple[Kind, ...]:
+    """One kind per set and shape, in order of their first members."""
+    ranks: dict[tuple[int, int], list[int]] = {}
+    for seat in case.pending:
+        ranks.setdefault((seat.pod_set, case.member(seat).shape), []).append(seat.rank)
+    return tuple(Kind(pod_set, shape, tuple(held)) for (pod_set, shape), held in ranks.items())
+
+
+def sorted_kinds(case: Case) -> tuple[Kind, ...]:
+    """One kind per set and shape, in this order."""
+    return tuple(sorted(of_sets_and_shapes(case), key=lambda kind: (kind.pod_set, kind.shape)))
+
+
 def by_shape(case: Case) -> tuple[Kind, ...] | None:
     """One kind per set and shape: enough for all goals before ranks, as long as everybody is placed. None where slices
     tell members of a shape apart, or where no two members are alike.
     """
     if any(pod_set.slices for pod_set in case.problem.sets):
         return None
-    ranks: dict[tuple[int, int], list[int]] = {}
-    for seat in case.pending:
-        ranks.setdefault((seat.pod_set, case.member(seat).shape), []).append(seat.rank)
-    if len(ranks) == len(case.pending):
-        return None
-    return tuple(Kind(pod_set, shape, tuple(held)) for (pod_set, shape), held in ranks.items())
+    kinds = of_sets_and_shapes(case)
+    return kinds if len(kinds) < len(case.pending) else None
 
 
 def alike(case: Case) -> tuple[Kind, ...] | None:

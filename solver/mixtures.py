@@ -13,7 +13,7 @@ import numpy as np
 
 from solver.bounds import Counts
 from solver.case import Case
-from solver.kinds import Kind, alike
+from solver.kinds import Kind, alike, sorted_kinds
 from solver.mixture_rules import Rules
 from solver.mixture_tables import Costs, Effort, Tables
 from solver.tree import Positions
@@ -46,10 +46,7 @@ def mixtures_of(case: Case) -> "Mixtures | None":
         return None
     if any(pod_set.slices for pod_set in problem.sets) and not _whole_slices(case):
         return None
-    ranks: dict[tuple[int, int], list[int]] = {}
-    for seat in case.pending:
-        ranks.setdefault((seat.pod_set, case.member(seat).shape), []).append(seat.rank)
-    kinds = tuple(Kind(pod_set, shape, tuple(held)) for (pod_set, shape), held in sorted(ranks.items()))
+    kinds = sorted_kinds(case)
     if np.prod([len(kind.ranks) + 1 for kind in kinds], dtype=np.float64) > _MIXTURES:
         return None
     found = Mixtures(case, kinds)

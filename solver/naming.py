@@ -15,14 +15,13 @@ from solver.model import Model
 from solver.search import Search
 from solver.tree import ROOT
 
-Sequence = list[int]
 WORTHWHILE = 4
 """Members from which on it pays to look first where there is a choice at all."""
 ROUNDS = 6
 """After so many solves for that, there is taken to be one everywhere."""
 
 
-def name_nodes(model: Model, search: Search, *, by_name: bool = True) -> list[Sequence]:
+def name_nodes(model: Model, search: Search, *, by_name: bool = True) -> list[list[int]]:
     """The nodes of each kind's placed members in order of rank. The search's solution agrees with them.
 
     `by_name` False takes any plan that is as good, without comparing names.
@@ -64,7 +63,7 @@ def _open_nodes(model: Model, search: Search) -> list[set[int]]:
     return [set(seats) for seats in model.seats]
 
 
-def _as_they_are(model: Model, search: Search, kind: int) -> Sequence:
+def _as_they_are(model: Model, search: Search, kind: int) -> list[int]:
     """The nodes of the present solution, held, those of a domain together."""
     tree, seats = model.case.tree, model.seats[kind]
     planned = {node: search.solution[variable.index] for node, variable in seats.items()}
@@ -84,11 +83,11 @@ class _Row:
         self.tree, self.name_rank = model.case.tree, model.case.name_rank
         self.seats = model.seats[kind]
         self.kind, self.choice = kind, choice
-        self.nodes: Sequence = []
+        self.nodes: list[int] = []
         self.done: Counter[int] = Counter()
         self.out: set[int] = set()
 
-    def seated(self) -> Sequence:
+    def seated(self) -> list[int]:
         """Seat everybody; from then on the model holds exactly these seats."""
         count = self.model.placed(self.kind).value(self.search.solution)
         while len(self.nodes) < count:

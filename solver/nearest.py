@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from solver.bounds import Counts, capacities, pending, room
+from solver.bounds import Counts, capacities, deciding_level, needed_members, pending, room
 from solver.case import Case, case_of
 from solver.clearing import all_that_go, cleared
 from solver.covers import most_members
@@ -45,16 +45,6 @@ class Nearest:
 
     domains: tuple[NearDomain, ...]
     plan: Plan | None
-
-
-def deciding_level(problem: Problem) -> int:
-    """The level of which one domain must hold the gang; ROOT where any nodes will do."""
-    return ROOT if problem.required is None else problem.required
-
-
-def needed_members(problem: Problem) -> int:
-    """How many members must be placed."""
-    return max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets))
 
 
 def held_by_domains(problem: Problem, budget: Budget) -> Held:

@@ -30,6 +30,11 @@ class Goal:
     bound: int
     parts: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def digits(self) -> tuple[int, ...]:
+        """What is compared one after the other: the parts or, where there is but one, the value."""
+        return tuple(self.parts.values()) or (self.value,)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.bounds import Counts
+from solver.bounds import Counts, needed_members
 from solver.case import Case
 from solver.problem import VictimTable
 
@@ -174,7 +174,7 @@ def prices_of(case: Case, level: int) -> Prices | None:
     most = _most_on_a_node(case)
     if most > MANY:
         return None
-    needed = max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets)) - len(case.pinned)
+    needed = needed_members(problem) - len(case.pinned)
     columns = _columns(case)
     worth = _worth(case, columns)
     usable: NDArray[np.bool_] = case.capacity.max(axis=0, initial=0) > 0

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from solver.bounds import needed_members
 from solver.case import Case, Seat
 from solver.plan import Goal
 from solver.search import Reached
@@ -52,8 +53,7 @@ def _total(goal: str, parts: Parts, bounds: Bounds) -> Goal:
 
 
 def _extras(case: Case, score: "_Score", bounds: Bounds) -> Goal:
-    least = max(case.problem.minimum, sum(pod_set.minimum for pod_set in case.problem.sets))
-    value = len(score.seats) - least
+    value = len(score.seats) - needed_members(case.problem)
     return Goal("extras", value, value + _gap(bounds, "extras", "missing"))
 
 

@@ -5,6 +5,7 @@ tells the whole truth, else by CP-SAT; and an explanation where the answer is no
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from solver.bounds import deciding_level
 from solver.case import Case, case_of
 from solver.covers import too_few
 from solver.domains import solve_by_domains
@@ -16,7 +17,6 @@ from solver.problem import Limits, Problem
 from solver.scoring import goals_of
 from solver.search import Found, SolverFaultError
 from solver.tallying import no_room, solve_by_counting
-from solver.tree import ROOT
 from solver.verify import verify
 
 Way = Callable[[Case], Solved | Found | None]
@@ -73,7 +73,7 @@ def certainly_none(problem: Problem) -> bool:
 
 def _too_small(case: Case) -> bool:
     """Whether by counting no domain of the required level can hold the minimum."""
-    return bool(too_few(case, ROOT if case.problem.required is None else case.problem.required).all())
+    return bool(too_few(case, deciding_level(case.problem)).all())
 
 
 def _bounded(case: Case) -> Found | None:
