@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solver.case import Case, Seat
-from solver.covers import Covers
+from solver.covers import Covers, Spread
 from solver.modelling import Solved, solve_within
 from solver.scoring import goals_of
 from solver.search import Budget
@@ -19,9 +19,6 @@ from solver.search import Budget
 WORTHWHILE = 12
 """Usable nodes from which on it pays."""
 _COUNTED = frozenset({"victims", "gangs_broken", "evicted", "extras", "compactness"})
-
-Spread = tuple[int, ...]
-"""Level by level, the domains of the gang and, where there are several sets, summed over them."""
 
 
 @dataclass(frozen=True)

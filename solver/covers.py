@@ -11,6 +11,9 @@ from solver.bounds import Counts, pending
 from solver.case import Case, Seat
 from solver.problem import Member, Problem
 
+Spread = tuple[int, ...]
+"""Level by level, the domains of the gang and, where there are several sets, summed over them."""
+
 _PLENTY = 2
 """With so many times what is asked for, it is not looked at how it can be put together."""
 _MIXTURES = 1000

@@ -16,9 +16,9 @@ import numpy as np
 from solver.bounds import Counts, deciding_level
 from solver.case import Case, Seat
 from solver.covering import compact
-from solver.covers import Covers
+from solver.covers import Covers, Spread
 from solver.mixture_tables import TooMuchError
-from solver.mixtures import Mixtures, Spread, mixtures_of
+from solver.mixtures import Mixtures, mixtures_of
 from solver.modelling import Solved, solve_within
 from solver.parts import part_of, whole_nodes
 from solver.plan import Goal
@@ -236,14 +236,14 @@ def _only_here(part: Case, node: int) -> object:
     return (part.problem.nodes[node].name, pinned) if pinned or any(groups) else ()
 
 
-def at_best(part: Case) -> tuple[tuple[int, ...], int]:
+def at_best(part: Case) -> tuple[Spread, int]:
     """The fewest domains, level by level, and the most weight of node preferences that a plan for everybody can have,
     as far as counting tells.
     """
     return _spread(part, [*part.pinned, *part.pending]), _liked(part)
 
 
-def _spread(part: Case, seats: list[Seat]) -> tuple[int, ...]:
+def _spread(part: Case, seats: list[Seat]) -> Spread:
     """At best so many domains, level by level, of the gang and summed over its sets."""
     covers = Covers(part)
     sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(part.problem.sets))]

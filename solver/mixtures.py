@@ -13,6 +13,7 @@ import numpy as np
 
 from solver.bounds import Counts
 from solver.case import Case
+from solver.covers import Spread
 from solver.kinds import Kind, alike, sorted_kinds
 from solver.mixture_rules import Rules
 from solver.mixture_tables import Costs, Effort, Tables
@@ -24,9 +25,6 @@ _MIXTURES = 2_000
 
 _EFFORT = 2_000_000_000
 """Additions of costs (about half a second) after which counting is given up."""
-
-Spread = tuple[int, ...]
-"""Level by level, the domains of the gang and, where there are several sets, summed over them."""
 
 
 @dataclass(frozen=True)
