@@ -45,6 +45,17 @@ class Case:
         """Whether evictions are considered."""
         return bool(self.useful)
 
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """By node, whether it can hold a pending member."""
+        usable: NDArray[np.bool_] = self.capacity.max(axis=0, initial=0) > 0
+        return usable
+
+    @cached_property
+    def usable_amounts(self) -> Counts:
+        """The room of the nodes that can hold a member, never less than nothing; 0 for all others."""
+        return np.where(self.usable[:, None], np.maximum(self.amounts, 0), 0)
+
     def member(self, seat: Seat) -> Member:
         """The member at a seat."""
         return self.problem.sets[seat.pod_set].members[seat.rank]

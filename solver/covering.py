@@ -36,7 +36,7 @@ def compact(
     the number of usable nodes from which on it is.
     """
     seats = [*case.pinned, *case.pending]
-    if int((case.capacity.max(axis=0, initial=0) > 0).sum()) < worthwhile:
+    if int(case.usable.sum()) < worthwhile:
         return Compact(case)
     chain, bounds = _at_best(case, seats)
     step = len(bounds) // case.tree.depth

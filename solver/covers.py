@@ -25,9 +25,7 @@ class Covers:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        useful = case.capacity.max(axis=0, initial=0) > 0
-        amounts = np.where(useful[:, None], np.maximum(case.amounts, 0), 0)
-        self._offers: Counts = np.concatenate([amounts, case.capacity.T], axis=1)
+        self._offers: Counts = np.concatenate([case.usable_amounts, case.capacity.T], axis=1)
         """Per node: what it has of each resource, then how many it can hold of each shape."""
 
     def needs(self, seats: Iterable[Seat]) -> Counts:
@@ -114,8 +112,7 @@ def too_few(case: Case, level: int) -> NDArray[np.bool_]:
             np.logical_or.at(inside, case.tree.around(narrower, level), able)
             short |= ~inside
     demand = _least_demand(problem)
-    usable = case.capacity.max(axis=0, initial=0) > 0
-    offered = case.tree.summed(level, np.where(usable[:, None], np.maximum(case.amounts, 0), 0))
+    offered = case.tree.summed(level, case.usable_amounts)
     if (short | (offered < _PLENTY * demand).any(axis=1)).all() and not short.all():
         short |= (case.tree.summed(level, packable(case)) < demand).any(axis=1)
     return short
@@ -125,8 +122,7 @@ def _short(case: Case, problem: Problem, level: int) -> NDArray[np.bool_]:
     """By domain: whether it cannot hold the minimums of all sets, each by itself or all resources together. `problem`:
     that of the case, or a part of its sets.
     """
-    usable = case.capacity.max(axis=0, initial=0) > 0
-    offered = case.tree.summed(level, np.where(usable[:, None], np.maximum(case.amounts, 0), 0))
+    offered = case.tree.summed(level, case.usable_amounts)
     short: NDArray[np.bool_] = np.any(offered < _least_demand(problem), axis=1)
     for pod_set in problem.sets:
         open_members = [member for member in pod_set.members if member.node is None]

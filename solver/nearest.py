@@ -140,7 +140,7 @@ def _filled(
 
 def _may_be_cleared(case: Case, level: int, domain: int) -> bool:
     """Whether all victims may go from the nodes of a domain that can hold a member."""
-    usable = set(np.flatnonzero(case.capacity.max(axis=0, initial=0)).tolist())
+    usable = set(np.flatnonzero(case.usable).tolist())
     return all_that_go(case.problem, usable.intersection(case.tree.nodes(level, domain))) is not None
 
 

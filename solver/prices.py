@@ -177,9 +177,8 @@ def prices_of(case: Case, level: int) -> Prices | None:
     needed = needed_members(problem) - len(case.pinned)
     columns = _columns(case)
     worth = _worth(case, columns)
-    usable: NDArray[np.bool_] = case.capacity.max(axis=0, initial=0) > 0
-    gangs = _gangs(case, level, columns, worth, usable)
-    slots = _marginal(_totals(case, usable, columns, _paid(columns, worth, gangs), most))
+    gangs = _gangs(case, level, columns, worth)
+    slots = _marginal(_totals(case, columns, _paid(columns, worth, gangs), most))
     return Prices(case, level, needed, slots, worth, gangs.shares, frozenset(gangs.fixed), gangs.elsewhere, columns)
 
 
@@ -244,7 +243,7 @@ class _Gangs:
     elsewhere: dict[int, tuple[int, ...]]
 
 
-def _gangs(case: Case, level: int, columns: _Columns, worth: Worth, usable: NDArray[np.bool_]) -> _Gangs:
+def _gangs(case: Case, level: int, columns: _Columns, worth: Worth) -> _Gangs:
     """Gangs that cannot spare a member."""
     problem, domains = case.problem, case.tree.domains(level)
     members: dict[int, list[int]] = {}
@@ -261,7 +260,7 @@ def _gangs(case: Case, level: int, columns: _Columns, worth: Worth, usable: NDAr
         inside: dict[int, list[int]] = {}
         for place in kin:
             node = columns.node[place]
-            if usable[node]:
+            if case.usable[node]:
                 inside.setdefault(int(domains[node]), []).append(case.useful[place])
         whole = [case.useful[place] for place in kin]
         price = sum(worth.of(problem.victims, victim) for victim in whole) + worth.broken
@@ -297,7 +296,7 @@ def _paid(columns: _Columns, worth: Worth, gangs: _Gangs) -> Counts:
     return found
 
 
-def _totals(case: Case, usable: NDArray[np.bool_], columns: _Columns, paid: Counts, most: int) -> Counts:
+def _totals(case: Case, columns: _Columns, paid: Counts, most: int) -> Counts:
     """By node and number of members, from 0 on, the least that they cost together. `most`: as many on one node."""
     problem = case.problem
     least = _least_requests(case)
@@ -305,9 +304,9 @@ def _totals(case: Case, usable: NDArray[np.bool_], columns: _Columns, paid: Coun
     totals = np.full((len(problem.nodes), most + 1), NEVER, dtype=np.int64)
     totals[:, 0] = 0
     asked = np.arange(1, most + 1, dtype=np.int64)[:, None] * least
-    may_go = np.flatnonzero(usable[columns.node] & (paid < NEVER))
+    may_go = np.flatnonzero(case.usable[columns.node] & (paid < NEVER))
     may_go = may_go[np.argsort(columns.node[may_go], kind="stable")]
-    for nodes, first in _batches(usable, columns.node[may_go]):
+    for nodes, first in _batches(case.usable, columns.node[may_go]):
         places = may_go[first]
         held, prices = columns.held[places], paid[places]
         missing = np.where(least > 0, asked - free[nodes][:, None], 0)
@@ -320,8 +319,7 @@ def _most_on_a_node(case: Case) -> int:
     least = _least_requests(case)
     asked = np.flatnonzero(least > 0)
     fitting = (np.maximum(case.amounts[:, asked], 0) // least[asked]).min(axis=1, initial=len(case.pending))
-    usable = case.capacity.max(axis=0, initial=0) > 0
-    return int(np.where(usable, fitting, 0).max(initial=0))
+    return int(np.where(case.usable, fitting, 0).max(initial=0))
 
 
 def _least_requests(case: Case) -> Counts:
