@@ -1,10 +1,10 @@
 """The most compact plans of many gangs at once, level by level, with a bound: column generation.
 
-Gangs bid with plans of their own. A linear programme mixes the bids so that no class of nodes is oversold; its duals
-are prices, under which `solver.market` finds the best further bid of every gang (Dantzig and Wolfe, 1960). Any prices
-at all give a bound: what all gangs cost at least under them, less what the room is worth (Lagrangian duality). It is
-worked out in whole numbers, so that no rounding of the linear programme can make it too high. CP-SAT then chooses one
-bid for each.
+Gangs bid with plans of their own. A linear programme mixes the bids so that no class of nodes is oversold
+(`solver.mixing`); its duals are prices, under which `solver.market` finds the best further bid of every gang (Dantzig
+and Wolfe, 1960). Any prices at all give a bound: what all gangs cost at least under them, less what the room is worth
+(Lagrangian duality). It is worked out in whole numbers, so that no rounding of the linear programme can make it too
+high. CP-SAT then chooses one bid for each.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

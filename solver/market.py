@@ -3,6 +3,7 @@
 Nodes of one narrowest domain that are alike are a class. What one member costs on a class is its price there; what a
 gang costs besides is a weight for every domain that it touches. For each domain, a table tells the least cost of so
 many members of a shape in it; it is the (min, +) product of its children's tables, pairs of all domains at a time.
+This is the pricing problem of column generation (`solver.bidding`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -158,7 +159,7 @@ class Market:
         wide = [len({int(around[each]) for each in inner}) for around in self._around.values()]
         return (*wide, sum(-(-count // int(self.stock.holds[buyer.shape, each])) for each, count in use.items()))
 
-    def inside(self, use: Use) -> Use:
+    def inside(self, use: Use) -> Mapping[int, int]:
         """A plan's members by narrowest domain above the node."""
         members: dict[int, int] = {}
         for where, count in use.items():

@@ -1,4 +1,8 @@
-"""The linear programme over bids: how much of each is taken so that no class of nodes is oversold."""
+"""The linear programme over bids: how much of each is taken so that no class of nodes is oversold.
+
+It is the restricted master problem of column generation: bids are its columns, and classes of nodes get their rows
+when they are oversold for the first time.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -66,7 +70,7 @@ class Bid:
 
     buyer: int
     use: Use
-    inside: Use
+    inside: Mapping[int, int]
     spread: tuple[int, ...]
 
 
@@ -121,7 +125,6 @@ class Mixing:
         self._one = [self._lp.row(1.0, least=1.0) for _ in self.shapes]
         for one in self._one:
             self._lp.put(one, self._lp.column(_DEAR * max(self.members)), 1.0)
-        self._left_out = len(self.shapes)
         self._bids: list[Bid] = []
         self._sales: list[_Sale] = []
         self._sold: dict[int, list[tuple[int, int]]] = {}
@@ -209,7 +212,7 @@ class Mixing:
         duals = -solution.duals
         room = np.zeros(self.offered.size)
         room[list(self._rows)] = duals[list(self._rows.values())]
-        shares = solution.values[self._left_out :]
+        shares = self._shares(solution)
         return Mixed(
             room.reshape(self.offered.shape),
             tuple(duals[self._held].tolist()),
@@ -218,6 +221,10 @@ class Mixing:
             [(self._bids[bid], float(shares[bid])) for bid in np.flatnonzero(shares > _TINY).tolist()],
         )
 
+    def _shares(self, solution: Solution) -> NDArray[np.float64]:
+        """How much of each bid is taken; the columns before theirs leave gangs out."""
+        return solution.values[len(self.shapes) :]
+
     def _count(self, cut: Cut, row: int, bid: Bid, column: int) -> None:
         count = cut.taken(self.shapes[bid.buyer], bid.inside.get(cut.domain, 0))
         if count:
@@ -225,7 +232,7 @@ class Mixing:
 
     def _oversold(self, solution: Solution) -> list[int]:
         """Places without a row of their own of which the mixture takes more than there is."""
-        shares = solution.values[self._left_out :]
+        shares = self._shares(solution)
         some = np.flatnonzero(shares > _TINY).tolist()
         if not some:
             return []
