@@ -18,7 +18,7 @@ from solver.bounds import Counts
 from solver.diving import dived
 from solver.market import NEVER, Buyer, Market, Use
 from solver.mixing import Bid, Effort, Mixed, Mixing, Over, never
-from solver.search import Budget
+from solver.search import Budget, single_worker
 
 _SCALE = 1 << 10
 """Prices are multiples of one part in so many of a domain."""
@@ -279,8 +279,7 @@ class Bidding:
             cp.add_hint(at[id(bid)], id(bid) in hinted)
         solver = _solver(budget)
         status = solver.solve(cp)
-        budget.deterministic -= solver.deterministic_time
-        budget.wall.seconds -= solver.wall_time
+        budget.charge(solver)
         if status not in (OPTIMAL, FEASIBLE):
             return known
         return [bid for bid, take in zip(bids, takes, strict=True) if solver.value(take)]
@@ -306,13 +305,8 @@ def _totals(bids: Sequence[Bid], level: int) -> list[int]:
 
 
 def _solver(budget: Budget) -> CpSolver:
-    """As `solver.search` has it: one worker, no interleaving."""
-    solver = CpSolver()
-    solver.parameters.num_workers = 1
+    solver = single_worker()
     solver.parameters.linearization_level = 2
-    solver.parameters.random_seed = 0
     solver.parameters.max_deterministic_time = max(0.0, budget.deterministic) * _SHARE
     solver.parameters.max_time_in_seconds = max(0.0, budget.wall.seconds)
-    solver.parameters.log_search_progress = False
-    solver.parameters.catch_sigint_signal = False
     return solver

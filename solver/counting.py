@@ -20,7 +20,7 @@ NEVER = 1 << 60
 _WORST = np.iinfo(np.int64).max
 _NARROW, _AT_ONCE = 512, 32
 """So wide tables are merged for so many numbers of members at a time: what numpy does costs less than telling it to."""
-WORD = 59
+_WORD = 59
 """Bits of a word: two words can be added, and a word to `NEVER`, within 64 bits."""
 
 
@@ -46,18 +46,18 @@ def layout_of(head: list[tuple[str, int]], tail: list[tuple[str, int]]) -> Layou
     at: dict[str, tuple[int, int]] = {}
     first = _pack(head, 0, at)
     last = _pack(tail, first, at)
-    if any(most.bit_length() > WORD for _, most in head + tail):
+    if any(most.bit_length() > _WORD for _, most in head + tail):
         return None
     return Layout(last, first, at)
 
 
 def _pack(components: list[tuple[str, int]], word: int, at: dict[str, tuple[int, int]]) -> int:
     """Fill words from `word` on, from their upper bits down; the number of the next free word."""
-    left = WORD
+    left = _WORD
     for name, most in components:
         bits = most.bit_length()
         if bits > left:
-            word, left = word + 1, WORD
+            word, left = word + 1, _WORD
         left -= bits
         at[name] = word, left
     return word + 1

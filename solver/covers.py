@@ -114,7 +114,7 @@ def too_few(case: Case, level: int) -> NDArray[np.bool_]:
     demand = _least_demand(problem)
     offered = case.tree.summed(level, case.usable_amounts)
     if (short | (offered < _PLENTY * demand).any(axis=1)).all() and not short.all():
-        short |= (case.tree.summed(level, packable(case)) < demand).any(axis=1)
+        short |= (case.tree.summed(level, _packable(case)) < demand).any(axis=1)
     return short
 
 
@@ -141,7 +141,7 @@ def _in_one_domain(problem: Problem) -> Iterator[tuple[int, tuple[int, ...]]]:
         yield rule.level, rule.pod_sets
 
 
-def packable(case: Case) -> Counts:
+def _packable(case: Case) -> Counts:
     """Of every resource, at most so much of each node can members use, however they are put together there."""
     shapes = sorted({case.member(seat).shape for seat in case.pending})
     asked = np.array([case.problem.shapes[shape].requests for shape in shapes], dtype=np.int64)

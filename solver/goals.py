@@ -105,7 +105,7 @@ def waste(model: Model, solution: Solution) -> Iterator[Stage]:
     if not any(placed_in_sets(model, solution)):
         return
     names = model.case.problem.levels
-    narrowest = narrowest_level(model, solution)
+    narrowest = _narrowest_level(model, solution)
     if narrowest > ROOT:
         yield _potential(model, solution, narrowest, "a", single=True)
         for level in range(narrowest - 1, ROOT, -1):
@@ -206,7 +206,7 @@ def placed_in_sets(model: Model, solution: Solution) -> list[list[Seat]]:
     return sets
 
 
-def narrowest_level(model: Model, solution: Solution) -> int:
+def _narrowest_level(model: Model, solution: Solution) -> int:
     """The narrowest level of which one domain holds the gang."""
     narrowest = ROOT
     for level, flags in enumerate(model.touched):

@@ -158,7 +158,7 @@ def _named(model: Model, search: Search, wanted: frozenset[str]) -> Nodes:
     if goals.apart(model):
         if by_name:
             search.minimise(goals.names(model, search.solution))
-        rows = [sorted(search_nodes(model, search, kind)) for kind in range(len(model.kinds))]
+        rows = [sorted(_nodes_of(model, search, kind)) for kind in range(len(model.kinds))]
     else:
         rows = name_nodes(model, search, by_name=by_name)
     problem = model.case.problem
@@ -169,6 +169,6 @@ def _named(model: Model, search: Search, wanted: frozenset[str]) -> Nodes:
     return tuple(map(tuple, nodes))
 
 
-def search_nodes(model: Model, search: Search, kind: int) -> list[int]:
+def _nodes_of(model: Model, search: Search, kind: int) -> list[int]:
     """The nodes that a kind is on in the present solution."""
     return [node for node, variable in model.seats[kind].items() if search.solution[variable.index]]

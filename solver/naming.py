@@ -17,7 +17,7 @@ from solver.tree import ROOT
 
 WORTHWHILE = 4
 """Members from which on it pays to look first where there is a choice at all."""
-ROUNDS = 6
+_ROUNDS = 6
 """After so many solves for that, there is taken to be one everywhere."""
 
 
@@ -49,7 +49,7 @@ def _open_nodes(model: Model, search: Search) -> list[set[int]]:
                 open_nodes[kind].add(node)
     if len(model.case.pending) < WORTHWHILE:
         return [set(seats) for seats in model.seats]
-    for _ in range(ROUNDS):
+    for _ in range(_ROUNDS):
         wish = total(
             one(model.seats[kind][node]).times(-1 if count else 1) + Sum((), count)
             for (kind, node), count in taken.items()

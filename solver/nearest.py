@@ -19,7 +19,7 @@ from solver.tables import countable
 from solver.tallying import members_by_domain
 from solver.tree import ROOT
 
-SHOWN = 5
+_SHOWN = 5
 """How many near domains are told."""
 MANY_SEATS = 8_000
 """Variables beyond which an explanation is not worth a model."""
@@ -68,7 +68,7 @@ def near_domains(problem: Problem, budget: Budget, held: Held | None = None, *, 
     level, needed = deciding_level(problem), needed_members(problem)
     if held is None:
         held = _held_when_cleared(case_of(_without_minimums(problem), evicting=True), level, budget)
-    nearest = sorted(held.counts, key=lambda domain: (-held.counts[domain], domain))[:SHOWN]
+    nearest = sorted(held.counts, key=lambda domain: (-held.counts[domain], domain))[:_SHOWN]
     domains = tuple(
         NearDomain(
             level="" if level == ROOT else problem.levels[level],
@@ -112,9 +112,9 @@ def _held_when_cleared(case: Case, level: int, budget: Budget) -> Held:
     """How many members the domains that hold the most can hold at best; of the others, an upper bound."""
     counted = members_by_domain(cleared(case), level)
     if counted is None:
-        return _filled(case, level, _at_most(case, level), budget, enough=SHOWN)
+        return _filled(case, level, _at_most(case, level), budget, enough=_SHOWN)
     most = {domain: counted.get(domain, 0) for domain in range(case.tree.count(level))}
-    return _filled(case, level, most, budget, enough=SHOWN, counted=True) if case.evicting else Held(most)
+    return _filled(case, level, most, budget, enough=_SHOWN, counted=True) if case.evicting else Held(most)
 
 
 def _filled(

@@ -86,9 +86,26 @@ class Budget:
         """Whether nothing is left."""
         return self.deterministic <= 0 or self.wall.seconds <= 0
 
+    def charge(self, solver: CpSolver) -> None:
+        """What a solve has taken is gone."""
+        self.deterministic -= solver.deterministic_time
+        self.wall.seconds -= solver.wall_time
+
     def portion(self, share: float) -> "Budget":
         """A budget of its own with a share of the deterministic time; the wall stays the same."""
         return Budget(self.deterministic * share, self.wall)
+
+
+def single_worker() -> CpSolver:
+    """CP-SAT with one worker and no interleaving: others have crashed CP-SAT 9.15 or made its answers vary."""
+    solver = CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers = 1
+    parameters.interleave_search = False
+    parameters.random_seed = 0
+    parameters.log_search_progress = False
+    parameters.catch_sigint_signal = False
+    return solver
 
 
 def budget_of(limits: Limits) -> Budget:
@@ -236,8 +253,7 @@ class Search:
 
     def _run(self, solver: CpSolver) -> tuple[Found, int | None]:
         status = solver.solve(self.cp)
-        self.budget.deterministic -= solver.deterministic_time
-        self.budget.wall.seconds -= solver.wall_time
+        self.budget.charge(solver)
         match status:
             case _ if status == OPTIMAL:
                 self.solution = list(solver.response_proto.solution)
@@ -261,14 +277,8 @@ class Search:
         hint.values.extend(list(values.values()))
 
     def _solver(self, share: float) -> CpSolver:
-        """One worker and no interleaving: others have crashed CP-SAT 9.15 or made its answers vary."""
-        solver = CpSolver()
+        solver = single_worker()
         parameters = solver.parameters
-        parameters.num_workers = 1
-        parameters.interleave_search = False
-        parameters.random_seed = 0
-        parameters.log_search_progress = False
-        parameters.catch_sigint_signal = False
         parameters.max_deterministic_time = self.budget.deterministic * share
         parameters.max_time_in_seconds = self.budget.wall.seconds
         parameters.linearization_level = self.linearization

@@ -2,6 +2,7 @@
 
 from operator import itemgetter
 
+from solver.bounds import needed_members
 from solver.candidates import Score, candidates
 from solver.case import Case
 from solver.clearing import cleared
@@ -25,20 +26,14 @@ def solve_by_counting(case: Case) -> Solved | Found | None:
     book = book_of(case, *found)
     if book is None:
         return None
-    members = len(book.kind.ranks)
+    members, needed = len(book.kind.ranks), needed_members(case.problem)
     domain = _best_domain(book, members)
     if domain is None:
         members = _members(book)
-        domain = _best_domain(book, members) if members >= max(1, least_members(book)) else None
+        domain = _best_domain(book, members) if members >= max(1, needed) else None
     if domain is None:
-        return Found.NONE if least_members(book) > 0 else Solved(_rows(book, []), (), (), proven=True)
+        return Found.NONE if needed > 0 else Solved(_rows(book, []), (), (), proven=True)
     return Solved(_rows(book, seated(book, domain, members)), (), (), proven=True)
-
-
-def least_members(book: Book) -> int:
-    """How many members must be placed."""
-    problem = book.case.problem
-    return max(problem.minimum, problem.sets[book.kind.pod_set].minimum)
 
 
 def _members(book: Book) -> int:
@@ -58,14 +53,14 @@ def no_room(case: Case) -> bool:
     if found is None or not found[1].numbers:
         return False
     book = book_of(room, *found)
-    return book is not None and _members(book) < least_members(book)
+    return book is not None and _members(book) < needed_members(case.problem)
 
 
 def has_room(case: Case) -> bool | None:
     """Whether the minimum has a place without evictions; None where counting does not tell."""
     found = countable(case)
     book = None if found is None else book_of(case, *found)
-    return None if book is None else _members(book) >= least_members(book)
+    return None if book is None else _members(book) >= needed_members(case.problem)
 
 
 def members_by_domain(case: Case, level: int) -> dict[int, int] | None:
