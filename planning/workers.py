@@ -322,10 +322,10 @@ def _greedy(problem: Problem, end: float) -> Plan | None:
     """The first greedy plan that the verifier lets pass, until `end`; a few domains are always tried."""
     tries = count()
 
-    def in_time() -> bool:
-        return next(tries) < _TRIES or time.monotonic() < end
+    def over() -> bool:
+        return next(tries) >= _TRIES and time.monotonic() >= end
 
-    return next((plan for plan in greedy_plans(problem, in_time) if not verify(problem, plan)), None)
+    return next((plan for plan in greedy_plans(problem, over) if not verify(problem, plan)), None)
 
 
 class _Shared:

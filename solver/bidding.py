@@ -17,8 +17,8 @@ from ortools.sat.python.cp_model import FEASIBLE, OPTIMAL, CpModel, CpSolver, Li
 from solver.bounds import Counts
 from solver.diving import dived
 from solver.market import NEVER, Buyer, Market, Use
-from solver.mixing import Bid, Effort, Mixed, Mixing, Over, never
-from solver.search import Budget, single_worker
+from solver.mixing import Bid, Effort, Mixed, Mixing
+from solver.search import Budget, Over, never, single_worker
 
 _SCALE = 1 << 10
 """Prices are multiples of one part in so many of a domain."""

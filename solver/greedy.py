@@ -5,7 +5,7 @@ going back. Nobody is evicted. Rules that this does not know (multiples, caps, e
 be broken.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from solver.bounds import deciding_level, needed_members
@@ -13,15 +13,12 @@ from solver.case import Case, Seat, case_of
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Problem
 from solver.scoring import Nodes, goals_of
+from solver.search import Over, never
 
 
-def _always() -> bool:
-    return True
-
-
-def greedy_plans(problem: Problem, go_on: Callable[[], bool] = _always) -> Iterator[Plan]:
+def greedy_plans(problem: Problem, over: Over = never) -> Iterator[Plan]:
     """A plan for each domain of the gang's required level in which everybody, or the minimum, can be seated; the
-    domains with the least room first. `go_on` is asked before each domain.
+    domains with the least room first, as long as the time is not `over`.
     """
     case = case_of(problem, evicting=False)
     level = deciding_level(problem)
@@ -29,7 +26,7 @@ def greedy_plans(problem: Problem, go_on: Callable[[], bool] = _always) -> Itera
     held = {case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned}
     for everybody in (True, False):
         for domain in domains:
-            if not go_on():
+            if over():
                 return
             if held <= {domain}:
                 nodes = _Seating(case, everybody=everybody).seated(case.tree.nodes(level, domain))

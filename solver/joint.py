@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from solver.case import case_of
 from solver.joint_goals import JointGoals
 from solver.merging import Merged, merged
-from solver.mixing import Over, never
 from solver.modelling import ALL_GOALS, Solved, solve_within
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import Nodes
-from solver.search import Budget, Found, budget_of
+from solver.search import Budget, Found, Over, budget_of, never
 from solver.verify import broken_rules
 from solver.wide import crowded_out, place_whole
 

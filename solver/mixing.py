@@ -4,7 +4,7 @@ It is the restricted master problem of column generation: bids are its columns, 
 when they are oversold for the first time.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
@@ -15,6 +15,7 @@ from solver.bounds import Counts
 from solver.cutting import Cut, Part, broken_cuts
 from solver.market import Use
 from solver.programme import Programme, Solution
+from solver.search import Over, never
 
 _DEAR = 6.0
 """What it costs to leave a gang out, in domains for each of its members. Not more than needed: the first prices are of
@@ -25,14 +26,6 @@ _EFFORT = 65_000
 """Bids, summed over all solves, after which no more is asked: about a second. What can be settled takes less."""
 _CELLS = 20_000
 """Additions in a market's tables that take the time of one bid in a solve."""
-
-Over = Callable[[], bool]
-"""Whether the time is over. The solver has no clock of its own."""
-
-
-def never() -> bool:
-    """For those who wait."""
-    return False
 
 
 @dataclass

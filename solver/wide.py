@@ -13,11 +13,10 @@ import numpy as np
 from solver.bidding import Bargain, Bidding
 from solver.bounds import Counts, fitting
 from solver.market import Buyer, Market, stock_of
-from solver.mixing import Over, never
 from solver.plan import Plan
 from solver.problem import NO_VICTIMS, Limits, PodSet, Problem
 from solver.scoring import Nodes
-from solver.search import Budget
+from solver.search import Budget, Over, never
 from solver.solving import decide
 from solver.tree import ROOT, Tree, tree_of
 

@@ -122,7 +122,9 @@ def test_every_solve_is_paid_for_by_the_bids_in_it() -> None:
     assert before - both.effort.left == 2 * len(bids)
     mixed(both, 1)
     assert before - both.effort.left == 3 * len(bids)
-    both.effort.left = -1
+    both.effort.over = lambda: True
+    assert both.mixed(1) is None
+    both.effort = Effort(-1)
     assert both.mixed(1) is None
 
 
