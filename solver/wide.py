@@ -84,10 +84,9 @@ def _crowded_out(cluster: "_Cluster") -> frozenset[int]:
 
 def _placed(cluster: "_Cluster", budget: Budget, over: Over) -> Wide | None:
     bargain = cluster.bidding.bargain(budget.portion(_CHOOSING), over)
-    placed = None if bargain is None else _seated(cluster, bargain)
-    if bargain is None or placed is None:
+    nodes = None if bargain is None else _anew(cluster, _seated(cluster, bargain), over)
+    if bargain is None or nodes is None:
         return None
-    nodes = _anew(cluster, placed, over)
     sums = [sum(level) for level in zip(*(_spread(cluster, row) for row in nodes), strict=True)]
     short = (level for level, total in enumerate(sums) if total > bargain.bounds[level])
     rows = (_rows(problem, row) for problem, row in zip(cluster.gangs, nodes, strict=True))
@@ -219,48 +218,63 @@ def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
     return displaced
 
 
-def _seated(cluster: _Cluster, bargain: Bargain) -> list[list[int]] | None:
+def _seated(cluster: _Cluster, bargain: Bargain) -> list[list[int]]:
     """Nodes by gang for the bids, the largest members first, on the nodes of a class that hold most of what is left of
-    a gang and least besides. None where that goes wrong.
+    a gang and least besides. No nodes for a gang that does not fit beside those before it: bids are counted shape by
+    shape, and shapes that are limited by different resources can be too many together.
     """
     free, node_class = cluster.free.copy(), cluster.bidding.market.stock.node_class
     nodes: dict[int, list[int]] = {bid.buyer: [] for bid in bargain.bids}
     jobs = [(bid.buyer, where, count) for bid in bargain.bids for where, count in sorted(bid.use.items())]
     size = cluster.bidding.displaced.sum(axis=1)
     shape = [buyer.shape for buyer in cluster.bidding.buyers]
+    failed = set[int]()
     for gang, where, count in sorted(jobs, key=lambda job: (-size[shape[job[0]]], -job[2], job)):
         inside = np.flatnonzero(node_class == where)
         left = count
-        while left:
+        while left and gang not in failed:
             fits = fitting(free[inside], cluster.asked[gang])
             best = int(np.lexsort((fits, -np.minimum(fits, left)))[0])
             took = min(left, int(fits[best]))
             if took == 0:
-                return None
+                failed.add(gang)
+                np.add.at(free, nodes.pop(gang), cluster.asked[gang])
+                break
             free[inside[best]] -= took * cluster.asked[gang]
             nodes[gang] += [int(inside[best])] * took
             left -= took
-    return [nodes[gang] for gang in range(len(cluster.gangs))]
+    return [nodes.get(gang, []) for gang in range(len(cluster.gangs))]
 
 
-def _anew(cluster: _Cluster, placed: list[list[int]], over: Over) -> list[list[int]]:
-    """Every gang in its turn at its best place beside the others, as long as there is time."""
+def _anew(cluster: _Cluster, placed: list[list[int]], over: Over) -> list[list[int]] | None:
+    """Every gang in its turn at its best place beside the others, as long as there is time; first those that have none
+    yet. None where one of these finds none.
+    """
     used = np.zeros_like(cluster.free)
-    for gang, nodes in enumerate(placed):
+    found = [np.array(nodes, dtype=np.int64) for nodes in placed]
+    for gang, nodes in enumerate(found):
         np.add.at(used, nodes, cluster.asked[gang])
-    found = [*placed]
-    for gang, problem in enumerate(cluster.gangs):
-        if over():
+    for gang in sorted(range(len(found)), key=lambda each: bool(placed[each])):
+        if placed[gang] and over():
             break
         np.subtract.at(used, found[gang], cluster.asked[gang])
-        answer = decide(_beside(cluster, gang, used), _SOME)
-        if isinstance(answer, Plan) and not answer.victims:
-            position = problem.sets.index(_only(problem))
-            row = [node for node in answer.nodes[position] if node is not None]
-            if len(row) == len(found[gang]) and _spread(cluster, row) <= _spread(cluster, found[gang]):
-                found[gang] = row
+        row = _best_beside(cluster, gang, used)
+        if row is None and not placed[gang]:
+            return None
+        if row is not None and (not placed[gang] or _spread(cluster, row) <= _spread(cluster, found[gang])):
+            found[gang] = row
         np.add.at(used, found[gang], cluster.asked[gang])
-    return found
+    return [nodes.tolist() for nodes in found]
+
+
+def _best_beside(cluster: _Cluster, gang: int, used: Counts) -> Counts | None:
+    """The best nodes for all members of a gang beside what others use; None where none are found."""
+    problem = cluster.gangs[gang]
+    answer = decide(_beside(cluster, gang, used), _SOME)
+    if not isinstance(answer, Plan):
+        return None
+    row = answer.nodes[problem.sets.index(_only(problem))]
+    return None if None in row else np.array(row, dtype=np.int64)
 
 
 def _beside(cluster: _Cluster, gang: int, used: Counts) -> Problem:

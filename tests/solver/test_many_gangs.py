@@ -175,6 +175,37 @@ def test_where_the_time_is_over_every_gang_keeps_its_place_after_those_before_it
     assert answer.levels == 0
 
 
+def two_resources(nodes: Sequence[str], asks: Sequence[tuple[int, int]], required: int | None = None) -> JointProblem:
+    """Gangs of two pods each. Of nodes with eight GPUs and eight CPUs the racks are given."""
+    room = nodes_of(Node(f"n{number}", ("b0", rack), (8, 8), (0, 0)) for number, rack in enumerate(nodes))
+    pod_set, everywhere = PodSet("main", (Member("m0", 0), Member("m1", 0)), 2), frozenset(range(len(nodes)))
+    return together(
+        *(
+            Problem(LEVELS, ("gpu", "cpu"), room, (Shape(a, everywhere),), (pod_set,), 2, required=required)
+            for a in asks
+        )
+    )
+
+
+def test_gangs_limited_by_different_resources_are_placed_though_they_want_the_same_rack() -> None:
+    """Beside a pod that needs all GPUs there is none for one that needs all CPUs, which counting by shape does not see:
+    both gangs want the only rack of two nodes.
+    """
+    joint = two_resources(("r0", "r0", "r1", "r2"), [(8, 1), (1, 8)])
+    answer = solve_whole(joint, LIMITS)
+    assert answer is not None
+    assert domains_of(joint, answer.shares) == [2, 3, 4]
+    assert answer.levels == 1
+    assert faults_of(joint, answer) == ()
+    late = solve_whole(joint, LIMITS, lambda: True)
+    assert late is not None
+    assert domains_of(joint, late.shares) == [2, 3, 4]
+
+
+def test_no_answer_where_a_gang_limited_by_another_resource_finds_no_place_at_all() -> None:
+    assert solve_whole(two_resources(("r0", "r0", "r1", "r2"), [(8, 1), (1, 8)], required=1), LIMITS) is None
+
+
 def test_gangs_whose_tables_would_be_too_large_are_not_weighed() -> None:
     """21 kinds of members on 4,100 kinds of nodes, for each of up to 97 members: 67 MB for the first table alone."""
     assert solve_whole(large(4_100, [(0, each) for each in range(1, 22)], 97, 4_098), LIMITS) is None
