@@ -1,7 +1,7 @@
 """The most compact plans of many gangs at once, level by level, with a bound: column generation.
 
 Gangs bid with plans of their own. A linear programme mixes the bids so that no class of nodes is oversold
-(`solver.mixing`); its duals are prices, under which `solver.market` finds the best further bid of every gang (Dantzig
+(`solver.master`); its duals are prices, under which `solver.market` finds the best further bid of every gang (Dantzig
 and Wolfe, 1960). Any prices at all give a bound: what all gangs cost at least under them, less what the room is worth
 (Lagrangian duality). It is worked out in whole numbers, so that no rounding of the linear programme can make it too
 high. CP-SAT then chooses one bid for each.
@@ -17,7 +17,7 @@ from ortools.sat.python.cp_model import FEASIBLE, OPTIMAL, CpModel, CpSolver, Li
 from solver.bounds import Counts
 from solver.diving import dived
 from solver.market import NEVER, Buyer, Market, Use
-from solver.mixing import Bid, Effort, Mixed, Mixing
+from solver.master import Bid, Effort, Master, Relaxed
 from solver.search import Budget, Over, never, single_worker
 
 _SCALE = 1 << 10
@@ -60,7 +60,7 @@ class _Terms:
 class _Asked:
     """What prices led to. `worth`: the bound, in parts of `_SCALE`; `unit`: what a member costs by shape and class."""
 
-    prices: Mixed
+    prices: Relaxed
     unit: Counts
     worth: int
 
@@ -97,17 +97,17 @@ class Bidding:
             return None
         self.effort.over = over
         shapes, members = [buyer.shape for buyer in self.buyers], [buyer.members for buyer in self.buyers]
-        mixing = Mixing(self.displaced, self.offered, self.market.stock.domain, shapes, members, self.effort)
+        master = Master(self.displaced, self.offered, self.market.stock.domain, shapes, members, self.effort)
         bounds: list[int] = []
         for level in range(self.depth):
-            bound, unit = self._bound(mixing, level, _total(chosen, level))
+            bound, unit = self._bound(master, level, _total(chosen, level))
             if bound < _total(chosen, level):
-                chosen = self._dived(mixing, level, bound, _total(chosen, level)) or chosen
+                chosen = self._dived(master, level, bound, _total(chosen, level)) or chosen
             if bound < _total(chosen, level) and not over():
                 tries = 1 if self.effort.spent else _TRIES
                 chosen = self._better(chosen, level, bound, unit, budget, tries=tries)
             bounds.append(bound)
-            mixing.hold(level, _total(chosen, level))
+            master.hold(level, _total(chosen, level))
         return Bargain(tuple(chosen), tuple(bounds))
 
     def _bid(self, buyer: int, use: Use) -> Bid:
@@ -162,46 +162,46 @@ class Bidding:
                 return weights
             base = (base + 1) // 2
 
-    def _bound(self, mixing: Mixing, level: int, reached: int) -> tuple[int, Counts]:
+    def _bound(self, master: Master, level: int, reached: int) -> tuple[int, Counts]:
         """The least sum of touched domains of a level, by the best prices that were found, and these prices by shape
         and class. `reached`: a sum that is possible.
 
         Prices half way to the best so far lead to bids that stay good (Wentges, 1997); where these bring none, those of
-        the mixture itself are asked.
+        the relaxation itself are asked.
         """
         best: _Asked | None = None
         for _ in range(_ROUNDS):
-            mixing.extend(self.bids.values())
-            mixed = mixing.mixed(level)
-            if mixed is None:
+            master.extend(self.bids.values())
+            relaxed = master.relaxed(level)
+            if relaxed is None:
                 break
             known = len(self.bids)
-            for prices in (mixed,) if best is None else (mixed.towards(best.prices), mixed):
-                asked = self._asked(mixing, prices, level)
+            for prices in (relaxed,) if best is None else (relaxed.towards(best.prices), relaxed):
+                asked = self._asked(master, prices, level)
                 best = asked if best is None or asked.worth > best.worth else best
                 if len(self.bids) > known or best.bound >= reached:
                     break
             if best is not None and best.bound >= reached:
                 break
-            settled = best is not None and best.bound >= mixed.cost
-            if (settled or len(self.bids) == known) and not mixing.cut(mixed):
+            settled = best is not None and best.bound >= relaxed.cost
+            if (settled or len(self.bids) == known) and not master.cut(relaxed):
                 break
         return (0, np.zeros_like(self.own)) if best is None else (max(0, best.bound), best.unit)
 
-    def _asked(self, mixing: Mixing, prices: Mixed, level: int) -> _Asked:
+    def _asked(self, master: Master, prices: Relaxed, level: int) -> _Asked:
         """All gangs bid under these prices."""
-        terms = self._terms(mixing, prices, level)
+        terms = self._terms(master, prices, level)
         return _Asked(prices, terms.unit, self._offers(terms, range(len(self.buyers)), self.own) - terms.worth)
 
-    def _terms(self, mixing: Mixing, mixed: Mixed, level: int) -> _Terms:
-        """The prices of a mixture."""
-        room = np.maximum(np.rint(mixed.room * _SCALE), 0).astype(np.int64)
-        weights = [max(0, round(each * _SCALE)) for each in mixed.held]
+    def _terms(self, master: Master, relaxed: Relaxed, level: int) -> _Terms:
+        """The prices of a relaxation."""
+        room = np.maximum(np.rint(relaxed.room * _SCALE), 0).astype(np.int64)
+        weights = [max(0, round(each * _SCALE)) for each in relaxed.held]
         worth = int((room * self.offered).sum())
-        worth += sum(weight * value for weight, value in zip(weights, mixing.values, strict=False))
+        worth += sum(weight * value for weight, value in zip(weights, master.values, strict=False))
         weights += [0] * (self.depth - len(weights))
         weights[level] += _SCALE
-        within, cuts = None, {cut: round(dual * _SCALE) for cut, dual in mixed.cuts.items()}
+        within, cuts = None, {cut: round(dual * _SCALE) for cut, dual in relaxed.cuts.items()}
         for cut, price in cuts.items():
             if price > 0:
                 if within is None:
@@ -226,17 +226,17 @@ class Bidding:
                 self._bid(buyer, use)
         return cost
 
-    def _dived(self, mixing: Mixing, level: int, bound: int, most: int) -> list[Bid] | None:
+    def _dived(self, master: Master, level: int, bound: int, most: int) -> list[Bid] | None:
         """A choice with fewer than `most` domains of `level`, as `solver.diving` finds it."""
 
-        def rebid(mixed: Mixed, left: Counts, buyers: Sequence[int]) -> bool:
+        def rebid(relaxed: Relaxed, left: Counts, buyers: Sequence[int]) -> bool:
             limit = np.stack([self._fitting(shape, left) for shape in range(len(self.own))])
             known = len(self.bids)
-            self._offers(self._terms(mixing, mixed, level), buyers, limit)
-            mixing.extend(self.bids.values())
+            self._offers(self._terms(master, relaxed, level), buyers, limit)
+            master.extend(self.bids.values())
             return len(self.bids) > known
 
-        return dived(mixing, level, rebid, bound, most)
+        return dived(master, level, rebid, bound, most)
 
     def _better(
         self, chosen: list[Bid], level: int, bound: int, unit: Counts, budget: Budget, *, tries: int

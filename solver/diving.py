@@ -1,4 +1,4 @@
-"""From a mixture of bids to one bid for each: the largest share of the mixture becomes whole, the others bid anew.
+"""From shares of bids to one bid for each: the largest share of the relaxation becomes whole, the others bid anew.
 
 Bidding goes on beside every choice, so that what is bid next suits what was chosen: a dive, as in branch and price,
 without a way back.
@@ -7,57 +7,57 @@ without a way back.
 from collections.abc import Callable, Sequence
 
 from solver.bounds import Counts
-from solver.mixing import Bid, Mixed, Mixing
+from solver.master import Bid, Master, Relaxed
 
 _ROUNDS = 4
 """Rounds of bidding after each choice."""
 _WHOLE = 0.999
 """A share that is as good as all."""
 
-Rebid = Callable[[Mixed, Counts, Sequence[int]], bool]
-"""Lets these gangs bid under the prices of a mixture for what is left, by shape and class; whether a bid is new."""
+Rebid = Callable[[Relaxed, Counts, Sequence[int]], bool]
+"""Lets these gangs bid under the prices of a relaxation for what is left, by shape and class; whether a bid is new."""
 
 
-def dived(mixing: Mixing, level: int, rebid: Rebid, bound: int, most: int) -> list[Bid] | None:
+def dived(master: Master, level: int, rebid: Rebid, bound: int, most: int) -> list[Bid] | None:
     """One bid for every gang, with fewer than `most` domains of a level; None where it does not end so. `bound`: the
-    least that is possible; with a mixture of no more, nobody need bid again.
+    least that is possible; with a relaxation of no more, nobody need bid again.
     """
-    left = mixing.offered.copy()
+    left = master.offered.copy()
     chosen: dict[int, Bid] = {}
     try:
-        while len(chosen) < len(mixing.shapes):
-            waiting = [buyer for buyer in range(len(mixing.shapes)) if buyer not in chosen]
-            mixed = _settled(mixing, left, waiting, rebid, level=level, bound=bound)
-            took = [] if mixed is None or mixed.cost >= most else _taken(mixing, mixed, chosen, left)
+        while len(chosen) < len(master.shapes):
+            waiting = [buyer for buyer in range(len(master.shapes)) if buyer not in chosen]
+            relaxed = _settled(master, left, waiting, rebid, level=level, bound=bound)
+            took = [] if relaxed is None or relaxed.cost >= most else _taken(master, relaxed, chosen, left)
             if not took:
                 return None
             for bid in took:
                 chosen[bid.buyer] = bid
-                mixing.insist(bid)
+                master.insist(bid)
     finally:
-        mixing.release()
-    return [chosen[buyer] for buyer in range(len(mixing.shapes))]
+        master.release()
+    return [chosen[buyer] for buyer in range(len(master.shapes))]
 
 
 def _settled(
-    mixing: Mixing, left: Counts, waiting: Sequence[int], rebid: Rebid, *, level: int, bound: int
-) -> Mixed | None:
-    """The mixture after some rounds of further bids."""
-    mixed = mixing.mixed(level)
+    master: Master, left: Counts, waiting: Sequence[int], rebid: Rebid, *, level: int, bound: int
+) -> Relaxed | None:
+    """The relaxation after some rounds of further bids."""
+    relaxed = master.relaxed(level)
     for _ in range(_ROUNDS):
-        if mixed is None or mixed.cost <= bound or not rebid(mixed, left, waiting):
+        if relaxed is None or relaxed.cost <= bound or not rebid(relaxed, left, waiting):
             break
-        mixed = mixing.mixed(level)
-    return mixed
+        relaxed = master.relaxed(level)
+    return relaxed
 
 
-def _taken(mixing: Mixing, mixed: Mixed, chosen: dict[int, Bid], left: Counts) -> list[Bid]:
+def _taken(master: Master, relaxed: Relaxed, chosen: dict[int, Bid], left: Counts) -> list[Bid]:
     """The bids that are taken as good as whole, or the one of the largest share; `left` becomes what they leave."""
     took: list[Bid] = []
-    for bid, share in sorted(mixed.shares, key=lambda each: -each[1]):
+    for bid, share in sorted(relaxed.shares, key=lambda each: -each[1]):
         if took and share < _WHOLE:
             break
-        takes = mixing.displaced[mixing.shapes[bid.buyer]]
+        takes = master.displaced[master.shapes[bid.buyer]]
         fits = all((left[:, where] >= takes * count).all() for where, count in bid.use.items())
         if bid.buyer not in chosen and fits:
             for where, count in bid.use.items():

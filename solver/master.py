@@ -68,7 +68,7 @@ class Bid:
 
 
 @dataclass(frozen=True, slots=True)
-class Mixed:
+class Relaxed:
     """How much of each bid is taken, and the duals: the worth of one member of each shape on a class, of one domain of
     each level that is held at its sum, and of the cuts. `cost`: a whole number that the sum of touched domains cannot
     be below, if all bids were known and nothing rounded.
@@ -80,8 +80,8 @@ class Mixed:
     cost: int
     shares: Sequence[tuple[Bid, float]]
 
-    def towards(self, other: "Mixed") -> "Mixed":
-        """With duals half way to those of another mixture."""
+    def towards(self, other: "Relaxed") -> "Relaxed":
+        """With duals half way to those of another relaxation."""
         return replace(
             self,
             room=(self.room + other.room) / 2,
@@ -99,7 +99,7 @@ class _Sale:
 
 
 @dataclass
-class Mixing:
+class Master:
     """`offered[shape, class]`: members of a shape that a class has room for; `domain[class]`: the narrowest one around
     it; `shapes` and `members`: those of each gang; `effort`: what is left for solving. `values`: the sums that levels
     are held at, the widest first.
@@ -156,8 +156,8 @@ class Mixing:
         self._held.append(held)
         self.values.append(value)
 
-    def mixed(self, level: int) -> Mixed | None:
-        """The mixture that touches the fewest domains of a level; None where GLOP does not find it, or all is spent."""
+    def relaxed(self, level: int) -> Relaxed | None:
+        """Shares that touch the fewest domains of a level; None where GLOP does not find them, or all is spent."""
         if self.effort.spent:
             return None
         if level != self._level:
@@ -174,13 +174,13 @@ class Mixing:
                 break
             for place in oversold:
                 self._limit(place)
-        return self._mixture(solution)
+        return self._relaxed(solution)
 
-    def cut(self, mixed: Mixed) -> bool:
-        """Forbid what this mixture does and no choice of whole bids can; whether anything was found."""
+    def cut(self, relaxed: Relaxed) -> bool:
+        """Forbid what these shares do and no choice of whole bids can; whether anything was found."""
         parts = (
             Part(domain, self.shapes[bid.buyer], members, share)
-            for bid, share in mixed.shares
+            for bid, share in relaxed.shares
             for domain, members in bid.inside.items()
         )
         found = [cut for cut in broken_cuts(parts, self.displaced, self._inside) if cut not in self._cuts]
@@ -201,12 +201,12 @@ class Mixing:
             self._lp.insist(column, 0.0)
         self._insisted.clear()
 
-    def _mixture(self, solution: Solution) -> Mixed:
+    def _relaxed(self, solution: Solution) -> Relaxed:
         duals = -solution.duals
         room = np.zeros(self.offered.size)
         room[list(self._rows)] = duals[list(self._rows.values())]
         shares = self._shares(solution)
-        return Mixed(
+        return Relaxed(
             room.reshape(self.offered.shape),
             tuple(duals[self._held].tolist()),
             dict(zip(self._cuts, duals[list(self._cuts.values())].tolist(), strict=True)),
@@ -224,7 +224,7 @@ class Mixing:
             self._lp.put(row, column, count)
 
     def _oversold(self, solution: Solution) -> list[int]:
-        """Places without a row of their own of which the mixture takes more than there is."""
+        """Places without a row of their own of which the shares take more than there is."""
         shares = self._shares(solution)
         some = np.flatnonzero(shares > _TINY).tolist()
         if not some:

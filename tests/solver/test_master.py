@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from solver.mixing import Bid, Effort, Mixed, Mixing
+from solver.master import Bid, Effort, Master, Relaxed
 
 
 def bid(buyer: int, use: dict[int, int], *spread: int) -> Bid:
@@ -11,30 +11,30 @@ def bid(buyer: int, use: dict[int, int], *spread: int) -> Bid:
     return Bid(buyer, use, use, spread)
 
 
-def mixing(offered: list[list[int]], members: list[int], shapes: list[int] | None = None) -> Mixing:
+def master(offered: list[list[int]], members: list[int], shapes: list[int] | None = None) -> Master:
     """Gangs of so many members. Unless `shapes` tells, all are of the first; a member of the second shape takes the
     room of two of the first.
     """
     displaced = np.array([[1, 0], [2, 1]])[: len(offered), : len(offered)]
     room = np.array(offered)
-    return Mixing(displaced, room, np.arange(room.shape[1]), shapes or [0] * len(members), members, Effort())
+    return Master(displaced, room, np.arange(room.shape[1]), shapes or [0] * len(members), members, Effort())
 
 
-def mixed(each: Mixing, level: int) -> Mixed:
-    """The mixture, which there must be."""
-    found = each.mixed(level)
+def found_by(each: Master, level: int) -> Relaxed:
+    """The relaxation, which there must be."""
+    found = each.relaxed(level)
     assert found is not None
     return found
 
 
-def taken(mixture: Mixed) -> list[tuple[int, dict[int, int], float]]:
+def taken(relaxed: Relaxed) -> list[tuple[int, dict[int, int], float]]:
     """Whose bids, on what, and how much of each."""
-    return sorted((each.buyer, dict(each.use), round(share, 6)) for each, share in mixture.shares)
+    return sorted((each.buyer, dict(each.use), round(share, 6)) for each, share in relaxed.shares)
 
 
-def two_on_one_class() -> tuple[Mixing, list[Bid]]:
+def two_on_one_class() -> tuple[Master, list[Bid]]:
     """Two gangs of two want class 0, which has room for one of them; class 1 is twice as far."""
-    both = mixing([[2, 2]], [2, 2])
+    both = master([[2, 2]], [2, 2])
     bids = [bid(gang, {place: 2}, 1, 1 + place) for gang in (0, 1) for place in (0, 1)]
     both.extend(bids)
     return both, bids
@@ -42,100 +42,100 @@ def two_on_one_class() -> tuple[Mixing, list[Bid]]:
 
 def test_what_all_want_has_a_price() -> None:
     both, _ = two_on_one_class()
-    mixture = mixed(both, 1)
-    assert mixture.cost == 3
-    assert mixture.room.tolist() == [[pytest.approx(0.5), 0.0]]
-    assert sum(share for each, share in mixture.shares if 0 in each.use) == pytest.approx(1)
+    relaxed = found_by(both, 1)
+    assert relaxed.cost == 3
+    assert relaxed.room.tolist() == [[pytest.approx(0.5), 0.0]]
+    assert sum(share for each, share in relaxed.shares if 0 in each.use) == pytest.approx(1)
 
 
 def test_a_bid_is_taken_whole_until_it_is_released() -> None:
     both, bids = two_on_one_class()
     for gang in (0, 1):
         both.insist(bids[2 * gang])
-        assert taken(mixed(both, 1)) == [(gang, {0: 2}, 1.0), (1 - gang, {1: 2}, 1.0)][:: 1 - 2 * gang]
+        assert taken(found_by(both, 1)) == [(gang, {0: 2}, 1.0), (1 - gang, {1: 2}, 1.0)][:: 1 - 2 * gang]
         both.release()
     both.insist(bids[0])
     both.insist(bids[2])
-    assert both.mixed(1) is None
+    assert both.relaxed(1) is None
     both.release()
-    assert mixed(both, 1).cost == 3
+    assert found_by(both, 1).cost == 3
 
 
 def test_who_has_no_bid_is_left_out_at_a_high_price_until_there_is_one() -> None:
-    alone = mixing([[4]], [3])
-    assert mixed(alone, 1).cost == 18
-    assert taken(mixed(alone, 1)) == []
+    alone = master([[4]], [3])
+    assert found_by(alone, 1).cost == 18
+    assert taken(found_by(alone, 1)) == []
     alone.extend([bid(0, {0: 3}, 1, 2)])
-    assert mixed(alone, 1).cost == 2
+    assert found_by(alone, 1).cost == 2
 
 
 def test_what_is_held_of_a_level_has_a_price_on_the_next() -> None:
     """The plan in one rack needs three nodes, that in two racks one."""
-    alone = mixing([[4, 4]], [3])
+    alone = master([[4, 4]], [3])
     bids = [bid(0, {0: 3}, 1, 3), bid(0, {0: 2, 1: 1}, 2, 1)]
     alone.extend(bids)
-    assert mixed(alone, 0).cost == 1
-    assert mixed(alone, 1).cost == 1
+    assert found_by(alone, 0).cost == 1
+    assert found_by(alone, 1).cost == 1
     alone.hold(0, 1)
-    mixture = mixed(alone, 1)
-    assert mixture.cost == 3
-    assert mixture.held[0] >= 2
+    relaxed = found_by(alone, 1)
+    assert relaxed.cost == 3
+    assert relaxed.held[0] >= 2
     assert alone.values == [1]
     alone.extend([*bids, bid(0, {1: 3}, 1, 2), bid(0, {0: 1, 1: 2}, 2, 0)])
-    assert mixed(alone, 1).cost == 2
+    assert found_by(alone, 1).cost == 2
 
 
 def test_a_member_takes_the_room_of_the_smaller_ones() -> None:
     """One large and two small members fit on either class, but not all four on one."""
-    both = mixing([[4, 4], [2, 2]], [2, 1], [0, 1])
+    both = master([[4, 4], [2, 2]], [2, 1], [0, 1])
     both.extend([bid(0, {0: 2}, 1), bid(0, {1: 2}, 2), bid(1, {0: 1}, 1), bid(1, {1: 1}, 2)])
-    assert mixed(both, 0).cost == 2
-    narrow = mixing([[3, 3], [1, 1]], [2, 1], [0, 1])
+    assert found_by(both, 0).cost == 2
+    narrow = master([[3, 3], [1, 1]], [2, 1], [0, 1])
     narrow.extend([bid(0, {0: 2}, 1), bid(0, {1: 2}, 2), bid(1, {0: 1}, 1), bid(1, {1: 1}, 2)])
-    mixture = mixed(narrow, 0)
-    assert mixture.cost == 3
-    assert (mixture.room >= 0).all()
-    assert mixture.room[0, 0] == pytest.approx(0.5)
-    assert (mixture.room[:, 1] == 0).all()
+    relaxed = found_by(narrow, 0)
+    assert relaxed.cost == 3
+    assert (relaxed.room >= 0).all()
+    assert relaxed.room[0, 0] == pytest.approx(0.5)
+    assert (relaxed.room[:, 1] == 0).all()
 
 
 def test_of_plans_for_more_than_half_of_the_room_one_is_taken_once_it_is_cut() -> None:
     """Class 0 has room for three: a gang and a half, were gangs divisible."""
-    three = mixing([[3, 9]], [2, 2])
+    three = master([[3, 9]], [2, 2])
     bids = [bid(gang, {place: 2}, 1, 1 + place) for gang in (0, 1) for place in (0, 1)]
     three.extend(bids)
-    halves = mixed(three, 1)
+    halves = found_by(three, 1)
     assert sum(share for each, share in halves.shares if 0 in each.use) == pytest.approx(1.5)
     assert three.cut(halves)
-    whole = mixed(three, 1)
+    whole = found_by(three, 1)
     assert sum(share for each, share in whole.shares if 0 in each.use) == pytest.approx(1)
     assert [*whole.cuts.values()] == [pytest.approx(1)]
     assert not three.cut(whole)
     three.extend([*bids, bid(0, {0: 2}, 1, 0), bid(1, {0: 2}, 1, 0)])
-    assert sum(share for each, share in mixed(three, 1).shares if 0 in each.use) == pytest.approx(1)
+    assert sum(share for each, share in found_by(three, 1).shares if 0 in each.use) == pytest.approx(1)
 
 
 def test_every_solve_is_paid_for_by_the_bids_in_it() -> None:
     both, bids = two_on_one_class()
     before = both.effort.left
-    mixed(both, 1)
+    found_by(both, 1)
     assert before - both.effort.left == 2 * len(bids)
-    mixed(both, 1)
+    found_by(both, 1)
     assert before - both.effort.left == 3 * len(bids)
     both.effort.over = lambda: True
-    assert both.mixed(1) is None
+    assert both.relaxed(1) is None
     both.effort = Effort(-1)
-    assert both.mixed(1) is None
+    assert both.relaxed(1) is None
 
 
 def test_a_class_gets_one_row_however_often_it_is_asked_for() -> None:
     """Bids that come later count in it, too."""
     both, bids = two_on_one_class()
-    mixed(both, 1)
+    found_by(both, 1)
     bids += [bid(gang, {0: 2}, 1, 0) for gang in (0, 1)]
     both.extend(bids)
     before = both.effort.left
-    mixture = mixed(both, 1)
+    relaxed = found_by(both, 1)
     assert before - both.effort.left == len(bids)
-    assert sum(share for each, share in mixture.shares if 0 in each.use) == pytest.approx(1)
-    assert mixture.cost == 2
+    assert sum(share for each, share in relaxed.shares if 0 in each.use) == pytest.approx(1)
+    assert relaxed.cost == 2
