@@ -13,6 +13,7 @@ from gangs.findings import Findings
 from gangs.model import Fault, Manifest, ObjectRef
 from kube.catalog import ObjectKey
 from kube.objects import ObjectMeta, Pod
+from kube.yaml_text import Doubled, read_all
 
 _T = TypeVar("_T")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -144,14 +145,18 @@ def yaml_mapping(text: str) -> tuple[dict[str, Any], str]:
 
     Remembered: the texts are those of ConfigMaps, and they are asked for often. Nobody may change the mapping.
     """
+    doubled: list[Doubled] = []
     try:
-        value = yaml.load(text, Loader=yaml.CSafeLoader) or {}
+        values = list(read_all(text, doubled))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         return {}, f"cannot be read as YAML: {where}{error.problem or error.context}"
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none, or a nesting without end
         return {}, f"cannot be read as YAML: {' '.join(str(error).split())}"
+    if doubled:
+        return {}, f"line {doubled[0].line}: {doubled[0]}"
+    value = (values[0] or {}) if len(values) == 1 else values or {}
     return (value, "") if isinstance(value, dict) else ({}, "is not a mapping")
 
 

@@ -1,12 +1,19 @@
 """Text to Kubernetes objects: YAML or JSON, several documents, Lists taken apart. Wrong text becomes mistakes."""
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import yaml
+
+from kube.yaml_text import Doubled, read_all
+
+_HALF_CHARACTER = re.compile(r"\\u[dD][89abAB]")
+"""JSON's way to write a character in two halves. One half alone is a text that cannot be written anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +46,13 @@ class Mistake:
         return ": ".join(part for part in (self.origin, self.object, self.field, self.problem) if part)
 
 
-class _Loader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: what looks like a time is a string all the same."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 def parse(text: str | bytes, origin: str) -> tuple[list[Document], list[Mistake]]:
     """The objects in one text, in their order, with what is wrong; text that cannot be read gives no objects."""
     documents: list[Document] = []
     mistakes: list[Mistake] = []
+    doubled: list[str | Doubled] = []
     try:
-        for value in _values(text):
+        for value in _values(text, doubled):
             for each in _flattened(value, origin):
                 if isinstance(each, Document):
                     documents.append(each)
@@ -64,32 +62,57 @@ def parse(text: str | bytes, origin: str) -> tuple[list[Document], list[Mistake]
         return [], [_yaml_mistake(error, origin)]
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         return [], [Mistake(origin, f"cannot be read as YAML or JSON: {' '.join(str(error).split())}")]
-    return documents, mistakes
+    return documents, [*(_doubled_mistake(each, origin) for each in doubled), *mistakes]
 
 
-def _values(text: str | bytes) -> Iterator[Any]:
-    """The documents of a text. JSON, one document or several, goes first where it looks like it: it reads fast."""
-    if text.lstrip()[:1] in ("{", "[", b"{", b"[") and (values := _json_values(text)) is not None:
-        yield from values
-        return
-    yield from yaml.load_all(text, Loader=_Loader)
+def _values(text: str | bytes, doubled: list[str | Doubled]) -> Iterator[Any]:
+    """The documents of a text. JSON, one document or several, goes first where it looks like it: it reads fast.
+
+    Keys that an object has twice go to `doubled`: of JSON without their lines, which its reader does not tell.
+    """
+    if text.lstrip()[:1] in ("{", "[", b"{", b"["):
+        keys: list[str] = []
+        if (values := _json_values(text, keys)) is not None:
+            doubled += keys
+            yield from values
+            return
+    lines: list[Doubled] = []
+    for value in read_all(text, lines):
+        yield _without_nulls(value)
+    doubled += lines
 
 
-def _json_values(text: str | bytes) -> list[Any] | None:
+def _json_values(text: str | bytes, doubled: list[str]) -> list[Any] | None:
     """The documents of a JSON stream; None where it is none: it may still be YAML, whose reader names the line."""
-    try:
-        return [msgspec.json.decode(text)]
-    except msgspec.DecodeError:
-        rest = text.decode() if isinstance(text, bytes) else text
-    values, decoder = [], json.JSONDecoder()
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        whole = {key: value for key, value in pairs if value is not None}
+        if len(whole) < len(pairs):
+            doubled.extend(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        return whole
+
+    rest = text = text.decode() if isinstance(text, bytes) else text
+    values, decoder = [], json.JSONDecoder(object_pairs_hook=mapping, parse_constant=_no_json)
     while rest := rest.lstrip():
         try:
             value, end = decoder.raw_decode(rest)
-        except json.JSONDecodeError:
+        except ValueError:
             return None
         values.append(value)
         rest = rest[end:]
-    return values
+    return values if _HALF_CHARACTER.search(text) is None or _has_whole_characters(values) else None
+
+
+def _has_whole_characters(values: list[Any]) -> bool:
+    try:
+        msgspec.json.encode(values)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _no_json(constant: str) -> NoReturn:
+    raise ValueError(constant)
 
 
 def _flattened(value: Any, origin: str) -> Iterator[Document | Mistake]:
@@ -107,7 +130,7 @@ def _flattened(value: Any, origin: str) -> Iterator[Document | Mistake]:
         for each in value["items"]:
             yield from _flattened(each, origin)
         return
-    yield Document(origin, _without_nulls(value))
+    yield Document(origin, value)
 
 
 def _without_nulls(value: Any) -> Any:
@@ -117,6 +140,12 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nulls(each) for each in value]
     return value
+
+
+def _doubled_mistake(doubled: str | Doubled, origin: str) -> Mistake:
+    if isinstance(doubled, Doubled):
+        return Mistake(f"{origin}:{doubled.line}", f"{doubled}; remove one of the two")
+    return Mistake(origin, f'key "{doubled}" is given twice in one object; remove one of the two')
 
 
 def _yaml_mistake(error: yaml.MarkedYAMLError, origin: str) -> Mistake:

@@ -1,0 +1,111 @@
+"""YAML as Kubernetes reads it, which is not quite as PyYAML does, and with what nobody can mean noted on the way."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from yaml.constructor import ConstructorError
+from yaml.nodes import MappingNode, Node, ScalarNode
+
+MOST_REPEATED = 400_000
+"""Values that aliases may stand for in one document: ten lines of them can stand for more than any memory holds."""
+
+_TAG = "tag:yaml.org,2002:"
+_PLAIN = tuple(f"{_TAG}{each}" for each in ("bool", "int", "float", "timestamp"))
+_TRUE = ("true", "yes", "on")
+
+
+@dataclass(frozen=True, slots=True)
+class Doubled:
+    """A key that one mapping has twice. Lines are counted from 1."""
+
+    key: str
+    line: int
+    first: int
+
+    def __str__(self) -> str:
+        """What is wrong."""
+        return f'key "{self.key}" is given twice, first in line {self.first}'
+
+
+def read_all(text: str | bytes, doubled: list[Doubled]) -> Iterator[Any]:
+    """The documents of a text. A key that is given twice has its last value and is noted. Raises `yaml.YAMLError`."""
+    loader = _Loader(text)
+    try:
+        while (node := loader.get_node() if loader.check_node() else None) is not None:
+            _Survey(doubled).check(node)
+            yield loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+class _Loader(yaml.CSafeLoader):
+    """What looks like a time, or like a number and is none, is a text."""
+
+
+def _number(read: Callable[[_Loader, ScalarNode], Any]) -> Callable[[_Loader, ScalarNode], Any]:
+    """As PyYAML reads it, but what has a colon (minutes and seconds to it) or cannot be read (`0x_`) is a text."""
+
+    def number_or_text(loader: _Loader, node: ScalarNode) -> Any:
+        try:
+            return node.value if ":" in node.value else read(loader, node)
+        except ValueError:
+            return node.value
+
+    return number_or_text
+
+
+_Loader.add_constructor(f"{_TAG}int", _number(yaml.CSafeLoader.construct_yaml_int))
+_Loader.add_constructor(f"{_TAG}float", _number(yaml.CSafeLoader.construct_yaml_float))
+_Loader.add_constructor(f"{_TAG}timestamp", lambda _, node: node.value)
+
+
+class _Survey:
+    """A look at one document before anything is made of it: building it would follow every alias."""
+
+    def __init__(self, doubled: list[Doubled]) -> None:
+        self._doubled = doubled
+        self._sizes: dict[int, int] = {}
+        self._written = 0
+
+    def check(self, document: Node) -> None:
+        """Note keys that are given twice. Raises `ConstructorError` for aliases that no reader should follow."""
+        if self._size(document) - self._written > MOST_REPEATED:
+            problem = f"its aliases stand for more than {MOST_REPEATED} values; write out what is meant"
+            raise ConstructorError(None, None, problem, document.start_mark)
+
+    def _size(self, node: Node) -> int:
+        """Values that the node stands for, aliases written out."""
+        known = self._sizes.get(id(node))
+        if known == 0:
+            raise ConstructorError(None, None, "an alias stands for what it is itself a part of", node.start_mark)
+        if known is not None:
+            return known
+        self._written += 1
+        if isinstance(node, ScalarNode):
+            self._sizes[id(node)] = 1
+            return 1
+        self._sizes[id(node)] = 0
+        if isinstance(node, MappingNode):
+            self._check_keys(node)
+            size = 1 + sum(self._size(key) + self._size(value) for key, value in node.value)
+        else:
+            size = 1 + sum(map(self._size, node.value))
+        self._sizes[id(node)] = size
+        return size
+
+    def _check_keys(self, node: MappingNode) -> None:
+        """Note those that are given twice. JSON, and so Kubernetes, knows no others than texts."""
+        first: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, ScalarNode) or key.tag == f"{_TAG}merge":
+                continue
+            if key.tag == f"{_TAG}bool":
+                key.value = "true" if key.value.lower() in _TRUE else "false"
+            if key.tag in _PLAIN:
+                key.tag = f"{_TAG}str"
+            line = key.start_mark.line + 1
+            if key.value in first:
+                self._doubled.append(Doubled(key.value, line, first[key.value]))
+            first.setdefault(key.value, line)
