@@ -79,12 +79,14 @@ def dry_run(
     return DryRun(
         decisions=(*decisions, *_invalid(faults, request.sources)),
         mistakes=(*objects.mistakes, *(_mistake(fault, objects) for fault in faults)),
-        warnings=tuple(
-            dict.fromkeys(
+        warnings=(
+            *objects.doubtful,
+            *dict.fromkeys(
                 _warning(_as_written(advice, request.sources, objects), objects)
                 for advice in (*reading.advice, *_left_alone(objects, request))
                 if request.concerns(advice.object) and not advice.awaited
-            )
+            ),
+            *_nowhere(decisions, request),
         ),
         notes=(*_ignored(objects), *request.notes),
     )
@@ -130,8 +132,7 @@ def _request(objects: Objects) -> _Request:
         protected=protection(objects.manifests),
     )
     sources, faults = expanded(Sources(pods, objects.manifests, namespaces, found_on(objects.nodes())))
-    notes = () if snapshot.nodes else ("the input holds no Node, so nothing can be placed",)
-    return _Request(snapshot, sources, faults, notes=notes)
+    return _Request(snapshot, sources, faults)
 
 
 def _applied(objects: Objects, live: Live) -> _Request:
@@ -180,6 +181,12 @@ def _over(existing: Manifest | None, manifest: Manifest) -> Manifest:
     if created := existing["metadata"].get("creationTimestamp"):
         metadata["creationTimestamp"] = created
     return {**manifest, "metadata": metadata, "status": existing.get("status") or {}}
+
+
+def _nowhere(decisions: Iterable[Decision], request: _Request) -> Iterator[Mistake]:
+    """Without a node no explanation of the solver says anything."""
+    if not request.snapshot.nodes and any(each.outcome is Outcome.UNPLACEABLE for each in decisions):
+        yield Mistake("", "there is no Node, so nothing can be placed: give the nodes, too, or name a cluster")
 
 
 def _pod_key(pod: Pod) -> ObjectKey:

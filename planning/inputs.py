@@ -22,6 +22,7 @@ from gangs.sources import ObjectKey
 from gangs.workloads import WORKLOAD_KINDS, example_pod, is_job
 from kube.objects import Node, ObjectMeta, Pod, PodDisruptionBudget, PriorityClass, Struct
 from planning.documents import Document, Mistake
+from planning.wording import listed
 
 DEFAULT_NAMESPACE = "default"
 
@@ -51,13 +52,17 @@ _CLUSTER_SCOPED = {"Node", "Namespace", "PersistentVolume", "StorageClass", "Pri
 
 @dataclass(slots=True)
 class Objects:
-    """All that was read. `manifests` holds the objects that dialects read; `origins` the file of every object."""
+    """All that was read. `manifests` holds the objects that dialects read; `origins` the file of every object.
+
+    `doubtful`: what is left out and hardly meant to be: a kind that is read, but in another group or spelling.
+    """
 
     typed: dict[ObjectKey, Struct] = field(default_factory=dict)
     manifests: dict[ObjectKey, Manifest] = field(default_factory=dict)
     origins: dict[ObjectKey, str] = field(default_factory=dict)
     ignored: Counter[str] = field(default_factory=Counter)
     mistakes: list[Mistake] = field(default_factory=list)
+    doubtful: list[Mistake] = field(default_factory=list)
 
     def nodes(self) -> list[Node]:
         """The nodes."""
@@ -109,6 +114,7 @@ def _read(document: Document, objects: Objects) -> None:
     group_kind = group_of(document.manifest["apiVersion"]), document.manifest["kind"]
     if group_kind not in TYPED and group_kind not in _dialect_kinds():
         objects.ignored[document.manifest["kind"]] += 1
+        objects.doubtful += _nearly_read(document, group_kind)
         return
     document = Document(document.origin, _defaulted(document.manifest, group_kind, objects))
     key = key_of(document.manifest)
@@ -131,6 +137,26 @@ def _read(document: Document, objects: Objects) -> None:
     objects.mistakes += wrong
     if not wrong:
         objects.typed[key] = value
+
+
+def _nearly_read(document: Document, group_kind: _GroupKind) -> Iterator[Mistake]:
+    """Of an object that is left out: whether the same kind is read, in another group or another spelling."""
+    group, kind = group_kind
+    known = [each for each in (*TYPED, *_dialect_kinds()) if each[1].casefold() == kind.casefold()]
+    if any(each[0] == group for each in known):
+        yield _mistake(document, "kind", f'"{kind}" is left out; write {known[0][1]}')
+    elif known:
+        where = listed(list(dict.fromkeys(_api_version(*each) for each in known)))
+        yield _mistake(
+            document, "apiVersion", f'"{document.manifest["apiVersion"]}" is left out: {known[0][1]} is read of {where}'
+        )
+
+
+def _api_version(group: str, kind: str) -> str:
+    """What stands in the apiVersion of a kind that is read; the group alone where its version does not matter."""
+    versions = (each.versions for each in all_kinds() if (each.group, each.kind) == (group, kind))
+    version = next(versions, ("v1",) if (group, kind) in TYPED else ("",))[0]
+    return "/".join(filter(None, (group, version)))
 
 
 def _dialect_kinds() -> dict[_GroupKind, bool]:

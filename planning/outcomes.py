@@ -53,7 +53,7 @@ def _placed(gang: Gang, framing: Framing, plan: Plan, running: RunningGangs, sec
 
 def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[str, float]) -> Decision:
     explanation = Explanation(
-        nearest=tuple(_with_outside(framing, each) for each in answer.nearest),
+        nearest=tuple(_with_outside(framing, each) for each in answer.nearest or _nowhere(gang, framing)),
         would_fit_if=answer.would_fit_if,
         offered=_offered(framing, answer),
     )
@@ -145,6 +145,13 @@ def _in_base_units(framing: Framing, goals: tuple[Goal, ...]) -> tuple[Goal, ...
 def _times(goal: Goal, unit: int) -> Goal:
     parts = {name: value if name.startswith(COUNTED) else value * unit for name, value in goal.parts.items()}
     return Goal(goal.name, goal.value * unit, goal.bound * unit, parts)
+
+
+def _nowhere(gang: Gang, framing: Framing) -> tuple[NearDomain, ...]:
+    """A topology in which no node lies has no domain that could be near: the cluster stands for them."""
+    if len(framing.nodes) > len(framing.guests) or not framing.outside:
+        return ()
+    return (NearDomain("", (), 0, gang.min_member, len(framing.guests), {}),)
 
 
 def _with_outside(framing: Framing, near: NearDomain) -> NearDomain:

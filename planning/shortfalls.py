@@ -58,7 +58,7 @@ def misfits(framing: Framing) -> list[Misfits]:
         if member.node is None
     ]
     shapes = list(dict.fromkeys(shape for shape, _ in wanting))
-    if len(shapes) == 1:
+    if len(shapes) == 1 or len(framing.nodes) == len(framing.guests):
         return []
     most = problem.nodes.free.tolist()
     for node, requests in zip(problem.victims.node.tolist(), problem.victims.requests.tolist(), strict=True):

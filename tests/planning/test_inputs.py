@@ -127,3 +127,26 @@ def test_kinds_that_nobody_reads_are_counted_and_nothing_else() -> None:
     objects = read_objects(scenes.documents(service, {**service, "apiVersion": "apps/v1"}))
     assert objects.ignored == {"Service": 2}
     assert not objects.mistakes
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "line"),
+    [
+        ("batch/v1", "job", 'kind: "job" is left out; write Job'),
+        ("batch", "Job", 'apiVersion: "batch" is left out: Job is read of batch/v1'),
+        ("apps/v1", "pod", 'apiVersion: "apps/v1" is left out: Pod is read of v1'),
+        ("phalanx.io/v1", "Gang", 'apiVersion: "phalanx.io/v1" is left out: Gang is read of phalanx.dev/v1alpha1'),
+        ("v1", "Service", ""),
+    ],
+)
+def test_a_kind_of_another_group_or_spelling_is_left_out_with_a_warning(api_version: str, kind: str, line: str) -> None:
+    manifest = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}}
+    run = scenes.solved(scenes.nodes(), manifest)
+    assert [str(each) for each in run.warnings] == ([f"test.yaml: {kind} a: {line}"] if line else [])
+    assert (run.mistakes, run.notes) == ((), (f"ignored: 1 {kind}",))
+
+
+def test_a_cluster_without_nodes_is_told() -> None:
+    run = scenes.solved(scenes.topology(), scenes.gang(minMember=1, required="spine"), scenes.members(1))
+    said = "there is no Node, so nothing can be placed: give the nodes, too, or name a cluster"
+    assert [str(each) for each in run.warnings] == [said]

@@ -199,6 +199,18 @@ def test_nodes_outside_the_topology_are_a_reason() -> None:
     assert decision.message.startswith("needs 2 pods: the cluster holds 1 of 2 (")
 
 
+@pytest.mark.parametrize("required", [None, "spine", "block"])
+def test_a_topology_in_which_no_node_lies_is_the_reason(required: str | None) -> None:
+    strays = scenes.nodes("-: stray-0 stray-1")
+    decision = decided(
+        strays, scenes.gang(minMember=2, required=required), scenes.members(1), scenes.members(2, cpu=4)[1:]
+    )
+    where = f" in one {required}" if required else ""
+    assert decision.message == (
+        f"needs 2 pods{where}: the cluster holds 0 of 2 (2 nodes: node(s) had no label example.com/spine)"
+    )
+
+
 def test_without_preemption_nobody_goes() -> None:
     parts = (
         scenes.nodes("s/b: node-0"),
