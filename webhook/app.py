@@ -34,6 +34,9 @@ MARGIN = 0.3
 LONGEST_FORECAST = 2.0
 """An admission waits this long for a plan, never longer."""
 LONGEST_DRY_RUN = 30.0
+MOST_WARNINGS = 30
+LONGEST_WARNING = 500
+"""Clients read no more than so many headers, and so much of them."""
 AUTOMATIC = "/mutate/automatic"
 """Where the API server sends the Jobs of namespaces whose label it has matched itself."""
 
@@ -183,7 +186,7 @@ def _solve(webhook: Webhook) -> Response:
 def _solved(webhook: Webhook, body: bytes, picture: Picture | None) -> Response:
     try:
         with webhook.slot.taken(min(_timeout(LONGEST_DRY_RUN), LONGEST_DRY_RUN)) as seconds:
-            return _json(solve_stream(body, picture, seconds))
+            solved = solve_stream(body, picture, seconds)
     except BusyError as error:
         answer = _error(429, str(error))
         answer.headers["Retry-After"] = "1"
@@ -191,6 +194,16 @@ def _solved(webhook: Webhook, body: bytes, picture: Picture | None) -> Response:
     except InputError as error:
         mistakes = [str(each) for each in error.mistakes]
         return _json({"error": "bad input", "mistakes": mistakes}, status=400)
+    response = _json(solved.report)
+    response.headers.extend([("Warning", _warning(text)) for text in solved.warnings[:MOST_WARNINGS]])
+    return response
+
+
+def _warning(text: str) -> str:
+    """A header as the API server writes its warnings (RFC 7234, section 5.5); a header holds one line of ASCII."""
+    line = " ".join(text.split()).encode("ascii", "backslashreplace").decode()
+    quoted = line[:LONGEST_WARNING].replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{quoted}"'
 
 
 def _timeout(default: float = DEFAULT_TIMEOUT) -> float:

@@ -1,5 +1,6 @@
 """`POST /v1/solve`: the dry run of `phalanx solve`, over HTTP."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from planning.documents import Mistake, parse
@@ -20,8 +21,16 @@ class InputError(Exception):
         self.mistakes = mistakes
 
 
-def solve_stream(body: bytes, picture: Picture | None, seconds: float) -> dict[str, Any]:
-    """The SolveReport for the objects in `body` (YAML or JSON, any number of documents).
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """The SolveReport, and beside it what is wrong with objects that are nobody's request, or hardly meant."""
+
+    report: dict[str, Any]
+    warnings: tuple[str, ...]
+
+
+def solve_stream(body: bytes, picture: Picture | None, seconds: float) -> Solved:
+    """Plan the objects in `body` (YAML or JSON, any number of documents).
 
     :param picture: the live cluster that is asked, None where the objects describe their own.
     :param seconds: how long the solver may take for each gang.
@@ -33,4 +42,4 @@ def solve_stream(body: bytes, picture: Picture | None, seconds: float) -> dict[s
         raise InputError(mistakes)
     live = None if picture is None else Live(picture.snapshot(), picture.sources())
     run = dry_run(documents, live=live, limits=Limits(seconds=seconds))
-    return solve_report(run.decisions)
+    return Solved(solve_report(run.decisions), tuple(map(str, (*run.mistakes, *run.warnings))))

@@ -260,6 +260,18 @@ def test_a_request_that_contradicts_itself_is_a_verdict_and_not_an_error(client:
     assert [each["outcome"] for each in response.get_json()["gangs"]] == ["Invalid"]
 
 
+def test_what_is_hardly_meant_is_told_in_headers_as_by_the_api_server(client: FlaskClient) -> None:
+    slip = {"phalanx.dev/requiréd": "rack"}
+    wrong = {**RACKS, "metadata": {"name": "wrong"}, "spec": {"levels": [{"nme": "rack"}]}}
+    body = stream(*NODES, RACKS, wrong, job(annotations={**GANG_JOB, **slip}))
+    response = client.post("/v1/solve", headers=HEADERS, data=body)
+    assert [each["outcome"] for each in response.get_json()["gangs"]] == ["Placed"]
+    topology, annotation = response.headers.getlist("Warning")
+    assert topology.startswith('299 - "request: Topology wrong: spec.levels[0].nme: is not a known field; ')
+    at = "metadata.annotations[phalanx.dev/requir\\\\xe9d]"
+    assert annotation.startswith(f'299 - "request: Job default/train: {at}: is ignored: the known')
+
+
 @pytest.mark.parametrize("body", ["{", "a: b: c", json.dumps({"kind": "Pod"})], ids=["JSON", "YAML", "no apiVersion"])
 def test_the_dry_run_names_every_mistake_in_bad_input(client: FlaskClient, body: str) -> None:
     response = client.post("/v1/solve", headers=HEADERS, data=body)
