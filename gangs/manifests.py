@@ -75,7 +75,8 @@ def metadata_of(manifest: Manifest) -> ObjectMeta:
 
 def section(manifest: Manifest, name: str) -> dict[str, Any]:
     """A part of the object that must be a mapping, nulls left out, empty where absent. Raises `MalformedError`."""
-    part = decode(manifest.get(name) or {}, dict[str, Any], ref_of(manifest), name)
+    written = manifest.get(name)
+    part = decode({} if written is None else written, dict[str, Any], ref_of(manifest), name)
     return {key: value for key, value in part.items() if value is not None}
 
 

@@ -121,9 +121,13 @@ class Job(Struct, frozen=True):
 def job_of(manifest: Manifest) -> Job:
     """A Job manifest as the lean struct, nulls as absent. Raises `MalformedError`."""
     ref = ref_of(manifest)
+    spec = decode(section(manifest, "spec"), JobSpec, ref, "spec")
+    for name, count in (("parallelism", spec.parallelism), ("completions", spec.completions)):
+        if count is not None and count < 0:
+            raise MalformedError(Fault(ref, f"spec.{name}", f"{count} is less than 0", "write a number from 0 up"))
     return Job(
         metadata=metadata_of(manifest),
-        spec=decode(section(manifest, "spec"), JobSpec, ref, "spec"),
+        spec=spec,
         status=decode(section(manifest, "status"), JobStatus, ref, "status"),
     )
 
@@ -149,6 +153,12 @@ def is_job(manifest: Manifest) -> bool:
 def controller_of(pod: Pod) -> OwnerReference | None:
     """The owner that controls the pod."""
     return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+
+
+def counted_by_job(pod: Pod) -> bool:
+    """Whether a Job controls the pod: it keeps count of those that have ended well."""
+    owner = controller_of(pod)
+    return owner is not None and owner.kind == JOB_KIND
 
 
 def owned_by(pod: Pod, job: Job) -> bool:

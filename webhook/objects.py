@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from gangs import dialects
+from gangs.manifests import MalformedError
 from gangs.model import Manifest
 from gangs.sources import Sources
 from webhook.patches import PatchBuilder
@@ -19,16 +20,22 @@ def workload_created(manifest: Manifest, sources: Sources) -> Decision:
     One that was written suspended for its queue to start it is started.
     """
     patch = PatchBuilder(manifest)
-    for key, value in dialects.template_labels(manifest, sources).items():
-        patch.set(("spec", "template", "metadata", "labels", key), value)
-    _resume(manifest, sources, patch)
+    try:
+        for key, value in dialects.template_labels(manifest, sources).items():
+            patch.set(("spec", "template", "metadata", "labels", key), value)
+        _resume(manifest, sources, patch)
+    except MalformedError as error:
+        return Refused(str(error.fault))
     return Admitted(patch.build())
 
 
 def workload_updated(manifest: Manifest, sources: Sources) -> Decision:
     """Keep a workload going that is suspended for its queue: the same manifest can be applied again."""
     patch = PatchBuilder(manifest)
-    _resume(manifest, sources, patch)
+    try:
+        _resume(manifest, sources, patch)
+    except MalformedError as error:
+        return Refused(str(error.fault))
     return Admitted(patch.build())
 
 

@@ -296,6 +296,14 @@ def test_a_job_of_very_many_pods_costs_no_memory_and_is_told_so(client: FlaskCli
     assert "more than can be planned ahead; ask for at most 20000" in " ".join(response["warnings"])
 
 
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_a_job_that_no_api_server_would_store_is_refused(client: FlaskClient, operation: str) -> None:
+    wrong = job(annotations={**GANG_JOB, "phalanx.dev/min-member": 2})  # type: ignore[dict-item]
+    response = answer(client, "/mutate", review({**wrong, "spec": {"suspend": True}}, "jobs", operation))
+    assert not response["allowed"]
+    assert "metadata.annotations[phalanx.dev/min-member]: expected `str`" in response["status"]["message"]
+
+
 def test_the_slot_lets_one_in_and_few_wait() -> None:
     slot, entered, leave = SolveSlot(waiting=1), threading.Event(), threading.Event()
 
