@@ -1,8 +1,9 @@
 """The table of dialects, and the questions that every other room asks of all of them together."""
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from gangs import levels, pools
 from gangs.ack import NAME as ACK
@@ -19,13 +20,13 @@ from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Member, ObjectRef, Reading
 from gangs.phalanx.dialect import PhalanxDialect
 from gangs.runai.dialect import RunaiDialect
-from gangs.sources import Dialect, Kind, Resuming, Reviewing, Sources
+from gangs.sources import NAME_FIELD, Dialect, Kind, Resuming, Reviewing, Sources
 from gangs.telling import Words
 from gangs.workloads import (
     JOB_GROUP,
     JOB_KIND,
     WORKLOAD_KINDS,
-    controller_of,
+    counted_by_job,
     example_pod,
     is_job,
     job_of,
@@ -190,13 +191,8 @@ def described(manifest: Manifest, sources: Sources) -> Gang | None:
 def _succeeded(pods: Sequence[Pod], left: Left) -> Counter[GangKey]:
     """Pods that have ended well, by gang. A Job counts its own: it runs fewer pods the more have completed."""
     ended = [pod for pod in pods if pod.status.phase == "Succeeded" and not pod.terminating]
-    claims = [claim[1] for pod in ended if not _counted_by_job(pod) and (claim := dialect_of(pod, left)) is not None]
+    claims = [claim[1] for pod in ended if not counted_by_job(pod) and (claim := dialect_of(pod, left)) is not None]
     return Counter(claims)
-
-
-def _counted_by_job(pod: Pod) -> bool:
-    owner = controller_of(pod)
-    return owner is not None and owner.kind == JOB_KIND
 
 
 def _pods_by_dialect(pods: Sequence[Pod], left: Left) -> dict[str, list[Pod]]:
@@ -256,7 +252,7 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
     pods = _pods_by_dialect(standing.pods, left)[dialect.name]
     reading = dialect.read(replace(standing, pods=pods), known_topologies(standing), key)
     findings = _about(pod_ref(pod), reading)
-    _add_bystanders(pod_ref(pod), key, reading, findings)
+    _add_bystanders(pod_ref(pod), key, reading, findings, partial(dialect.pod_keys.naming, pod))
     gang, member = next(((g, m) for g in reading.gangs for m in g.members if m.pod is pod), (None, None))
     if gang is not None:
         ended = _succeeded(others, left)
@@ -319,16 +315,18 @@ def _about(ref: ObjectRef, reading: Reading) -> Findings:
     return findings
 
 
-def _add_bystanders(ref: ObjectRef, key: GangKey, reading: Reading, findings: Findings) -> None:
-    """Add, as advice on one object of a gang, what is wrong with the others and what the gang waits for."""
+def _add_bystanders(
+    ref: ObjectRef, key: GangKey, reading: Reading, findings: Findings, at: Callable[[str], str] = lambda _: NAME_FIELD
+) -> None:
+    """Add, as advice on one object of a gang, what is wrong with the others and, `at` a field, what it waits for."""
     for fault in reading.faults:
         if fault.object != ref:
-            findings.advise(ref, "metadata.name", f"the gang {key} cannot be planned: {fault}")
+            findings.advise(ref, NAME_FIELD, f"the gang {key} cannot be planned: {fault}")
     said = {each.awaited for each in findings.advice}
     for gang in reading.gangs:
         for what in gang.waiting_for:
             if what not in said:
-                findings.advise(ref, "metadata.name", f"the gang {gang.key} waits for {what}", what)
+                findings.advise(ref, at(what), f"the gang {gang.key} waits for {what}", what)
 
 
 def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:

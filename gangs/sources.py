@@ -13,7 +13,9 @@ from kube.catalog import Catalog, Naming, ObjectKey, cataloged
 from kube.objects import Pod
 from kube.topology import Topology
 
-__all__ = ["Dialect", "Kind", "ObjectKey", "PodKeys", "Queueing", "Resuming", "Reviewing", "Sources"]
+__all__ = ["NAME_FIELD", "Dialect", "Kind", "ObjectKey", "PodKeys", "Queueing", "Resuming", "Reviewing", "Sources"]
+
+NAME_FIELD = "metadata.name"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -106,6 +108,13 @@ class PodKeys:
     annotations: tuple[str, ...] = ()
     scheduler_names: tuple[str, ...] = ()
     """Names of schedulers that the dialect's users write and that stand for the stock one."""
+
+    def naming(self, pod: Pod, what: str) -> str:
+        """The field in which a pod names an object, `Kind name` or `Kind namespace/name`; else that of its own name."""
+        name, meta = what.rpartition(" ")[2].rpartition("/")[2], pod.metadata
+        fields = [f"metadata.labels[{key}]" for key in self.labels if meta.labels.get(key) == name]
+        fields += [f"metadata.annotations[{key}]" for key in self.annotations if meta.annotations.get(key) == name]
+        return fields[0] if fields else NAME_FIELD
 
 
 class Dialect(Protocol):

@@ -202,3 +202,27 @@ def test_a_pod_under_review_replaces_what_it_was() -> None:
         spec: {{}}
     """)
     assert review(after, Sources(pods=[before], objects=sources(group()).objects)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        (
+            {"labels": {"phalanx.dev/gang": "llm"}},
+            "metadata.labels[phalanx.dev/gang]: the gang default/llm waits for Gang default/llm",
+        ),
+        (
+            {"labels": {"pod-group.scheduling.sigs.k8s.io": "llm"}},
+            "metadata.labels[pod-group.scheduling.sigs.k8s.io]: the gang default/llm waits for PodGroup default/llm",
+        ),
+        (
+            {"annotations": {"scheduling.run.ai/pod-group": "llm"}},
+            "metadata.annotations[scheduling.run.ai/pod-group]: the gang default/llm waits for PodGroup default/llm",
+        ),
+    ],
+    ids=["our own", "Koordinator", "KAI"],
+)
+def test_a_pod_is_told_by_which_field_it_names_what_its_gang_waits_for(metadata: dict[str, Any], said: str) -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "default", **metadata}}
+    _, advice = review(pod, Sources())
+    assert [str(each) for each in advice] == [f"Pod default/a: {said}"]
