@@ -13,7 +13,7 @@ from gangs.model import Fault, Gang, Member
 from kube.keys import PLANNED_NODE
 from planning.decision import Decision, Outcome
 from planning.report import gang_report
-from planning.wording import compressed, listed, more_pods, pods
+from planning.wording import compressed, listed, more_pods, one_by_one, pods
 from solver.plan import Proof
 
 Status = Mapping[str, Any]
@@ -262,10 +262,10 @@ def _missing(gang: Gang) -> str:
     existing = Counter(member.pod_set for member in gang.members)
     for pod_set in gang.pod_sets:
         if len(gang.pod_sets) > 1 and not gang.succeeded and existing[pod_set.name] < pod_set.min_count:
-            return f"waits for {more_pods(existing[pod_set.name], pod_set.min_count, pod_set.name)}"
+            return f"waits for {more_pods(existing[pod_set.name], pod_set.min_count, pod_set.name)}{one_by_one(gang)}"
     least = max(gang.min_member, sum(each.min_count for each in gang.pod_sets))
     total = existing.total() + gang.succeeded
-    return f"waits for {more_pods(total, least)}" if total < least else ""
+    return f"waits for {more_pods(total, least)}{one_by_one(gang)}" if total < least else ""
 
 
 def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:

@@ -235,6 +235,8 @@ def missing_members(gang: Gang) -> list[str]:
 
 def _waiting(gang: Gang, reasons: Sequence[str]) -> Decision:
     message = f"waits for {wording.listed(reasons)}"
+    if missing_members(gang):
+        message += wording.one_by_one(gang)
     return Decision(gang=gang, key=gang.key, outcome=Outcome.WAITING, message=message)
 
 

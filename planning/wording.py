@@ -1,9 +1,11 @@
 """Decisions in words: one line for a person, short enough for an admission warning where the names allow it."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gangs.model import Gang
+from gangs.workloads import controller_of
 from kube.names import natural_key
 from planning.decision import Assignment, Eviction, LevelUse
 from planning.shortfalls import Misfits, Reasons
@@ -113,6 +115,21 @@ def more_pods(existing: int, needed: int, pod_set: str = "") -> str:
     missing = needed - existing
     of = f" of {pod_set}" if pod_set else ""
     return f"{missing} more {'pod' if missing == 1 else 'pods'}{of}: {existing} of {needed} exist"
+
+
+def one_by_one(gang: Gang) -> str:
+    """What lets a StatefulSet go on that has made one pod, to stand at the end of a message; "" where none has.
+
+    Unless told otherwise it makes its second pod when the first one runs, which here is never.
+    """
+    owners = [controller_of(member.pod) for member in gang.members if not member.pod.bound]
+    names = Counter(owner.name for owner in owners if owner is not None and owner.kind == "StatefulSet")
+    alone = [name for name, made in names.items() if made == 1]
+    if not alone:
+        return ""
+    whose, has, it = ("StatefulSet", "has", "it needs") if len(alone) == 1 else ("StatefulSets", "have", "they need")
+    who = f"{whose} {listed(alone)} {has} more"
+    return f"; if {who}, {it} podManagementPolicy: Parallel to make them before the first runs"
 
 
 def domain(path: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from controller.records import record_from, record_of
 from controller.statuses import Phase, gang_status, invalid_status, status_patch
 from gangs.model import Fault, Gang, ObjectRef, PodSet
+from kube.objects import OwnerReference
 from planning.decision import Decision, Explanation
 
 T0, T1 = "2026-11-21T09:00:00Z", "2026-11-21T09:00:10Z"
@@ -118,6 +119,24 @@ def test_each_phase_has_its_words_numbers_and_conditions(
 def test_an_incomplete_set_is_named_where_there_are_several() -> None:
     of = gang(pod("a"), pod("b"), pod_sets=(PodSet("main", 2, 1), PodSet("decode", 2, 2)))
     assert status(of, Phase.WAITING)["message"] == "waits for 2 more pods of decode: 0 of 2 exist"
+
+
+@pytest.mark.parametrize(
+    ("made", "hint"),
+    [
+        ({"web-0": "web"}, "; if StatefulSet web has more, it needs podManagementPolicy: Parallel"),
+        ({"web-0": "web", "web-1": "web"}, ""),
+        ({"a-0": "a", "b-0": "b"}, "; if StatefulSets a and b have more, they need podManagementPolicy: Parallel"),
+    ],
+    ids=["one pod", "two pods", "one each"],
+)
+def test_a_stateful_set_that_makes_its_pods_one_by_one_is_told_how_not_to(made: dict[str, str], hint: str) -> None:
+    def owner(name: str) -> OwnerReference:
+        return OwnerReference(api_version="apps/v1", kind="StatefulSet", name=name, controller=True)
+
+    of = gang(*(pod(name, owners=[owner(by)]) for name, by in made.items()), minimum=4)
+    said = status(of, Phase.WAITING)["message"]
+    assert said.partition(" exist")[2] == (f"{hint} to make them before the first runs" if hint else "")
 
 
 def test_a_plan_is_told_as_in_a_report_with_the_identities_that_a_restarted_controller_needs() -> None:
