@@ -14,6 +14,7 @@ from gangs.dialects import dialect_of, left_alone, read_all, topologies
 from gangs.leaving import ALL, CHOICES, OWN, chosen, left_to, running
 from gangs.levels import choose
 from gangs.model import Gang
+from gangs.slips import slips
 from gangs.sources import Sources
 from kube.keys import ADOPT, GATE, LEAVE
 from kube.names import natural_key
@@ -53,7 +54,9 @@ def check_up(snapshot: Snapshot, sources: Sources) -> list[Finding]:
     findings += _unused(known, reading.gangs)
     findings += [Finding(Severity.ERROR, str(f.object), f"{f.field}: {f.problem}", f.remedy) for f in reading.faults]
     findings += [
-        Finding(Severity.WARNING, str(a.object), f"{a.field}: {a.text}") for a in reading.advice if not a.awaited
+        Finding(Severity.WARNING, str(a.object), f"{a.field}: {a.text}")
+        for a in (*reading.advice, *slips(sources, reading.advice))
+        if not a.awaited
     ]
     findings += _members(sources)
     findings += _neighbours(sources)

@@ -13,6 +13,7 @@ from gangs.leaving import ADMISSION, LeftAlone
 from gangs.manifests import MalformedError, group_of, pod_ref
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef
 from gangs.protecting import protection
+from gangs.slips import slips
 from gangs.sources import ObjectKey, Sources
 from gangs.workloads import controller_of, example_pod, is_job
 from kube.objects import Pod
@@ -83,7 +84,11 @@ def dry_run(
             *objects.doubtful,
             *dict.fromkeys(
                 _warning(_as_written(advice, request.sources, objects), objects)
-                for advice in (*reading.advice, *_left_alone(objects, request))
+                for advice in (
+                    *reading.advice,
+                    *slips(request.sources, reading.advice),
+                    *_left_alone(objects, request),
+                )
                 if request.concerns(advice.object) and not advice.awaited
             ),
             *_nowhere(decisions, request),
