@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import yaml
 from kubernetes import config
 from kubernetes.client import ApiClient, Configuration
 
@@ -45,4 +46,8 @@ def _load(settings: Configuration, kubeconfig: str | None) -> None:
             pass
         else:
             return
-    config.load_kube_config(config_file=kubeconfig, client_configuration=settings)  # type: ignore[no-untyped-call]
+    try:
+        config.load_kube_config(config_file=kubeconfig, client_configuration=settings)  # type: ignore[no-untyped-call]
+    except (OSError, yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError) as error:
+        which = f"kubeconfig {kubeconfig}" if kubeconfig else "your kubeconfig"
+        raise config.ConfigException(f"{which} cannot be read: {' '.join(str(error).split())}") from error

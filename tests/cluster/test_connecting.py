@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
 
-from cluster.connecting import connect
+from cluster.connecting import connect, token_of
 from cluster.transport import UNREACHABLE
 
 BUSY, SILENT = "/busy", "/silent"
@@ -89,3 +90,15 @@ def test_a_server_that_says_nothing_costs_one_timeout(method: str, tmp_path: Pat
         with pytest.raises(UNREACHABLE):
             transport.request(method, SILENT, timeout=(30.0, 0.5))
         assert told.asked == [SILENT]
+
+
+@pytest.mark.parametrize(
+    "text", [b"a: [", b"[]", b"\xff\xfe", b"- contexts"], ids=["YAML", "a list", "no text", "texts"]
+)
+@pytest.mark.parametrize("read", [connect, token_of])
+def test_a_kubeconfig_that_cannot_be_read_is_named(read: Any, text: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_bytes(text)
+    with pytest.raises(ConfigException) as caught:
+        read(str(path))
+    assert str(caught.value).startswith(f"kubeconfig {path} cannot be read: ")
