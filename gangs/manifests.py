@@ -20,6 +20,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _MISFIT = re.compile(r"Expected `.*`, got `(\w+)`")
+_UNQUOTED = re.compile(r"[Ee]xpected `str`, got `(int|float|bool)`")
 _SOME_KEY = "[...]"
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 _PLAIN: Mapping[str, type] = {
@@ -119,7 +120,12 @@ def _fault_of(message: str, part: Any, ref: ObjectRef, path: str) -> Fault:
         return Fault(ref, f"{at}.{found[1]}".lstrip("."), "is not a known field", "correct its name or remove it")
     if found := _MISSING.fullmatch(problem):
         return Fault(ref, f"{at}.{found[1]}".lstrip("."), "is missing", "set it")
-    return Fault(ref, at, problem[:1].lower() + problem[1:], "correct the value")
+    return Fault(ref, at, problem[:1].lower() + problem[1:], shape_remedy(problem))
+
+
+def shape_remedy(problem: str) -> str:
+    """What to do about a value of a wrong type, as msgspec tells of it: most often a label that looks like a number."""
+    return "put it in quotes" if _UNQUOTED.fullmatch(problem) else "correct the value"
 
 
 def advise_unknown(part: Any, known: Iterable[str], ref: ObjectRef, path: str, findings: Findings) -> None:

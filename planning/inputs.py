@@ -16,7 +16,7 @@ import msgspec
 from cluster.quantities import amount
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from gangs.dialects import all_kinds
-from gangs.manifests import MalformedError, group_of, key_of, parted
+from gangs.manifests import MalformedError, group_of, key_of, parted, shape_remedy
 from gangs.model import Manifest
 from gangs.sources import ObjectKey
 from gangs.workloads import WORKLOAD_KINDS, example_pod, is_job
@@ -241,7 +241,8 @@ def _quantities(value: Struct) -> Iterator[tuple[str, str, str | float]]:
 
 def _shape_mistake(document: Document, message: str) -> Mistake:
     problem, where = parted(message, document.manifest)
-    return _mistake(document, where.lstrip("."), problem[:1].lower() + problem[1:].replace("`", ""))
+    told = f"{problem[:1].lower()}{problem[1:].replace('`', '')}; {shape_remedy(problem)}"
+    return _mistake(document, where.lstrip("."), told)
 
 
 def _mistake(document: Document, path: str, problem: str) -> Mistake:

@@ -165,7 +165,7 @@ def test_a_list_in_json_is_the_same_as_the_documents() -> None:
         ("a: [", ["error: stdin:2: cannot be read as YAML: did not find expected node content"]),
         (
             "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {priority: high}",
-            ["error: stdin: Pod default/p: spec.priority: expected int | null, got str"],
+            ["error: stdin: Pod default/p: spec.priority: expected int | null, got str; correct the value"],
         ),
         (
             "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: lots}}",

@@ -92,9 +92,7 @@ def test_a_server_that_says_nothing_costs_one_timeout(method: str, tmp_path: Pat
         assert told.asked == [SILENT]
 
 
-@pytest.mark.parametrize(
-    "text", [b"a: [", b"[]", b"\xff\xfe", b"- contexts"], ids=["YAML", "a list", "no text", "texts"]
-)
+@pytest.mark.parametrize("text", [b"a: [", b"[]", b"\xff\xfe"], ids=["no YAML", "a list", "no text"])
 @pytest.mark.parametrize("read", [connect, token_of])
 def test_a_kubeconfig_that_cannot_be_read_is_named(read: Any, text: bytes, tmp_path: Path) -> None:
     path = tmp_path / "config"

@@ -111,7 +111,7 @@ def test_pods_of_a_job_with_a_generated_name_are_numbered_from_its_beginning() -
         ("{parallelism: many}", "Job default/train: spec.parallelism: expected `int`, got `str`; correct the value"),
         (
             "{template: {spec: {nodeSelector: {a: 1}}}}",
-            "Job default/train: spec.template.spec.nodeSelector[a]: expected `str`, got `int`; correct the value",
+            "Job default/train: spec.template.spec.nodeSelector[a]: expected `str`, got `int`; put it in quotes",
         ),
     ],
 )

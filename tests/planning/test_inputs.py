@@ -54,15 +54,15 @@ def job_with(**spec: Any) -> scenes.Manifest:
                 "kind": "Pod",
                 "metadata": {"name": "a", "labels": {"app": "x", "phalanx.dev/gang": True}},
             },
-            ["test.yaml: Pod default/a: metadata.labels[phalanx.dev/gang]: expected str, got bool"],
+            ["test.yaml: Pod default/a: metadata.labels[phalanx.dev/gang]: expected str, got bool; put it in quotes"],
         ),
         (
             pod_with(priority="high"),
-            ["test.yaml: Pod default/a: spec.priority: expected int | null, got str"],
+            ["test.yaml: Pod default/a: spec.priority: expected int | null, got str; correct the value"],
         ),
         (
-            pod_with(containers=[{"name": "main"}, {"resources": {"requests": []}}]),
-            ["test.yaml: Pod default/a: spec.containers[1].resources.requests: expected object, got array"],
+            pod_with(containers=[{}, {"resources": []}]),
+            ["test.yaml: Pod default/a: spec.containers[1].resources: expected object, got array; correct the value"],
         ),
         (
             pod_with(containers=[{"resources": {"requests": {"cpu": "8 cores"}, "limits": {"memory": "-1"}}}]),
