@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from gangs.dialects import DIALECTS, dialect_of
 from gangs.manifests import key_of, pod_ref, ref_of
@@ -53,8 +54,14 @@ def _told(ref: ObjectRef, at: str, said: Mapping[str, Mapping[str, str]]) -> Ite
                     yield Advice(ref, field, "is empty, so that it asks for nothing: name the gang")
             elif key in _PLACES[other]:
                 yield Advice(ref, field, f"asks for nothing there: write it at {at}metadata.{other}")
-            elif meant := next((each for each in sorted(_PLACES[place]) if _alike(key, each)), ""):
+            elif meant := _meant(key, place):
                 yield Advice(ref, field, f"is not known, so that it asks for nothing: {meant} is")
+
+
+@lru_cache(maxsize=1024)
+def _meant(key: str, place: str) -> str:
+    """The known key that one of a label or annotation is a slip for; "" for any other. Many pods have the same ones."""
+    return next((each for each in sorted(_PLACES[place]) if _alike(key, each)), "")
 
 
 def _alike(key: str, known: str) -> bool:
