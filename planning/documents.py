@@ -42,8 +42,11 @@ class Mistake:
     field: str = ""
 
     def __str__(self) -> str:
-        """One line: file, object, field path, what is wrong."""
-        return ": ".join(part for part in (self.origin, self.object, self.field, self.problem) if part)
+        """One line: file, object, field path, what is wrong. What breaks or hides a line is escaped."""
+        text = ": ".join(part for part in (self.origin, self.object, self.field, self.problem) if part)
+        if text.isprintable():
+            return text
+        return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def parse(text: str | bytes, origin: str) -> tuple[list[Document], list[Mistake]]:
@@ -126,11 +129,19 @@ def _flattened(value: Any, origin: str) -> Iterator[Document | Mistake]:
     if not isinstance(value, Mapping):
         yield Mistake(origin, f"expected an object, got {type(value).__name__} {str(value)[:40]!r}")
         return
-    if str(value.get("kind", "")).endswith("List") and isinstance(value.get("items"), list):
-        for each in value["items"]:
-            yield from _flattened(each, origin)
+    if str(value.get("kind", "")).endswith("List") and (isinstance(value.get("items"), list) or not _named(value)):
+        items = value.get("items")
+        if items is None or isinstance(items, list):
+            yield from _flattened(items, origin)
+        else:
+            yield Mistake(origin, "expected a list of objects", value["kind"], "items")
         return
     yield Document(origin, value)
+
+
+def _named(value: Mapping[str, Any]) -> bool:
+    metadata = value.get("metadata")
+    return isinstance(metadata, Mapping) and bool(metadata.get("name"))
 
 
 def _without_nulls(value: Any) -> Any:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from planning.documents import parse
+from planning.documents import Mistake, parse
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
 TEXT = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
@@ -22,6 +22,8 @@ TEXT = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
         (json.dumps(POD) + "\n" + json.dumps(POD, indent=1), 2),
         (json.dumps({"apiVersion": "v1", "kind": "List", "items": [POD, POD]}), 2),
         (json.dumps({"apiVersion": "v1", "kind": "PodList", "items": [POD]}), 1),
+        (json.dumps({"apiVersion": "v1", "kind": "PodList", "items": None}), 0),
+        ("apiVersion: v1\nkind: List\nmetadata: {resourceVersion: '5'}\n", 0),
         ("{apiVersion: v1, kind: Pod, metadata: {name: a}}", 1),  # YAML that looks like JSON
     ],
 )
@@ -122,6 +124,21 @@ def test_what_no_program_can_hold_is_a_mistake(text: str, says: str) -> None:
     documents, (mistake,) = parse(text, "f.yaml")
     assert not documents
     assert str(mistake).startswith(f"f.yaml:1: cannot be read as YAML: {says}")
+
+
+def test_a_list_of_no_list_is_a_mistake() -> None:
+    documents, (mistake,) = parse("apiVersion: v1\nkind: List\nitems: {a: b}", "f.yaml")
+    assert (documents, str(mistake)) == ([], "f.yaml: List: items: expected a list of objects")
+
+
+def test_an_object_of_a_kind_that_ends_like_a_list_is_one() -> None:
+    (document,), mistakes = parse("apiVersion: example.com/v1\nkind: AllowList\nmetadata: {name: a}", "f.yaml")
+    assert (str(document), mistakes) == ("AllowList a", [])
+
+
+def test_a_mistake_is_one_line_whatever_is_written() -> None:
+    mistake = Mistake("f.yaml", "\u202ewrong\x1b[2J", "Pod a\nb", "räck")
+    assert str(mistake) == "f.yaml: Pod a\\nb: räck: \\u202ewrong\\x1b[2J"
 
 
 def test_a_character_in_two_halves_is_one() -> None:
