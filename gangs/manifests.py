@@ -139,11 +139,26 @@ def advise_unknown(part: Any, known: Iterable[str], ref: ObjectRef, path: str, f
 def json_of(text: str) -> tuple[Any, str]:
     """The value of a JSON text and "", or None and what is wrong with the text."""
     try:
-        return json.loads(text), ""
+        return json.loads(text, object_pairs_hook=_each_once), ""
+    except _DoubledError as error:
+        return None, f'gives the key "{error}" twice in one object'
     except json.JSONDecodeError as error:
         return None, f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
     except (RecursionError, ValueError):
         return None, "is not JSON that can be read: it nests too deep, or a number in it is too long"
+
+
+class _DoubledError(Exception):
+    """An object of a JSON text has a key twice."""
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    whole: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in whole:
+            raise _DoubledError(key)
+        whole[key] = value
+    return whole
 
 
 @lru_cache(maxsize=16)
