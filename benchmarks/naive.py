@@ -44,7 +44,8 @@ def can_state(problem: Problem) -> bool:
     are alike where they have slices, and none of the rarer rules.
     """
     everybody = sum(len(pod_set.members) for pod_set in problem.sets) == problem.minimum
-    rules = bool(problem.multiples or problem.exclusions or problem.spreads)
+    among_members = problem.exclusions or problem.separations or problem.affinities or problem.spreads
+    rules = bool(problem.multiples or among_members or problem.conflicts)
     return everybody and not rules and all(map(_plain, problem.sets))
 
 
@@ -224,6 +225,9 @@ class _Model:
             flags = [flag for each, flag in zip(self.problem.victims, self.evict, strict=True) if each.gang == position]
             spare = max(0, gang.running - gang.minimum)
             self.cp.add(_sum(flags) <= spare + gang.running * broken)
+            for part in gang.sets:
+                mine = _sum([self.evict[each] for each in sorted(part.victims)])
+                self.cp.add(mine <= max(0, part.running - part.minimum) + gang.running * broken)
             if gang.running > len(flags):
                 self.cp.add(broken == 0)
             else:

@@ -20,7 +20,7 @@ from unittest.mock import patch
 import msgspec
 
 from planning import joining, pipes, planner, worker, workers
-from planning.worker import Refused, Reply, Request
+from planning.worker import Refused, Reply, Request, Tell
 from solver import solving
 
 FOLDER = "PHALANX_BENCHMARK_STAGES"
@@ -111,9 +111,9 @@ def serve() -> None:
     threading.Thread(target=_watch_memory, args=(folder / f"{os.getpid()}{_PEAK}",), daemon=True).start()
     with clocked({"model": ((solving, "case_of"),), "verify": ((solving, "verify"),)}) as clock:
 
-        def answering(request: Request) -> Iterator[Reply]:
+        def answering(request: Request, tell: Tell) -> Iterator[Reply]:
             began, notes = time.perf_counter(), []
-            for reply in worker.answers(request):
+            for reply in worker.answers(request, tell):
                 notes.append(_spent(time.perf_counter() - began, clock.take().seconds, reply))
                 if notes[-1].last:
                     _note(folder / _SPENT, notes)

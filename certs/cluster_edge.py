@@ -124,7 +124,9 @@ def _trust(transport: Transport, bundle: bytes, place: Place) -> None:
             entries = [
                 {"name": each["name"], "clientConfig": {"caBundle": wanted}} for each in _entries(configuration, place)
             ]
-            body = {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": name}, "webhooks": entries}
+            version = configuration["metadata"]["resourceVersion"] if configuration else ""
+            metadata = {"name": name, "resourceVersion": version}  # as it was read: else a 409
+            body = {"apiVersion": ADMISSION, "kind": kind, "metadata": metadata, "webhooks": entries}
             query = {"fieldManager": FIELD_MANAGER, "force": "true"}
             transport.request("PATCH", path, query=query, body=body, content_type=APPLY_PATCH)
 

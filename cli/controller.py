@@ -38,6 +38,20 @@ SECONDS = click.FloatRange(min=0, min_open=True)
     "--lease-seconds", type=SECONDS, default=15.0, show_default=True, help="How long a silent leader keeps the Lease."
 )
 @click.option(
+    "--topology-seconds",
+    type=SECONDS,
+    default=30.0,
+    show_default=True,
+    help="How often at most the free room in the statuses of topologies is written anew.",
+)
+@click.option(
+    "--untried-seconds",
+    type=SECONDS,
+    default=30.0,
+    show_default=True,
+    help="How long a scheduler may take over a member that was let go.",
+)
+@click.option(
     "--traces", is_flag=True, help="Tell OpenTelemetry of each gang's way; OTEL_EXPORTER_OTLP_ENDPOINT says where."
 )
 @logging_options
@@ -51,6 +65,8 @@ def controller(
     metrics_port: int,
     solve_seconds: float,
     lease_seconds: float,
+    topology_seconds: float,
+    untried_seconds: float,
     traces: bool,
     keeping: Any,
 ) -> None:
@@ -58,18 +74,29 @@ def controller(
     from kubernetes.config import ConfigException  # noqa: PLC0415 - ortools and kubernetes take half a second
 
     from controller.serving import Server, Settings  # noqa: PLC0415 - as above
-    from webhook.health import HealthServer  # noqa: PLC0415 - as above
+    from webhook.health import health_server  # noqa: PLC0415 - as above
 
     stop = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stop.set())
     try:
         observers = _traces() if traces else ()
-        server = Server(Settings(kubeconfig, identity, solve_seconds, lease_seconds, keeping, observers))
+        server = Server(
+            Settings(
+                kubeconfig,
+                identity,
+                solve_seconds,
+                lease_seconds,
+                keeping,
+                topology_seconds=topology_seconds,
+                untried_seconds=untried_seconds,
+                observers=observers,
+            )
+        )
     except ConfigException as error:
         raise click.ClickException(f"no cluster to control (--kubeconfig): {error}") from error
     with (
-        _listening("health", health_address, health_port, partial(HealthServer, checks={"caches": server.unready})),
+        _listening("health", health_address, health_port, partial(health_server, checks={"caches": server.unready})),
         _listening("metrics", health_address, metrics_port, server.metrics_server),
     ):
         server.run(stop)

@@ -58,12 +58,12 @@ class Deployment:
         self._control_plane.apply(webhook_configurations(self.webhook_url(), self._authority))
         wait_until(self._asked, READY_SECONDS, "the API server to ask the webhook")
 
-    def start_controller(self, kubeconfig: Path | None = None) -> Program:
-        """Lead. `kubeconfig`: another way to the API server than its service account's own."""
+    def start_controller(self, kubeconfig: Path | None = None, options: Sequence[object] = ()) -> Program:
+        """Lead. `kubeconfig`: another way to the API server than its service account's own; `options`: beside ours."""
         program = self._run(
             "controller",
             ["--health-address", "127.0.0.1", "--health-port", self._controller_health],
-            ["--lease-seconds", 2, "--metrics-port", self._controller_metrics],
+            ["--lease-seconds", 2, "--metrics-port", self._controller_metrics, *options],
             kubeconfig,
         )
         self._await_ready(program, self._controller_health)

@@ -11,7 +11,8 @@ from cli import installation
 from cli.live import live_picture
 from cluster.transport import Transport, message_of
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
-from planning.checkup import Finding, Severity, check_up
+from planning.checkup import check_up
+from planning.finding import Finding, Severity
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _SYMBOLS = {Severity.OK: ("ok", "green"), Severity.WARNING: ("warning", "yellow"), Severity.ERROR: ("error", "red")}
@@ -25,7 +26,7 @@ def doctor(kubeconfig: str | None) -> None:
     Exit status 1 where something is an error.
     """
     transport, live = live_picture(kubeconfig)
-    findings = [*_installation(transport), *check_up(live.snapshot, live.sources)]
+    findings = [*_installation(transport), *check_up(live.snapshot, live.sources, datetime.now(UTC))]
     for each in findings:
         word, colour = _SYMBOLS[each.severity]
         click.echo(f"{click.style(word.ljust(8), fg=colour)} {each.subject}: {each.text}")

@@ -19,7 +19,7 @@ from cluster.selectors import selects
 from kube.keys import CONTROLLER_LEASE, GANG, GATE, SYSTEM_NAMESPACE
 from kube.objects import LabelSelector
 from kube.versions import shortcoming
-from planning.checkup import Finding, Severity
+from planning.finding import Finding, Severity
 
 EXPIRY_WARNING = timedelta(days=14)
 SYSTEM_NAMESPACES = ("kube-system", SYSTEM_NAMESPACE)

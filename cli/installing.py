@@ -15,7 +15,14 @@ Manifest = dict[str, Any]
 
 WEBHOOK_FILES = ("mutating.yaml", "validating.yaml")
 POLICY_FILES = ("bindings.yaml", "pods.yaml", "jobs.yaml")
-SYSTEM_FILES = ("namespace.yaml", "access.yaml", "certificates.yaml", "guard.yaml", "priorityclass.yaml")
+SYSTEM_FILES = (
+    "namespace.yaml",
+    "access.yaml",
+    "certificates.yaml",
+    "guard.yaml",
+    "priorityclass.yaml",
+    "schedulers.yaml",
+)
 OURS = {"app.kubernetes.io/name": "phalanx"}
 """The label by which our definitions are told from those that another system has put in their place."""
 

@@ -30,7 +30,10 @@ def live_picture(kubeconfig: str | None) -> tuple[Transport, Live]:
         if not cache.wait_synced(PATIENCE):
             raise click.ClickException(f"the cluster did not answer for: {', '.join(cache.unsynced())}")
         with cache.still():
-            live = Live(cache.snapshot(), Sources(cache.pods(), cache.objects(), cache.namespaces(), cache.found()))
+            live = Live(
+                cache.snapshot(),
+                Sources(cache.pods(), cache.objects(), cache.namespaces(), cache.found(), cache.tried()),
+            )
             return transport, live
     finally:
         cache.stop()

@@ -69,7 +69,8 @@ def solve(
     print_result(result, output)
     if not (result.decisions or mistakes or result.mistakes):
         more = "" if verbose else "; -v: what was left out"
-        click.echo(f"nothing to plan: the input asks for no gang{more}", err=True)
+        asks = "" if result.warnings else ": the input asks for no gang"
+        click.echo(f"nothing to plan{asks}{more}", err=True)
     for note in result.notes if verbose else ():
         click.echo(note, err=True)
     for warning in result.warnings:

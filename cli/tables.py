@@ -12,7 +12,7 @@ from rich.tree import Tree
 
 from planning.decision import Assignment, Decision, LevelUse, Outcome
 from planning.report import name_of
-from planning.wording import compressed, domain, pods
+from planning.wording import NEAREST_COLUMNS, compressed, nearest_row, pods
 from solver.plan import NearDomain
 
 _STYLES = {
@@ -128,16 +128,8 @@ def _nodes_in(path: tuple[str, ...], nodes: LevelUse) -> str:
 
 
 def _nearest(nearest: Iterable[NearDomain]) -> Table:
-    rows = [
-        [
-            domain(each.path),
-            f"{each.fits} of {each.needed}",
-            str(each.nodes),
-            ", ".join(f"{count} {reason}" for reason, count in each.excluded.items()),
-        ]
-        for each in nearest
-    ]
-    return _table(["NEAREST", "FITS", "NODES", "EXCLUDED"], rows)
+    rows = [nearest_row(each.path, each.fits, each.needed, each.nodes, each.excluded) for each in nearest]
+    return _table(NEAREST_COLUMNS, rows)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

@@ -19,6 +19,7 @@ from cli import installing
 from cluster.connecting import connect
 from cluster.transport import MERGE_PATCH, UNREACHABLE, Transport, message_of
 from controller.release import release_patch
+from controller.times import now
 from kube.keys import API_VERSION, GATE, MIRRORS, SYSTEM_NAMESPACE
 from kube.objects import Node, Pod
 
@@ -188,7 +189,7 @@ def _planned(pod: Manifest) -> bool:
 def _open(transport: Transport, pod: Manifest) -> bool:
     """Take our gate off; whether that was done. A pod that changed meanwhile is seen again at the next look."""
     metadata = pod["metadata"]
-    body = release_patch(msgspec.convert(pod, Pod), _node_of(transport, pod), domain=None)
+    body = release_patch(msgspec.convert(pod, Pod), _node_of(transport, pod), domain=None, now=now())
     path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
     try:
         transport.request("PATCH", path, body=body, content_type=MERGE_PATCH)

@@ -18,7 +18,7 @@ from gangs.model import Manifest
 from kube.keys import GATE, PLANNED_NODE
 from kube.names import natural_key
 from kube.objects import Pod
-from planning.wording import domain, listed, pods
+from planning.wording import NEAREST_COLUMNS, domain, listed, nearest_row, pods
 
 NO_LEADER_SECONDS = 60
 """A lease that is older than this much beyond its duration has no holder any more."""
@@ -242,15 +242,10 @@ def _victims(story: Story) -> RenderableType | None:
 
 def _nearest(story: Story) -> RenderableType | None:
     rows = [
-        (
-            domain(each["path"]),
-            f"{each['fits']} of {each['needed']}",
-            str(each["nodes"]),
-            ", ".join(f"{count} {reason}" for reason, count in (each.get("excluded") or {}).items()),
-        )
+        nearest_row(each["path"], each["fits"], each["needed"], each["nodes"], each.get("excluded") or {})
         for each in (story.status.get("explanation") or {}).get("nearest") or ()
     ]
-    return _table(("NEAREST", "FITS", "NODES", "EXCLUDED"), rows) if rows else None
+    return _table(NEAREST_COLUMNS, rows) if rows else None
 
 
 def _history(events: Iterable[Manifest], now: datetime) -> RenderableType:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cluster.capturing import Capture, Protected, unprotected
+from cluster.journal import Journal
 from cluster.reflector import DEFAULT_TIMING, Reflector, Timing
-from cluster.sinks import Grouping, Manifests, Nodes, Pods, Table, ungrouped
+from cluster.sinks import Grouping, Keeps, Manifests, Nodes, Pods, Table, ungrouped
 from cluster.snapshot import Snapshot
 from cluster.transport import Transport
 from cluster.trimming import trim_manifest, trim_node, trim_pod
@@ -46,6 +47,8 @@ class GroupKind(Protocol):
     def plural(self) -> str: ...  # noqa: D102
     @property
     def only(self) -> tuple[str, str] | None: ...  # noqa: D102
+    @property
+    def keeps(self) -> Keeps | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class WatchedKind:
     plural: str
     only: tuple[str, str] | None = None
     """(namespace, name) of the one object that is watched; None: all."""
+    keeps: Keeps | None = None
+    """Which of them are kept; None: all."""
 
 
 Protecting = Callable[[Mapping[ObjectKey, Mapping[str, Any]]], Protected]
@@ -87,6 +92,7 @@ class ClusterCache:
     ) -> None:
         self._changed = threading.Condition(threading.RLock())
         self._version = 0
+        self._woken = False
         self._captured = 0
         """Version at which something in the snapshot last changed."""
         self._callbacks: list[Callable[[], None]] = []
@@ -96,7 +102,8 @@ class ClusterCache:
         """The objects by which it was last decided what is protected."""
         capture = Capture(gate=gate, protected=protected)
         self._capture = capture
-        self._pods = Pods(self, capture, group_of)
+        self._journals: list[Journal] = []
+        self._pods = Pods(self, capture, group_of, self._journals)
         self._nodes = Nodes(self, capture)
         self._classes: Table[PriorityClass] = Table(self)
         self._budgets: Table[PodDisruptionBudget] = Table(self)
@@ -105,7 +112,7 @@ class ClusterCache:
         self._claims: Table[PersistentVolumeClaim] = Table(self)
         self._volumes: Table[PersistentVolume] = Table(self)
         self._storage_classes: Table[StorageClass] = Table(self)
-        self._manifests = Manifests(self)
+        self._manifests = Manifests(self, self._journals)
         self._reflectors = [*self._own(transport, timing), *self._others(transport, kinds, timing)]
 
     def _own(self, transport: Transport, timing: Timing) -> Iterator[Reflector[Any]]:
@@ -132,7 +139,7 @@ class ClusterCache:
                 transport,
                 [f"{root}/{version}/{within}{kind.plural}" for version in kind.versions],
                 dict[str, Any],
-                self._manifests.of(kind.group, kind.kind),
+                self._manifests.of(kind.group, kind.kind, kind.keeps),
                 trim=trim_manifest,
                 field_selector=f"metadata.name={kind.only[1]}" if kind.only else None,
                 optional=True,
@@ -187,14 +194,35 @@ class ClusterCache:
         return self._version
 
     def wait_for_change(self, since: int, timeout: float) -> int:
-        """Wait until there is a version after `since`; returns the present one, which is `since` after a timeout."""
+        """Wait until there is a version after `since`; returns the present one, which is `since` after a timeout, or
+        when somebody has called `wake`.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: self._version > since, timeout)
+            self._changed.wait_for(lambda: self._version > since or self._woken, timeout)
+            self._woken = False
             return self._version
+
+    def wake(self) -> None:
+        """End the wait for a change that is under way, or else the next one: there is something else to do."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call `callback` after each change, in the thread that saw it: it must be quick."""
         self._callbacks.append(callback)
+
+    @contextlib.contextmanager
+    def journal(self) -> Iterator[Journal]:
+        """Within it, the names of pods and objects that change are noted."""
+        made = Journal()
+        with self._changed:
+            self._journals.append(made)
+        try:
+            yield made
+        finally:
+            with self._changed:
+                self._journals.remove(made)
 
     @contextlib.contextmanager
     def still(self) -> Iterator[None]:
@@ -234,6 +262,25 @@ class ClusterCache:
         """The pods of one group, finished ones too."""
         with self._changed:
             return self._pods.of(group)
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """One pod, None where it is not there."""
+        return self._pods.get(namespace, name)
+
+    def tried(self) -> Mapping[str, str]:
+        """By scheduler that pods name, the stock one left out, when it was last seen to try one of them (RFC 3339)."""
+        with self._changed:
+            return self._pods.schedulers.tried()
+
+    def waiting(self) -> Mapping[str, int]:
+        """By scheduler, likewise, how many pods it could try and has not."""
+        with self._changed:
+            return self._pods.schedulers.waiting()
+
+    def waiting_for(self, scheduler: str) -> Sequence[Pod]:
+        """These pods, the longest known first."""
+        with self._changed:
+            return self._pods.schedulers.waiting_for(scheduler)
 
     def node(self, name: str) -> Node | None:
         """One node, None where it is not there."""

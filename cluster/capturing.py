@@ -86,13 +86,21 @@ class Capture:
         if tenant is not None:
             self._tenants.setdefault(tenant.node, {})[key] = tenant
             self._node_of[key] = tenant.node
-            self._stale.add(tenant.node)
+            self._change(tenant.node)
 
     def drop_pod(self, key: str) -> None:
         """The pod `namespace/name` is gone."""
         self._pods.pop(key, None)
         if (node := self._node_of.pop(key, None)) is not None:
-            del self._tenants[node][key]
+            tenants = self._tenants[node]
+            del tenants[key]
+            if not tenants:  # pods may name nodes that never were
+                del self._tenants[node]
+            self._change(node)
+
+    def _change(self, node: str) -> None:
+        """Somebody has come to the node or left it; one that is not there is put together when it comes."""
+        if node in self._nodes:
             self._stale.add(node)
 
     def set_priority_classes(self, classes: Iterable[PriorityClass]) -> None:

@@ -5,33 +5,49 @@ order and the first that refuses gives the reason. Where the two differ, this is
 is refused even where nothing has tainted it yet, so a plan never sends a gang there.
 """
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from cluster.capturing import named_among
-from cluster.neighbours import Neighbourhood, Occupant, Spread, spreads
+from cluster.neighbours import Domain, MayGo, Near, Neighbourhood, Occupant, Spread, nobody_goes, spreads
 from cluster.ports import any_clash, host_ports
 from cluster.priorities import priority_of
-from cluster.selectors import affinity_allows, chooses, requires, wants_node, weight
+from cluster.selectors import affinity_allows, chooses, node_selected, requires, wants_node, weight
 from cluster.snapshot import NodeState, Snapshot, Tenant
 from cluster.taints import NOT_READY_KEYS, UNSCHEDULABLE, all_untolerated, tolerated, untolerated
 from cluster.volumes import claim_names
-from cluster.wishes import self_exclusions as self_exclusions  # noqa: PLC0414 - asked for here, beside `exclusion`
 from cluster.wishes import unmodelled as unmodelled  # noqa: PLC0414 - asked for here, beside `exclusion`
+from kube.node_rules import NodeRule
 from kube.objects import Node, NodeAffinity, Pod
 
 UNSCHEDULABLE_NODE = "node(s) were unschedulable"
 NOT_READY = "node(s) were not ready"
 NODE_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
+GANG_AFFINITY = "node(s) didn't match the Gang's nodeAffinity"
 HOST_PORTS = "node(s) didn't have free ports for the requested pod ports"
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Pods, by `namespace/name`, that have to go before a pod may use some nodes, by position, and the `reason` why it
+    may not beside them.
+    """
+
+    reason: str
+    nodes: frozenset[int]
+    pods: frozenset[str]
 
 
 class Eligibility:
     """One pod's eligibility over a snapshot: what concerns the whole cluster is worked out once, at creation.
 
     `ignoring`: uids or `namespace/name`s of pods that do not count (the gang's own that are being planned). `also`: a
-    node affinity of the gang that must hold beside the pod's. Pods of lower priority that only hold a reservation do
-    not count. Pods on their way out count as gone, except where `until_gone` says that they still stand in the way
-    (for the last check before a release).
+    node affinity of the gang that must hold beside the pod's. `rules`: what lays down those parts of both that nobody
+    has written there; `written`: the pod without them, where they stand in its spec. Pods of lower priority that only
+    hold a reservation do not count. Pods on their way out count as gone, except where `until_gone` says that they still
+    stand in the way (for the last check before a release). Pods that `may_go` exclude from no node by a host port or by
+    anti-affinity: they are `obstacles`. `mates`: members of its gang, which do not count here, may be those that its
+    affinity is about.
     """
 
     def __init__(
@@ -41,19 +57,25 @@ class Eligibility:
         *,
         ignoring: Container[str] = frozenset(),
         also: NodeAffinity | None = None,
+        rules: Sequence[NodeRule] = (),
+        written: Pod | None = None,
         until_gone: bool = False,
+        may_go: MayGo = nobody_goes,
+        mates: bool = False,
     ) -> None:
         self._pod = pod
+        self._may_go = may_go
         self._also = also
+        self._rules, self._written = rules, written or pod
         self._ignoring = ignoring
         self._until_gone = until_gone
         self._priority = priority_of(pod, snapshot.priority_classes)
         self._ports = host_ports(pod)
         self._claims = [snapshot.volumes[name] for name in claim_names(pod) if name in snapshot.volumes]
         occupants = self._occupants(snapshot)
-        self.spreads: tuple[Spread, ...] = spreads(pod, snapshot.nodes, occupants)
+        self.spreads: tuple[Spread, ...] = spreads(pod, snapshot.nodes, occupants, may_go)
         """The pod's hard spread constraints, counted over the pods there."""
-        self._neighbours = Neighbourhood(pod, occupants, snapshot.namespaces)
+        self._neighbours = Neighbourhood(pod, occupants, snapshot.namespaces, may_go, mates=mates)
         self._anywhere = not (
             self._ports or self._claims or self.spreads or self._neighbours.closing or chooses(pod) or requires(also)
         )
@@ -70,6 +92,34 @@ class Eligibility:
             or next((reason for each in self.spreads if (reason := each.exclusion(state.node))), "")
             or self._neighbours.exclusion(state.node)
         )
+
+    def obstacles(self, states: Sequence[NodeState]) -> Iterator[Obstacle]:
+        """Who has to go before the pod may use some of `states`."""
+        if self._ports:
+            for position, state in enumerate(states):
+                clashing = frozenset(each.pod.key for each in self._clashing(state) if self._may_go(each))
+                if clashing:
+                    yield Obstacle(HOST_PORTS, frozenset((position,)), clashing)
+        domains = self._in_domains(states, {domain for _, domain in self._neighbours.in_the_way})
+        for (reason, domain), going in self._neighbours.in_the_way.items():
+            yield Obstacle(reason, domains[domain], frozenset(going))
+
+    @property
+    def near(self) -> Near | None:
+        """What the pod's affinity asks for, where that is not settled by who is there and stays; else None."""
+        return self._neighbours.near
+
+    @staticmethod
+    def _in_domains(states: Sequence[NodeState], domains: Collection[Domain]) -> Mapping[Domain, frozenset[int]]:
+        """The positions of the states in each domain."""
+        keys = {key for key, _ in domains}
+        found: dict[Domain, set[int]] = {domain: set() for domain in domains}
+        for position, state in enumerate(states) if domains else ():
+            for key in keys:
+                value = state.node.metadata.labels.get(key)
+                if value is not None and (key, value) in found:
+                    found[key, value].add(position)
+        return {domain: frozenset(positions) for domain, positions in found.items()}
 
     def lift(self, state: NodeState) -> str:
         """The one change, in words, after which the pod might use a node that it may not; "" where it takes several."""
@@ -106,11 +156,12 @@ class Eligibility:
         for taint in all_untolerated(node.spec.taints, pod.spec.tolerations):
             if taint.key not in with_it:
                 yield f"taint {{{taint.key}: {taint.value}}} tolerated"
-        if not self._wanted(node):
+        if not wants_node(self._written, node):
             yield "node affinity/selector dropped"
-
-    def _wanted(self, node: Node) -> bool:
-        return wants_node(self._pod, node) and affinity_allows(self._also, node)
+        ruled_out = [rule.lift for rule in self._rules if not node_selected(rule.selector, node)]
+        yield from ruled_out
+        if not ruled_out and not affinity_allows(self._also, node):
+            yield "nodeAffinity of the Gang dropped"
 
     def _node_itself(self, node: Node) -> str:
         pod = self._pod
@@ -121,13 +172,25 @@ class Eligibility:
             return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
         if not node.ready:
             return NOT_READY
-        return "" if self._wanted(node) else NODE_AFFINITY
+        return self._kept_out(node)
+
+    def _kept_out(self, node: Node) -> str:
+        """Why selectors and affinities keep the pod off the node: what its user has written is told first."""
+        if not wants_node(self._written, node):
+            return NODE_AFFINITY
+        ruled_out = (rule.reason for rule in self._rules if not node_selected(rule.selector, node))
+        return next(ruled_out, "") or ("" if affinity_allows(self._also, node) else GANG_AFFINITY)
 
     def _taken_ports(self, state: NodeState) -> str:
         if not self._ports:
             return ""
-        taken = (port for each in state.tenants if self._counts(each) for port in host_ports(each.pod))
-        return HOST_PORTS if any_clash(self._ports, taken) else ""
+        return HOST_PORTS if any(not self._may_go(each) for each in self._clashing(state)) else ""
+
+    def _clashing(self, state: NodeState) -> Iterator[Tenant]:
+        """The pods there that have a host port which the pod wants."""
+        for each in state.tenants:
+            if self._counts(each) and any_clash(self._ports, host_ports(each.pod)):
+                yield each
 
     def _occupants(self, snapshot: Snapshot) -> Sequence[Occupant]:
         """The pods that matter to affinity and spread; where the pod has no such wish, those with anti-affinity."""

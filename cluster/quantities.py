@@ -19,6 +19,8 @@ _BINARY_UNITS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 _BINARY = ("memory", "ephemeral-storage")
 _SHOWN_DIGITS = 10_000
 
+_LONG = 64
+"""Texts beyond this are not remembered: who writes one must not be able to fill our memory."""
 _CHARACTERS = re.compile(r"[0-9A-Za-z.+-]+")
 
 
@@ -45,10 +47,10 @@ def amount(resource: str, quantity: str | float) -> int:
 
     Raises ValueError, naming the text, where it is not a quantity, not finite or negative.
     """
-    return _amount(str(quantity), 1000 if resource == "cpu" else 1)
+    text, scale = str(quantity), 1000 if resource == "cpu" else 1
+    return _remembered(text, scale) if len(text) <= _LONG else _amount(text, scale)
 
 
-@lru_cache(maxsize=65536)
 def _amount(text: str, scale: int) -> int:
     if not _CHARACTERS.fullmatch(text):
         raise ValueError(f"{text!r} is not a quantity")
@@ -63,12 +65,20 @@ def _amount(text: str, scale: int) -> int:
     return LARGEST if number > LARGEST // scale else math.ceil(number * scale)
 
 
+_remembered = lru_cache(maxsize=65536)(_amount)
+
+
 def written(resource: str, value: int) -> str:
     """An amount in base units as people write it, rounded down: cores or millicores, bytes in units for 4 digits."""
     if resource == "cpu":
         return f"{value}m" if value % 1000 else str(value // 1000)
-    if resource in _BINARY or resource.startswith("hugepages-"):
+    if in_bytes(resource):
         for unit, size in _BINARY_UNITS:
             if (value % size == 0 and value) or value >= size * _SHOWN_DIGITS:
                 return f"{value // size}{unit}"
     return str(value)
+
+
+def in_bytes(resource: str) -> bool:
+    """Whether the resource is an amount of memory or storage."""
+    return resource in _BINARY or resource.startswith("hugepages-")

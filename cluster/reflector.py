@@ -46,8 +46,9 @@ class Timing:
 
     `silence`: a watch that brings nothing for so long, not even a bookmark (the API server sends one a minute), is
     opened again: a connection that died without a word looks the same. `answer`: the same for a list; the API server
-    itself gives up after a minute. `missing`: how often to look for a resource that is not installed. `unsynced_retry`:
-    the longest pause before everything has been listed once; nobody is served meanwhile.
+    itself gives up after a minute. `missing`: how soon to look again for a resource that is not installed, twice as
+    late each time up to `last_missing`. `unsynced_retry`: the longest pause before everything has been listed once;
+    nobody is served meanwhile.
     """
 
     page: int = 500
@@ -56,6 +57,7 @@ class Timing:
     answer: float = 60.0
     connect: float = 5.0
     missing: float = 3.0
+    last_missing: float = 30.0
     first_retry: float = 1.0
     unsynced_retry: float = 5.0
     last_retry: float = 30.0
@@ -131,6 +133,7 @@ class Reflector(Generic[T]):
         self._timing = timing
         self._version: str | None = None
         self._retry = timing.first_retry
+        self._missing = timing.missing
         self._heard = time.monotonic()
         self._synced = threading.Event()
         self._stopping = threading.Event()
@@ -294,7 +297,8 @@ class Reflector(Generic[T]):
         self._sink.replace([], "")
         self._heard_of_it()
         self._synced.set()
-        self._pause(self._timing.missing)
+        self._pause(self._missing)
+        self._missing = min(self._missing * 2, self._timing.last_missing)
 
     def _failed(self, message: str) -> None:
         if self._stopping.is_set():

@@ -1,45 +1,98 @@
 """What a pod takes from a node, as the stock scheduler counts it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from cluster.quantities import amount
-from kube.objects import Container, Pod, ResourceRequirements
+from kube.objects import Container, ContainerStatus, Pod, ResourceRequirements
 
 PODS = "pods"
+RESIZE_PENDING = "PodResizePending"
+"""Condition of a pod whose resize in place has not been begun."""
 
+_INFEASIBLE = "Infeasible"
 _POD_LEVEL = ("cpu", "memory")
 _HUGE_PAGES = "hugepages-"
+
+_Quantities: TypeAlias = Mapping[str, str | int | float]
+_Amounts: TypeAlias = dict[str, int]
+_Asking: TypeAlias = Callable[[Container], _Amounts]
 
 
 def pod_requests(pod: Pod) -> dict[str, int]:
     """Requests by resource in base units, without zeros, and one of "pods".
 
     The rule is the API's own (KEP 753, "Resources calculation for scheduling and pod admission"; KEP 2837 for pod-level
-    resources; `k8s.io/component-helpers/resource`): the larger of what runs together at the end (containers and
-    sidecars) and of each init container with the sidecars started before it; pod-level requests stand in for cpu,
-    memory and huge pages; overhead is added. Missing requests default to limits, as the API server does at creation,
-    so that files count the same as served pods. What a resize in place has not applied yet is not seen.
+    resources; KEP 1287 and KEP 5419 for a resize in place; `k8s.io/component-helpers/resource` of 1.37): the larger of
+    what runs together at the end (containers and sidecars) and of each init container with the sidecars started before
+    it; pod-level requests stand in for cpu, memory and huge pages; overhead is added. Where the status says what the
+    node has allocated, or what containers have by now, the largest of these and of what is asked for counts; without
+    what is asked for, where the node could never give that. Missing requests default to limits, as the API server does
+    at creation, so that files count the same as served pods.
 
     Raises ValueError for a text that is not a quantity.
     """
-    total = _containers(pod)
+    asked = _together(pod, _spec_requests)
+    total = asked if not _resized(pod) else _with_resize(pod, asked)
     if pod.spec.resources is not None:
-        _apply_pod_level(total, pod.spec.resources)
+        _apply_pod_level(total, pod)
     _add(total, _amounts(pod.spec.overhead))
     taken = {name: value for name, value in total.items() if value}
     taken[PODS] = 1
     return taken
 
 
-def _containers(pod: Pod) -> dict[str, int]:
+def _resized(pod: Pod) -> bool:
+    """Whether the status tells of what the node has given."""
+    status = pod.status
+    return bool(status.container_statuses or status.init_container_statuses or status.allocated_resources)
+
+
+def _with_resize(pod: Pod, asked: _Amounts) -> _Amounts:
+    """All containers together: the largest of what is asked for, allocated and had."""
+    status, infeasible = pod.status, _infeasible(pod)
+    allocated, had = status.allocated_resources, status.resources.requests if status.resources is not None else None
+    if allocated and had:
+        given = [_amounts(allocated), _amounts(had)]
+    else:
+        known = {each.name: each for each in (*status.init_container_statuses, *status.container_statuses)}
+        given = [_together(pod, _given(known, infeasible=infeasible, had=each)) for each in (False, True)]
+    total = {} if infeasible else asked
+    for each in given:
+        _raise_to(total, each)
+    return total
+
+
+def _given(known: Mapping[str, ContainerStatus], *, infeasible: bool, had: bool) -> _Asking:
+    """What a container has by its status, else what it asks for. `had`: by now; False: what is allocated to it."""
+
+    def given(container: Container) -> _Amounts:
+        status = known.get(container.name)
+        if had and status is not None and status.resources is not None and status.resources.requests:
+            return _amounts(status.resources.requests)
+        if status is not None and status.allocated_resources is not None:
+            return _amounts(status.allocated_resources)
+        return {} if infeasible else _spec_requests(container)
+
+    return given
+
+
+def _infeasible(pod: Pod) -> bool:
+    """Whether the node can never give what is asked for now."""
+    return any(each.type == RESIZE_PENDING and each.reason == _INFEASIBLE for each in pod.status.conditions)
+
+
+def _together(pod: Pod, asking: _Asking) -> _Amounts:
     """The aggregate over containers, init containers and sidecars."""
     if len(pod.spec.containers) == 1 and not pod.spec.init_containers:
-        return _requests(pod.spec.containers[0].resources)
-    running = _sum(pod.spec.containers)
-    sidecars: dict[str, int] = {}
-    starting: dict[str, int] = {}
+        return asking(pod.spec.containers[0])
+    running: _Amounts = {}
+    for container in pod.spec.containers:
+        _add(running, asking(container))
+    sidecars: _Amounts = {}
+    starting: _Amounts = {}
     for container in pod.spec.init_containers:
-        requests = _requests(container.resources)
+        requests = asking(container)
         if container.restart_policy == "Always":
             _add(running, requests)
             _add(sidecars, requests)
@@ -51,9 +104,14 @@ def _containers(pod: Pod) -> dict[str, int]:
     return running
 
 
-def _apply_pod_level(total: dict[str, int], resources: ResourceRequirements) -> None:
+def _apply_pod_level(total: _Amounts, pod: Pod) -> None:
     """Let pod-level requests stand in; pod-level limits are requests where no container asks for that resource."""
-    requests, limits = _amounts(resources.requests), _amounts(resources.limits)
+    asked = pod.spec.resources or ResourceRequirements()
+    requests, limits = _amounts(asked.requests), _amounts(asked.limits)
+    if requests and pod.status.resources is not None:
+        requests = {} if _infeasible(pod) else requests
+        _raise_to(requests, _amounts(pod.status.resources.requests))
+        _raise_to(requests, _amounts(pod.status.allocated_resources or {}))
     for name in requests | limits:
         if name not in _POD_LEVEL and not name.startswith(_HUGE_PAGES):
             continue
@@ -63,26 +121,19 @@ def _apply_pod_level(total: dict[str, int], resources: ResourceRequirements) -> 
             total[name] = limits[name]
 
 
-def _requests(resources: ResourceRequirements) -> dict[str, int]:
-    return _amounts({**resources.limits, **resources.requests})
+def _spec_requests(container: Container) -> _Amounts:
+    return _amounts({**container.resources.limits, **container.resources.requests})
 
 
-def _amounts(quantities: Mapping[str, str | int | float]) -> dict[str, int]:
+def _amounts(quantities: _Quantities) -> _Amounts:
     return {name: amount(name, quantity) for name, quantity in quantities.items()}
 
 
-def _sum(containers: Iterable[Container]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for container in containers:
-        _add(total, _requests(container.resources))
-    return total
-
-
-def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+def _add(total: _Amounts, more: Mapping[str, int]) -> None:
     for name, value in more.items():
         total[name] = total.get(name, 0) + value
 
 
-def _raise_to(total: dict[str, int], least: Mapping[str, int]) -> None:
+def _raise_to(total: _Amounts, least: Mapping[str, int]) -> None:
     for name, value in least.items():
         total[name] = max(total.get(name, 0), value)

@@ -74,6 +74,11 @@ class NodeState:
         return tuple(tenant for tenant in self.tenants if _keeps_others_off(tenant.pod))
 
     @cached_property
+    def awaited(self) -> tuple[Tenant, ...]:
+        """The pods that are yet to be bound there and have to be near others."""
+        return tuple(tenant for tenant in self.tenants if not tenant.pod.bound and _wants_others(tenant.pod))
+
+    @cached_property
     def evictable(self) -> tuple[Tenant, ...]:
         """The pods there that may be evicted for one of higher priority."""
         return tuple(
@@ -103,6 +108,11 @@ def _keeps_others_off(pod: Pod) -> bool:
     return affinity is not None and affinity.pod_anti_affinity is not None
 
 
+def _wants_others(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    return affinity is not None and affinity.pod_affinity is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """One immutable picture of the cluster, ordered by the nodes' natural names."""
@@ -113,5 +123,9 @@ class Snapshot:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     volumes: Mapping[str, Claim] = field(default_factory=dict)
     """PersistentVolumeClaims by `namespace/name` with what ties them to nodes, where known."""
+    evicted: tuple[Tenant, ...] = ()
+    """Pods that plans made on this picture evict (`planning.reserving`): on none of the nodes any more."""
+    leaving: frozenset[str] = frozenset()
+    """Pods, by `namespace/name`, that plans in force evict: they still have their nodes."""
     version: str = ""
     """Counts the changes of a cluster that is watched; "" for one described by files, of which less is known."""

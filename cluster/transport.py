@@ -3,7 +3,8 @@
 The client's typed decode costs a hundred times more than msgspec's, so callers get raw bytes or plain JSON.
 """
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -19,15 +20,63 @@ APPLY_PATCH = "application/apply-patch+yaml"
 UNREACHABLE = (urllib3.exceptions.HTTPError, OSError)
 """What the transport raises when the API server could not be reached; an answer of its own is an ApiException."""
 
+SHORTEST_WAIT, LONGEST_WAIT = 1.0, 30.0
+"""Seconds to wait for an API server that has too much to do: where it does not say, and however long it says."""
+_LONG_NUMBER = 6
+
 Timeout = tuple[float, float]
 DEFAULT_TIMEOUT: Timeout = (5.0, 30.0)
+
+Allowance = Callable[[], float]
+"""Seconds that a write which is sent now may take. It raises what it likes where none may be sent any more."""
+
+
+class _Sending(threading.local):
+    """What a request of this thread asks once it is connected, right before it is sent."""
+
+    allowance: Allowance | None = None
+
+
+_SENDING = _Sending()
+
+
+class _Connection(urllib3.connection.HTTPConnection):
+    """One that may be sent nothing any more by the time it is made: to connect can take as long as to be stopped."""
+
+    def request(self, *arguments: Any, **options: Any) -> None:
+        """Send a request."""
+        if _SENDING.allowance is not None:
+            _SENDING.allowance()
+        super().request(*arguments, **options)
+
+
+class _SafeConnection(_Connection, urllib3.connection.HTTPSConnection):
+    """The same over TLS."""
+
+
+class _Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _SafePool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _SafeConnection
 
 
 class Transport:
     """One API server, as one identity. Safe to share between threads."""
 
-    def __init__(self, api_client: ApiClient) -> None:
+    def __init__(self, api_client: ApiClient, allowance: Allowance | None = None) -> None:
         self._client = api_client
+        self._client.rest_client.pool_manager.pool_classes_by_scheme = {"http": _Pool, "https": _SafePool}
+        self._allowance = allowance
+
+    def within(self, allowance: Allowance) -> "Transport":
+        """The same API server and identity; every request but a GET asks `allowance` right before it is sent.
+
+        What that allows is the limit for the client, and is told to the API server (`timeout`), which else could still
+        carry out later what nobody waits for any more.
+        """
+        return Transport(self._client, allowance)
 
     def open(
         self,
@@ -44,7 +93,13 @@ class Transport:
         :param timeout: seconds to connect and seconds between bytes.
         :raises ApiException: the API server answered with an error (404: NotFoundException, 409: ConflictException …).
         :raises urllib3.exceptions.HTTPError, OSError: it could not be reached.
+
+        Beside these it raises whatever the allowance of `within` does.
         """
+        limit: Timeout | float = timeout
+        if self._allowance is not None and method != "GET":
+            limit = min(self._allowance(), timeout[1])
+            query = {**(query or {}), "timeout": f"{limit:.3f}s"}
         headers = {"Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = content_type
@@ -52,7 +107,8 @@ class Transport:
         verb, url, headers, _, _ = self._client.param_serialize(
             method, path, query_params=pairs, header_params=headers, auth_settings=["BearerToken"]
         )
-        answer = self._client.call_api(verb, url, headers, body, _request_timeout=timeout)
+        _SENDING.allowance = None if method == "GET" else self._allowance
+        answer = self._client.call_api(verb, url, headers, body, _request_timeout=limit)
         response: urllib3.BaseHTTPResponse = answer.response
         if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
             text = response.data.decode("utf-8", "replace")
@@ -101,8 +157,31 @@ def message_of(error: Exception) -> str:
 
 def namespace_ends(error: ApiException) -> bool:
     """Whether something could not be made because its namespace is being deleted (cause NamespaceTerminating)."""
+    return _caused_by(error, "NamespaceTerminating")
+
+
+def over_budget(error: ApiException) -> bool:
+    """Whether a pod may not be evicted because of a disruption budget (cause DisruptionBudget of policy/v1).
+
+    Other refusals have the same status, 429: priority and fairness, a full queue, a proxy.
+    """
+    return error.status == HTTPStatus.TOO_MANY_REQUESTS and _caused_by(error, "DisruptionBudget")
+
+
+def asked_to_wait(error: ApiException) -> float | None:
+    """Seconds after which a request may come again that was refused for its time alone; None where it was not.
+
+    That is what 429 and 503 mean (RFC 6585, section 4, and RFC 9110, section 15.6.4), with or without a `Retry-After`.
+    """
+    if error.status not in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE) or over_budget(error):
+        return None
+    text = (error.headers or {}).get("Retry-After") or ""
+    return min(float(text), LONGEST_WAIT) if text.isdecimal() and len(text) < _LONG_NUMBER else SHORTEST_WAIT
+
+
+def _caused_by(error: ApiException, reason: str) -> bool:
     try:
         details = msgspec.json.decode(error.body or "{}").get("details") or {}
-        return any(cause.get("reason") == "NamespaceTerminating" for cause in details.get("causes") or ())
+        return any(cause.get("reason") == reason for cause in details.get("causes") or ())
     except (msgspec.DecodeError, AttributeError):
         return False

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from kube.names import natural_key
 from kube.objects import Node
-from kube.topology import DEFAULT_DOMAIN_NAME, Level, Topology, Unlabelled
+from kube.topology import DEFAULT_DOMAIN_NAME, HOSTNAME_LABEL, Level, Topology, Unlabelled
 
 Path = tuple[str, ...]
 """Names of domains from the widest level down. A domain is the whole path to it, never its last name alone."""
@@ -60,6 +60,9 @@ def domains(topology: Topology, nodes: Iterable[Node]) -> DomainTree:
                 break
             path.append(domain)
         else:
+            if topology.hostname_listed and not node.metadata.labels.get(HOSTNAME_LABEL):
+                outside[node.metadata.name] = HOSTNAME_LABEL
+                continue
             inside[node.metadata.name] = tuple(path)
     return _tree(topology, tuple(inside.items()), tuple(outside.items()))
 

@@ -11,14 +11,17 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from kube.objects import Condition, Node, NodeStatus, ObjectMeta, Pod, PodSpec, PodStatus
+from cluster.requests import RESIZE_PENDING
+from kube.objects import Condition, ContainerStatus, Node, NodeStatus, ObjectMeta, Pod, PodSpec, PodStatus
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-KEPT_POD_CONDITIONS = ("PodScheduled", "Ready", "DisruptionTarget")
+KEPT_POD_CONDITIONS = ("PodScheduled", "Ready", "DisruptionTarget", RESIZE_PENDING)
 KEPT_NODE_CONDITIONS = ("Ready",)
 
 _LONG = 64
 """Annotation values of this length or more are hardly ever alike."""
+_LONG_PART = 16_384
+"""Bytes of a part of a pod beyond which it is not looked for among its like."""
 _TIED_VOLUMES = ("persistentVolumeClaim", "ephemeral")
 
 V = TypeVar("V")
@@ -28,7 +31,7 @@ _encode = msgspec.json.Encoder().encode
 
 def trim_pod(pod: Pod) -> Pod:
     """The pod without the volumes, conditions and annotations that nobody reads, its parts shared with its like."""
-    return Pod(metadata=_metadata(pod.metadata), spec=_spec(pod.spec), status=_pod_status(pod.status))
+    return Pod(metadata=_metadata(pod.metadata), spec=_spec(pod.spec), status=_pod_status(pod))
 
 
 def trim_node(node: Node) -> Node:
@@ -81,12 +84,34 @@ def _spec(spec: PodSpec) -> PodSpec:
     )
 
 
-def _pod_status(status: PodStatus) -> PodStatus:
-    return replace(
-        status,
+def _pod_status(pod: Pod) -> PodStatus:
+    status = pod.status
+    given = () if _given_as_asked(pod) else (status.container_statuses, status.init_container_statuses)
+    return PodStatus(
         phase=intern(status.phase),
         nominated_node_name=intern(status.nominated_node_name),
         conditions=_conditions(status.conditions, KEPT_POD_CONDITIONS),
+        start_time=status.start_time,
+        container_statuses=_shared_all(given[0]) if given else (),
+        init_container_statuses=_shared_all(given[1]) if given else (),
+        allocated_resources=_shared(status.allocated_resources) if given else None,
+        resources=_shared(status.resources) if given else None,
+    )
+
+
+def _given_as_asked(pod: Pod) -> bool:
+    """Whether the status says word for word that the pod has what it asks for, as of nearly every pod of one container;
+    what it says is of no use then (`cluster.requests`).
+    """
+    status, containers = pod.status, pod.spec.containers
+    if len(containers) != 1 or pod.spec.init_containers or pod.spec.overhead or pod.spec.resources is not None:
+        return not (status.container_statuses or status.init_container_statuses or status.allocated_resources)
+    asked = containers[0].resources.requests
+    told: list[PodStatus | ContainerStatus] = [status, *status.container_statuses]
+    return all(
+        (each.allocated_resources is None or each.allocated_resources == asked)
+        and (each.resources is None or each.resources.requests == asked)
+        for each in told
     )
 
 
@@ -123,4 +148,6 @@ def _shared_all(parts: tuple[V, ...]) -> tuple[V, ...]:
 @lru_cache(maxsize=64)
 def _known(kind: Any) -> Callable[[bytes], Any]:
     """A decoder that gives the same object for the same bytes, as long as it remembers."""
-    return lru_cache(maxsize=4096)(msgspec.json.Decoder(kind).decode)
+    decode: Callable[[bytes], Any] = msgspec.json.Decoder(kind).decode
+    known = lru_cache(maxsize=4096)(decode)
+    return lambda text: known(text) if len(text) <= _LONG_PART else decode(text)

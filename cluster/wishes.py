@@ -2,33 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from cluster.neighbours import Namespaces, Spread, Term, affinity_terms, anti_affinity_terms
-from cluster.ports import host_ports
+from cluster.neighbours import Namespaces, Spread, affinity_terms
 from cluster.selectors import selects
 from cluster.snapshot import NodeState, Snapshot
 from cluster.volumes import claim_names
 from kube.objects import Node, Pod
 
-NODE_NAME = "metadata.name"
-"""The node itself, as the key of an exclusion that no label stands for."""
-
 Groups = tuple[str | None, ...]
-
-
-def self_exclusions(
-    pod: Pod, nodes: Sequence[NodeState], namespaces: Namespaces | None = None
-) -> list[tuple[str, Groups]]:
-    """Where at most one pod like this one can be: (key, group of each of `nodes`, None for one that is in none).
-
-    A required anti-affinity term that the pod itself matches excludes by the domains of its topology key, a host port
-    by the node (key `NODE_NAME`). `namespaces`: labels by name, for terms that select namespaces.
-    """
-    terms = [each for each in anti_affinity_terms(pod) if each.matches(pod, namespaces or {})]
-    keys = dict.fromkeys(each.topology_key for each in terms)
-    found = [(key, _groups(key, nodes)) for key in keys]
-    if host_ports(pod):
-        found.append((NODE_NAME, tuple(state.name for state in nodes)))
-    return found
 
 
 def spread_limits(spreads: Iterable[Spread], nodes: Sequence[NodeState]) -> list[tuple[str, Groups, int]]:
@@ -50,10 +30,6 @@ def spread_limits(spreads: Iterable[Spread], nodes: Sequence[NodeState]) -> list
     return limits
 
 
-def _groups(key: str, nodes: Sequence[NodeState]) -> Groups:
-    return tuple(_label(state.node, key) for state in nodes)
-
-
 def _label(node: Node, key: str) -> str | None:
     return node.metadata.labels.get(key)
 
@@ -63,7 +39,9 @@ def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None
 
     `siblings`: the other members of its gang; `snapshot`: tells which volume claims are known.
     """
-    return tuple(dict.fromkeys((*_of_the_pod(pod), *among_members(pod, siblings), *_of_volumes(pod, snapshot))))
+    namespaces = {} if snapshot is None else snapshot.namespaces
+    among = among_members(pod, siblings, namespaces)
+    return tuple(dict.fromkeys((*_of_the_pod(pod), *among, *_of_volumes(pod, snapshot))))
 
 
 def _of_the_pod(pod: Pod) -> Iterator[str]:
@@ -82,24 +60,15 @@ def _of_the_pod(pod: Pod) -> Iterator[str]:
         yield "tolerations that compare numbers (operators Lt and Gt)"
 
 
-def among_members(pod: Pod, siblings: Sequence[Pod]) -> Iterator[str]:
+def among_members(pod: Pod, siblings: Sequence[Pod], namespaces: Namespaces) -> Iterator[str]:
     """The wishes of `unmodelled` that are about members of the same gang: a finished plan can be checked for them."""
     for term in affinity_terms(pod):
-        if any(term.matches(each, {}) for each in (pod, *siblings)):
+        if any(term.matches(each, namespaces) for each in (pod, *siblings)):
             yield f"pod affinity to members of the same gang ({term.topology_key})"
-    for term in anti_affinity_terms(pod):
-        if _tells_apart(term, pod, siblings):
-            yield f"anti-affinity between unlike members of the same gang ({term.topology_key})"
     for constraint in pod.spec.topology_spread_constraints:
         counted = any(selects(constraint.label_selector, each.metadata.labels) for each in (pod, *siblings))
         if constraint.when_unsatisfiable == "DoNotSchedule" and counted:
             yield f"topology spread of the gang's own members ({constraint.topology_key})"
-
-
-def _tells_apart(term: Term, pod: Pod, siblings: Sequence[Pod]) -> bool:
-    """Whether the term speaks of some members and not of others: then no count over all of them says the same."""
-    meant = {term.matches(each, {}) for each in siblings}
-    return True in meant and (False in meant or not term.matches(pod, {}))
 
 
 def _of_volumes(pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:

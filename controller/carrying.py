@@ -13,13 +13,14 @@ from controller.protocol import Cause, Evict, NeedPlan, Nominate, Planned, Relea
 from controller.records import PlannedVictim
 from controller.release import release_patch
 from controller.reporting import Reporter
+from controller.times import now
 from controller.writes import Result, Writer, Written
 from kube.keys import GATE
 from kube.objects import Pod
 from planning.flavors import flavors_in_use, node_labels, settled
 
 if TYPE_CHECKING:
-    from controller.rounds import Case
+    from controller.cases import Case
 
 
 class Carrier:
@@ -34,8 +35,9 @@ class Carrier:
     def carry(self, cases: Sequence["Case"], picture: Picture) -> None:
         """Do what is due for every gang."""
         for case in cases:
+            sent = self._writer.sent
             match case.step:
-                case NeedPlan():
+                case NeedPlan() if not case.deferred:
                     self._begin(case, case.step, picture)
                 case Nominate(members):
                     self._nominate(case, members)
@@ -48,12 +50,15 @@ class Carrier:
                     self._release(case, members, picture)
                 case _:
                     pass
+            case.writing = self._writer.sent != sent
+        self._probes.keep({case.record.plan_id for case in cases if case.record is not None})
         self._probes.advance(picture.live.values())
 
     def _begin(self, case: "Case", step: NeedPlan, picture: Picture) -> None:
         """Record the plan, then hold its room; where there is none, give back what was held."""
         if step.cause is not None:
             self._reporter.fell(case, step)
+            self._spare(case, picture)
         kept: set[str] = set()
         if case.record is not None and self._reporter.write_status(case):
             self._reporter.planned(case)
@@ -63,7 +68,19 @@ class Carrier:
             kept = {member.uid for member in case.record.members}
         self._writer.all(partial(self._writer.clear, pod) for pod in step.stale if pod.metadata.uid not in kept)
         if case.decision is not None:
-            self._set_free(self._planner.held_back(case.decision, picture), case)
+            self._set_free(self._planner.held_back(case.decision), case)
+
+    def _spare(self, case: "Case", picture: Picture) -> None:
+        """Of a plan that fell, change the victims that still run and are none of the new plan.
+
+        An eviction that was sent for it may still be on its way, from another leader or from before a timeout.
+        """
+        if case.fallen is None:
+            return
+        plan_id = case.fallen.plan_id
+        going = {victim.uid for victim in case.record.victims} if case.record is not None else set()
+        pods = [picture.live[v.uid] for v in case.fallen.victims if v.uid in picture.live and v.uid not in going]
+        self._writer.all(partial(self._writer.spare, pod, plan_id) for pod in pods if not pod.terminating)
 
     def _set_free(self, pods: Sequence[Pod], case: "Case") -> None:
         """Delete gated members that only their own affinity keeps from a place; their controllers make them again.
@@ -89,10 +106,12 @@ class Carrier:
         return all(each.done for each in written)
 
     def _evict(self, case: "Case", victims: Sequence[PlannedVictim], picture: Picture) -> None:
-        """Evict all victims, or none when one would be refused."""
-        refusal = self._refusal(victims, self._send_evictions(victims, dry_run=True))
-        if not refusal:
-            sent = self._send_evictions(victims, dry_run=False)
+        """Evict all victims, or none while one would be refused or nobody can say: the next round asks again."""
+        tried = self._send_evictions(victims, picture, dry_run=True)
+        refusal = self._refusal(victims, tried)
+        if not refusal and not any(each.result in (Result.LATER, Result.CONFLICT) for each in tried):
+            sent = self._send_evictions(victims, picture, dry_run=False)
+            self._await_budgets(victims, picture)
             for victim, written in zip(victims, sent, strict=True):
                 if written.done:
                     self._reporter.evicted(case, victim)
@@ -100,9 +119,18 @@ class Carrier:
         if refusal:
             self._give_up(case, refusal, picture)
 
-    def _send_evictions(self, victims: Sequence[PlannedVictim], *, dry_run: bool) -> list[Written]:
+    def _await_budgets(self, victims: Sequence[PlannedVictim], picture: Picture) -> None:
+        """Let no round begin before it sees what these evictions have taken of disruption budgets."""
+        spent = {each.metadata.namespace for each in picture.snapshot.budgets} & {each.namespace for each in victims}
+        for namespace in sorted(spent):
+            self._writer.read_back(f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets")
+
+    def _send_evictions(self, victims: Sequence[PlannedVictim], picture: Picture, *, dry_run: bool) -> list[Written]:
+        """Each as it was seen: one that has changed may not be a victim any more."""
+        seen = [picture.live[victim.uid].metadata for victim in victims]
         return self._writer.all(
-            partial(self._writer.evict, v.namespace, v.name, v.uid, dry_run=dry_run) for v in victims
+            partial(self._writer.evict, v.namespace, v.name, v.uid, version=meta.resource_version, dry_run=dry_run)
+            for v, meta in zip(victims, seen, strict=True)
         )
 
     def _refusal(self, victims: Sequence[PlannedVictim], answers: Sequence[Written]) -> str:
@@ -129,7 +157,10 @@ class Carrier:
         domain = (*domain, *node_labels(flavors)) if domain else ()
         added = any(each.tolerations for each in flavors)
         nodes = {state.name: state.node for state in picture.snapshot.nodes}
-        patches = [(m.pod, release_patch(m.pod, nodes[m.node], domain=domain, tolerating=added)) for m in members]
+        time = now()
+        patches = [
+            (m.pod, release_patch(m.pod, nodes[m.node], domain=domain, now=time, tolerating=added)) for m in members
+        ]
         written = self._writer.all(partial(self._writer.release, *each) for each in patches)
         if all(each.done for each in written):
             self._reporter.released(case, members)

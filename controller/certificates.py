@@ -10,6 +10,7 @@ from kubernetes.client.exceptions import ApiException
 from certs.cluster_edge import ensure_serving_certificate, ensure_trust
 from certs.rotation import DEFAULT_SCHEDULE, Schedule
 from cluster.transport import UNREACHABLE, Transport, message_of
+from controller.election import LeadershipLostError
 
 LOG = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ def _keep(transport: Transport, keeping: Keeping, lost: threading.Event) -> None
         try:
             _look(transport, keeping)
             pause = INTERVAL_SECONDS
+        except LeadershipLostError:
+            return
         except (ApiException, *UNREACHABLE) as error:
             LOG.warning("the webhook's certificate could not be looked after: %s", message_of(error))
             pause = RETRY_SECONDS

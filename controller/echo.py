@@ -7,20 +7,23 @@ import threading
 from time import monotonic
 
 from cluster.cache import ClusterCache
+from kube.objects import Pod
 
 PATIENCE_SECONDS = 5.0
 """How long a write may take to come back; a watch that is slower than this is behind for everything else, too."""
-RESOURCES = ("pods", "gangs")
-"""What rounds decide on and write themselves."""
+RESOURCES = ("pods", "gangs", "poddisruptionbudgets")
+"""What rounds decide on and write themselves; an eviction writes to its budget."""
 
 _STEP_SECONDS = 0.01
 
 
 class Echo:
-    """The latest version written of each resource."""
+    """The latest version written of each resource, and the pods that have been evicted."""
 
     def __init__(self) -> None:
         self._written = dict.fromkeys(RESOURCES, 0)
+        self._evicted: dict[tuple[str, str], str] = {}
+        """By namespace and name, the uid: pods that are not seen to end yet."""
         self._lock = threading.Lock()
 
     def expect(self, path: str, version: str) -> None:
@@ -30,15 +33,29 @@ class Echo:
             with self._lock:
                 self._written[resource] = max(self._written[resource], int(version))
 
+    def expect_end(self, namespace: str, name: str, uid: str) -> None:
+        """Note an eviction that was accepted. What it answers tells no version."""
+        with self._lock:
+            self._evicted[namespace, name] = uid
+
     def wait(self, cache: ClusterCache) -> bool:
         """Wait until everything written is seen. False where that takes too long."""
         deadline = monotonic() + PATIENCE_SECONDS
         while self._late(cache):
             if monotonic() > deadline:
+                with self._lock:
+                    self._evicted.clear()  # somebody may have brought it back to life: that must not hold up all others
                 return False
             cache.wait_for_change(cache.version(), _STEP_SECONDS)
         return True
 
     def _late(self, cache: ClusterCache) -> bool:
         with self._lock:
-            return any(cache.seen(resource) < version for resource, version in self._written.items())
+            self._evicted = {at: uid for at, uid in self._evicted.items() if _runs_on(cache.pod(*at), uid)}
+            behind = any(cache.seen(resource) < version for resource, version in self._written.items())
+            return behind or bool(self._evicted)
+
+
+def _runs_on(pod: Pod | None, uid: str) -> bool:
+    """Whether it is this very pod, and it does not end."""
+    return pod is not None and pod.metadata.uid == uid and not (pod.terminating or pod.finished)

@@ -4,6 +4,9 @@ The rules are client-go's (tools/leaderelection): a lease counts as expired when
 duration *as observed here*, on our own monotonic clock, so clocks of different machines are never compared. The
 official Python client's elector compares wall clocks, has no stop, no release, no request timeout, and dies of a
 network error; therefore the loop is ours, over plain requests.
+
+Whoever leads writes within its term only (`Term.allowance`): a process that was stopped, or a machine that slept, for
+longer than the lease finds its term over before it sends anything (docs/decisions/0007).
 """
 
 import logging
@@ -25,9 +28,6 @@ LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 0.1
 """How soon a stop or a missed deadline is noticed."""
 
-Lead = Callable[[threading.Event], None]
-"""The work of a leader. It returns soon after the event it is given was set."""
-
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -44,6 +44,69 @@ class Timing:
         if not self.lease > self.renew_deadline > self.retry > 0:
             message = f"lease ({self.lease} s) > renew deadline ({self.renew_deadline} s) > retry ({self.retry} s) > 0"
             raise ValueError(f"must hold: {message}")
+
+
+class LeadershipLostError(Exception):
+    """The term is over: nothing may be written any more."""
+
+
+class Term:
+    """One term of office: until when this leader may write. Safe to share between threads.
+
+    It ends for good when the Lease was not renewed for `renew_deadline`, counted from when the request for the last
+    renewal was begun, or when it turns out to be another's. `lost` is set then, and also when this leader is only to
+    stop: what it has begun it may still finish.
+
+    :param renewed_at: by `clock`, when the request that took the Lease was begun.
+    """
+
+    def __init__(self, renew_deadline: float, renewed_at: float, clock: Callable[[], float]) -> None:
+        self.lost = threading.Event()
+        self._seconds = renew_deadline
+        self._clock = clock
+        self._renewed_at = renewed_at
+        self._over = False
+        self._lock = threading.Lock()
+
+    def allowance(self) -> float:
+        """Seconds that a request which is sent now may take. Raises `LeadershipLostError` when the term is over."""
+        left = self.left()
+        if left <= 0:
+            raise LeadershipLostError("the lease is lost: nothing is written any more")
+        return left
+
+    def left(self) -> float:
+        """Seconds until it is over unless the Lease is renewed, 0 from then on."""
+        with self._lock:
+            left = 0.0 if self._over else self._renewed_at + self._seconds - self._clock()
+            if left > 0:
+                return left
+            known, self._over = self._over, True
+        if not known:
+            LOG.warning("the lease could not be renewed for %g s", self._seconds)
+        self.lost.set()
+        return 0.0
+
+    def renewed(self, begun: float) -> None:
+        """The Lease was renewed by a request begun then. That comes too late for a term that is over."""
+        if self.left() > 0:
+            with self._lock:
+                self._renewed_at = max(self._renewed_at, begun)
+
+    def end(self) -> None:
+        """Let nothing be written any more."""
+        with self._lock:
+            self._over = True
+        self.lost.set()
+
+
+Lead = Callable[[Term], None]
+"""The work of a leader. It returns soon after `lost` of its term was set."""
+
+
+def since_boot() -> float:
+    """Seconds that also pass while the machine sleeps (CLOCK_BOOTTIME), where the system counts them."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Election:
@@ -69,44 +132,44 @@ class Election:
         return self._leading.is_set()
 
     def run(self, lead: Lead, stop: threading.Event) -> None:
-        """Until `stop` is set: wait to be elected, then run `lead(lost)` in this thread.
+        """Until `stop` is set: wait to be elected, then run `lead(term)` in this thread.
 
-        `lost` is set when leadership is lost or `stop` is set; the Lease is kept until `lead` has returned, and is
+        `term.lost` is set when leadership is lost or `stop` is set; the Lease is kept until `lead` has returned, and is
         given up then, so that another candidate need not wait for it to expire. Whatever `lead` raises is raised
         here, after the Lease was given up.
         """
-        while self._elected(stop):
-            term = _Term(self._lease, self._timing, stop)
+        while (term := self._elected(stop)) is not None:
             LOG.info("%s leads", self._identity)
             self._leading.set()
             try:
-                with term:
-                    lead(term.lost)
+                with _Office(self._lease, term, self._timing, stop):
+                    lead(term)
             finally:
                 self._leading.clear()
                 LOG.info("%s leads no more", self._identity)
             self._pause(stop)
 
-    def _elected(self, stop: threading.Event) -> bool:
+    def _elected(self, stop: threading.Event) -> Term | None:
         while not stop.is_set():
+            begun = since_boot()
             if self._lease.take():
-                return True
+                return Term(self._timing.renew_deadline, begun, since_boot)
             self._pause(stop)
-        return False
+        return None
 
     def _pause(self, stop: threading.Event) -> None:
         stop.wait(self._timing.retry * random.uniform(1.0, 1.2))  # noqa: S311 - spreads candidates, hides nothing
 
 
-class _Term:
-    """One term of office: a thread renews the Lease, another sees to it that `lost` is set in time.
+class _Office:
+    """What goes on beside the leader's work: a thread renews the Lease, another sees to it that the end is noticed.
 
     They are two because a request may hang longer than the deadline.
     """
 
-    def __init__(self, lease: "_Lease", timing: Timing, stop: threading.Event) -> None:
-        self.lost = threading.Event()
+    def __init__(self, lease: "_Lease", term: Term, timing: Timing, stop: threading.Event) -> None:
         self._lease = lease
+        self._term = term
         self._timing = timing
         self._stop = stop
         self._over = threading.Event()
@@ -123,22 +186,23 @@ class _Term:
         self._over.set()
         for thread in self._threads:
             thread.join()
-        self.lost.set()
+        self._term.end()
         self._lease.release()
 
     def _renew(self) -> None:
-        while not self._over.wait(self._timing.retry):
-            if not self._lease.take() and self._lease.held_by_another:
-                self.lost.set()
-                return
+        while not self._over.wait(self._timing.retry) and self._term.left() > 0:
+            begun = since_boot()
+            if self._lease.renew():
+                self._term.renewed(begun)
+            elif self._lease.ours is None:
+                LOG.warning("the lease is another's")
+                self._term.end()
 
     def _watch(self) -> None:
         while not self._over.wait(_TICK_SECONDS):
-            late = time.monotonic() > self._lease.renewed_at + self._timing.renew_deadline
-            if late and not self.lost.is_set():
-                LOG.warning("the lease could not be renewed for %g s", self._timing.renew_deadline)
-            if late or self._stop.is_set():
-                self.lost.set()
+            self._term.left()
+            if self._stop.is_set():
+                self._term.lost.set()
 
 
 class _Lease:
@@ -153,54 +217,76 @@ class _Lease:
         self._timeout: Timeout = (timing.retry, timing.renew_deadline / 2)
         self._seen: tuple[Any, ...] = ()
         self._seen_at = 0.0
-        self.renewed_at = float("-inf")
-        """When, on the monotonic clock, the last successful request to take or renew the Lease was begun."""
-        self.held_by_another = False
-        """Whether the Lease named another holder when it was last read."""
+        self.ours: _Tenure | None = None
+        """What the Lease says of our present term; None: we do not hold it, as far as we know."""
 
     def take(self) -> bool:
-        """Acquire the Lease or renew it. False: another holds it, or the API server did not agree in time."""
-        begun = time.monotonic()
+        """Acquire the Lease. False: another holds it, or the API server did not agree in time."""
+        return self._agreed(self._take)
+
+    def renew(self) -> bool:
+        """Renew the Lease that was taken. False: the API server did not agree in time, or `ours` is gone.
+
+        What counts is the tenure, not the name alone: another may have held it, and given it up, in between.
+        """
+        return self._agreed(self._renew)
+
+    def _agreed(self, ask: Callable[[], bool]) -> bool:
         try:
-            taken = self._take()
+            return ask()
         except ConflictException:
             return False  # another candidate was faster; the next try reads who
         except (ApiException, *UNREACHABLE) as error:
             LOG.warning("lease %s: %s", self._name, message_of(error))
             return False
-        if taken:
-            self.renewed_at = begun
-        return taken
 
     def release(self) -> None:
         """Give the Lease up if it is ours, so that the next candidate takes it at once."""
         try:
             lease = self._read()
             spec = _spec(lease)
-            if lease is None or spec.get("holderIdentity") != self._identity:
+            if lease is None or self.ours is None or _tenure(spec) != self.ours:
                 return
             given_up = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
             self._write("PUT", self._path, {**lease, "spec": given_up})
         except (ApiException, *UNREACHABLE) as error:
             LOG.warning("lease %s was not released and will expire: %s", self._name, message_of(error))
-        self.renewed_at = float("-inf")
+        finally:
+            self.ours = None
 
     @property
     def _path(self) -> str:
         return f"{self._collection}/{self._name}"
 
     def _take(self) -> bool:
-        lease = self._read()
-        if lease is None:
-            self._write("POST", self._collection, self._new())
-            return True
+        lease, now = self._read(), _now()
         spec = _spec(lease)
-        holder = spec.get("holderIdentity") or ""
-        self.held_by_another = holder not in ("", self._identity)
-        if self.held_by_another and not self._expired(spec):
+        if spec.get("holderIdentity") not in (None, "", self._identity) and not self._expired(spec):
             return False
-        self._write("PUT", self._path, {**lease, "spec": {**spec, **self._claim(spec)}})
-        self.held_by_another = False
+        transitions = 0 if lease is None else (spec.get("leaseTransitions") or 0) + 1
+        ours = _Tenure(self._identity, now, transitions)
+        claim = {
+            **spec,
+            "holderIdentity": ours.holder,
+            "leaseDurationSeconds": max(1, round(self._timing.lease)),
+            "acquireTime": ours.since,
+            "renewTime": now,
+            "leaseTransitions": ours.transitions,
+        }
+        if lease is None:
+            self._write("POST", self._collection, self._new(claim))
+        else:
+            self._write("PUT", self._path, {**lease, "spec": claim})
+        self.ours = ours
+        return True
+
+    def _renew(self) -> bool:
+        lease = self._read()
+        spec = _spec(lease)
+        if lease is None or _tenure(spec) != self.ours:
+            self.ours = None
+            return False
+        self._write("PUT", self._path, {**lease, "spec": {**spec, "renewTime": _now()}})
         return True
 
     def _expired(self, spec: Mapping[str, Any]) -> bool:
@@ -209,23 +295,12 @@ class _Lease:
             self._seen, self._seen_at = record, time.monotonic()
         return time.monotonic() > self._seen_at + float(spec.get("leaseDurationSeconds") or self._timing.lease)
 
-    def _claim(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        now = _now()
-        claim = {
-            "holderIdentity": self._identity,
-            "leaseDurationSeconds": max(1, round(self._timing.lease)),
-            "renewTime": now,
-        }
-        if spec.get("holderIdentity") == self._identity:
-            return claim
-        return {**claim, "acquireTime": now, "leaseTransitions": (spec.get("leaseTransitions") or 0) + 1}
-
-    def _new(self) -> Mapping[str, Any]:
+    def _new(self, claim: Mapping[str, Any]) -> Mapping[str, Any]:
         return {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {"name": self._name},
-            "spec": {**self._claim({}), "leaseTransitions": 0},
+            "spec": claim,
         }
 
     def _read(self) -> Mapping[str, Any] | None:
@@ -237,6 +312,21 @@ class _Lease:
 
     def _write(self, method: str, path: str, lease: Mapping[str, Any]) -> None:
         self._transport.request(method, path, body=lease, timeout=self._timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tenure:
+    """Who holds a Lease, since when (its `acquireTime`), and after how many others."""
+
+    holder: str
+    since: str
+    transitions: int
+
+
+def _tenure(spec: Mapping[str, Any]) -> _Tenure:
+    return _Tenure(
+        spec.get("holderIdentity") or "", spec.get("acquireTime") or "", int(spec.get("leaseTransitions") or 0)
+    )
 
 
 def _spec(lease: Mapping[str, Any] | None) -> Mapping[str, Any]:

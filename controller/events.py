@@ -73,7 +73,10 @@ GANG_NOMINATED = Reason("GangNominated", Kind.NORMAL, "Nominating", "Room is hel
 PREEMPTED = Reason("Preempted", Kind.NORMAL, "Evicting", "On a victim: it is evicted for the gang named in the note.")
 VICTIM_EVICTED = Reason("VictimEvicted", Kind.NORMAL, "Evicting", "On a gang: a victim is evicted for it.")
 EVICTION_REFUSED = Reason(
-    "EvictionRefused", Kind.WARNING, "Evicting", "A disruption budget does not allow the eviction of a victim now."
+    "EvictionRefused",
+    Kind.WARNING,
+    "Evicting",
+    "The eviction of a victim is refused: most often by a disruption budget; the note says by what.",
 )
 ROOM_LOST = Reason(
     "RoomLost",
@@ -98,8 +101,32 @@ MEMBER_SET_FREE = Reason(
     "Repairing",
     "A gated member was tied to siblings that are gone: it is deleted, and its controller makes it again without that.",
 )
+GANG_UNTRIED = Reason(
+    "GangUntried",
+    Kind.WARNING,
+    "Binding",
+    "No scheduler has tried members that were let go; the note says what follows.",
+)
+MEMBER_UNTRIED = Reason(
+    "MemberUntried",
+    Kind.WARNING,
+    "Binding",
+    "The scheduler that a released member names has not tried it; its room is given back.",
+)
+MEMBER_MADE_AGAIN = Reason(
+    "MemberMadeAgain",
+    Kind.NORMAL,
+    "Repairing",
+    "The scheduler that a member names does not run here: it is deleted, and its controller makes it again.",
+)
 GANG_TIMED_OUT = Reason(
     "GangTimedOut", Kind.WARNING, "Waiting", "The gang's time to be scheduled is over; its held room was given back."
+)
+SCHEDULER_ABSENT = Reason(
+    "SchedulerAbsent",
+    Kind.WARNING,
+    "Scheduling",
+    "On a pod of no gang: the scheduler that it names does not run here, so that nothing will start it.",
 )
 SYSTEM_LEFT = Reason(
     "SystemLeft",

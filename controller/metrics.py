@@ -76,7 +76,7 @@ class Metrics:
         self._leader = Gauge("phalanx_leader", "1 while this replica leads", registry=registry)
         self.round_seconds = Histogram(
             "phalanx_round_duration_seconds",
-            "Time of one round over all gangs, by whether it was carried through",
+            "Time of one round over all gangs, by whether it was carried through: done, failed, lost (with the lease)",
             ("outcome",),
             buckets=_ROUND_SECONDS,
             registry=registry,
@@ -113,8 +113,24 @@ class Metrics:
             registry=registry,
         )
         self._victims = Counter("phalanx_victims", "Pods evicted for gangs", ("dialect",), registry=registry)
+        self.untried = Gauge(
+            "phalanx_untried_members",
+            "Members that were let go and that no scheduler has tried in time",
+            registry=registry,
+        )
+        self.made_again = Counter(
+            "phalanx_members_made_again",
+            "Members deleted to be made again because the scheduler that they name does not run here",
+            registry=registry,
+        )
         self._replans = Counter(
             "phalanx_replans", "Plans that fell before release, by cause", ("cause",), registry=registry
+        )
+        self._planning = Gauge("phalanx_gangs_being_planned", "Gangs that are being planned now", registry=registry)
+        self._stale = Counter(
+            "phalanx_stale_plans",
+            "Plans that did not stand any more when a round took them up, and were made again",
+            registry=registry,
         )
         for cause in Cause:
             self._replans.labels(cause.value)
@@ -134,6 +150,7 @@ class Metrics:
         finally:
             self._leader.set(0)
             self._gangs.clear()
+            self._planning.set(0)
             self._domains_above.clear()
 
     def decided(self, decisions: Iterable[Decision]) -> None:
@@ -142,6 +159,14 @@ class Metrics:
             self._plans.labels(each.outcome.value, each.proof or "None").inc()
             for stage, seconds in each.seconds.items():
                 self._plan_seconds.labels(stage).observe(seconds)
+
+    def planning(self, gangs: int) -> None:
+        """So many gangs wait for an answer."""
+        self._planning.set(gangs)
+
+    def stale(self) -> None:
+        """A plan did not stand any more when it was to be carried out."""
+        self._stale.inc()
 
     def evicted(self, dialect: str) -> None:
         """A victim was evicted for a gang of this dialect."""

@@ -5,19 +5,20 @@ its owner is the object that asked, so that the garbage collector takes the mirr
 """
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
 import msgspec
 
 from gangs.model import Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet
-from kube.keys import API_VERSION, DIALECT, MIRRORS
+from kube.catalog import Catalog
+from kube.keys import API_VERSION, DIALECT, GROUP, MIRRORS
 
 GANG_KIND = "Gang"
 
-Existing = Mapping[tuple[str, str], Manifest]
-"""Gang objects by (namespace, name)."""
+Place = tuple[str, str]
+"""(namespace, name) of a Gang object."""
 
 _NAME_LENGTH = 253
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9.-]+")
@@ -36,25 +37,78 @@ def mirrored_key(manifest: Manifest) -> GangKey | None:
     return GangKey(dialect, namespace, name) if name else None
 
 
-def mirror_name(gang: Gang, existing: Existing) -> str:
-    """The name of the gang's mirror: the one it has, else the source's, else `<kind>-<name>` where that is taken.
+def place_of(manifest: Manifest) -> Place:
+    """Where a Gang object is."""
+    metadata = manifest["metadata"]
+    return metadata["namespace"], metadata["name"]
 
-    A gang declared on its pods alone is named after itself, as far as its name can be an object's. Callers that make
-    several mirrors in one go add each to `existing` before they name the next.
+
+class GangObjects:
+    """The Gang objects there are, found by their place or by the gang that they mirror, and what is made of them.
+
+    To find one costs no look at the others, however many there are. Not safe for use from several threads at once.
     """
-    own = sorted(name for (_, name), manifest in existing.items() if mirrored_key(manifest) == gang.key)
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._made: dict[Place, Manifest] = {}
+        self._made_for: dict[GangKey, set[Place]] = {}
+        self._deleted: set[Place] = set()
+
+    def at(self, place: Place) -> Manifest | None:
+        """The object there, None where there is none."""
+        if place in self._deleted:
+            return None
+        return self._made.get(place) or self._catalog.get((GROUP, GANG_KIND, *place))
+
+    def mirroring(self, key: GangKey) -> list[Place]:
+        """The places of all mirrors of a gang, in order; there should be one."""
+        found = {place_of(each) for each in self._catalog.sought(GROUP, GANG_KIND, _mirrored_in, key)}
+        found |= self._made_for.get(key, set())
+        return sorted(found - self._deleted)
+
+    def add(self, manifest: Manifest) -> None:
+        """An object is made, so that no other takes its name."""
+        place, key = place_of(manifest), mirrored_key(manifest)
+        self._made[place] = manifest
+        if key is not None:
+            self._made_for.setdefault(key, set()).add(place)
+
+    def delete(self, manifest: Manifest) -> None:
+        """An object is gone."""
+        self._made.pop(place_of(manifest), None)
+        self._deleted.add(place_of(manifest))
+
+
+def _mirrored_in(manifest: Manifest) -> tuple[GangKey, ...]:
+    """The gang that a Gang object mirrors; nothing for one that a user wrote."""
+    key = mirrored_key(manifest)
+    return () if key is None else (key,)
+
+
+def mirror_place(gang: Gang, existing: GangObjects) -> Place:
+    """The place of the gang's mirror: where it is, else beside its source and named like it.
+
+    A mirror stands in the namespace of the object that asked, the first of several. It keeps its name; a new one is
+    called `<kind>-<name>` where the source's name is taken. A gang declared on its pods alone is named after itself,
+    as far as its name can be an object's. Callers that make several mirrors in one go add each to `existing` before
+    they place the next.
+    """
+    namespace = gang.source.namespace
+    own = [name for within, name in existing.mirroring(gang.key) if within == namespace]
     base = _object_name(gang.key.name) if gang.source.kind == "Pod" else gang.source.name
     if own:
-        return base if base in own else own[0]
+        return namespace, base if base in own else own[0]
     names = _candidates(base, gang.source.kind.lower())
-    return next(name for name in names if (gang.source.namespace, name) not in existing)
+    return next((namespace, name) for name in names if existing.at((namespace, name)) is None)
 
 
-def mirror_of(gang: Gang, name: str) -> dict[str, Any]:
-    """The Gang object that mirrors `gang` under the name that `mirror_name` gave it, as it should be; no status."""
+def mirror_of(gang: Gang, place: Place) -> dict[str, Any]:
+    """The Gang object that mirrors `gang` at the place that `mirror_place` gave it, as it should be; no status."""
+    namespace, name = place
     metadata: dict[str, Any] = {
         "name": name,
-        "namespace": gang.source.namespace,
+        "namespace": namespace,
         "labels": {DIALECT: gang.key.dialect},
         "annotations": {MIRRORS: _key_text(gang.key)},
     }
@@ -75,18 +129,17 @@ def differs(existing: Manifest, wanted: Manifest) -> bool:
     return not (maps_hold and same_owner and existing.get("spec") == wanted["spec"])
 
 
-def stale_mirrors(existing: Existing, gangs: Iterable[Gang], kept: Container[GangKey] = ()) -> list[Manifest]:
-    """Mirrors to be deleted: their gang is gone, or has another mirror, or asks by a Gang of its own now.
+def stale_mirrors(existing: GangObjects, key: GangKey, gang: Gang | None, *, kept: bool = False) -> list[Manifest]:
+    """Mirrors of a gang to be deleted: it is gone, or has another mirror, or asks by a Gang of its own now.
 
-    :param kept: gangs that exist but could not be read (they contradict themselves): their mirrors stay and say so.
+    :param gang: None where there is none of that name any more.
+    :param kept: whether it exists but could not be read (it contradicts itself): its mirror stays and says so.
     """
-    names = {gang.key: mirror_name(gang, existing) for gang in gangs if is_mirrored(gang)}
-    stale = []
-    for (_, name), manifest in sorted(existing.items()):
-        key = mirrored_key(manifest)
-        if key is not None and key not in kept and names.get(key) != name:
-            stale.append(manifest)
-    return stale
+    if kept and gang is None:
+        return []
+    own = mirror_place(gang, existing) if gang is not None and is_mirrored(gang) else None
+    found = (existing.at(place) for place in existing.mirroring(key) if place != own)
+    return [each for each in found if each is not None]
 
 
 def _candidates(base: str, kind: str) -> Iterable[str]:

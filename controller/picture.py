@@ -1,28 +1,30 @@
-"""One look at the cluster: what is asked for and what there is, at one instant, for one round of the controller."""
+"""One look at the cluster: what is asked for and what there is, at one instant, for one round of the controller.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+A look costs in proportion to what has changed since the last one: gangs are kept as they were read, and only those read
+again that looked at something else then.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cluster.cache import ClusterCache
+from cluster.journal import Entries, Journal
 from cluster.snapshot import Snapshot
-from gangs.dialects import dialect_of, left_alone, read_all, topologies
+from controller.mirrors import mirrored_key
+from gangs.dialects import DIALECTS
+from gangs.kept_readings import Changed, KeptReadings
 from gangs.leaving import NOTHING, Left
-from gangs.model import Fault, GangKey, Manifest, Reading
+from gangs.model import Fault, GangKey, Reading
 from gangs.sources import Sources
+from kube.catalog import ObjectKey
 from kube.keys import GROUP
 from kube.objects import Pod
 from kube.topology import Topology
 
-ObjectName = tuple[str, str]
-"""(namespace, name)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Everything a round decides on.
-
-    `live`: every pod that exists and has not finished, by uid. `gang_objects`: the Gang objects, own and mirrored.
-    """
+    """Everything a round decides on. `live`: every pod that exists and has not finished, by uid."""
 
     sources: Sources
     reading: Reading
@@ -30,36 +32,92 @@ class Picture:
     faults: Sequence[Fault]
     snapshot: Snapshot
     live: Mapping[str, Pod]
-    gang_objects: Mapping[ObjectName, Manifest]
     unreadable: frozenset[GangKey] = frozenset()
     """Gangs that pods name but that contradict themselves, so that they could not be read."""
     left: Left = NOTHING
     """What is left to other systems that run in the cluster."""
     ending: frozenset[str] = frozenset()
     """Namespaces that are being deleted: nothing can be made there any more."""
+    kept: KeptReadings = field(default_factory=lambda: KeptReadings(Sources()))
+    """What the reading is made of. It changes with the next look."""
+    concerned: frozenset[GangKey] = frozenset()
+    """Gangs that are new, gone, or have changed since the last look, themselves or what is shown of them."""
+    objects: frozenset[ObjectKey] = frozenset()
+    """Keys of the objects that are, but for the first look."""
 
 
-def look(cache: ClusterCache) -> Picture:
-    """Take one consistent picture from the watch caches."""
-    with cache.still():
-        sources = Sources(cache.pods(), cache.objects(), cache.namespaces(), cache.found())
-        snapshot, ending = cache.snapshot(), cache.ending()
-    found, faults = topologies(sources)
-    reading = read_all(sources)
-    left = left_alone(sources)
-    named = {claim[1] for pod in sources.pods if not pod.finished and (claim := dialect_of(pod, left)) is not None}
-    return Picture(
-        sources=sources,
-        reading=reading,
-        topologies=found,
-        faults=faults,
-        snapshot=snapshot,
-        live={pod.metadata.uid: pod for pod in sources.pods if not pod.finished},
-        gang_objects={
-            (manifest["metadata"]["namespace"], manifest["metadata"]["name"]): manifest
-            for manifest in sources.of_kind(GROUP, "Gang")
-        },
-        unreadable=frozenset(named - {key for gang in reading.gangs for key in gang.names}),
-        left=left,
-        ending=ending,
-    )
+class Looker:
+    """Takes one picture after another; `journal` tells what has changed between them."""
+
+    def __init__(self, cache: ClusterCache, journal: Journal) -> None:
+        """The first picture is taken as if everything had changed."""
+        journal.lose()
+        self._cache = cache
+        self._journal = journal
+        self._kept = KeptReadings(Sources())
+        self._sources = Sources()
+        self._live: dict[str, Pod] = {}
+        self._uids: dict[str, str] = {}
+
+    def look(self) -> Picture:
+        """Take one consistent picture from the watch caches."""
+        cache = self._cache
+        with cache.still():
+            entries = self._journal.take()
+            sources = Sources(cache.pods(), cache.objects(), cache.namespaces(), cache.found(), cache.tried())
+            snapshot, ending = cache.snapshot(), cache.ending()
+            pods = {f"{at[0]}/{at[1]}": cache.pod(*at) for at in entries.pods}
+        concerned = self._read(sources, entries, pods)
+        kept = self._kept
+        return Picture(
+            sources=sources,
+            reading=kept.reading(),
+            topologies=kept.topologies,
+            faults=kept.topology_faults,
+            snapshot=snapshot,
+            live=dict(self._live),
+            unreadable=kept.unreadable(),
+            left=kept.left,
+            ending=ending,
+            kept=kept,
+            concerned=concerned,
+            objects=entries.objects,
+        )
+
+    def _read(self, sources: Sources, entries: Entries, pods: Mapping[str, Pod | None]) -> frozenset[GangKey]:
+        before, self._sources = self._sources, sources
+        changed = None if entries.everything else self._kept.update(sources, pods, entries.objects)
+        if changed is None:
+            gone = {gang.key for gang in self._kept.gangs()}
+            self._kept = KeptReadings(sources)
+            self._live = {pod.metadata.uid: pod for pod in sources.pods if not pod.finished}
+            self._uids = {pod.key: pod.metadata.uid for pod in sources.pods if not pod.finished}
+            mirrored = {mirrored_key(each) for each in sources.of_kind(GROUP, "Gang")}
+            here = {gang.key for gang in self._kept.gangs()} | self._kept.unreadable()
+            return frozenset(gone | here | {key for key in mirrored if key is not None})
+        self._follow(pods)
+        return self._concerned(changed, before, entries)
+
+    def _follow(self, pods: Mapping[str, Pod | None]) -> None:
+        for key, pod in pods.items():
+            self._live.pop(self._uids.pop(key, ""), None)
+            if pod is not None and not pod.finished:
+                self._live[pod.metadata.uid] = pod
+                self._uids[key] = pod.metadata.uid
+
+    def _concerned(self, changed: Changed, before: Sources, entries: Entries) -> frozenset[GangKey]:
+        names = self._kept.pods.touched | set(_named_by(entries.objects, before, self._sources))
+        parts = {gang.key for name in names for gang in self._kept.read_as(name)}
+        return changed.gangs | names | parts
+
+
+def _named_by(objects: Iterable[ObjectKey], *sources: Sources) -> Iterator[GangKey]:
+    """The gangs that changed objects go by, or show, now or before."""
+    for key in objects:
+        group, kind, namespace, name = key
+        for dialect in DIALECTS:
+            if any((each.group, each.kind) == (group, kind) for each in dialect.group_kinds):
+                yield GangKey(dialect.name, namespace, name)
+        if (group, kind) == (GROUP, "Gang"):
+            manifests = (each.objects.get(key) for each in sources)
+            yield from (shown for each in manifests if each is not None and (shown := mirrored_key(each)) is not None)

@@ -8,23 +8,26 @@ from controller.protocol import Planned
 from gangs.dialects import topology_of
 from gangs.model import Gang
 from kube.objects import Pod
+from kube.scheduling import names_another_scheduler
 from kube.topology import Topology
-from planning.pins import Labels, domain_labels
+from planning.pins import domain_labels
+from planning.ties import Labels
 
 
 def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, topologies: Sequence[Topology]) -> Labels:
     """Labels of the narrowest domain that holds the whole gang; empty where each member must have its exact node.
 
     Exact: where a rank was promised, where members constrain each other across nodes (the scheduler would seat them
-    anew), where nodes outside the topology's node pools may carry the same labels, and where the domain holds pods of
-    lower priority (the scheduler could evict one that the plan spares).
+    anew), where another scheduler than the stock one binds them (room is not held there), where nodes outside the
+    topology's node pools may carry the same labels, and where the domain holds pods of lower priority (the scheduler
+    could evict one that the plan spares).
     """
     topology = topology_of(gang, topologies)
     if (
         not isinstance(topology, Topology)
         or topology.pools
         or _promises_nodes(gang)
-        or any(_binds_siblings(p.pod) for p in planned)
+        or any(_binds_siblings(p.pod) or names_another_scheduler(p.pod) for p in planned)
     ):
         return ()
     tree = domains(topology, [state.node for state in snapshot.nodes])

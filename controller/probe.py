@@ -4,7 +4,7 @@ The scheduler works through its events in order. Once it has written the probe's
 every nomination written before the probe was created; the echo of our own watch proves nothing of the kind.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from controller.writes import Writer
@@ -35,6 +35,15 @@ class Probes:
         if plan_id not in self._covered:
             self._wanted.add(plan_id)
         return False
+
+    def __len__(self) -> int:
+        """How many plans are known."""
+        return len(self._wanted | self._covered | self._seen)
+
+    def keep(self, plan_ids: Collection[str]) -> None:
+        """Forget all plans but these: they are in force no more."""
+        for plans in (self._wanted, self._covered, self._seen):
+            plans.intersection_update(plan_ids)
 
     def forget(self, plan_id: str) -> None:
         """Drop what is known of a plan: its nominations have changed."""

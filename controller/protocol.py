@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from enum import Enum
 
 from cluster.snapshot import Snapshot
-from controller.records import PlannedVictim, PlanRecord, request_digest
+from controller.records import PlannedVictim, PlanRecord
+from controller.requests import asks_as_in
 from controller.verifying import lost_room
 from gangs.model import Gang
-from kube.keys import GATE, PLAN
+from kube.keys import GATE, PLAN, TAKEN_BACK
 from kube.objects import Pod
+from kube.scheduling import tried
+from planning.stranded import Stranded, stranded
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,11 @@ class Planned:
     def gated(self) -> bool:
         """Whether it has not been let go yet."""
         return self.pod.gated_by(GATE)
+
+    @property
+    def taken_back(self) -> bool:
+        """Whether its room was given back because its scheduler lets it wait (`controller.untried`)."""
+        return TAKEN_BACK in self.pod.metadata.annotations and not tried(self.pod)
 
     def nominated_by(self, plan_id: str) -> bool:
         """Whether its nomination is this plan's and still stands."""
@@ -89,9 +97,10 @@ class Renominate:
 
 @dataclass(frozen=True, slots=True)
 class AwaitBinding:
-    """Every member was let go; the scheduler binds."""
+    """Every member was let go; the scheduler binds, but those that are `stranded`: their nodes take them no more."""
 
     members: tuple[Planned, ...]
+    stranded: tuple[Stranded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +140,7 @@ def next_step(situation: Situation) -> Step:
         return Settled()
     record = situation.record
     if record is None:
-        return NeedPlan(stale=_nominated(gated)) if gated else AwaitBinding(())
+        return NeedPlan(stale=_nominated(gated)) if gated else AwaitBinding((), _stranded(situation))
     planned = tuple(Planned(pod, node) for pod in unbound if (node := record.node_of(pod.metadata.uid)) is not None)
     if any(member.gated for member in planned):
         return _before_release(situation, record, gated, planned)
@@ -174,7 +183,7 @@ def _vanished(situation: Situation, record: PlanRecord) -> str:
 
 def _changed(situation: Situation, record: PlanRecord) -> str:
     """Whether the request was edited after it was planned. Once a member has been let go its siblings must follow."""
-    if record.request in ("", request_digest(situation.gang)):
+    if not record.request or asks_as_in(situation.gang, record.request):
         return ""
     uids = {member.uid for member in record.members}
     pods = [member.pod for member in situation.gang.members if member.pod.metadata.uid in uids]
@@ -184,10 +193,14 @@ def _changed(situation: Situation, record: PlanRecord) -> str:
 def _after_release(situation: Situation, gated: list[Pod], planned: tuple[Planned, ...]) -> Step:
     if gated:
         return NeedPlan("", _nominated(gated))
-    dropped = tuple(m for m in planned if not m.pod.status.nominated_node_name)
+    dropped = tuple(m for m in planned if not m.pod.status.nominated_node_name and not m.taken_back)
     if dropped and not situation.lost(planned):
         return Renominate(dropped)
-    return AwaitBinding(planned)
+    return AwaitBinding(planned, _stranded(situation))
+
+
+def _stranded(situation: Situation) -> tuple[Stranded, ...]:
+    return stranded(situation.gang, situation.snapshot)
 
 
 def _nominated(pods: list[Pod]) -> tuple[Pod, ...]:

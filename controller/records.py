@@ -2,10 +2,10 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from gangs.model import Gang
+from controller.requests import request_digest
 from kube.names import natural_key
 from planning.decision import Decision
 from planning.flavors import settled
@@ -89,30 +89,6 @@ def record_from(status: Mapping[str, Any]) -> PlanRecord | None:
     return PlanRecord(plan_id, members, victims)
 
 
-def request_digest(gang: Gang) -> str:
-    """A digest of where the gang asks to be placed, without who its members are: a plan holds only as long as this.
-
-    Sizes that shrink by themselves as a workload nears its end are not part of it.
-    """
-    sets = tuple(replace(each, count=0, min_count=0) for each in gang.pod_sets)
-    asked = (
-        gang.topology,
-        gang.topology_kind,
-        gang.required,
-        gang.preferred,
-        gang.together,
-        gang.multiples,
-        gang.node_affinity,
-        gang.preempts,
-        sets,
-    )
-    return _short(repr(asked))
-
-
 def _digest(members: Iterable[PlannedMember], victims: Iterable[PlannedVictim]) -> str:
     text = ";".join([*(f"{m.uid}>{m.node}" for m in members), *(f"-{v.uid}" for v in victims)])
-    return _short(text)
-
-
-def _short(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]

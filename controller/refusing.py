@@ -3,6 +3,7 @@
 Admission refuses most of them; what remains came before its other half existed, or was made without the webhook.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,13 +11,12 @@ from functools import partial
 from controller import events
 from controller.conditions import UNSCHEDULABLE, condition, differs
 from controller.events import Recorder
-from controller.mirrors import GANG_KIND, mirrored_key
+from controller.mirrors import GANG_KIND, GangObjects, mirrored_key
 from controller.picture import Picture
 from controller.statuses import invalid_status, status_patch
 from controller.times import now
 from controller.writes import Writer, gang_path
-from gangs.dialects import dialect_of
-from gangs.model import Fault, GangKey, Manifest, ObjectRef
+from gangs.model import Fault, GangKey, Manifest, ObjectRef, Reading
 from gangs.phalanx import NAME
 from kube.keys import API_VERSION, GATE
 from kube.objects import Pod
@@ -42,61 +42,75 @@ class Refuser:
     def __init__(self, writer: Writer, recorder: Recorder) -> None:
         self._writer = writer
         self._recorder = recorder
+        self._reading: Reading | None = None
+        self._unreadable: list[Unreadable] = []
+        self.unfinished = False
+        """Whether something was written, which the next round has to see."""
 
     def tell(self, picture: Picture) -> list[GangKey]:
         """Bring conditions and statuses of unreadable gangs up to date. Returns which they are."""
-        told_of = []
-        for each in unreadable(picture):
-            told_of.append(each.key)
-            told = condition(UNSCHEDULABLE, f"gang {each.key}: {each.message}")
-            gated = [pod for pod in each.pods if pod.gated_by(GATE)]
-            held = [pod for pod in gated if pod.status.nominated_node_name]
-            self._writer.all(partial(self._writer.clear, pod) for pod in held)
-            told_anew = [pod for pod in gated if pod not in held and differs(pod, told)]
-            self._writer.all(partial(self._writer.condition, pod, told) for pod in told_anew)
-            for manifest in _objects_of(each.key, picture):
-                self._write(each, manifest)
-        return told_of
+        same = picture.reading is self._reading
+        if not same:
+            self._reading, self._unreadable = picture.reading, list(unreadable(picture))
+        keys = [each.key for each in self._unreadable]
+        if not same or self.unfinished or not picture.concerned.isdisjoint(keys):
+            sent, objects = self._writer.sent, GangObjects(picture.sources.catalog)
+            for each in self._unreadable:
+                self._tell(each, objects)
+            self.unfinished = self._writer.sent != sent
+        return keys
+
+    def _tell(self, each: Unreadable, objects: GangObjects) -> None:
+        told = condition(UNSCHEDULABLE, f"gang {each.key}: {each.message}")
+        gated = [pod for pod in each.pods if pod.gated_by(GATE)]
+        held = [pod for pod in gated if pod.status.nominated_node_name]
+        self._writer.all(partial(self._writer.clear, pod) for pod in held)
+        told_anew = [pod for pod in gated if pod not in held and differs(pod, told)]
+        self._writer.all(partial(self._writer.condition, pod, told) for pod in told_anew)
+        for manifest in _objects_of(each.key, objects):
+            self._write(each, manifest)
 
     def _write(self, each: Unreadable, manifest: Manifest) -> None:
         meta, before = manifest["metadata"], manifest.get("status")
         wanted = invalid_status(each.faults, now=now(), previous=before, generation=meta.get("generation"))
         patch = status_patch(before, wanted)
         path = f"{gang_path(meta['namespace'], meta['name'])}/status"
-        if patch and self._writer.merge(path, {"status": patch}).done:
+        if patch and self._writer.merge(path, {"status": patch}, manifest).done:
             ref = ObjectRef(API_VERSION, GANG_KIND, meta["namespace"], meta["name"], meta.get("uid", ""))
             self._recorder.record(ref, events.GANG_INVALID, each.message)
 
 
 def unreadable(picture: Picture) -> Iterator[Unreadable]:
     """The gangs that pods or Gang objects name and that could not be read, each with its own faults."""
-    pods: dict[GangKey, list[Pod]] = {}
-    for pod in picture.sources.pods:
-        claim = dialect_of(pod, picture.left)
-        if claim is not None and claim[1] in picture.unreadable:
-            pods.setdefault(claim[1], []).append(pod)
+    kept = picture.kept
+    by_object: defaultdict[tuple[bool, str, str], list[Fault]] = defaultdict(list)
+    for fault in dict.fromkeys(each for name in kept.faulty() for each in kept.faults_of(name)):
+        by_object[fault.object.kind == "Pod", fault.object.namespace, fault.object.name].append(fault)
     for key in sorted(picture.unreadable | _own_objects(picture)):
-        names = {pod.metadata.name for pod in pods.get(key, ())}
-        faults = [each for each in picture.reading.faults if _concerns(each.object, key, names)]
+        pods = kept.pods.named(key)
+        faults = list(by_object.get((False, key.namespace, key.name), ()))
+        for name in sorted({pod.metadata.name for pod in pods}):
+            faults += by_object.get((True, key.namespace, name), ())
         if faults:
-            yield Unreadable(key, pods.get(key, ()), faults)
+            yield Unreadable(key, pods, faults)
 
 
 def _own_objects(picture: Picture) -> set[GangKey]:
     """Gang objects of users from which no gang could be read."""
-    own = {GangKey(NAME, *name) for name, manifest in picture.gang_objects.items() if mirrored_key(manifest) is None}
-    return own - {gang.key for gang in picture.reading.gangs}
+    objects = GangObjects(picture.sources.catalog)
+    found = set()
+    for key in picture.kept.faulty():
+        own = objects.at((key.namespace, key.name)) if key.dialect == NAME else None
+        if own is not None and mirrored_key(own) is None and picture.kept.gang(key) is None:
+            found.add(key)
+    return found
 
 
-def _concerns(ref: ObjectRef, key: GangKey, pods: set[str]) -> bool:
-    if ref.namespace != key.namespace:
-        return False
-    return ref.name in pods if ref.kind == "Pod" else ref.name == key.name
-
-
-def _objects_of(key: GangKey, picture: Picture) -> Iterator[Manifest]:
-    for (namespace, name), manifest in picture.gang_objects.items():
-        mirrored = mirrored_key(manifest)
-        own = mirrored is None and (key.namespace, key.name) == (namespace, name)
-        if mirrored == key or own:
-            yield manifest
+def _objects_of(key: GangKey, objects: GangObjects) -> Iterator[Manifest]:
+    """The gang's mirrors, and the Gang object of a user that goes by its name."""
+    own = objects.at((key.namespace, key.name))
+    if own is not None and mirrored_key(own) is None:
+        yield own
+    for place in objects.mirroring(key):
+        if (mirror := objects.at(place)) is not None:
+            yield mirror

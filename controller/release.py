@@ -9,17 +9,21 @@ from typing import Any
 
 import msgspec
 
-from kube.keys import GATE
+from kube.keys import GATE, RELEASED
 from kube.objects import Node, Pod
+from kube.scheduling import release_note
 from kube.topology import HOSTNAME_LABEL
-from planning.pins import Labels, holds_affinity, pinned_by_affinity
+from planning.ties import Labels, holds_affinity, pinned_by_affinity
 
 
-def release_patch(pod: Pod, node: Node | None, *, domain: Labels | None, tolerating: bool = False) -> Mapping[str, Any]:
+def release_patch(
+    pod: Pod, node: Node | None, *, domain: Labels | None, now: str, tolerating: bool = False
+) -> Mapping[str, Any]:
     """The merge patch that releases `pod`, guarded by its resourceVersion (a clean 409 when it changed meanwhile).
 
     :param node: where the plan puts it; None where it has no plan, and is tied to nothing.
     :param domain: labels of the solved domain; None or empty pins the exact node.
+    :param now: RFC 3339; with it the pod's last words before its release are noted (`kube.scheduling`).
     :param tolerating: whether `pod` has tolerations that are to be written, beside those that stand. A pod may always
         be given more (core/v1 validation), and a merge patch replaces the whole list.
     """
@@ -27,8 +31,13 @@ def release_patch(pod: Pod, node: Node | None, *, domain: Labels | None, tolerat
     spec: dict[str, Any] = {"schedulingGates": gates, **(_pin(pod, node, domain or ()) if node else {})}
     if tolerating:
         spec["tolerations"] = [msgspec.to_builtins(each) for each in pod.spec.tolerations]
+    meta = pod.metadata
     return {
-        "metadata": {"resourceVersion": pod.metadata.resource_version, "uid": pod.metadata.uid},
+        "metadata": {
+            "resourceVersion": meta.resource_version,
+            "uid": meta.uid,
+            "annotations": {RELEASED: release_note(pod, now)},
+        },
         "spec": spec,
     }
 

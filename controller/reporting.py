@@ -3,8 +3,10 @@
 import logging
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice, zip_longest
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from controller import events
@@ -15,19 +17,28 @@ from controller.mirrors import GANG_KIND
 from controller.picture import Picture
 from controller.protocol import AwaitBinding, AwaitVictims, Cause, Evict, NeedPlan, Planned, Renominate, Settled
 from controller.records import PlannedVictim
-from controller.statuses import Phase, gang_status, status_patch
+from controller.statuses import ROOM_TAKEN, Phase, gang_status, status_patch
 from controller.times import now, still_coming
-from controller.writes import Writer
+from controller.writes import Write, Writer, Written
 from gangs.model import Gang, ObjectRef
-from kube.keys import API_VERSION
+from kube.keys import API_VERSION, GATE, STOCK_SCHEDULER
 from kube.objects import Pod
+from planning import wording
 from planning.decision import Outcome
 from planning.wording import compressed, pods
 
 if TYPE_CHECKING:
-    from controller.rounds import Case
+    from controller.cases import Case
 
 LOG = logging.getLogger(__name__)
+
+TURN_SECONDS = 0.2
+"""How long a round may tell of gangs that are not on their way: those on their way wait for the next one."""
+BATCH = 32
+"""Of how many gangs is told at once."""
+
+_Change = tuple[dict[str, Any], dict[str, Any]]
+"""A status, and the merge patch that makes it so."""
 
 _REASONS: Mapping[Phase, Reason] = {
     Phase.WAITING: events.GANG_WAITING,
@@ -107,29 +118,61 @@ class Reporter:
     def ref(self, case: "Case") -> ObjectRef:
         """The gang's own object, for events."""
         uid = case.manifest["metadata"].get("uid", "")
-        return ObjectRef(API_VERSION, GANG_KIND, case.gang.key.namespace, case.name, uid)
+        return ObjectRef(API_VERSION, GANG_KIND, case.namespace, case.name, uid)
 
     def report(self, cases: Sequence["Case"], picture: Picture) -> None:
-        """Bring statuses and conditions up to date after the round's work."""
-        for case in cases:
-            self.write_status(case)
-            self._tell_members(case, picture)
+        """Bring statuses and conditions up to date after the round's work: of gangs on their way all, of the others as
+        many as there is time for, one of each namespace after the other. The rest is left for the rounds to come.
+        """
+        telling = [case for case in cases if not case.deferred]
+        self._report([case for case in telling if case.on_its_way], picture)
+        over = monotonic() + TURN_SECONDS
+        others = in_turns(case for case in telling if not case.on_its_way)
+        while (batch := list(islice(others, BATCH))) and monotonic() < over:
+            self._report(batch, picture)
+        for case in (*batch, *others):
+            case.behind, case.resting = True, False
+
+    def _report(self, cases: Sequence["Case"], picture: Picture) -> None:
+        changes = [(case, self._change(case)) for case in cases]
+        changing = [(case, change) for case, change in changes if change is not None]
+        written = self._writer.all(partial(self._send, case, change) for case, change in changing)
+        for (case, wanted), answer in zip(changing, written, strict=True):
+            self._take(case, wanted, answer)
+        telling = [(case, None if self._too_early(case) else self._untold(case, picture)) for case in cases]
+        self._writer.all(write for _, writes in telling for write in writes or ())
+        for (case, change), (_, writes) in zip(changes, telling, strict=True):
+            case.behind = False
+            case.resting = change is None and writes == [] and not case.writing
 
     def write_status(self, case: "Case") -> bool:
         """Write the Gang's status where it has changed. Returns whether it stands as it should.
 
-        There is nothing to write on while the Gang that the pods name does not exist (any more).
+        There is nothing to write on while the Gang that the pods name does not exist (any more). A plan is recorded so:
+        where the Gang has changed since it was looked at, nothing is, and nothing of the plan is carried out.
         """
         if not case.manifest["metadata"].get("uid"):
             return False
-        before: Mapping[str, Any] = case.status
+        change = self._change(case)
+        return change is None or self._take(case, change, self._send(case, change))
+
+    def _change(self, case: "Case") -> _Change | None:
+        """The status as it should be, and the patch that makes it so; None where nothing is to be written."""
+        if not case.manifest["metadata"].get("uid"):
+            return None
         status = self._status(case)
-        patch = status_patch(before, status)
-        if not patch:
-            return True
-        written = self._writer.merge(f"{case.path}/status", {"status": patch})
+        patch = status_patch(case.status, status)
+        return (status, patch) if patch else None
+
+    def _send(self, case: "Case", change: _Change) -> Written:
+        return self._writer.merge(f"{case.path}/status", {"status": change[1]}, case.manifest)
+
+    def _take(self, case: "Case", change: _Change, written: Written) -> bool:
+        """Go on from the status that was written; whether it was."""
         if written.done:
-            case.manifest = {**case.manifest, "status": status}
+            before, status = case.status, change[0]
+            metadata = {**case.manifest["metadata"], "resourceVersion": written.version}
+            case.manifest = {**case.manifest, "metadata": metadata, "status": status}
             self._tell_change(case, before, status)
         return written.done
 
@@ -182,6 +225,22 @@ class Reporter:
         )
         self._recorder.record(_pod_ref(pod), events.MEMBER_SET_FREE, note, related=self.ref(case))
 
+    def taken_back(self, case: "Case", pod: Pod, seconds: float) -> None:
+        """A member was let go, and nobody has tried it."""
+        note = (
+            f"{pod.spec.scheduler_name} has not tried it within {seconds:g} s of its release; "
+            f"its room is given back, and the message of gang {case.gang.key} says what becomes of it"
+        )
+        self._recorder.record(_pod_ref(pod), events.MEMBER_UNTRIED, note, related=self.ref(case))
+
+    def made_again(self, case: "Case", pod: Pod) -> None:
+        """A member goes, for its controller to make it again for the stock scheduler."""
+        note = (
+            f"deleted to be made again for {STOCK_SCHEDULER}: {pod.spec.scheduler_name}, which it names, "
+            f"does not run here (gang {case.gang.key})"
+        )
+        self._recorder.record(_pod_ref(pod), events.MEMBER_MADE_AGAIN, note, related=self.ref(case))
+
     def released(self, case: "Case", members: Sequence[Planned]) -> None:
         """The members were let go."""
         self._tell(case, events.GANG_RELEASED, f"released {len(members)} pods to their nodes")
@@ -191,6 +250,7 @@ class Reporter:
 
     def _status(self, case: "Case") -> dict[str, Any]:
         phase = phase_of(case)
+        stuck = case.step.stranded if isinstance(case.step, AwaitBinding) else ()
         over = False if case.timed_out and phase.released else case.timed_out
         return gang_status(
             case.gang,
@@ -201,15 +261,22 @@ class Reporter:
             previous=case.status,
             generation=case.manifest["metadata"].get("generation"),
             timed_out=over,
+            untried=case.untried,
+            reason=ROOM_TAKEN if stuck else "",
+            message=wording.stranded(stuck),
         )
 
     def _tell_change(self, case: "Case", before: Mapping[str, Any], status: Mapping[str, Any]) -> None:
         phase = Phase(status["phase"])
+        if case.untried and case.untried not in before.get("message", ""):
+            self._tell(case, events.GANG_UNTRIED, case.untried)
         changed = before.get("phase") != phase.value
         alike = _counted if phase is Phase.WAITING else str
         reworded = changed or alike(before.get("message", "")) != alike(status["message"])
         if phase in _REASONS and (changed if phase is Phase.PLACED else reworded):
             self._tell(case, _reason(case, phase), _decided(case.gang, status["message"]))
+        elif status["reason"] == ROOM_TAKEN and reworded:
+            self._tell(case, events.MEMBER_UNBOUND, status["message"])
 
     def _tell(self, case: "Case", reason: Reason, note: str) -> None:
         """Record an event on the gang, and on the object that asked for it where that is another one."""
@@ -224,21 +291,31 @@ class Reporter:
             return {}
         return {p.metadata.uid: each for p, each in member_conditions(case.gang, case.decision, picture)}
 
-    def _tell_members(self, case: "Case", picture: Picture) -> None:
-        """Write conditions that differ, but of members that were nominated in this round: they have theirs.
+    def _too_early(self, case: "Case") -> bool:
+        """Whether nothing is told to members, because more are just coming: each arrival would be news for all."""
+        waiting = case.decision is not None and case.decision.outcome is Outcome.WAITING
+        return waiting and still_coming(case.gang)
 
-        While members still come nothing is written on the others: each arrival would be news for all of them.
-        """
-        if case.decision and case.decision.outcome is Outcome.WAITING and still_coming(case.gang):
-            return
+    def _untold(self, case: "Case", picture: Picture) -> list[Write]:
+        """The writes of conditions that differ, but of members that were nominated in this round: they have theirs."""
         planned = {member.uid for member in case.record.members} if case.record else set()
         told = self.told(case, picture) if case.decision else {}
-        pods = [m.pod for m in case.gang.members if m.pod.metadata.uid in told.keys() - planned]
-        self._writer.all(
+        waiting = (m.pod for m in case.gang.members if m.pod.gated_by(GATE))  # one that was let go speaks for itself
+        pods = [pod for pod in waiting if pod.metadata.uid in told.keys() - planned]
+        return [
             partial(self._writer.condition, pod, told[pod.metadata.uid])
             for pod in pods
             if differs(pod, told[pod.metadata.uid])
-        )
+        ]
+
+
+def in_turns(cases: Iterable["Case"]) -> Iterator["Case"]:
+    """One of each namespace after the other, so that nobody's many keep others waiting."""
+    by_namespace: dict[str, list[Case]] = {}
+    for case in cases:
+        by_namespace.setdefault(case.gang.key.namespace, []).append(case)
+    turns = zip_longest(*by_namespace.values())
+    return (case for turn in turns for case in turn if case is not None)
 
 
 def _log(case: "Case", reason: Reason, note: str) -> None:

@@ -1,35 +1,39 @@
-"""The controller's loop: look, decide, act, report. Level-triggered; every round starts from the cluster alone."""
+"""The controller's loop: look, decide, act, report. Level-triggered: what is kept from round to round is the cluster as
+it was seen, and a round that fails forgets it.
+"""
 
 import logging
 import threading
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Any
 
 from cluster.cache import ClusterCache
-from controller import mirrors
+from cluster.journal import Journal
 from controller.carrying import Carrier
+from controller.cases import Case, Cases
 from controller.deciding import Planner
+from controller.election import LeadershipLostError
 from controller.leaving import Leaver
-from controller.metrics import Metrics, Observer, Standing
-from controller.picture import Picture, look
-from controller.protocol import AwaitBinding, Cause, NeedPlan, Settled, Situation, Step, next_step
-from controller.records import PlanRecord, record_from, record_of
+from controller.metrics import Metrics, Observer
+from controller.picture import Looker, Picture
+from controller.promised import drop_unlawful
+from controller.protocol import AwaitBinding, Cause, NeedPlan, Settled
+from controller.records import record_of
 from controller.refusing import Refuser
-from controller.reporting import Reporter, phase_of
+from controller.reporting import Reporter
 from controller.showing import Shower
-from controller.statuses import status_patch
-from controller.timeouts import expired, timed_out
-from controller.writes import Writer, gang_path
-from gangs.model import Gang, Manifest
-from planning.decision import Decision, Outcome
-from planning.flavors import settled
+from controller.strays import Strays
+from controller.timeouts import expired
+from controller.untried import Reclaimer
+from controller.writes import Writer
+from gangs.model import Gang, GangKey
+from planning.decision import Outcome
 
 LOG = logging.getLogger(__name__)
 
 IDLE_SECONDS = 0.5
-"""A round is due this long after the last one even if nothing changed: pauses and timeouts end by themselves."""
+"""A round is due this long after the last one though nothing changed, where pauses or timeouts may have ended."""
 SETTLE_SECONDS = 0.02
 """Changes come in bursts: a round begins this long after the first one."""
 LAST_IN_LINE = "9998"
@@ -37,33 +41,14 @@ LAST_IN_LINE = "9998"
 
 
 @dataclass(slots=True)
-class Case:
-    """One gang in one round: what it asks for, the plan in progress, what is done about it, and how it stands then."""
+class _Known:
+    """What a round leaves to the next one, all of it derived from the cluster."""
 
-    gang: Gang
-    manifest: Manifest
-    """Its Gang object, as last seen."""
-    record: PlanRecord | None
-    step: Step
-    decision: Decision | None = None
-    timed_out: bool | None = None
-    expired_now: bool = False
-    """Whether its time ended in this very round."""
-
-    @property
-    def name(self) -> str:
-        """Name of its Gang object."""
-        return str(self.manifest["metadata"]["name"])
-
-    @property
-    def path(self) -> str:
-        """Where its Gang object is."""
-        return gang_path(self.gang.key.namespace, self.name)
-
-    @property
-    def status(self) -> Mapping[str, Any]:
-        """Its Gang object's status, as last seen."""
-        return self.manifest.get("status") or {}
+    looker: Looker
+    cases: Cases
+    invalid: list[GangKey] = field(default_factory=list)
+    unfinished: bool = True
+    """Whether a round is due though nothing has changed."""
 
 
 class Controller:
@@ -77,9 +62,11 @@ class Controller:
         planner: Planner,
         carrier: Carrier,
         reporter: Reporter,
+        reclaimer: Reclaimer,
         refuser: Refuser,
         shower: Shower,
         leaver: Leaver,
+        strays: Strays,
         metrics: Metrics,
         observers: Sequence[Observer] = (),
     ) -> None:
@@ -88,114 +75,100 @@ class Controller:
         self._planner = planner
         self._carrier = carrier
         self._reporter = reporter
+        self._reclaimer = reclaimer
         self._refuser = refuser
         self._shower = shower
         self._leaver = leaver
+        self._strays = strays
         self._metrics = metrics
         self._observers = (metrics, *observers)
 
     def lead(self, lost: threading.Event) -> None:
         """Work until leadership is lost."""
-        version = -1
-        while not lost.is_set():
-            version = self._cache.wait_for_change(version, IDLE_SECONDS)
-            if not lost.wait(SETTLE_SECONDS):
-                self._round_safely()
+        with self._cache.journal() as journal:
+            self._planner.forget_others(())
+            known, version = self._begin(journal), -1
+            while not lost.is_set():
+                before, version = version, self._cache.wait_for_change(version, IDLE_SECONDS)
+                if version == before and not known.unfinished:
+                    continue  # a round would look at what the last one has seen
+                settling = SETTLE_SECONDS if version != before else 0.0  # else a plan was found, or it is time
+                if not lost.wait(max(settling, self._writer.pause)) and not self._round_safely(known):
+                    known = self._begin(journal)
 
-    def round(self) -> None:
+    def _begin(self, journal: Journal) -> "_Known":
+        """Nothing is known: the next round looks at everything."""
+        return _Known(Looker(self._cache, journal), Cases(self._writer))
+
+    def _round(self, known: "_Known") -> None:
         """Look once and do what is due."""
+        known.unfinished = True
         if not self._writer.echo.wait(self._cache):
             LOG.warning("the watch caches are late; this round is left out")
             return
-        picture = look(self._cache)
+        picture = known.looker.look()
         self._leaver.tell(picture)
-        cases = self._cases(picture)
-        self._decide(cases, picture)
-        self._carrier.carry(cases, picture)
-        self._reporter.report(cases, picture)
+        cases = known.cases.look(picture)
+        self._planner.forget_others(list(known.cases.keys()))
+        picture = self._decide(cases, picture)
+        changed = [case for case in cases if not case.unchanged]
+        self._carrier.carry(changed, picture)
+        self._reclaimer.reclaim(changed, picture)
+        self._reporter.report(changed, picture)
+        known.cases.close(changed)
+        self._tell(known, picture)
+
+    def _tell(self, known: "_Known", picture: Picture) -> None:
+        """Tell what concerns no gang that can be planned, and how all of them stand."""
         invalid = self._refuser.tell(picture)
         self._shower.show(picture)
-        standings = [_standing(case) for case in cases]
-        for each in self._observers:
-            each.stand(standings, invalid)
+        self._strays.tell(picture)
+        if known.cases.moved or invalid != known.invalid:
+            known.invalid, standings = invalid, known.cases.standings()
+            for each in self._observers:
+                each.stand(standings, invalid)
+        known.unfinished = any(each.unfinished for each in (known.cases, self._refuser, self._shower, self._strays))
 
-    def _round_safely(self) -> None:
+    def _round_safely(self, known: "_Known") -> bool:
+        """Whether the round was carried through, so that the next one may go on from what is known."""
         started, outcome = monotonic(), "done"
         try:
-            self.round()
+            self._round(known)
+        except LeadershipLostError as error:
+            LOG.info("the round ends here: %s", error)
+            outcome = "lost"
         except Exception:
             # Whatever went wrong, the next round starts from the cluster again; nothing half-done is remembered.
             LOG.exception("round failed")
             outcome = "failed"
         self._metrics.round_seconds.labels(outcome).observe(monotonic() - started)
+        return outcome == "done"
 
-    def _cases(self, picture: Picture) -> list[Case]:
-        gangs = picture.reading.gangs
-        self._planner.forget_others([gang.key for gang in gangs])
-        manifests = self._shown(gangs, picture)
-        return [_case(gang, manifest, picture) for gang, manifest in zip(gangs, manifests, strict=True) if manifest]
-
-    def _shown(self, gangs: Sequence[Gang], picture: Picture) -> list[Manifest | None]:
-        """The Gang object of every gang, made or mended where it mirrors another one; None where that failed."""
-        existing = dict(picture.gang_objects)
-        for manifest in mirrors.stale_mirrors(existing, gangs, picture.unreadable):
-            meta = manifest["metadata"]
-            self._writer.delete(gang_path(meta["namespace"], meta["name"]), meta["uid"])
-            del existing[meta["namespace"], meta["name"]]
-        return [self._object_of(gang, existing, picture.ending) for gang in gangs]
-
-    def _object_of(
-        self, gang: Gang, existing: dict[tuple[str, str], Manifest], ending: Collection[str]
-    ) -> Manifest | None:
-        if not mirrors.is_mirrored(gang):
-            own = (gang.source.namespace, gang.source.name)
-            return existing.get(own) or {"metadata": {"namespace": own[0], "name": own[1]}}
-        wanted = mirrors.mirror_of(gang, mirrors.mirror_name(gang, existing))
-        key = (wanted["metadata"]["namespace"], wanted["metadata"]["name"])
-        present = existing.get(key)
-        existing[key] = present or wanted
-        if present is not None and not mirrors.differs(present, wanted):
-            return present
-        if present is not None:
-            spec = status_patch(present.get("spec"), wanted["spec"])
-            written = self._writer.merge(gang_path(*key), {"metadata": wanted["metadata"], "spec": spec})
-            return {**present, "spec": wanted["spec"]} if written.done else None
-        if key[0] in ending:
-            return None
-        written = self._writer.create(gang_path(key[0]), wanted)
-        metadata = {**wanted["metadata"], "uid": written.uid, "resourceVersion": written.version}
-        return {**wanted, "metadata": metadata} if written.done else None
-
-    def _decide(self, cases: Sequence[Case], picture: Picture) -> None:
+    def _decide(self, cases: Sequence[Case], picture: Picture) -> Picture:
+        """Answer every case that needs a plan; the picture beside the plans that are in force."""
         for case in cases:
             if case.timed_out is None and expired(case.gang, case.status) and not _let_go(case):
                 self._expire(case, picture)
+        picture = drop_unlawful(picture, cases)
         needy = {case.gang.key: case for case in cases if isinstance(case.step, NeedPlan) and case.decision is None}
         answers = self._planner.decide([_in_line(case) for case in needy.values()], picture)
         for key, case in needy.items():
-            case.decision = answers[key]
-            record = record_of(case.decision) if case.decision.outcome is Outcome.PLACED else None
-            case.record = record if record and record.members else None
+            case.decision = decision = answers[key]
+            case.deferred = decision is None and self._planner.quiet(key)
+            if case.deferred:
+                continue
+            record = record_of(decision) if decision and decision.outcome is Outcome.PLACED else None
+            case.fallen, case.record = case.record, record if record and record.members else None
+        return picture
 
     def _expire(self, case: Case, picture: Picture) -> None:
         """The gang's time is over: what it holds is given back, and it goes to the end of its line."""
         message = f"was not placed within {case.gang.schedule_timeout_seconds} s: its room is given back for others"
         held = tuple(m.pod for m in case.gang.members if m.pod.status.nominated_node_name and not m.pod.bound)
         cause = Cause.TIMED_OUT if case.record is not None else None
-        case.step, case.record, case.timed_out, case.expired_now = NeedPlan("", held, cause), None, True, True
+        case.step, case.fallen, case.record = NeedPlan("", held, cause), case.record, None
+        case.timed_out, case.expired_now = True, True
         case.decision = self._planner.hold_off(case.gang, message, picture)
-
-
-def _case(gang: Gang, manifest: Manifest, picture: Picture) -> Case:
-    status = manifest.get("status") or {}
-    record = record_from(status)
-    step = next_step(Situation(settled(gang), record, picture.snapshot, picture.live))
-    return Case(gang, manifest, record, step, timed_out=timed_out(status))
-
-
-def _standing(case: Case) -> Standing:
-    uid = case.manifest["metadata"].get("uid", "")
-    return Standing(case.gang.key, phase_of(case), case.gang.created, case.status, uid)
 
 
 def _let_go(case: Case) -> bool:

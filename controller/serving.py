@@ -1,5 +1,6 @@
 """Puts the controller together and runs it until it is told to stop."""
 
+import contextlib
 import logging
 import threading
 from dataclasses import dataclass
@@ -10,22 +11,26 @@ from cluster.connecting import connect
 from cluster.transport import Transport
 from controller.carrying import Carrier
 from controller.certificates import Keeping, keep_certificate
-from controller.deciding import Planner
-from controller.election import Election, Timing
+from controller.deciding import Lanes, Planner
+from controller.election import Election, Term, Timing
 from controller.events import Recorder
+from controller.lanes import ThreadLane
 from controller.leaving import Leaver
 from controller.metrics import Metrics, Observer
-from controller.metrics_server import MetricsServer
+from controller.metrics_server import metrics_server
 from controller.probe import Probes
 from controller.refusing import Refuser
 from controller.reporting import Reporter
 from controller.rounds import Controller
-from controller.showing import Shower
+from controller.showing import TREE_SECONDS, Shower
+from controller.strays import Strays
+from controller.untried import UNTRIED_SECONDS, Reclaimer
 from controller.versions import tell_version
 from controller.writes import Writer
 from gangs.dialects import all_kinds
 from gangs.protecting import protection
 from planning.workers import shared_workers
+from serving.background import BackgroundPort
 from solver.problem import Limits
 
 LOG = logging.getLogger(__name__)
@@ -37,6 +42,8 @@ SYNC_STEP_SECONDS = 0.5
 class Settings:
     """How a controller runs. `kubeconfig`: None for in-cluster, else the user's own.
 
+    `topology_seconds`: the statuses of topologies are not written more often than this.
+    `untried_seconds`: a scheduler may take so long over a member that was let go.
     `observers` are told how the gangs stand after each round.
     """
 
@@ -45,6 +52,8 @@ class Settings:
     solve_seconds: float
     lease_seconds: float
     keeping: Keeping
+    topology_seconds: float = TREE_SECONDS
+    untried_seconds: float = UNTRIED_SECONDS
     observers: tuple[Observer, ...] = ()
 
 
@@ -63,9 +72,9 @@ class Server:
         missing = self._cache.unsynced()
         return f"not listed yet: {', '.join(missing)}" if missing else ""
 
-    def metrics_server(self, host: str, port: int) -> MetricsServer:
+    def metrics_server(self, host: str, port: int) -> BackgroundPort:
         """`/metrics` of this replica, whether it leads or not. Raises OSError where the port cannot be had."""
-        return MetricsServer(host, port, self._metrics, AccessReviewer(self._transport))
+        return metrics_server(host, port, self._metrics, AccessReviewer(self._transport))
 
     def run(self, stop: threading.Event) -> None:
         """Serve until `stop` is set."""
@@ -85,16 +94,18 @@ class Server:
 def _lead(
     settings: Settings, transport: Transport, cache: ClusterCache, metrics: Metrics, stop: threading.Event
 ) -> None:
-    writer = Writer(transport)
     recorder = Recorder(transport, instance=settings.identity)
-    reporter = Reporter(writer, recorder, metrics)
-    planner = Planner(Limits(seconds=settings.solve_seconds), metrics)
+    lanes = Lanes(ThreadLane("plan-promptly"), ThreadLane("plan-patiently"))
+    planner = Planner(Limits(seconds=settings.solve_seconds), metrics, lanes, cache.wake)
     lease = settings.lease_seconds
     timing = Timing(lease=lease, renew_deadline=lease * 2 / 3, retry=lease * 2 / 15)
     election = Election(transport, identity=settings.identity, timing=timing)
 
-    def lead(lost: threading.Event) -> None:
-        keep_certificate(transport, settings.keeping, lost)
+    def lead(term: Term) -> None:
+        fenced = transport.within(term.allowance)
+        writer = Writer(fenced)
+        reporter = Reporter(writer, recorder, metrics)
+        keep_certificate(fenced, settings.keeping, term.lost)
         tell_version(transport, recorder)
         controller = Controller(
             cache=cache,
@@ -102,17 +113,19 @@ def _lead(
             planner=planner,
             carrier=Carrier(writer, reporter, planner, Probes(writer)),
             reporter=reporter,
+            reclaimer=Reclaimer(writer, reporter, metrics, seconds=settings.untried_seconds),
             refuser=Refuser(writer, recorder),
-            shower=Shower(writer),
+            shower=Shower(writer, settings.topology_seconds),
             leaver=Leaver(recorder),
+            strays=Strays(cache, recorder),
             metrics=metrics,
             observers=settings.observers,
         )
-        with metrics.leading():
-            controller.lead(lost)
+        with metrics.leading(), contextlib.closing(writer):
+            controller.lead(term.lost)
 
     try:
         election.run(lead, stop)
     finally:
+        planner.close()
         recorder.close()
-        writer.close()

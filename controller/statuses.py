@@ -44,16 +44,21 @@ class Phase(Enum):
         return self in (Phase.RELEASED, Phase.PLACED)
 
 
+NOT_TRIED = "NotTried"
+ROOM_TAKEN = "RoomTaken"
+"""A member was let go to a node that cannot take it any more: what was proven of the plan holds no more."""
+
 REASONS: Mapping[Phase, tuple[str, ...]] = {
     Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing"),
     Phase.UNPLACEABLE: ("NoRoom", "NotProven"),
     Phase.INVALID: ("Contradiction",),
     Phase.NOMINATED: ("RoomHeld",),
     Phase.EVICTING: ("VictimsLeaving",),
-    Phase.RELEASED: ("Binding",),
+    Phase.RELEASED: ("Binding", NOT_TRIED, ROOM_TAKEN),
     Phase.PLACED: ("AllBound",),
 }
 """The words for why a gang is in a phase, the one that needs no further look first."""
+_PROVEN_FIELDS = ("objective", "proof")
 _DECIDED = (Phase.WAITING, Phase.UNPLACEABLE, Phase.INVALID, Phase.NOMINATED)
 """Phases of which the decision itself speaks; in the others its plan is being carried out."""
 
@@ -71,6 +76,7 @@ def gang_status(
     reason: str = "",
     message: str = "",
     timed_out: bool | None = None,
+    untried: str = "",
 ) -> dict[str, Any]:
     """The status that the gang's object should have.
 
@@ -81,12 +87,16 @@ def gang_status(
     :param previous: the status as it is; its conditions keep their times where they do not change.
     :param reason: one word, `message`: one line for a person; "" for those that the phase and the numbers give.
     :param timed_out: whether the gang's time is over; None: as it was, and over no more once it is released.
+    :param untried: what is to be said of members that were let go and that nobody tries.
     """
     before = previous or {}
     plan = _plan(gang, phase, decision, plan_id, before)
     counts = _counts(gang, phase, plan)
-    reason = reason or _reason(gang, phase, decision)
-    message = message or _message(gang, phase, decision, plan)
+    if reason == ROOM_TAKEN:
+        plan = {key: value for key, value in plan.items() if key not in _PROVEN_FIELDS}
+        counts["placed"] = counts["bound"]
+    reason = reason or (NOT_TRIED if untried and phase is Phase.RELEASED else _reason(gang, phase, decision))
+    message = "; ".join(each for each in (message or _message(gang, phase, decision, plan), untried) if each)
     conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, told=timed_out))
     status = {
         "phase": phase.value,

@@ -1,6 +1,7 @@
 """How long a gang may wait: `scheduleTimeoutSeconds`, counted from when its members were complete."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,15 +20,21 @@ def expired(gang: Gang, status: Status) -> bool:
     complete = _condition(status, "Complete")
     if _condition(status, "Released").get("status") == "True":
         return False
-    if complete.get("status") != "True" or not complete.get("lastTransitionTime"):
-        return False
-    since = datetime.fromisoformat(complete["lastTransitionTime"])
-    return (datetime.now(UTC) - since).total_seconds() > gang.schedule_timeout_seconds
+    since = _time(complete.get("lastTransitionTime")) if complete.get("status") == "True" else None
+    return since is not None and (datetime.now(UTC) - since).total_seconds() > gang.schedule_timeout_seconds
 
 
 def timed_out(status: Status) -> bool | None:
     """Whether the status says that the gang's time is over; None where it never was."""
     return {"True": True, "False": None}.get(_condition(status, "TimedOut").get("status", ""))
+
+
+def _time(text: Any) -> datetime | None:
+    """A time with its zone; None for anything else: a status may be written by whoever may write it."""
+    with suppress(TypeError, ValueError):
+        time = datetime.fromisoformat(text)
+        return time if time.tzinfo is not None else None
+    return None
 
 
 def _condition(status: Status, name: str) -> Mapping[str, Any]:

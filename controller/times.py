@@ -1,11 +1,20 @@
 """The present time as Kubernetes writes it, and what is too recent to be told of."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from gangs.model import Gang
 
 BURST_SECONDS = 1.5
 """A gang whose youngest member is younger than this may well be getting more."""
+
+
+def seconds_since(time: str, until: datetime) -> float | None:
+    """How long ago it was; None for what is no time with its zone (anybody may have written it)."""
+    with suppress(ValueError):
+        then = datetime.fromisoformat(time)
+        return (until - then).total_seconds() if then.tzinfo is not None else None
+    return None
 
 
 def now() -> str:

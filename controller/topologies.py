@@ -1,11 +1,11 @@
 """What topology objects show of the cluster: the tree of domains with their nodes and the room that is free there."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from cluster.capturing import room
-from cluster.quantities import written
+from cluster.domain_room import free_on, free_under
+from cluster.quantities import in_bytes, written
 from cluster.snapshot import Amounts, NodeState, Snapshot
 from cluster.tree import DomainTree, Path, domains
 from gangs.koordinator import keys as koordinator
@@ -18,8 +18,8 @@ from kube.topology import Topology
 MAX_DOMAINS = 500
 """Entries in one status: some 100 KB. Levels that would go beyond are left out whole, narrowest first."""
 
-_LEAST_PRIORITY = -(2**31)
-"""Every reservation counts against it."""
+_DIGITS, _BITS = 3, 10
+"""How exactly amounts are told: what changes less than that is not worth a write of the whole status."""
 
 
 def topology_statuses(topologies: Iterable[Topology], snapshot: Snapshot) -> Mapping[ObjectRef, dict[str, Any]]:
@@ -46,13 +46,15 @@ def topology_status(topology: Topology, snapshot: Snapshot, *, max_domains: int 
     """The status of a Topology object.
 
     `domains` lists every domain from the widest level to the node, each domain before those inside it, with its path,
-    the nodes in it and the room that is free there, counted as a newcomer of the lowest priority would find it (what
-    is held for gangs is not free; the room of pods on their way out is). `omitted` says what did not fit in here.
+    the nodes in it and the room that is free there (`cluster.domain_room`), rounded down to three digits. `omitted`
+    says what did not fit in here.
     """
     tree = domains(topology, (state.node for state in snapshot.nodes))
-    free = _free(tree, {state.name: state for state in snapshot.nodes})
+    free = free_under(tree, snapshot.nodes)
     depth = _depth(tree, max_domains)
     shown = _paths(tree, depth)
+    if depth == len(topology.levels):
+        free |= {(*tree.path_of[each.name], each.name): dict(free_on(each)) for each in _inside(tree, snapshot)}
     status: dict[str, Any] = {
         "nodes": len(tree.path_of),
         "free": _quantities(free[()]),
@@ -65,6 +67,10 @@ def topology_status(topology: Topology, snapshot: Snapshot, *, max_domains: int 
         left = [f"{level.name} ({_width(tree, at)})" for at, level in enumerate(topology.levels) if at >= depth]
         status["omitted"] = f"more than {max_domains} domains: left out are {', '.join(left)}"
     return status
+
+
+def _inside(tree: DomainTree, snapshot: Snapshot) -> Iterator[NodeState]:
+    return (state for state in snapshot.nodes if state.name in tree.path_of)
 
 
 def _paths(tree: DomainTree, depth: int) -> list[Path]:
@@ -91,19 +97,6 @@ def _width(tree: DomainTree, position: int) -> int:
     return len(tree.paths(position))
 
 
-def _free(tree: DomainTree, states: Mapping[str, NodeState]) -> Mapping[Path, Amounts]:
-    """Room that is free under every path, nodes included; an overcommitted node has none, and takes none away."""
-    totals: dict[Path, Counter[str]] = {(): Counter()}
-    for name, above in tree.path_of.items():
-        free, _ = room(states[name], priority=_LEAST_PRIORITY, ignoring=())
-        whole = (*above, name)
-        for end in range(len(whole) + 1):
-            total = totals.setdefault(whole[:end], Counter())
-            for resource, amount in free.items():
-                total[resource] += max(0, amount)
-    return totals
-
-
 def _domain(topology: Topology, tree: DomainTree, path: Path, free: Amounts) -> dict[str, Any]:
     return {
         "level": topology.levels[len(path) - 1].name,
@@ -114,4 +107,10 @@ def _domain(topology: Topology, tree: DomainTree, path: Path, free: Amounts) -> 
 
 
 def _quantities(amounts: Amounts) -> dict[str, str]:
-    return {resource: written(resource, amount) for resource, amount in sorted(amounts.items())}
+    return {resource: written(resource, _rounded(resource, amount)) for resource, amount in sorted(amounts.items())}
+
+
+def _rounded(resource: str, amount: int) -> int:
+    """The amount with its first digits alone, rounded down; bytes, which people count in powers of 2, by their bits."""
+    step = 2 ** max(0, amount.bit_length() - _BITS) if in_bytes(resource) else 10 ** max(0, len(str(amount)) - _DIGITS)
+    return int(amount // step * step)

@@ -5,12 +5,14 @@ counted anew from what is bound, what is terminating and what other nominations 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from functools import cached_property
 
-from cluster.capturing import room
+from cluster.capturing import named_among, room
 from cluster.eligibility import Eligibility
+from cluster.neighbours import AFFINITY, Neighbourhood, Occupant
 from cluster.requests import pod_requests
-from cluster.snapshot import Snapshot
+from cluster.snapshot import NodeState, Snapshot, Tenant
 from kube.objects import Pod
 from planning.shapes import scheduling_key, watched_labels
 
@@ -44,14 +46,45 @@ def lost_room(
             available = free.get(resource, 0) - (0 if count_terminating else terminating.get(resource, 0))
             if amount > available:
                 return f"node {name} has no room left for {resource}"
+    beside_the_others = _Together(members, snapshot, ignoring)
     alike, watched = dict[tuple[int | None, bytes], Eligibility](), watched_labels(snapshot)
     for pod, node in members:
         mark = pod.spec.priority, scheduling_key(pod, watched)
         if mark not in alike:
             alike[mark] = Eligibility(pod, snapshot, ignoring=ignoring, until_gone=not count_terminating)
-        if reason := alike[mark].exclusion(states[node]):
+        reason = alike[mark].exclusion(states[node])
+        if reason == AFFINITY:
+            reason = beside_the_others.affinity(pod, states[node])
+        if reason:
             return f"node {node}: {reason}"
     return ""
+
+
+class _Together:
+    """The members in their places, beside the pods that stay: whom they may be near to."""
+
+    def __init__(self, members: Sequence[tuple[Pod, str]], snapshot: Snapshot, ignoring: Container[str]) -> None:
+        self._members, self._snapshot, self._ignoring = members, snapshot, ignoring
+
+    def affinity(self, pod: Pod, state: NodeState) -> str:
+        """Why the pod's affinity does not hold on the node, "" where it does. The scheduler binds those that want to be
+        near others once these are there; preemption cannot help it before.
+        """
+        others = [each for each in self._there if each[1].pod is not pod]
+        return (
+            AFFINITY if Neighbourhood(pod, others, self._snapshot.namespaces).exclusion(state.node) == AFFINITY else ""
+        )
+
+    @cached_property
+    def _there(self) -> list[Occupant]:
+        states = {state.name: state for state in self._snapshot.nodes}
+        stay = [
+            (state, tenant)
+            for state in self._snapshot.nodes
+            for tenant in state.tenants
+            if not tenant.terminating and not named_among(tenant.pod, self._ignoring)
+        ]
+        return stay + [(states[node], Tenant(pod, node, {}, 0)) for pod, node in self._members]
 
 
 def _requests_by_node(members: Iterable[tuple[Pod, str]]) -> Mapping[str, Mapping[str, int]]:

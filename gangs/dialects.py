@@ -10,7 +10,9 @@ from gangs.ack import NAME as ACK
 from gangs.ack.dialect import AckDialect
 from gangs.ack.messages import told as told_by_ack
 from gangs.findings import Findings
+from gangs.fractions import fractions, without_fractions
 from gangs.kai.dialect import KaiDialect
+from gangs.kinds import READ, carries, example_pods, shape_of, templates
 from gangs.koordinator import NAME as KOORDINATOR
 from gangs.koordinator.dialect import KoordinatorDialect
 from gangs.koordinator.messages import told as told_by_koordinator
@@ -20,17 +22,13 @@ from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Member, ObjectRef, Reading
 from gangs.phalanx.dialect import PhalanxDialect
 from gangs.runai.dialect import RunaiDialect
+from gangs.schedulers import FIELD, KNOWN, told, waited_for
 from gangs.sources import NAME_FIELD, Dialect, Kind, Resuming, Reviewing, Sources
 from gangs.telling import Words
 from gangs.workloads import (
-    JOB_GROUP,
-    JOB_KIND,
-    WORKLOAD_KINDS,
     counted_by_job,
     example_pod,
     is_job,
-    job_of,
-    missing_pods,
 )
 from kube import keys
 from kube.objects import Pod
@@ -46,6 +44,7 @@ DIALECTS: tuple[Dialect, ...] = (
 )
 """In order of precedence: the first that knows a pod has it."""
 
+_POD_KEYS = frozenset(key for each in DIALECTS for key in (*each.pod_keys.labels, *each.pod_keys.annotations))
 _WRITTEN_FIRST = {first.name: (first, *(each for each in DIALECTS if each is not first)) for first in DIALECTS}
 """The same, for pods on which one of them was written at their admission."""
 
@@ -53,7 +52,11 @@ WORDS: Mapping[str, Words] = {ACK: told_by_ack, KOORDINATOR: told_by_koordinator
 """By the shape that gangs name (`Gang.messages`): what waiting members say in the words of their own system."""
 
 
-def dialect_of(pod: Pod, left: Left = NOTHING) -> tuple[Dialect, GangKey] | None:
+Claim = tuple[Dialect, GangKey]
+"""Who knows a pod, and the gang that it names."""
+
+
+def dialect_of(pod: Pod, left: Left = NOTHING) -> Claim | None:
     """The dialect that claims the pod, and the gang it names; None for a pod of no gang, or of one that is left alone.
 
     The dialect that was written on the pod at its admission goes first, as long as it still claims it.
@@ -83,11 +86,6 @@ def left_alone(sources: Sources) -> Left:
     return Left(to, frozenset(key for key in keys_of_ours if key is not None))
 
 
-def scheduler_names() -> frozenset[str]:
-    """Names of schedulers that stand for the stock one: its own, and those that the dialects' users write."""
-    return frozenset({keys.STOCK_SCHEDULER, ""}.union(*(each.pod_keys.scheduler_names for each in DIALECTS)))
-
-
 def protected(pod: Pod) -> str:
     """Why a dialect never lets this pod be a victim, "" where none minds. Holds for pods of no gang, too."""
     return next((reason for dialect in DIALECTS if (reason := dialect.protected(pod))), "")
@@ -96,42 +94,38 @@ def protected(pod: Pod) -> str:
 def all_kinds() -> tuple[Kind, ...]:
     """Every kind to watch, besides pods, nodes and namespaces: groups, workloads, topologies, signs of others."""
     of_dialects = (kind for each in DIALECTS for kind in (*each.group_kinds, *each.topology_kinds))
-    return tuple(dict.fromkeys((*of_dialects, *EVIDENCE_KINDS)))
+    kept = (replace(kind, keeps=_asks) if kind in READ else kind for kind in of_dialects)
+    return tuple(dict.fromkeys((*kept, *EVIDENCE_KINDS, KNOWN)))
+
+
+def _asks(workload: Manifest) -> bool:
+    """Whether a workload, or a template of it, carries a key by which pods ask for gangs."""
+    return carries(workload, _POD_KEYS)
 
 
 def topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
     """All valid topologies, and what is wrong with the others."""
+    found, faults = described_topologies(sources)
+    return [each for each in found if not each.refused], faults
+
+
+def described_topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
+    """All topologies, stand-ins for the refused ones too, and what is wrong with these: what gangs are read with."""
     findings = Findings()
     return _topologies(sources, findings, left_to(sources)), list(findings.faults)
 
 
 def known_topologies(sources: Sources) -> list[Topology]:
     """All valid topologies, without a look at objects that are none."""
-    return _tied_topologies(sources, Findings(), left_to(sources))
+    return [each for each in pools.known(DIALECTS, sources, Findings(), left_to(sources)) if not each.refused]
 
 
 def _topologies(sources: Sources, findings: Findings, left: Container[str] = ()) -> list[Topology]:
-    """All valid ones; what is wrong with them, and with objects beside them, goes to `findings`."""
+    """All, stand-ins for the refused ones too; what is wrong with them, and beside them, goes to `findings`."""
     for dialect in DIALECTS:
         if isinstance(dialect, Reviewing) and dialect.name not in left:
             dialect.review(sources, findings)
-    return _tied_topologies(sources, findings, left)
-
-
-def _tied_topologies(sources: Sources, findings: Findings, left: Container[str]) -> list[Topology]:
-    """Those that objects describe; where there are none, the one found on the nodes.
-
-    What is wrong with objects of a dialect that is `left` to another system is not our business.
-    """
-    described = [
-        (dialect.topology_kinds, topology)
-        for dialect in DIALECTS
-        for topology in dialect.topologies(sources, Findings() if dialect.name in left else findings)
-    ]
-    known = pools.tied(described, sources, findings)
-    if sources.found is not None and all(topology.implicit for _, topology in described):
-        known.append(sources.found)
-    return known
+    return pools.known(DIALECTS, sources, findings, left)
 
 
 def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | None:
@@ -143,7 +137,8 @@ def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | Non
     pods = [member.pod for member in gang.members]
     match levels.choose(gang.topology, gang.topology_kind, pools.reachable(gang.topology, pods, known)):
         case levels.Ambiguous(names):
-            problem = "names no topology, and there are several"
+            several = f'"{gang.topology}" is the name of several topologies'
+            problem = several if gang.topology else "names no topology, and there are several"
             return Fault(gang.source, "spec.topology", problem, f"name one of {', '.join(names)}")
         case Topology() as topology:
             if problem := pools.out_of_reach(topology, pods, known):
@@ -160,17 +155,49 @@ def read_all(sources: Sources) -> Reading:
     """Every gang of every dialect, in order of dialect and key, with all that is wrong."""
     findings, left = Findings(), left_alone(sources)
     known = _topologies(sources, findings, left.to)
-    pods = _pods_by_dialect(sources.pods, left)
+    claims = [dialect_of(pod, left) for pod in sources.pods]
+    pods = _by_dialect(sources.pods, claims, left)
     gangs: list[Gang] = []
     for dialect in DIALECTS:
-        reading = dialect.read(replace(sources, pods=pods[dialect.name]), known)
+        reading = read_by(dialect, replace(sources, pods=pods[dialect.name]), known)
         if dialect.name in left.to:
             reading = left.carries(reading)
         gangs += sorted(reading.gangs, key=lambda gang: gang.key)
         findings.take(reading.faults, reading.advice)
     ended = _succeeded(sources.pods, left)
     gangs = [replace(gang, succeeded=sum(ended[key] for key in gang.names)) if ended else gang for gang in gangs]
-    return Reading(tuple(gangs), findings.faults, findings.advice)
+    theirs = _read_neighbours(sources, claims, left, known) if left.to else ()
+    astray = _astray(sources.pods, claims, gangs)
+    return Reading(tuple(gangs), findings.faults, findings.advice, theirs, astray)
+
+
+def _read_neighbours(
+    sources: Sources, claims: Sequence[Claim | None], left: Left, known: Sequence[Topology]
+) -> tuple[Gang, ...]:
+    """The gangs that are left to other systems. What is wrong with them is not our business."""
+    unclaimed = [pod for pod, claim in zip(sources.pods, claims, strict=True) if claim is None]
+    pods = _by_dialect(unclaimed, [dialect_of(pod) for pod in unclaimed], NOTHING)
+    read = [each.read(replace(sources, pods=pods[each.name]), known) for each in DIALECTS if each.name in left.to]
+    return tuple(gang for reading in read for gang in reading.gangs if left.leaves(gang.key))
+
+
+def _astray(
+    pods: Sequence[Pod], claims: Sequence[Claim | None], gangs: Sequence[Gang]
+) -> tuple[tuple[Pod, GangKey], ...]:
+    """Live pods that name a gang and are members of none that was read."""
+    members = {id(member.pod) for gang in gangs for member in gang.members}
+    return tuple(
+        (pod, claim[1])
+        for pod, claim in zip(pods, claims, strict=True)
+        if claim is not None and id(pod) not in members and not (pod.finished or pod.terminating)
+    )
+
+
+def read_by(
+    dialect: Dialect, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None
+) -> Reading:
+    """What a dialect reads, and what holds for the gangs of all of them."""
+    return waited_for(without_fractions(dialect.read(sources, topologies, about)), sources)
 
 
 def described(manifest: Manifest, sources: Sources) -> Gang | None:
@@ -179,7 +206,7 @@ def described(manifest: Manifest, sources: Sources) -> Gang | None:
     known, pods = known_topologies(sources), _pods_by_dialect(sources.pods, left)
     for dialect in DIALECTS:
         about = GangKey(dialect.name, ref.namespace, ref.name)
-        reading = dialect.read(replace(sources, pods=pods[dialect.name]), known, about)
+        reading = read_by(dialect, replace(sources, pods=pods[dialect.name]), known, about)
         gangs = left.carries(reading).gangs if dialect.name in left.to else reading.gangs
         for gang in sorted(gangs, key=lambda each: each.key):
             if ref == gang.source or ref in gang.groups:
@@ -197,26 +224,32 @@ def _succeeded(pods: Sequence[Pod], left: Left) -> Counter[GangKey]:
 
 def _pods_by_dialect(pods: Sequence[Pod], left: Left) -> dict[str, list[Pod]]:
     """What each dialect may look at: the pods it claims and, where it is not left to others, those that nobody does."""
+    return _by_dialect(pods, [dialect_of(pod, left) for pod in pods], left)
+
+
+def _by_dialect(pods: Sequence[Pod], claims: Sequence[Claim | None], left: Left) -> dict[str, list[Pod]]:
     seen: defaultdict[str, list[Pod]] = defaultdict(list)
-    for pod in pods:
-        claim = dialect_of(pod, left)
+    for pod, claim in zip(pods, claims, strict=True):
         for dialect in DIALECTS:
             if claim[0] is dialect if claim is not None else dialect.name not in left.to:
                 seen[dialect.name].append(pod)
     return seen
 
 
-def review(manifest: Manifest, sources: Sources) -> tuple[list[Fault], list[Advice]]:
+def review(manifest: Manifest, sources: Sources, *, exists: bool = False) -> tuple[list[Fault], list[Advice]]:
     """Check one object as it would stand among the others: a group object, a topology, a workload or a pod.
 
     Faults are about this object alone. What its arrival makes wrong elsewhere, and what its gang waits for, is
     advice. An object of no dialect has neither.
+
+    :param exists: whether it is there already. A workload that is has no mark put on its template any more.
     """
     if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Pod"):
         arriving = arrival(manifest, sources)
         return list(arriving.faults), list(arriving.advice)
     try:
-        findings = _review_object(manifest, sources, left_alone(sources))
+        standing = sources.having(manifest if exists else as_admitted(manifest, sources))
+        findings = _review_object(manifest, standing, left_alone(sources))
     except MalformedError as error:
         return [error.fault], []
     return list(findings.faults), list(findings.advice)
@@ -250,7 +283,7 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
     others = [each for each in sources.pods if not each.metadata.name or each.key != pod.key]
     standing = replace(sources, pods=[*others, pod])
     pods = _pods_by_dialect(standing.pods, left)[dialect.name]
-    reading = dialect.read(replace(standing, pods=pods), known_topologies(standing), key)
+    reading = read_by(dialect, replace(standing, pods=pods), known_topologies(standing), key)
     findings = _about(pod_ref(pod), reading)
     _add_bystanders(pod_ref(pod), key, reading, findings, partial(dialect.pod_keys.naming, pod))
     gang, member = next(((g, m) for g in reading.gangs for m in g.members if m.pod is pod), (None, None))
@@ -260,8 +293,7 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
     return Arrival(findings.faults, findings.advice, gang, member)
 
 
-def _review_object(manifest: Manifest, sources: Sources, left: Left) -> Findings:
-    standing = sources.having(as_admitted(manifest, sources))
+def _review_object(manifest: Manifest, standing: Sources, left: Left) -> Findings:
     ref, findings = ref_of(manifest), Findings()
     group, kind, _, _ = key_of(manifest)
     describing = [each for each in DIALECTS if _has(each.topology_kinds, group, kind)]
@@ -274,37 +306,54 @@ def _review_object(manifest: Manifest, sources: Sources, left: Left) -> Findings
     pods, topologies_known = _pods_by_dialect(standing.pods, left), known_topologies(standing)
     for dialect in DIALECTS:
         known = _has(dialect.group_kinds, group, kind)
-        if not known and kind not in WORKLOAD_KINDS.get(group, ()):
+        if not known and shape_of(manifest) is None:
             continue
         key = GangKey(dialect.name, ref.namespace, ref.name)
-        reading = dialect.read(replace(standing, pods=pods[dialect.name]), topologies_known, key)
+        reading = read_by(dialect, replace(standing, pods=pods[dialect.name]), topologies_known, key)
         about = _about(ref, reading)
+        workload = shape_of(manifest) is not None
         if left.leaves(key):
-            asks = _asks_in(dialect, manifest, sources) if is_job(manifest) else known or bool(about.faults)
+            asks = _asks_in(dialect, manifest, standing) or bool(about.faults) if workload else known
             findings.take((), [left.advice(dialect.name, ref)] if asks else ())
             continue
         findings.take(about.faults, about.advice)
-        if known and (not is_job(manifest) or _asks_here(dialect, manifest, sources, left)):
+        if known and (not workload or _asks_here(dialect, manifest, standing, left)):
             _add_bystanders(ref, key, reading, findings)
+    _review_templates(ref, standing.objects[key_of(manifest)], standing, left, findings)
     return findings
+
+
+def _review_templates(ref: ObjectRef, workload: Manifest, sources: Sources, left: Left, findings: Findings) -> None:
+    """Note what no pod of a gang can have, where the pods of this workload are to be a gang's."""
+    for pod, template in zip(examples(workload), templates(workload), strict=False):
+        if (claim := dialect_of(pod, left)) is not None:
+            findings.take(fractions(ref, f"{template.path}.metadata.annotations", template.annotations))
+            if text := told(pod.spec.scheduler_name, claim[0].pod_keys, sources):
+                findings.advise(ref, f"{template.path}.{FIELD}", text)
 
 
 def _has(kinds: Sequence[Kind], group: str, kind: str) -> bool:
     return any((each.group, each.kind) == (group, kind) for each in kinds)
 
 
-def _asks_here(dialect: Dialect, job: Manifest, sources: Sources, left: Left) -> bool:
-    """Whether a Job asks to be a gang, by what it says itself or by what its pods will say in this dialect."""
-    if template_labels(job, sources):
+def _asks_here(dialect: Dialect, workload: Manifest, sources: Sources, left: Left) -> bool:
+    """Whether a workload asks to be a gang, by what it says itself or by what its pods will say in this dialect."""
+    if template_labels(workload, sources):
         return True
-    claim = dialect_of(example_pod(job), left)
-    return claim is not None and claim[0] is dialect and not isinstance(dialect, PhalanxDialect)
+    claims = [dialect_of(pod, left) for pod in examples(workload)]
+    mine = any(claim is not None and claim[0] is dialect for claim in claims)
+    return mine and not isinstance(dialect, PhalanxDialect)
 
 
-def _asks_in(dialect: Dialect, job: Manifest, sources: Sources) -> bool:
-    """Whether a Job would ask to be a gang in this dialect, whoever runs in the cluster."""
-    asked = dialect.template_labels(job, sources, claimed=True)
-    return bool(asked) or dialect.gang_of(example_pod(job)) is not None
+def _asks_in(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:
+    """Whether a workload would ask to be a gang in this dialect, whoever runs in the cluster."""
+    asked = dialect.template_labels(workload, sources, claimed=True)
+    return bool(asked) or any(dialect.gang_of(pod) is not None for pod in examples(workload))
+
+
+def examples(workload: Manifest) -> tuple[Pod, ...]:
+    """A pod of each template, as the workload makes them. Raises `MalformedError`."""
+    return (example_pod(workload),) if is_job(workload) else example_pods(workload)
 
 
 def _about(ref: ObjectRef, reading: Reading) -> Findings:
@@ -357,18 +406,25 @@ def _labels(dialects: Sequence[Dialect], manifest: Manifest, sources: Sources, *
     return labels
 
 
-def resumed(manifest: Manifest, sources: Sources) -> bool:
-    """Whether a workload that was written suspended starts all the same: its queue would resume it.
+def queued(manifest: Manifest, sources: Sources) -> bool:
+    """Whether a workload is in a queue of ours: one that is suspended from the start is so for its queue to resume it.
 
     Raises `MalformedError`.
     """
     return any(isinstance(each, Resuming) and each.resumes(manifest) for each in _ours(sources))
 
 
+def _started(manifest: Manifest, sources: Sources) -> bool:
+    """Whether a workload that is suspended starts all the same. One that was admitted before is so by its user."""
+    metadata, suspended = manifest["metadata"], (manifest.get("spec") or {}).get("suspend")
+    admitted = metadata.get("uid") and keys.CREATED_SUSPENDED in (metadata.get("annotations") or {})
+    return bool(suspended) and not admitted and queued(manifest, sources)
+
+
 def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
     """The object as it is after admission: a workload that asks for a gang has its template labelled."""
     labels = template_labels(manifest, sources)
-    if labels and (manifest.get("spec") or {}).get("suspend") and resumed(manifest, sources):
+    if labels and _started(manifest, sources):
         manifest = {**manifest, "spec": {**manifest["spec"], "suspend": False}}
     if not labels:
         return manifest
@@ -377,22 +433,3 @@ def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
     metadata = template.get("metadata") or {}
     labelled = {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}
     return {**manifest, "spec": {**spec, "template": {**template, "metadata": labelled}}}
-
-
-def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
-    """The sources as a cluster would soon show them: workloads admitted, and the pods made that gangs still lack.
-
-    Only workloads whose pods name a gang are expanded. A malformed one is left out and noted.
-    """
-    objects, faults, pods = dict(sources.objects), list[Fault](), list(sources.pods)
-    left = left_alone(sources)
-    for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
-        try:
-            job = as_admitted(manifest, sources)
-            objects[key_of(job)] = job
-            if dialect_of(example_pod(job), left) is not None:
-                pods += missing_pods(job, sources.pods_of(job_of(job)))
-        except MalformedError as error:
-            objects.pop(key_of(manifest), None)
-            faults.append(error.fault)
-    return replace(sources, objects=objects, pods=pods), faults

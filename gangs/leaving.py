@@ -31,7 +31,7 @@ class System:
 
     `dialects`: whose keys and objects are its business. `webhook`: pattern of the name of a webhook entry,
     `configuration`: of the name of a configuration, `namespace`: where the service is that answers. `marks`: labels
-    or annotations that it writes on its pods.
+    or annotations that it writes on its pods. `schedulers`: names by which pods ask for its scheduler.
     """
 
     name: str
@@ -41,6 +41,7 @@ class System:
     webhook: str = "(?!)"
     configuration: str = "(?!)"
     marks: tuple[str, ...] = ()
+    schedulers: tuple[str, ...] = ()
 
     def shows_in(self, configuration: Manifest) -> bool:
         """Whether a webhook configuration is this system's."""
@@ -66,15 +67,23 @@ SYSTEMS: tuple[System, ...] = (
         webhook=r"[mv]clusterqueue\.kb\.io",
         marks=("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset", "kueue.x-k8s.io/workload"),
     ),
-    System("koordinator", "Koordinator", ("koordinator",), "koordinator-system", webhook=r".+\.koordinator\.sh"),
+    System(
+        "koordinator",
+        "Koordinator",
+        ("koordinator",),
+        "koordinator-system",
+        webhook=r".+\.koordinator\.sh",
+        schedulers=("koord-scheduler",),
+    ),
     System(
         "kai",
         "KAI Scheduler",
         _KAI_KEYS,
         "kai-scheduler",
         configuration=r"(mutating|validating)-kai-admission|kai-(podgroup|queue)-validation-.+",
+        schedulers=("kai-scheduler",),
     ),
-    System("runai", "NVIDIA Run:ai", _KAI_KEYS, "runai"),
+    System("runai", "NVIDIA Run:ai", _KAI_KEYS, "runai", schedulers=("runai-scheduler",)),
 )
 """Names of webhooks and namespaces as each system's own manifests and installation guides have them."""
 

@@ -1,5 +1,6 @@
 """Which topology a gang means, and whether the levels it names are there."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,14 +15,14 @@ OWN_KIND = "Topology"
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The topology that is meant does not exist (or is not valid) yet; `what` names it as people write it."""
+    """The topology that is meant does not exist, or is not valid, yet; `what` names it as people write it."""
 
     what: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """Several topologies exist and none is named."""
+    """Several topologies exist, and none is named, or by a name that several have. `names`: what to write instead."""
 
     names: tuple[str, ...]
 
@@ -32,15 +33,32 @@ Choice = Topology | Missing | Ambiguous | None
 def choose(name: str | None, kind: str | None, topologies: Sequence[Topology]) -> Choice:
     """The topology called `name` of `kind` (None: any); unnamed the only one there is; None where there is none.
 
-    Where topologies of two kinds share a name and no kind is given, our own kind is meant.
+    Where topologies of two kinds share a name and no kind is given, our own kind is meant. The name may tell the kind
+    itself, as kubectl does: `topologies.kueue.x-k8s.io/default`.
     """
     candidates = [each for each in topologies if each.kind == kind or (kind is None and not each.implicit)]
     if name is not None:
-        named = sorted((each for each in candidates if each.name == name), key=lambda each: each.kind != OWN_KIND)
-        return named[0] if named else Missing(f"{kind or OWN_KIND} {name}")
-    if len(candidates) > 1:
-        return Ambiguous(tuple(sorted(each.name for each in candidates)))
-    return candidates[0] if candidates else None
+        named = [each for each in candidates if each.called(name)]
+        meant = [each for each in named if each.kind == OWN_KIND] or named
+        if len(meant) > 1:
+            return Ambiguous(_told_apart(meant))
+        return _valid(meant[0]) if meant else Missing(name if "/" in name else f"{kind or OWN_KIND} {name}")
+    valid = [each for each in candidates if not each.refused]
+    if len(valid) > 1:
+        return Ambiguous(_told_apart(valid))
+    found = valid or candidates
+    return _valid(found[0]) if found else None
+
+
+def _told_apart(topologies: Sequence[Topology]) -> tuple[str, ...]:
+    """What to write to mean each of them: with its kind where another has the same name."""
+    times = Counter(each.name for each in topologies)
+    return tuple(sorted(each.name if times[each.name] == 1 else each.full_name for each in topologies))
+
+
+def _valid(topology: Topology) -> Choice:
+    """The topology, or that it has to be put right first."""
+    return Missing(f"{topology.title} to be put right ({topology.refused})") if topology.refused else topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +108,10 @@ def settle(request: Request, topologies: Sequence[Topology], findings: Findings)
             findings.advise(request.ref, request.topology_field, f"the gang waits for {what}", what)
             return Settled(waiting_for=(what,))
         case Ambiguous(names):
-            problem, remedy = "is not set, and there are several topologies", f"name one of {', '.join(names)}"
-            findings.fault(request.ref, request.topology_field, problem, remedy)
+            problem = "is not set, and there are several topologies"
+            if request.topology is not None:
+                problem = f'"{request.topology}" is the name of several topologies'
+            findings.fault(request.ref, request.topology_field, problem, f"name one of {', '.join(names)}")
             return Settled()
         case None:
             unknown = {wish.level: wish.field for wish in reversed(request.levels) if wish.level != HOSTNAME_LABEL}

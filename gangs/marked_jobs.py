@@ -6,9 +6,10 @@ A Job without the mark is no gang, whatever it says: its pods were never gated. 
 from collections.abc import Iterable, Mapping
 
 from gangs.findings import Findings
-from gangs.manifests import MalformedError, integer, metadata_of, ref_of
+from gangs.kinds import shape_of
+from gangs.manifests import MalformedError, integer, metadata_of
 from gangs.model import Manifest, ObjectRef
-from gangs.workloads import JOB_KIND, WORKLOAD_KINDS, Job, controller_of, is_job
+from gangs.workloads import JOB_KIND, Job, controller_of, is_job
 from kube.keys import GANG, WORKLOAD
 from kube.objects import Pod
 
@@ -66,15 +67,9 @@ def check_minimum(job: Job, ref: ObjectRef, field: str, written: str | None, fin
         findings.fault(ref, field, problem, remedy)
 
 
-def to_be_resumed(job: Job, ref: ObjectRef) -> tuple[str, ...]:
-    """What the gang of a suspended Job waits for."""
-    return (f"{ref} to be resumed",) if job.spec.suspend else ()
-
-
 def other_workload(manifest: Manifest, findings: Findings) -> Mapping[str, str] | None:
     """The annotations of a workload that is no Job; None for anything else, and for one that cannot be read."""
-    ref = ref_of(manifest)
-    if is_job(manifest) or ref.kind not in WORKLOAD_KINDS.get(ref.api_version.rpartition("/")[0], ()):
+    if is_job(manifest) or shape_of(manifest) is None:
         return None
     try:
         return metadata_of(manifest).annotations

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gangs.queues import Account
+from kube.node_rules import NodeRule
 from kube.objects import NodeAffinity, Pod, PreferredSchedulingTerm
 
 
@@ -163,6 +164,8 @@ class Gang:
     near: tuple[str, ...] = ()
     """Names of nodes, one for each pod beside which the members would like to be; a wish before those of affinity."""
     node_affinity: NodeAffinity | None = None
+    node_rules: tuple[NodeRule, ...] = ()
+    """What lays down the required part of `node_affinity`, where that is not the Gang's own spec: for explanations."""
     node_wishes: tuple[NodeWish, ...] = ()
     """Wishes beside `node_affinity` that depend on how large the gang is."""
     created: str = ""
@@ -208,3 +211,7 @@ class Reading:
     gangs: tuple[Gang, ...] = ()
     faults: tuple[Fault, ...] = ()
     advice: tuple[Advice, ...] = ()
+    neighbours: tuple[Gang, ...] = ()
+    """Gangs that are left to other systems: nothing is done for them, but what they need to run is kept."""
+    astray: tuple[tuple[Pod, GangKey], ...] = ()
+    """Live pods with the gangs that they name, where that could not be read or does not have them as members."""

@@ -5,13 +5,13 @@ A topology object of any system is tied to node pools by the annotation `phalanx
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gangs.findings import Findings
-from gangs.manifests import ref_of
-from gangs.model import Manifest, ObjectRef
-from gangs.sources import Kind, Sources
+from gangs.manifests import group_of, ref_of
+from gangs.model import Fault, Manifest, ObjectRef
+from gangs.sources import Dialect, Kind, Sources
 from kube import keys
 from kube.names import NaturalKey, natural_key
 from kube.objects import NodeSelectorTerm, Pod
@@ -26,6 +26,30 @@ _Age = tuple[str, str, NaturalKey]
 
 Described = tuple[Sequence[Kind], Topology]
 """A topology and the kinds of which one describes it."""
+
+
+def known(
+    dialects: Sequence[Dialect], sources: Sources, findings: Findings, left: Container[str] = ()
+) -> list[Topology]:
+    """The topologies that objects of these dialects describe, or should describe; where there are none, the one found
+    on the nodes.
+
+    What is wrong with objects of a dialect that is `left` to another system is not our business.
+    """
+    described: list[Described] = []
+    wrong, others = Findings(), Findings()
+    for dialect in dialects:
+        found = dialect.topologies(sources, others if dialect.name in left else wrong)
+        resources = {kind.describes: kind.resources for kind in dialect.topology_kinds if kind.describes}
+        described += [(dialect.topology_kinds, replace(each, resources=resources.get(each.kind, ()))) for each in found]
+    all_known = tied(described, sources, wrong)
+    findings.take(wrong.faults, wrong.advice)
+    if wrong.faults or others.faults:
+        kinds = [kind for dialect in dialects for kind in dialect.topology_kinds]
+        all_known += refused(kinds, all_known, (*wrong.faults, *others.faults))
+    if sources.found is not None and all(each.implicit for each in all_known):
+        all_known.append(sources.found)
+    return all_known
 
 
 def tied(described: Iterable[Described], sources: Sources, findings: Findings) -> list[Topology]:
@@ -44,6 +68,20 @@ def tied(described: Iterable[Described], sources: Sources, findings: Findings) -
             found.append((_age(manifest), manifest, left[-1]))
     refused = _rivals(sorted(found, key=lambda each: each[0]), findings)
     return [each for each in left if each not in refused]
+
+
+def refused(kinds: Iterable[Kind], valid: Sequence[Topology], faults: Iterable[Fault]) -> list[Topology]:
+    """Stand-ins for objects that should describe topologies but, by these faults, describe none."""
+    named = {(kind.group, kind.kind): kind for kind in kinds if kind.describes}
+    there = {(each.kind, each.name) for each in valid}
+    found: dict[tuple[str, str], Topology] = {}
+    for fault in faults:
+        kind = named.get((group_of(fault.object.api_version), fault.object.kind))
+        if kind is None or (key := (kind.describes, fault.object.name)) in there or key in found:
+            continue
+        refusal = f"{fault.field}: {fault.problem}"
+        found[key] = Topology(key[1], key[0], (), resources=kind.resources, refused=refusal)
+    return list(found.values())
 
 
 def reachable(named: str | None, pods: Sequence[Pod], topologies: Sequence[Topology]) -> Sequence[Topology]:

@@ -1,7 +1,7 @@
 """What dialects read from: the pods that name a gang and the group objects, wherever they came from."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
@@ -13,7 +13,19 @@ from kube.catalog import Catalog, Naming, ObjectKey, cataloged
 from kube.objects import Pod
 from kube.topology import Topology
 
-__all__ = ["NAME_FIELD", "Dialect", "Kind", "ObjectKey", "PodKeys", "Queueing", "Resuming", "Reviewing", "Sources"]
+__all__ = [
+    "NAME_FIELD",
+    "Dialect",
+    "Grouping",
+    "Kind",
+    "Looked",
+    "ObjectKey",
+    "PodKeys",
+    "Queueing",
+    "Resuming",
+    "Reviewing",
+    "Sources",
+]
 
 NAME_FIELD = "metadata.name"
 
@@ -29,6 +41,43 @@ class Kind:
     namespaced: bool = True
     only: tuple[str, str] | None = None
     """(namespace, name) of the one object of this kind that is read; None: all of them."""
+    keeps: Callable[[Manifest], bool] | None = field(default=None, compare=False)
+    """Which of them are worth keeping; None: all of them."""
+    describes: str = ""
+    """Of a kind whose objects users mean as topologies: the `kind` of these (`kube.topology.Topology`)."""
+
+    @property
+    def resources(self) -> tuple[str, str]:
+        """How kubectl takes the kind with its group, and how it tells it: `pods.example.com`, `pod.example.com`."""
+        return f"{self.plural}.{self.group}", f"{self.kind.lower()}.{self.group}"
+
+
+class Looked(Protocol):
+    """Is told what is looked at, so that who looked can look again when it has changed (`gangs.kept_readings`)."""
+
+    def at_object(self, key: ObjectKey) -> None:
+        """One object, whether or not it is there."""
+
+    def at_kind(self, group: str, kind: str) -> None:
+        """All objects of a kind."""
+
+    def whether(self, group: str, kind: str) -> None:
+        """Whether there is an object of a kind."""
+
+    def at_kinds(self) -> None:
+        """Of which kinds there are objects."""
+
+    def at_sought(self, group: str, kind: str, by: Naming, value: Hashable) -> None:
+        """The objects of a kind that are to be found by a value."""
+
+    def at_called(self, namespace: str, name: str) -> None:
+        """The objects of every kind that have this name."""
+
+    def at_labels(self, namespace: str) -> None:
+        """The labels of a namespace."""
+
+    def at_scheduler(self, name: str) -> None:
+        """When a scheduler last tried a pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +87,16 @@ class Sources:
     `pods`: the pods that may belong to gangs (all pods is fine). `objects`: group objects, topologies and workloads
     by key. `namespaces`: labels by namespace name, for `phalanx.dev/automatic`. `found`: the topology that the nodes'
     labels show (`cluster.finding`); it counts where no object describes one.
+    `tried`: by scheduler other than the stock one, when it was last seen to try a pod (RFC 3339; `cluster.schedulers`).
     """
 
     pods: Sequence[Pod] = ()
     objects: Mapping[ObjectKey, Manifest] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     found: Topology | None = None
+    tried: Mapping[str, str] = field(default_factory=dict)
+    looked: Looked | None = field(default=None, repr=False, compare=False)
+    """Who is told what is looked at; pods, and what is taken from `objects` directly, are not told."""
     _made_by: dict[tuple[str, str], list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """By namespace and name of a Job: the pods that name it as their controller. Empty until it is asked for."""
 
@@ -58,26 +111,56 @@ class Sources:
 
     def has(self, group: str, kind: str) -> bool:
         """Whether there is an object of this kind."""
+        if self.looked is not None:
+            self.looked.whether(group, kind)
         return self.catalog.has(group, kind)
+
+    def kinds(self) -> Iterable[tuple[str, str]]:
+        """Group and kind of all objects there are."""
+        if self.looked is not None:
+            self.looked.at_kinds()
+        return self.catalog.kinds()
+
+    def labels_of(self, namespace: str) -> Mapping[str, str]:
+        """The labels of a namespace; none where it is not known."""
+        if self.looked is not None:
+            self.looked.at_labels(namespace)
+        return self.namespaces.get(namespace, {})
+
+    def last_try(self, scheduler: str) -> str:
+        """When a scheduler other than the stock one was last seen to try a pod (RFC 3339), "" where it never was."""
+        if self.looked is not None:
+            self.looked.at_scheduler(scheduler)
+        return self.tried.get(scheduler, "")
 
     def of_kind(self, group: str, kind: str, about: GangKey | None = None) -> Iterator[Manifest]:
         """The objects of a kind, ordered by namespace and name; with `about`, only the one that has its name."""
         if about is None:
+            if self.looked is not None:
+                self.looked.at_kind(group, kind)
             yield from self.catalog.of_kind(group, kind)
         elif (found := self.get(group, kind, about.namespace, about.name)) is not None:
             yield found
 
     def sought(self, group: str, kind: str, by: Naming, value: Hashable) -> Sequence[Manifest]:
         """The objects of a kind that `by` says are to be found by this value, ordered by namespace and name."""
+        if self.looked is not None:
+            self.looked.at_sought(group, kind, by, value)
         return self.catalog.sought(group, kind, by, value)
 
     def called(self, about: GangKey | None = None) -> Iterable[Manifest]:
         """The objects of every kind that have the gang's namespace and name; None: all objects."""
+        if self.looked is not None and about is not None:
+            self.looked.at_called(about.namespace, about.name)
         return self.objects.values() if about is None else self.catalog.called(about.namespace, about.name)
 
     def having(self, manifest: Manifest) -> "Sources":
         """The same sources with this object (not a pod) in place."""
-        return replace(self, objects=self.catalog.changed({key_of(manifest): manifest}))
+        return self.changed({key_of(manifest): manifest})
+
+    def changed(self, changes: Mapping[ObjectKey, Manifest | None]) -> "Sources":
+        """The same sources with these objects in place; None takes one out."""
+        return replace(self, objects=self.catalog.changed(changes))
 
     def pods_of(self, job: Job) -> list[Pod]:
         """The pods that the Job controls, in their order. All Jobs together cost one look at each pod."""
@@ -87,6 +170,8 @@ class Sources:
 
     def get(self, group: str, kind: str, namespace: str, name: str) -> Manifest | None:
         """One object, or None."""
+        if self.looked is not None:
+            self.looked.at_object((group, kind, namespace, name))
         return self.objects.get((group, kind, namespace, name))
 
 
@@ -108,6 +193,16 @@ class PodKeys:
     annotations: tuple[str, ...] = ()
     scheduler_names: tuple[str, ...] = ()
     """Names of schedulers that the dialect's users write and that stand for the stock one."""
+    more_labels: tuple[str, ...] = ()
+    """Those by which pods say more about their gang, without asking for one."""
+    more_annotations: tuple[str, ...] = ()
+    on_workloads: tuple[tuple[str, str], ...] = ()
+    """("labels" or "annotations", key) that the dialect itself reads on workloads, or refuses there."""
+
+    @property
+    def all(self) -> frozenset[str]:
+        """Every label and annotation."""
+        return frozenset((*self.labels, *self.annotations, *self.more_labels, *self.more_annotations))
 
     def naming(self, pod: Pod, what: str) -> str:
         """The field in which a pod names an object, `Kind name` or `Kind namespace/name`; else that of its own name."""
@@ -151,6 +246,20 @@ class Dialect(Protocol):
 
         `claimed`: the pods of the template name a gang already, in any dialect.
         """
+
+
+@runtime_checkable
+class Grouping(Protocol):
+    """A dialect whose gangs may be made of several names, or look at pods of others."""
+
+    def joined(self, pod: Pod) -> frozenset[GangKey]:
+        """The names that a pod says belong together with its own."""
+
+    def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
+        """All names that belong together with this one, itself among them. `linked`: those next to one by its pods."""
+
+    def company(self, pod: Pod) -> Hashable | None:
+        """What pods have in common that look at each other across gangs; None for one that does not."""
 
 
 @runtime_checkable

@@ -4,15 +4,15 @@ Rules of the Job controller (Kubernetes documentation, "Jobs"): `parallelism` po
 more than `completions` still lack; an Indexed Job gives each pod a completion index, the lowest missing one first.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import msgspec
 
-from gangs.manifests import MalformedError, decode, metadata_of, ref_of, section
+from gangs.manifests import MalformedError, decode, integer, metadata_of, ref_of, section
 from gangs.membership import WORKLOAD_INDEX_LABELS, live, workload_index
-from gangs.model import Fault, Manifest
+from gangs.model import Fault, Manifest, ObjectRef
 from kube.objects import ObjectMeta, OwnerReference, Pod, Struct
 
 JOB_KIND = "Job"
@@ -21,20 +21,6 @@ JOB_API_VERSION = "batch/v1"
 INDEX_KEY = WORKLOAD_INDEX_LABELS[0]
 MOST_PODS = 20_000
 """Of how many pods at a time a Job is looked at before they exist: so many take a second of an admission's five."""
-
-WORKLOAD_KINDS = {
-    "": ("ReplicationController",),
-    "apps": ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"),
-    "batch": ("Job", "CronJob"),
-    "jobset.x-k8s.io": ("JobSet",),
-    "leaderworkerset.x-k8s.io": ("LeaderWorkerSet",),
-    "kubeflow.org": ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob"),
-    "trainer.kubeflow.org": ("TrainJob",),
-    "ray.io": ("RayCluster", "RayJob", "RayService"),
-    "sparkoperator.k8s.io": ("SparkApplication",),
-    "workload.codeflare.dev": ("AppWrapper",),
-}
-"""Kinds that make pods, by API group."""
 
 
 class Condition(Struct, frozen=True):
@@ -48,6 +34,7 @@ class JobStatus(Struct, frozen=True):
     """batch/v1 JobStatus, as far as it decides how many pods there should be."""
 
     succeeded: int = 0
+    failed: int = 0
     completed_indexes: str = ""
     conditions: tuple[Condition, ...] = ()
 
@@ -73,6 +60,8 @@ class JobSpec(Struct, frozen=True):
     completions: int | None = None
     completion_mode: str = "NonIndexed"
     suspend: bool = False
+    backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
     template: PodTemplate = PodTemplate()
 
 
@@ -145,6 +134,11 @@ def template_says(manifest: Manifest, part: str) -> Mapping[str, str]:
     return {key: value for key, value in written if isinstance(value, str)}
 
 
+def to_be_resumed(job: Job, ref: ObjectRef) -> tuple[str, ...]:
+    """What the gang of a suspended Job waits for. What its manifest had it suspended for is lifted at its admission."""
+    return (f"{ref} to be resumed (its user has suspended it: spec.suspend)",) if job.spec.suspend else ()
+
+
 def is_job(manifest: Manifest) -> bool:
     """Whether the object is a batch/v1 Job."""
     return manifest.get("apiVersion") == JOB_API_VERSION and manifest.get("kind") == JOB_KIND
@@ -185,7 +179,11 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]
     if job.spec.suspend:
         return ()
     template = example_pod(manifest)
-    numbers = _free_numbers(job, mine, max(0, job.expected - len(mine)))
+    try:
+        numbers = _free_numbers(job, mine, max(0, job.expected - len(mine)))
+    except ValueError as error:
+        remedy = "leave the Job's status to its controller"
+        raise MalformedError(Fault(ref_of(manifest), "status.completedIndexes", str(error), remedy)) from error
     return tuple(_numbered(job, template, number) for number in numbers)
 
 
@@ -225,18 +223,33 @@ def _numbered(job: Job, template: Pod, number: int) -> Pod:
 def _free_numbers(job: Job, mine: Sequence[Pod], count: int) -> list[int]:
     """The lowest numbers that are neither running nor done, by completion index or by name."""
     if job.spec.completion_mode == "Indexed":
-        taken = {workload_index(pod) for pod in mine} | indexes(job.status.completed_indexes)
+        running = [range(index, index + 1) for pod in mine if (index := workload_index(pod)) is not None]
         limit = job.spec.completions or job.size
-        return list(islice((number for number in range(limit) if number not in taken), count))
+        return list(islice(_between([*running, *indexes(job.status.completed_indexes)], limit), count))
     names = {pod.metadata.name for pod in mine}
     free = (number for number in range(count + len(names)) if f"{job.name.rstrip('-')}-{number}" not in names)
     return list(islice(free, count))
 
 
-def indexes(text: str) -> set[int | None]:
-    """The numbers that a Job's `completedIndexes` lists, such as "1,3-5"."""
-    numbers: set[int | None] = set()
+def _between(taken: Iterable[range], limit: int) -> Iterator[int]:
+    """The numbers below `limit` that are in none of the ranges, upwards. What is taken is never counted out."""
+    free = 0
+    for each in sorted(taken, key=lambda each: each.start):
+        yield from range(free, min(each.start, limit))
+        free = max(free, each.stop)
+    yield from range(free, limit)
+
+
+def indexes(text: str) -> list[range]:
+    """The numbers that a Job's `completedIndexes` lists, such as "1,3-5". Raises ValueError where it lists none so.
+
+    As ranges: a line of text may name more numbers than any memory holds.
+    """
+    ranges = []
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        numbers.update(range(int(first), int(last or first) + 1))
-    return numbers
+        low, high = integer(first), integer(last or first)
+        if low is None or high is None:
+            raise ValueError(f'"{part}" is not a number from 0 up, nor two with a dash between them')
+        ranges.append(range(low, high + 1))
+    return ranges

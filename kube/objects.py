@@ -209,13 +209,25 @@ class Condition(Struct, frozen=True):
     last_transition_time: str | None = None
 
 
+class ContainerStatus(Struct, frozen=True):
+    """core/v1 ContainerStatus: what the container's node has allocated to it, and what it has by now."""
+
+    name: str = ""
+    allocated_resources: dict[str, str | int | float] | None = None
+    resources: ResourceRequirements | None = None
+
+
 class PodStatus(Struct, frozen=True):
-    """core/v1 PodStatus."""
+    """core/v1 PodStatus. `allocated_resources` and `resources` are those of all containers together."""
 
     phase: str = "Pending"
     nominated_node_name: str = ""
     conditions: tuple[Condition, ...] = ()
     start_time: str | None = None
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    allocated_resources: dict[str, str | int | float] | None = None
+    resources: ResourceRequirements | None = None
 
 
 class Pod(Struct, frozen=True):
@@ -306,6 +318,8 @@ class DisruptionBudgetStatus(Struct, frozen=True):
     """policy/v1 PodDisruptionBudgetStatus; None where no controller has counted yet (files)."""
 
     disruptions_allowed: int | None = None
+    disrupted_pods: dict[str, str] = {}
+    """By name, since when: pods whose eviction the API server has accepted, and taken off `disruptions_allowed`."""
 
 
 class PodDisruptionBudget(Struct, frozen=True):

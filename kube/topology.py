@@ -61,6 +61,13 @@ class Topology:
     levels: tuple[Level, ...]
     implicit: bool = field(default=False, kw_only=True)
     """Whether only gangs that name its kind mean it: it comes from a system's settings, not from an object of users."""
+    resources: tuple[str, ...] = field(default=(), kw_only=True)
+    """What kubectl calls the object's kind, such as `topologies.kueue.x-k8s.io`; with a slash and the name it tells
+    topologies of one name apart. The first is the one to be written."""
+    hostname_listed: bool = field(default=False, kw_only=True)
+    """Whether the object lists the node's label itself: then a node without it is outside, as at every listed level."""
+    refused: str = field(default="", kw_only=True)
+    """What is wrong with the object, so that there are no levels: gangs that mean it wait until that is put right."""
     pools: tuple[NodePool, ...] = ()
     """The node pools that it describes: nodes of no such pool are outside. Empty: it describes all nodes."""
 
@@ -68,6 +75,16 @@ class Topology:
     def title(self) -> str:
         """The object, as people write it, or what stands for it."""
         return f"{self.kind} {self.name}" if self.kind else "the levels found on the nodes"
+
+    @property
+    def full_name(self) -> str:
+        """The name that no topology of another kind has."""
+        return f"{self.resources[0]}/{self.name}" if self.resources else self.name
+
+    def called(self, name: str) -> bool:
+        """Whether a user who writes `name` may mean this topology: its name alone, or with its kind."""
+        kind, _, bare = name.rpartition("/")
+        return bare == self.name and (not kind or kind.lower() in self.resources)
 
     @property
     def node_level(self) -> Level:

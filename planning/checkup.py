@@ -5,8 +5,7 @@ Pure: a picture of the cluster in, findings out.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from datetime import datetime
 
 from cluster.snapshot import Snapshot
 from cluster.tree import DomainTree, domains
@@ -19,32 +18,19 @@ from gangs.sources import Sources
 from kube.keys import ADOPT, GATE, LEAVE
 from kube.names import natural_key
 from kube.topology import Topology
+from planning.finding import Finding, Severity
+from planning.unscheduled import untried
 from planning.wording import compressed, listed
 
 _SHOWN = 5
 """Names in one finding; the rest are counted."""
 
 
-class Severity(Enum):
-    """How bad it is."""
+def check_up(snapshot: Snapshot, sources: Sources, now: datetime | None = None) -> list[Finding]:
+    """Look at topologies, nodes, requests and members.
 
-    OK = "ok"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at: how it is, and what to do where it is not well."""
-
-    severity: Severity
-    subject: str
-    text: str
-    remedy: str = ""
-
-
-def check_up(snapshot: Snapshot, sources: Sources) -> list[Finding]:
-    """Look at topologies, nodes, requests and members."""
+    :param now: a pod is not said to wait for a scheduler before it has done so for a while; None: it is at once.
+    """
     known, _ = topologies(sources)
     reading = read_all(sources)
     findings = [finding for topology in known for finding in _topology(topology, snapshot)]
@@ -55,10 +41,11 @@ def check_up(snapshot: Snapshot, sources: Sources) -> list[Finding]:
     findings += [Finding(Severity.ERROR, str(f.object), f"{f.field}: {f.problem}", f.remedy) for f in reading.faults]
     findings += [
         Finding(Severity.WARNING, str(a.object), f"{a.field}: {a.text}")
-        for a in (*reading.advice, *slips(sources, reading.advice))
+        for a in (*reading.advice, *slips(sources, (*reading.faults, *reading.advice)))
         if not a.awaited
     ]
     findings += _members(sources)
+    findings += untried(sources, now)
     findings += _neighbours(sources)
     return findings
 

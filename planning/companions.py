@@ -6,14 +6,15 @@ best. In a small cluster, or where that fails, it is planned with the spread its
 the members of a set are alike. Where that fails too, nothing is proven.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from cluster.eligibility import Eligibility
-from cluster.neighbours import SPREAD
+from cluster.neighbours import AFFINITY, SPREAD, Neighbourhood, affinity_terms
 from cluster.snapshot import Snapshot
-from planning.decision import Decision
+from planning.decision import Assignment, Decision
 from planning.reserving import after
+from planning.shapes import scheduling_key, watched_labels
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Exclusion, Problem
 
@@ -32,7 +33,7 @@ def answer_with_companions(
 
     `UNFULFILLED` where there are plans and none that stands was found.
     """
-    loose = replace(problem, spreads=())
+    loose = replace(problem, spreads=tuple(rule for rule in problem.spreads if not rule.counted))
     free = solve(loose)
     if isinstance(free, Plan) and stands(free):
         return free
@@ -56,7 +57,8 @@ def _no(problem: Problem, answer: NoPlan, solve: Callable[[Problem], Answer]) ->
 def stands(decision: Decision, snapshot: Snapshot) -> bool:
     """Whether the stock scheduler's rules hold for every new member once all are in their places.
 
-    Each is looked at as the last to come: only then is every count of the spread and every neighbour final.
+    Each is looked at as the last to come: only then is every count of the spread and every neighbour final. And none
+    waits for one that waits for it.
     """
     then = after(decision, snapshot)
     states = {state.name: state for state in then.nodes}
@@ -65,7 +67,43 @@ def stands(decision: Decision, snapshot: Snapshot) -> bool:
         pod = each.member.pod
         if not each.held and Eligibility(pod, then, ignoring={pod.key}, also=affinity).exclusion(states[each.node]):
             return False
+    return _all_are_bound(decision, snapshot)
+
+
+def _all_are_bound(decision: Decision, snapshot: Snapshot) -> bool:
+    """Whether those with a pod affinity can be bound one after the other, once all others are there."""
+    waiting = [each for each in decision.assignments if not each.held and affinity_terms(each.member.pod)]
+    while waiting:
+        there = [each for each in decision.assignments if each not in waiting]
+        come = _near_others(waiting, replace(decision, assignments=(*there,)), snapshot)
+        if not come:
+            return False
+        with_first = replace(decision, assignments=(*there, come[0]))
+        bound = [come[0], *_near_others(come[1:], with_first, snapshot)]
+        waiting = [each for each in waiting if each not in bound]
     return True
+
+
+def _near_others(waiting: Sequence[Assignment], there: Decision, snapshot: Snapshot) -> list[Assignment]:
+    """Those whose affinity holds where they are to come, beside those who are there."""
+    then, own = after(there, snapshot), {each.member.pod.key for each in waiting}
+    nodes, watched = {state.name: state.node for state in then.nodes}, watched_labels(then)
+    known: dict[bytes, Neighbourhood] = {}
+    occupants = [
+        (state, tenant)
+        for state in then.nodes
+        for tenant in state.tenants
+        if not tenant.terminating and tenant.pod.key not in own
+    ]
+    found = []
+    for each in waiting:
+        pod = each.member.pod
+        key = scheduling_key(pod, watched)
+        if key not in known:
+            known[key] = Neighbourhood(pod, occupants, then.namespaces)
+        if known[key].exclusion(nodes[each.node]) != AFFINITY:
+            found.append(each)
+    return found
 
 
 def _levelled(problem: Problem) -> Problem | None:

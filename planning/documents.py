@@ -11,6 +11,7 @@ import msgspec
 import yaml
 
 from kube.yaml_text import Doubled, read_all
+from planning.valid_metadata import shown
 
 _HALF_CHARACTER = re.compile(r"\\u[dD][89abAB]")
 """JSON's way to write a character in two halves. One half alone is a text that cannot be written anywhere."""
@@ -27,7 +28,7 @@ class Document:
         """`Kind namespace/name`, as far as the object says."""
         metadata = self.manifest.get("metadata")
         metadata = metadata if isinstance(metadata, Mapping) else {}
-        name = metadata.get("name") or metadata.get("generateName") or "(no name)"
+        name = shown(str(metadata.get("name") or metadata.get("generateName") or "(no name)"))
         whole = f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
         return f"{self.manifest.get('kind', 'object')} {whole}"
 

@@ -7,23 +7,28 @@ from typing import TypeVar
 
 from cluster.capturing import snapshot_of
 from cluster.finding import found_on
+from cluster.schedulers import tried_of
 from cluster.snapshot import Snapshot
-from gangs.dialects import DIALECTS, dialect_of, expanded, left_alone, read_all, review, topologies
+from gangs.dialects import DIALECTS, dialect_of, examples, left_alone, read_all, review, topologies
+from gangs.expanding import expanded, unforeseen
+from gangs.kinds import role_of, shape_of, templates
 from gangs.leaving import ADMISSION, LeftAlone
 from gangs.manifests import MalformedError, group_of, pod_ref
-from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef
+from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.protecting import protection
 from gangs.slips import slips
 from gangs.sources import ObjectKey, Sources
-from gangs.workloads import controller_of, example_pod, is_job
+from gangs.workloads import controller_of
+from kube.keys import GROUP
 from kube.objects import Pod
 from planning.decision import Decision, Outcome
 from planning.documents import Document, Mistake
 from planning.inputs import Objects, read_objects
 from planning.planner import DEFAULT_LIMITS, is_pending, plan_all
 from planning.priorities import admitted
+from planning.promises import promised_by, with_promised
 from planning.quotas import usage_of
-from planning.victims import running_gangs
+from planning.running import running_gangs
 from solver.problem import Limits
 
 
@@ -69,9 +74,9 @@ def dry_run(
     faults = list(dict.fromkeys(_as_written(fault, request.sources, objects) for fault in concerned))
     decisions = plan_all(
         [gang for gang in reading.gangs if is_pending(gang) and request.asks_for(gang)],
-        request.snapshot,
+        with_promised(request.snapshot, promised_by(request.sources.of_kind(GROUP, "Gang"))),
         known,
-        running_gangs=running_gangs(reading.gangs),
+        running_gangs=running_gangs(reading),
         usage=usage_of(reading.gangs, request.snapshot),
         preemption=preemption,
         limits=limits,
@@ -86,7 +91,8 @@ def dry_run(
                 _warning(_as_written(advice, request.sources, objects), objects)
                 for advice in (
                     *reading.advice,
-                    *slips(request.sources, reading.advice),
+                    *slips(request.sources, (*reading.faults, *reading.advice)),
+                    *unforeseen(request.sources, _spoken_of(reading)),
                     *_left_alone(objects, request),
                 )
                 if request.concerns(advice.object) and not advice.awaited
@@ -136,7 +142,7 @@ def _request(objects: Objects) -> _Request:
         storage_classes=objects.storage_classes(),
         protected=protection(objects.manifests),
     )
-    sources, faults = expanded(Sources(pods, objects.manifests, namespaces, found_on(objects.nodes())))
+    sources, faults = expanded(Sources(pods, objects.manifests, namespaces, found_on(objects.nodes()), tried_of(pods)))
     return _Request(snapshot, sources, faults)
 
 
@@ -188,6 +194,11 @@ def _over(existing: Manifest | None, manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": metadata, "status": existing.get("status") or {}}
 
 
+def _spoken_of(reading: Reading) -> set[ObjectRef]:
+    """The objects of which something is said."""
+    return {fault.object for fault in reading.faults} | {advice.object for advice in reading.advice}
+
+
 def _nowhere(decisions: Iterable[Decision], request: _Request) -> Iterator[Mistake]:
     """Without a node no explanation of the solver says anything."""
     if not request.snapshot.nodes and any(each.outcome is Outcome.UNPLACEABLE for each in decisions):
@@ -232,14 +243,14 @@ def _gang_of(ref: ObjectRef, sources: Sources) -> GangKey | None:
 
 
 def _named_by_pods_of(manifest: Manifest | None) -> GangKey | None:
-    """The gang that the pods of a Job name; None for everything else."""
-    if manifest is None or not is_job(manifest):
+    """The gang that the pods of a workload name; None for everything else."""
+    if manifest is None or shape_of(manifest) is None:
         return None
     try:
-        claim = dialect_of(example_pod(manifest))
+        claims = [dialect_of(pod) for pod in examples(manifest)]
     except MalformedError:
         return None
-    return None if claim is None else claim[1]
+    return next((claim[1] for claim in claims if claim is not None), None)
 
 
 _Said = TypeVar("_Said", Fault, Advice)
@@ -253,10 +264,17 @@ def _as_written(said: _Said, sources: Sources, objects: Objects) -> _Said:
         return said
     pod = next((each for each in sources.pods if _pod_key(each) == key), None)
     owner = None if pod is None else controller_of(pod)
-    if owner is None:
+    if pod is None or owner is None:
         return said
     workload = ObjectRef(owner.api_version, owner.kind, ref.namespace, owner.name)
-    return replace(said, object=workload, field=f"spec.template.{said.field}")
+    return replace(said, object=workload, field=f"{_template_of(pod, workload, sources)}.{said.field}")
+
+
+def _template_of(pod: Pod, workload: ObjectRef, sources: Sources) -> str:
+    """The field of the template that the pod is made by."""
+    manifest = sources.get(group_of(workload.api_version), workload.kind, workload.namespace, workload.name)
+    found = templates(manifest) if manifest is not None else ()
+    return next((each.path for each in found if each.role == role_of(pod)), "spec.template")
 
 
 def _mistake(fault: Fault, objects: Objects) -> Mistake:

@@ -9,6 +9,7 @@ import msgspec
 from cluster.taints import untolerated
 from gangs.model import Gang, Member
 from gangs.queues import Account, ClusterQueue, Flavor
+from kube.node_rules import NodeRule, labelled
 from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Requirement, Toleration
 from planning.wording import listed
 
@@ -69,6 +70,7 @@ def in_flavors(gang: Gang, flavors: Sequence[Flavor]) -> Gang:
         account=None,
         members=tuple(_tolerating(member, flavors) for member in gang.members),
         node_affinity=_affinity(gang.node_affinity, node_labels(flavors)),
+        node_rules=(*gang.node_rules, *(rule for each in flavors for rule in _rules(each))),
         topology=topology.topology if topology else None,
         topology_kind=account.topology_kind if topology and account else gang.topology_kind,
         preferred=preferred,
@@ -78,6 +80,13 @@ def in_flavors(gang: Gang, flavors: Sequence[Flavor]) -> Gang:
 def node_labels(flavors: Iterable[Flavor]) -> tuple[tuple[str, str], ...]:
     """The labels that nodes of all these flavors carry."""
     return tuple(dict.fromkeys(label for each in flavors for label in each.node_labels))
+
+
+def _rules(flavor: Flavor) -> Iterator[NodeRule]:
+    """Why nodes are not of the flavor."""
+    for key, value in flavor.node_labels:
+        reason = f"node(s) were not of flavor {flavor.name} ({key}={value})"
+        yield labelled(key, value, reason, f"label {key}={value} on the nodes")
 
 
 def flavors_in_use(gang: Gang) -> tuple[Flavor, ...]:

@@ -1,14 +1,13 @@
 """What would keep a member from binding whatever node it were given: a gang with such a member must not be let go.
 
-The stock scheduler leaves a pod alone that has a gate or names another scheduler, and rejects one whose claim does not
-exist; its siblings would start without it.
+The stock scheduler leaves a pod alone that has a gate, and rejects one whose claim does not exist; its siblings would
+start without it. Of a member that names a scheduler which does not run here, `gangs.schedulers` tells.
 """
 
 from collections.abc import Iterator
 
 from cluster.snapshot import Snapshot
 from cluster.volumes import claim_names
-from gangs.dialects import scheduler_names
 from gangs.model import Gang
 from kube.keys import GATE
 from kube.objects import Pod
@@ -25,7 +24,5 @@ def _of_pod(pod: Pod, snapshot: Snapshot) -> Iterator[str]:
     for gate in pod.spec.scheduling_gates:
         if gate.name != GATE:
             yield f"gate {gate.name} to be taken from pod {name}"
-    if pod.spec.scheduler_name not in scheduler_names():
-        yield f"pod {name}, which names scheduler {pod.spec.scheduler_name}: no plan holds room there"
     if snapshot.version:  # a watched cluster: what is not in it does not exist
         yield from (f"PersistentVolumeClaim {each}" for each in claim_names(pod) if each not in snapshot.volumes)

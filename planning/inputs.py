@@ -16,12 +16,15 @@ import msgspec
 from cluster.quantities import amount
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from gangs.dialects import all_kinds
+from gangs.kinds import WORKLOADS
 from gangs.manifests import MalformedError, group_of, key_of, parted, shape_remedy
 from gangs.model import Manifest
 from gangs.sources import ObjectKey
-from gangs.workloads import WORKLOAD_KINDS, example_pod, is_job
+from gangs.workloads import example_pod, is_job
 from kube.objects import Node, ObjectMeta, Pod, PodDisruptionBudget, PriorityClass, Struct
 from planning.documents import Document, Mistake
+from planning.valid_kinds import wrong_in
+from planning.valid_metadata import wrong_names
 from planning.wording import listed
 
 DEFAULT_NAMESPACE = "default"
@@ -47,6 +50,8 @@ TYPED: Mapping[_GroupKind, type[Struct]] = {
 }
 """Kinds of the cluster itself, and the struct that each is read into."""
 
+_OTHERS = {("", "Service")}
+"""Kinds that mean something else than those of the same name that are read."""
 _CLUSTER_SCOPED = {"Node", "Namespace", "PersistentVolume", "StorageClass", "PriorityClass"}
 
 
@@ -123,7 +128,8 @@ def _read(document: Document, objects: Objects) -> None:
         return
     objects.origins[key] = document.origin
     if group_kind not in TYPED:
-        wrong = [_mistake(document, path, problem) for path, problem in _wrong_in_template(document.manifest)]
+        found = tuple(_wrong_in_template(document.manifest)) or wrong_in(document.manifest)
+        wrong = [_mistake(document, path, problem) for path, problem in found]
         objects.mistakes += wrong
         if not wrong:
             objects.manifests[key] = document.manifest
@@ -133,7 +139,8 @@ def _read(document: Document, objects: Objects) -> None:
     except msgspec.ValidationError as error:
         objects.mistakes.append(_shape_mistake(document, str(error)))
         return
-    wrong = [_mistake(document, path, problem) for path, problem in _wrong_quantities(value)]
+    found = tuple(_wrong_quantities(value)) or wrong_in(document.manifest)
+    wrong = [_mistake(document, path, problem) for path, problem in found]
     objects.mistakes += wrong
     if not wrong:
         objects.typed[key] = value
@@ -142,6 +149,8 @@ def _read(document: Document, objects: Objects) -> None:
 def _nearly_read(document: Document, group_kind: _GroupKind) -> Iterator[Mistake]:
     """Of an object that is left out: whether the same kind is read, in another group or another spelling."""
     group, kind = group_kind
+    if group_kind in _OTHERS:
+        return
     known = [each for each in (*TYPED, *_dialect_kinds()) if each[1].casefold() == kind.casefold()]
     if any(each[0] == group for each in known):
         yield _mistake(document, "kind", f'"{kind}" is left out; write {known[0][1]}')
@@ -163,7 +172,7 @@ def _dialect_kinds() -> dict[_GroupKind, bool]:
     """Kinds that dialects read, and workloads (so that one that is not built yet is refused and not unseen), with
     whether each is namespaced.
     """
-    workloads = {(group, kind): True for group, kinds in WORKLOAD_KINDS.items() for kind in kinds}
+    workloads = dict.fromkeys(WORKLOADS, True)
     return workloads | {(kind.group, kind.kind): kind.namespaced for kind in all_kinds()}
 
 
@@ -180,9 +189,12 @@ def _problems(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     names = [metadata[name] for name in ("name", "generateName") if name in metadata]
     if not any(names):
         yield "metadata.name", "is missing"
-    for name in ("name", "generateName", "namespace"):
-        if not isinstance(metadata.get(name, ""), str):
-            yield f"metadata.{name}", f"expected a text, got {_kind_of(metadata[name])}"
+    fields = ("name", "generateName", "namespace")
+    unreadable = [each for each in fields if not isinstance(metadata.get(each, ""), str)]
+    for each in unreadable:
+        yield f"metadata.{each}", f"expected a text, got {_kind_of(metadata[each])}"
+    if not unreadable:
+        yield from wrong_names(metadata)
 
 
 def _defaulted(manifest: Mapping[str, Any], group_kind: _GroupKind, objects: Objects) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from planning.outcomes import decided
 from planning.problems import Framing
 from planning.remaining import Remaining, only_room_matters
 from planning.reserving import after, after_all
-from planning.victims import RunningGangs
+from planning.running import RunningGangs
 from planning.workers import shared_workers
 from solver.case import case_of
 from solver.greedy import unproven
@@ -178,7 +178,9 @@ def _framings(tier: Tier) -> dict[GangKey, Framing] | None:
         if isinstance(framing, Framing):
             found[gang.key] = framing
     problems = [framing.problem for framing in found.values()]
-    joinable = all(can_join(framing.problem) and not framing.among_members for framing in found.values())
+    joinable = all(
+        can_join(framing.problem) and framing.exact and not framing.among_members for framing in found.values()
+    )
     one_tree = len({framing.topology for framing in found.values()}) == 1
     return found if joinable and one_tree and _compete(problems) else None
 

@@ -1,7 +1,7 @@
 """The solver's answer in the words of the gang: members, levels, domains and pods instead of positions."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gangs.model import Gang
@@ -10,9 +10,10 @@ from planning.companions import UNFULFILLED
 from planning.decision import Assignment, Decision, DomainUse, Eviction, Explanation, LevelUse, Outcome
 from planning.pins import left_behind
 from planning.problems import Framing, level_at
+from planning.running import RunningGangs
 from planning.shortfalls import left_out, limiting_budgets, misfits
-from planning.victims import RunningGangs
-from solver.bounds import scarcest
+from planning.stranded import Stranded
+from solver.bounds import needed_members, scarcest
 from solver.plan import Answer, Goal, NearDomain, NoPlan, Plan
 
 AMOUNTS = ("evicted", "waste")
@@ -39,7 +40,10 @@ def _placed(gang: Gang, framing: Framing, plan: Plan, running: RunningGangs, sec
         gang=gang,
         key=gang.key,
         outcome=Outcome.PLACED,
-        message=message + wording.no_room(*left_out(framing, plan)) + wording.unmodelled(framing.unmodelled),
+        message=message
+        + wording.no_room(*left_out(framing, plan))
+        + _and(wording.stranded(_still_stranded(framing, assignments)))
+        + wording.unmodelled(framing.unmodelled),
         assignments=assignments,
         levels=levels,
         evictions=evictions,
@@ -53,21 +57,23 @@ def _placed(gang: Gang, framing: Framing, plan: Plan, running: RunningGangs, sec
 
 def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[str, float]) -> Decision:
     explanation = Explanation(
-        nearest=tuple(_with_outside(framing, each) for each in answer.nearest or _nowhere(gang, framing)),
+        nearest=tuple(_with_outside(framing, each) for each in answer.nearest or _nowhere(framing)),
         would_fit_if=answer.would_fit_if,
         offered=_offered(framing, answer),
     )
+    needed = needed_members(framing.problem)
     required = None if gang.required is None else framing.problem.levels[framing.problem.required or 0]
     if answer is UNFULFILLED:
-        message = wording.unfulfilled(gang, framing.among_members)
+        message = wording.unfulfilled(needed, framing.among_members)
     else:
         told = replace(answer, nearest=explanation.nearest)
-        message = wording.refused(gang, told, required, misfits(framing), limiting_budgets(framing, told.nearest))
+        message = wording.refused(needed, told, required, misfits(framing), limiting_budgets(framing, told.nearest))
     return Decision(
         gang=gang,
         key=gang.key,
         outcome=Outcome.UNPLACEABLE,
         message=message
+        + _and(wording.stranded(framing.stranded))
         + wording.left_behind([pod.metadata.name for pod in left_behind(gang)])
         + wording.unmodelled(framing.unmodelled),
         proof=answer.proof.value,
@@ -76,6 +82,16 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
         notes=framing.unmodelled,
         seconds=seconds,
     )
+
+
+def _and(text: str) -> str:
+    return f"; {text}" if text else ""
+
+
+def _still_stranded(framing: Framing, assignments: Sequence[Assignment]) -> list[Stranded]:
+    """Those for whom the plan makes no room either."""
+    placed = {id(each.member) for each in assignments}
+    return [each for each in framing.stranded if id(each.member) not in placed]
 
 
 def _assignments(framing: Framing, plan: Plan) -> tuple[Assignment, ...]:
@@ -147,18 +163,18 @@ def _times(goal: Goal, unit: int) -> Goal:
     return Goal(goal.name, goal.value * unit, goal.bound * unit, parts)
 
 
-def _nowhere(gang: Gang, framing: Framing) -> tuple[NearDomain, ...]:
+def _nowhere(framing: Framing) -> tuple[NearDomain, ...]:
     """A topology in which no node lies has no domain that could be near: the cluster stands for them."""
     if len(framing.nodes) > len(framing.guests) or not framing.outside:
         return ()
-    return (NearDomain("", (), 0, gang.min_member, len(framing.guests), {}),)
+    return (NearDomain("", (), 0, needed_members(framing.problem), len(framing.guests), {}),)
 
 
 def _with_outside(framing: Framing, near: NearDomain) -> NearDomain:
     """For the whole cluster, the nodes outside the topology are a reason too."""
     if near.path or not framing.outside:
         return near
-    lacking = Counter(f"node(s) had no label {label}" for label in framing.outside.values())
+    lacking = Counter(map(wording.lacking, framing.outside.values()))
     guests = len(framing.guests)
     nodes = near.nodes - guests + len(framing.outside)
     return replace(near, nodes=nodes, excluded={**near.excluded, **lacking})

@@ -9,17 +9,12 @@ making the pod again, so a pod that cannot be made again for nothing is not tied
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
-import msgspec
-
 from gangs.model import Gang, Member
 from gangs.workloads import controller_of
-from kube import keys
 from kube.objects import Node, Pod
 from kube.topology import DEFAULT_DOMAIN_NAME, Level, Topology, Unlabelled
-from planning.problems import held_node
-
-Labels = tuple[tuple[str, str], ...]
-"""Node labels with their values, that of the widest level first."""
+from planning.stranded import held_node
+from planning.ties import Labels, as_written, pinned_domain
 
 REMAKERS = (("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("", "ReplicationController"))
 """Controllers, by group and kind, that make a deleted pod again and count nothing against its workload. A Job does: a
@@ -99,28 +94,10 @@ def _told_by_label(level: Level, label: tuple[str, str]) -> bool:
     return len(level.label_keys) == 1 and not unlabelled
 
 
-def noted(labels: Labels) -> str:
-    """The labels as the member's annotation notes them."""
-    return ",".join(f"{key}={value}" for key, value in labels)
-
-
 def made_again(pod: Pod) -> bool:
     """Whether a controller makes the pod again when it is deleted, and counts nothing against its workload."""
     owner = controller_of(pod)
     return owner is not None and (owner.api_version.rpartition("/")[0], owner.kind) in REMAKERS
-
-
-def pinned_domain(pod: Pod) -> Labels:
-    """The labels that the member got at its CREATE, where they still stand in its spec; empty for one that came free.
-
-    The annotation alone says nothing: anybody can write it.
-    """
-    return _noted(pod) if _in_selector(pod) or _is_ours(pod) else ()
-
-
-def pinned_by_affinity(pod: Pod) -> Labels:
-    """The same, where they stand in the required node affinity."""
-    return _noted(pod) if _is_ours(pod) else ()
 
 
 def left_behind(gang: Gang) -> tuple[Pod, ...]:
@@ -133,50 +110,5 @@ def left_behind(gang: Gang) -> tuple[Pod, ...]:
 def untied(gang: Gang, pods: Collection[Pod]) -> Gang:
     """The gang as it would be if these members had come free."""
     names = {pod.key for pod in pods}
-    members = (replace(m, pod=_untied(m.pod)) if m.pod.key in names else m for m in gang.members)
+    members = (replace(m, pod=as_written(m.pod)) if m.pod.key in names else m for m in gang.members)
     return replace(gang, members=tuple(members))
-
-
-def holds_affinity(pod: Pod) -> bool:
-    """Whether the user required a node affinity himself: appending to it would break his next `kubectl apply`."""
-    affinity = pod.spec.affinity
-    return bool(affinity and affinity.node_affinity and affinity.node_affinity.required) and not _is_ours(pod)
-
-
-def _noted(pod: Pod) -> Labels:
-    text = pod.metadata.annotations.get(keys.PINNED_DOMAIN, "")
-    pairs = (each.partition("=") for each in text.split(",") if each)
-    return tuple((key, value) for key, _, value in pairs)
-
-
-def _in_selector(pod: Pod) -> bool:
-    """Whether the labels stand in the node selector, where they go beside an affinity of the user's."""
-    labels = _noted(pod)
-    return bool(labels) and all(pod.spec.node_selector.get(key) == value for key, value in labels)
-
-
-def _is_ours(pod: Pod) -> bool:
-    """Whether the pod's required node affinity is the one term that was written at its CREATE, and nothing else."""
-    labels = _noted(pod)
-    affinity = pod.spec.affinity
-    if not labels or affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
-        return False
-    if _in_selector(pod):
-        return False
-    terms = affinity.node_affinity.required.node_selector_terms
-    written = [(each.key, each.operator, each.values) for term in terms for each in term.match_expressions]
-    ours = [(key, "In", (value,)) for key, value in labels]
-    return len(terms) == 1 and not terms[0].match_fields and written == ours
-
-
-def _untied(pod: Pod) -> Pod:
-    labels, affinity = _noted(pod), pod.spec.affinity
-    if _in_selector(pod):
-        rest = {key: value for key, value in pod.spec.node_selector.items() if (key, value) not in labels}
-        spec = msgspec.structs.replace(pod.spec, node_selector=rest)
-    elif _is_ours(pod) and affinity is not None and affinity.node_affinity is not None:
-        free = msgspec.structs.replace(affinity.node_affinity, required=None)
-        spec = msgspec.structs.replace(pod.spec, affinity=msgspec.structs.replace(affinity, node_affinity=free))
-    else:
-        return pod
-    return msgspec.structs.replace(pod, spec=spec)

@@ -6,7 +6,7 @@ priority that compete are weighed against each other (`planning.joining`), the o
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -26,10 +26,10 @@ from planning.problems import Framing, UnknownLevelError, frame
 from planning.queueing import charged, decide_in_queue
 from planning.quotas import NO_USAGE, Usage
 from planning.reserving import after
-from planning.victims import RunningGangs
+from planning.running import RunningGangs
 from planning.workers import shared_workers
 from solver.greedy import unproven
-from solver.plan import Answer, Plan, Proof
+from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 
 NO_RUNNING_GANGS: RunningGangs = {}
@@ -99,7 +99,9 @@ def _plan(
         return framing
     framed = time.perf_counter()
     answer = _answer(gang, snapshot, framing, limits)
-    if isinstance(answer, Plan) and not weighed:
+    if not framing.exact and isinstance(answer, NoPlan):
+        answer = replace(answer, proof=Proof.UNPROVEN)
+    if isinstance(answer, Plan) and not (weighed and framing.exact):
         answer = replace(answer, goals=unproven(framing.problem, answer.goals), proof=Proof.FEASIBLE)
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
     decision = decided(gang, framing, answer, running_gangs, seconds)
@@ -144,6 +146,36 @@ def plan_all(
 
     Gangs of one priority are planned together where they compete and none of them is charged to a queue.
     """
+    tiers = plan_in_turn(
+        gangs,
+        snapshot,
+        topologies,
+        running_gangs=running_gangs,
+        limits=limits,
+        preemption=preemption,
+        usage=usage,
+        comparing=comparing,
+    )
+    return [decision for tier in tiers for decision in tier]
+
+
+def plan_in_turn(
+    gangs: Iterable[Gang],
+    snapshot: Snapshot,
+    topologies: Sequence[Topology],
+    *,
+    running_gangs: RunningGangs = NO_RUNNING_GANGS,
+    limits: Limits = DEFAULT_LIMITS,
+    preemption: bool = True,
+    usage: Usage = NO_USAGE,
+    comparing: bool = False,
+    standing: Iterable[Decision] = (),
+) -> Iterator[Sequence[Decision]]:
+    """The same priority by priority, the decisions for one as soon as they are known.
+
+    `standing`: plans that were found before and that the snapshot does not show: they count for all gangs of the same
+    or of a lower priority.
+    """
 
     def plan(gang: Gang, now: Snapshot, weighed: bool) -> Decision:  # noqa: FBT001 -- planning.joining calls it
         return plan_gang(
@@ -161,24 +193,41 @@ def plan_all(
     def framed(gang: Gang, now: Snapshot) -> Framing | Decision:
         return _framed(gang, now, topologies, running_gangs, preemption=preemption)
 
-    decisions: list[Decision] = []
+    before = sorted(standing, key=_priority_of)
     ordered = in_order(with_priorities(each, snapshot.priority_classes) for each in gangs)
-    for _, mates in groupby(ordered, key=lambda each: each.priority):
+    for priority, mates in groupby(ordered, key=lambda each: each.priority):
+        while before and _priority_of(before[-1]) >= priority:
+            snapshot, usage = after(before[-1], snapshot), charged(before.pop(), usage)
         tier = tuple(mates)
         if all(each.account is None for each in tier):
             found, snapshot = plan_tier(Tier(tier, snapshot, running_gangs, limits, framed, plan))
-            decisions += found
+            yield found
             continue
+        decisions = []
         for gang in tier:
             decision = plan(gang, snapshot, True)  # noqa: FBT003 -- see above
             snapshot, usage = after(decision, snapshot), charged(decision, usage)
             decisions.append(decision)
-    return decisions
+        yield decisions
+
+
+def _priority_of(decision: Decision) -> int:
+    return decision.gang.priority if decision.gang is not None else 0
+
+
+def waiting(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> Decision | None:
+    """The decision for a gang of which nothing needs to be solved: what it names, or a member, is not there."""
+    gang = with_priorities(gang, snapshot.priority_classes)
+    topology = None if gang.account is not None else topology_of(gang, topologies)
+    if isinstance(topology, Fault):
+        return _invalid(gang, topology)
+    reasons = _reasons_to_wait(gang, snapshot, topology)
+    return _waiting(gang, reasons) if reasons else None
 
 
 def _answer(gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits) -> Answer:
     """The solver's answer, checked for what members wish of each other where they do."""
-    if not framing.among_members:
+    if not framing.among_members and not framing.problem.spreads:
         return _solved(framing.problem, limits)
     return answer_with_companions(
         framing.problem,
@@ -209,10 +258,10 @@ def is_pending(gang: Gang) -> bool:
 
 def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> list[str]:
     """Objects that are named and not there, then pods that are not."""
-    named = (
-        [] if gang.topology is None or topology is not None else [f"{gang.topology_kind or 'Topology'} {gang.topology}"]
-    )
-    objects = dict.fromkeys((*gang.waiting_for, *named, *_missing_classes(gang, snapshot)))
+    named = gang.topology
+    told = topology is not None or any(named in (each, *each.split()[1:2]) for each in gang.waiting_for)
+    lacking = [] if named is None or told else [f"{gang.topology_kind or 'Topology'} {named}"]
+    objects = dict.fromkeys((*gang.waiting_for, *lacking, *_missing_classes(gang, snapshot)))
     return [*objects, *missing_members(gang), *holdups(gang, snapshot)]
 
 

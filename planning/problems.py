@@ -1,43 +1,41 @@
 """A gang, a snapshot and a topology become the solver's problem, with the way back from its positions.
 
-Amounts: the greatest common divisor of all amounts of a resource is its unit, so that nothing is rounded and
-numbers stay small (`Framing.units`). Resources: cpu and memory first, then the others that the gang asks for by
-name, "pods" last. Nodes outside the topology are not in the problem, with one exception: where a member is bound,
-or a sibling of a victim runs, on such a node, the node is there as a guest, without room, in domains of its own.
+Amounts are in units of the problem (`planning.units`). Resources: cpu and memory first, then the others that the gang
+asks for by name, "pods" last. Nodes outside the topology are not in the problem, with one exception: where a member is
+bound, or a sibling of a victim runs, on such a node, the node is there as a guest, without room, in domains of its own.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cluster.capturing import room
+from cluster.neighbours import nobody_goes
 from cluster.requests import PODS, pod_requests
 from cluster.snapshot import Amounts, NodeState, Snapshot, Tenant
 from cluster.tree import domains
 from gangs.model import Gang, Member, PodSet
-from kube.keys import GATE, PLANNED_NODE
 from kube.names import natural_key
-from kube.objects import Node, ObjectMeta, Pod
+from kube.objects import Node, ObjectMeta
 from kube.topology import HOSTNAME_LABEL, Level, Topology
-from planning.antiaffinity import exclusions, spread_exclusions, spread_rules
+from planning.antiaffinity import affinities, apart, conflicts, spread_exclusions, spread_rules
+from planning.companionship import kept_near
 from planning.nearness import nearness
 from planning.preferring import affinity_of
 from planning.priorities import may_preempt
+from planning.running import RunningGangs
 from planning.shapes import ShapeBook, watched_labels
-from planning.victims import RunningGangs, Victims, candidates, victims_of
+from planning.stranded import Stranded, held_node, stranded
+from planning.traits import GangTraits
+from planning.units import Amounts as _Amounts
+from planning.units import Units
+from planning.victims import Evictable, Victims, candidates, victims_of
 from solver import problem as solving
-from solver.nodes import NodeTable, amounts_of, ground_of
+from solver.nodes import NodeTable, ground_of
 
 NODE_ONLY = Topology(name="", kind="", levels=(Level("node", (HOSTNAME_LABEL,)),))
 """The topology of a cluster that has none: every node for itself."""
 
 _FIRST = ("cpu", "memory")
-
-_Amounts = tuple[int, ...]
-"""Amounts in base units, parallel to the resources of the problem."""
 
 
 class UnknownLevelError(Exception):
@@ -53,10 +51,12 @@ class Framing:
     """The problem and what its positions mean.
 
     `members[s][m]` is the gang's member behind member m of set s, `nodes[i]` the node behind node i, `victims[i]`
-    the pod behind victim i. `units`: the size of one unit of each resource. `guests`: positions of nodes that are
+    the pod behind victim i. `units`: the size of one unit of each resource. `exact`: whether no amount is rounded
+    (`planning.units`). `guests`: positions of nodes that are
     not in the topology. `outside`: all nodes that are not, with the label that each lacks. `unmodelled`: wishes of
     the members that nothing reads. `among_members`: those about one another that the problem does not hold, and
-    `spread_limits` what would hold part of them (`planning.companions`).
+    `spread_limits` what would hold part of them (`planning.companions`). `stranded`: members whose nodes cannot take
+    them any more.
     """
 
     problem: solving.Problem
@@ -65,11 +65,13 @@ class Framing:
     nodes: tuple[str, ...]
     victims: tuple[Tenant, ...]
     units: tuple[int, ...]
+    exact: bool
     guests: frozenset[int]
     outside: Mapping[str, str]
     unmodelled: tuple[str, ...] = ()
     among_members: tuple[str, ...] = ()
     spread_limits: tuple[solving.Exclusion, ...] = ()
+    stranded: tuple[Stranded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +95,6 @@ def frame(
     return _Framer(gang, snapshot, topology or NODE_ONLY, running).frame(preemption=preemption)
 
 
-def held_node(pod: Pod) -> str:
-    """The node of a member that has been bound or released there; "" for one that can still be planned.
-
-    A released pod has lost its gate for good. Its node is the one it is nominated to or, where the stock scheduler
-    has cleared that, the one that its plan names.
-    """
-    if pod.bound:
-        return pod.spec.node_name
-    if pod.gated_by(GATE):
-        return ""
-    return pod.status.nominated_node_name or pod.metadata.annotations.get(PLANNED_NODE, "")
-
-
 def level_at(topology: Topology, name: str) -> int:
     """The position of the level that a user calls `name`. Raises `UnknownLevelError`."""
     found = topology.find(name)
@@ -127,20 +116,26 @@ class _Framer:
         self.known: dict[int, _Amounts] = {}
         self.priority = gang.priority
         self.requests = dict(zip(map(id, gang.members), map(self._parallel, requests), strict=True))
+        self.states = {state.name: state for state in snapshot.nodes}
+        self.stranded = stranded(gang, snapshot)
+        elsewhere = {id(each.member) for each in self.stranded}
+        self.node_of = {id(m): "" if id(m) in elsewhere else held_node(m.pod) for m in gang.members}
         self.tree = domains(topology, [state.node for state in snapshot.nodes])
         for preferred in (gang.preferred, *(each.preferred for each in gang.pod_sets)):
             self._level(preferred)
 
     def frame(self, *, preemption: bool) -> Framing:
-        states = {state.name: state for state in self.snapshot.nodes}
-        book = self._book([states[name] for name in self.tree.path_of])
-        shapes = {id(member): self._shape(book, member) for member in self.gang.members if not held_node(member.pod)}
-        tenants = self._tenants(book) if preemption and may_preempt(self.gang) else []
-        places = self._held_room_taken([*map(self._place, book.nodes), *self._guests(states, tenants)])
+        preempting = preemption and may_preempt(self.gang)
+        book = self._book([self.states[name] for name in self.tree.path_of], preempting=preempting)
+        shapes = {id(each.member): self._tied_shape(book, each) for each in self.stranded}
+        planned = (m for m in self.gang.members if not self.node_of[id(m)] and id(m) not in shapes)
+        shapes |= {id(member): self._shape(book, member) for member in planned}
+        tenants = self._tenants(book) if preempting else []
+        places = self._held_room_taken([*map(self._place, book.nodes), *self._guests(tenants)])
         positions = {place.state.name: position for position, place in enumerate(places)}
         shapes |= self._held_shapes(book, positions)
         units = self._units(places, tenants)
-        requests = _in_units([self._asked(tenant) for tenant in tenants], units)
+        requests = units.offered([self._asked(tenant) for tenant in tenants])
         victims = victims_of(tenants, self.snapshot, self.running, positions, requests)
         sets = tuple(
             self._set(pod_set, members, shapes, positions)
@@ -152,12 +147,14 @@ class _Framer:
             members=self.members,
             nodes=tuple(place.state.name for place in places),
             victims=victims.tenants,
-            units=units,
+            units=units.sizes,
+            exact=units.exact,
             guests=frozenset(range(len(book.nodes), len(places))),
             outside=self.tree.outside,
             unmodelled=book.unmodelled,
             among_members=book.among_members,
-            spread_limits=spread_exclusions(book.spreads, sets, [place.state for place in places]),
+            spread_limits=spread_exclusions(book.spreads, book.pods, [place.state for place in places]),
+            stranded=self.stranded,
         )
 
     def _problem(
@@ -166,13 +163,17 @@ class _Framer:
         book: ShapeBook,
         sets: tuple[solving.PodSet, ...],
         victims: Victims,
-        units: _Amounts,
+        units: Units,
     ) -> solving.Problem:
+        states = [place.state for place in places]
+        traits = [each.traits for each in book.manners]
+        exclusions, separations = apart(traits, book.traits.terms, states)
+        positions = {key: position for position, key in enumerate(victims.victims.keys)}
         return solving.Problem(
             levels=tuple(level.name for level in self.topology.levels),
             resources=self.resources,
             nodes=self._nodes(places, units),
-            shapes=tuple(replace(shape, requests=_scaled(shape.requests, units)) for shape in book.shapes),
+            shapes=tuple(replace(shape, requests=units.asked(shape.requests)) for shape in book.shapes),
             sets=sets,
             minimum=self.gang.still_needed,
             required=self._level(self.gang.required),
@@ -180,27 +181,34 @@ class _Framer:
             multiples=tuple(
                 solving.Multiple(level_at(self.topology, each.level), each.of) for each in self.gang.multiples
             ),
-            exclusions=exclusions(self.members, [place.state for place in places], self.snapshot.namespaces),
+            exclusions=exclusions,
+            separations=separations,
             victims=victims.victims,
             victim_gangs=victims.gangs,
-            budgets=victims.budgets,
-            spreads=spread_rules(book.spreads, sets, self.members, [place.state for place in places]),
+            budgets=victims.budgets + kept_near(victims.tenants, self.snapshot, self.priority, self.own),
+            spreads=spread_rules(book.spreads, book.pods, states, positions),
+            conflicts=conflicts([each.obstacles for each in book.manners], positions),
+            affinities=affinities(traits, [each.near for each in book.manners], states, positions),
         )
 
-    def _nodes(self, places: Sequence[_Place], units: _Amounts) -> NodeTable:
+    def _nodes(self, places: Sequence[_Place], units: Units) -> NodeTable:
         ground = ground_of(tuple(place.state.name for place in places), tuple(place.path for place in places))
-        free = _in_units([place.free for place in places], units)
-        return NodeTable(ground, free, _in_units([place.terminating for place in places], units))
+        free = units.offered([place.free for place in places])
+        return NodeTable(ground, free, units.offered([place.terminating for place in places]))
 
-    def _book(self, inside: Sequence[NodeState]) -> ShapeBook:
+    def _book(self, inside: Sequence[NodeState], *, preempting: bool) -> ShapeBook:
+        traits = GangTraits((member.pod for member in self.gang.members), self.snapshot.namespaces)
         return ShapeBook(
             nodes=inside,
             snapshot=self.snapshot,
             siblings=[member.pod for member in self.gang.members],
             own=self.own,
             affinity=affinity_of(self.gang, self.snapshot.nodes),
+            rules=self.gang.node_rules,
             near=nearness(self.tree, [state.name for state in inside], self.gang.near),
-            label_keys=watched_labels(self.snapshot),
+            label_keys=watched_labels(self.snapshot) | traits.label_keys,
+            traits=traits,
+            may_go=Evictable(self.snapshot, self.priority) if preempting else nobody_goes,
         )
 
     def _parallel(self, amounts: Amounts) -> _Amounts:
@@ -220,14 +228,22 @@ class _Framer:
 
     def _held_shapes(self, book: ShapeBook, positions: Mapping[str, int]) -> dict[int, int]:
         """Shapes of the members that have their nodes: their requests, and nowhere else to go."""
-        held = [member for member in self.gang.members if held_node(member.pod)]
-        nodes = frozenset(positions[held_node(member.pod)] for member in held)
-        return {id(member): book.add_held(self.requests[id(member)], nodes) for member in held}
+        held = [member for member in self.gang.members if self.node_of[id(member)]]
+        nodes = frozenset(positions[self.node_of[id(member)]] for member in held)
+        return {id(member): book.add_held(member.pod, self.requests[id(member)], nodes) for member in held}
+
+    def _tied_shape(self, book: ShapeBook, tied: Stranded) -> int:
+        """The shape of a member that only its own node could take, if there were room."""
+        return book.add_tied(tied.member.pod, self.requests[id(tied.member)], tied.node if tied.room else "", tied.why)
 
     def _tenants(self, book: ShapeBook) -> list[Tenant]:
         useful = frozenset[int]().union(*(shape.nodes for shape in book.shapes))
         return candidates(
-            self.snapshot, self.priority, (book.nodes[position].name for position in useful), self.running
+            self.snapshot,
+            self.priority,
+            (book.nodes[position].name for position in useful),
+            self.running,
+            book.concerned,
         )
 
     def _place(self, state: NodeState) -> _Place:
@@ -235,12 +251,12 @@ class _Framer:
         free, terminating = room(state, priority=self.priority, ignoring=self.own)
         return _Place(state, self.tree.path_of[state.name], self._parallel(free), self._parallel(terminating))
 
-    def _guests(self, states: Mapping[str, NodeState], tenants: Iterable[Tenant]) -> list[_Place]:
+    def _guests(self, tenants: Iterable[Tenant]) -> list[_Place]:
         """Nodes outside the topology, or gone, that must be named all the same; nothing more can be put there."""
-        names = {tenant.node for tenant in tenants} | {held_node(member.pod) for member in self.gang.members}
+        names = {tenant.node for tenant in tenants} | {*self.node_of.values()}
         depth = len(self.topology.levels) - 1
         return [
-            _Place(states.get(name) or _gone(name), (f"outside ({name})",) * depth, self.nothing, self.nothing)
+            _Place(self.states.get(name) or _gone(name), (f"outside ({name})",) * depth, self.nothing, self.nothing)
             for name in sorted(names - {""} - self.tree.path_of.keys(), key=natural_key)
         ]
 
@@ -248,7 +264,7 @@ class _Framer:
         """The places without the room of the members that stay where they are."""
         taken: dict[str, _Amounts] = {}
         for member in self.gang.members:
-            if (node := held_node(member.pod)) in self.tree.path_of:
+            if (node := self.node_of[id(member)]) in self.tree.path_of:
                 taken[node] = _sum(taken.get(node, self.nothing), self.requests[id(member)])
         return [
             replace(place, free=_difference(place.free, taken[place.state.name]))
@@ -257,12 +273,11 @@ class _Framer:
             for place in places
         ]
 
-    def _units(self, places: Sequence[_Place], tenants: Sequence[Tenant]) -> _Amounts:
-        """Per resource, the greatest unit that divides every amount."""
-        amounts = {*self.requests.values(), *map(self._asked, tenants)}
+    def _units(self, places: Sequence[_Place], tenants: Sequence[Tenant]) -> Units:
+        amounts = set(map(self._asked, tenants))
         for place in places:
             amounts |= {place.free, place.terminating}
-        return tuple(math.gcd(*column) or 1 for column in zip(*amounts, strict=True))
+        return Units.of(list(self.requests.values()), amounts, len(places) + len(tenants))
 
     def _level(self, name: str | None) -> int | None:
         return None if name is None else level_at(self.topology, name)
@@ -274,7 +289,7 @@ class _Framer:
         return solving.PodSet(
             name=pod_set.name,
             members=tuple(
-                solving.Member(member.pod.key, shapes[id(member)], positions.get(held_node(member.pod)))
+                solving.Member(member.pod.key, shapes[id(member)], positions.get(self.node_of[id(member)]))
                 for member in members
             ),
             minimum=min(pod_set.min_count, len(members)) if self.gang.succeeded else pod_set.min_count,
@@ -302,15 +317,6 @@ def _resources(requests: Iterable[Amounts]) -> tuple[str, ...]:
 def _gone(name: str) -> NodeState:
     """A node that is no more, though a pod still names it."""
     return NodeState(Node(metadata=ObjectMeta(name=name)), allocatable={})
-
-
-def _in_units(rows: Sequence[_Amounts], units: _Amounts) -> NDArray[np.int64]:
-    """Amounts in the units of the problem, in columns; too large ones are capped before they are divided."""
-    return amounts_of(rows, len(units)) // amounts_of([units], len(units))
-
-
-def _scaled(amounts: _Amounts, units: _Amounts) -> _Amounts:
-    return tuple([amount // unit for amount, unit in zip(amounts, units, strict=True)])
 
 
 def _sum(one: _Amounts, other: _Amounts) -> _Amounts:

@@ -11,8 +11,8 @@ from gangs.model import Gang, Member
 from gangs.queues import Account
 from planning.decision import Decision, Outcome
 from planning.flavors import Choice, choices, in_flavors, names_of, obstacle
-from planning.problems import held_node
 from planning.quotas import NO_USAGE, Purse, Usage, holding, needs, used_by
+from planning.stranded import held_node
 from planning.wording import listed
 from solver.plan import Proof
 
@@ -56,6 +56,21 @@ def charged(decision: Decision, usage: Usage) -> Usage:
         if set(names_of(choice)) == set(decision.flavors):
             return usage.having(gang.key, used_by(gang, members, choice))
     return usage
+
+
+def still_covered(decision: Decision, usage: Usage) -> bool:
+    """Whether the quotas that a plan takes are still free, of its queue or to be borrowed."""
+    gang = decision.gang
+    if gang is None or gang.account is None:
+        return True
+    account, others = gang.account, usage.without(gang.key)
+    members = [each.member for each in decision.assignments]
+    for choice in choices(account.queue, needs(members)):
+        if set(names_of(choice)) == set(decision.flavors):
+            shared = account.cohort, account.cohorts
+            purses = {name: Purse(account.queue, flavor, name, *shared) for name, flavor in choice.items()}
+            return all(needs(members)[name] <= purse.left(others) for name, purse in purses.items())
+    return False
 
 
 def _shut_out(gang: Gang, account: Account, snapshot: Snapshot) -> str:

@@ -11,7 +11,7 @@ from gangs.model import Gang, GangKey, Member
 from gangs.queues import ClusterQueue, Cohort, Quota, ResourceGroup
 from kube.objects import Pod
 from planning.flavors import Choice, choice_in_use, choice_on
-from planning.problems import held_node
+from planning.stranded import held_node
 
 Place = tuple[str, str, str]
 """(ClusterQueue, flavor, resource)."""

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from cluster.ports import host_ports
 from gangs.model import Gang
 from kube.objects import Pod
-from planning.problems import Framing, held_node
+from planning.problems import Framing
+from planning.stranded import held_node
 from solver.joint import Share
 from solver.nodes import Amounts
 

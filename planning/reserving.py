@@ -1,6 +1,6 @@
 """The cluster as it will be once a plan has been carried out, for the plans that follow."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cluster.requests import pod_requests
@@ -31,7 +31,15 @@ def after_all(decisions: Sequence[Decision], snapshot: Snapshot) -> Snapshot:
             else _changed(state, arriving, leaving)
             for state in snapshot.nodes
         ),
+        evicted=(*snapshot.evicted, *_leaving(snapshot, {f"{each.namespace}/{each.name}" for each in evictions})),
     )
+
+
+def _leaving(snapshot: Snapshot, keys: set[str]) -> Iterator[Tenant]:
+    """The tenants that are evicted, so that budgets can be charged for them."""
+    for state in snapshot.nodes:
+        if not state.marks.isdisjoint(keys):
+            yield from (tenant for tenant in state.tenants if tenant.pod.key in keys)
 
 
 def _tenant(assignment: Assignment) -> Tenant:

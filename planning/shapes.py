@@ -5,17 +5,35 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from cluster.eligibility import Eligibility
-from cluster.neighbours import Spread
+from cluster.eligibility import Eligibility, Obstacle
+from cluster.neighbours import MayGo, Near, Spread
+from cluster.ports import host_ports
 from cluster.snapshot import NodeState, Snapshot
 from cluster.volumes import claim_names
 from cluster.wishes import among_members, unmodelled
-from kube.objects import LabelSelector, NodeAffinity, Pod, PodAffinityTerm
+from kube.node_rules import NodeRule
+from kube.objects import NodeAffinity, Pod
+from planning.ties import as_written, tie_rules
+from planning.traits import GangTraits, Traits, keys_of_terms, looked_at
 from solver.problem import Shape
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
-ShapeKey = tuple[tuple[int, ...], bytes]
+ELSEWHERE = "a pod was let go to another node"
+"""Why no other node can take a member that was let go."""
+ShapeKey = tuple[tuple[int, ...], bytes, Traits]
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """What a shape's members mind besides room: each other (`traits`, `spreads`), pods there that may go and are in
+    their way, and whom they want to be near to.
+    """
+
+    traits: Traits
+    spreads: tuple[Spread, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
+    near: Near | None = None
 
 
 @dataclass(slots=True)
@@ -30,31 +48,78 @@ class ShapeBook:
     """The gang's own members, as `namespace/name`: they do not stand in each other's way here."""
     affinity: NodeAffinity | None
     """The gang's own node affinity, which holds beside each pod's."""
+    rules: Sequence[NodeRule]
+    """What lays that down where nobody has written it."""
     near: Sequence[int]
     """By position: how much the gang would like to be on that node, because of who is near."""
     label_keys: frozenset[str]
     """Label keys of pods that matter to pods already in the cluster (`watched_labels`)."""
+    traits: GangTraits
+    """What tells members apart for each other."""
+    may_go: MayGo
+    """Who may be evicted for the gang."""
     shapes: list[Shape] = field(default_factory=list)
-    spreads: dict[int, tuple[Spread, ...]] = field(default_factory=dict)
-    """Hard spread constraints by the position of the shape."""
+    manners: list[Manners] = field(default_factory=list)
+    """What else is known of each shape, by position."""
+    pods: list[Pod] = field(default_factory=list)
+    """A pod of each shape, by position."""
     _known: dict[ShapeKey, int] = field(default_factory=dict)
     _among: dict[str, None] = field(default_factory=dict)
     _unmodelled: dict[str, None] = field(default_factory=dict)
 
     def add(self, pod: Pod, requests: tuple[int, ...]) -> int:
         """The position of the pod's shape, which is made where no pod like it has been added yet."""
-        key = requests, scheduling_key(pod, self.label_keys)
+        traits = self.traits.of(pod)
+        key = requests, scheduling_key(pod, self.label_keys), traits
         if key not in self._known:
-            eligibility = Eligibility(pod, self.snapshot, ignoring=self.own, also=self.affinity)
-            position = self._merge(self._shape(eligibility, requests), eligibility.spreads)
-            self._among |= dict.fromkeys(among_members(pod, self.siblings))
+            eligibility = Eligibility(
+                pod,
+                self.snapshot,
+                ignoring=self.own,
+                also=self.affinity,
+                rules=(*self.rules, *tie_rules(pod)),
+                written=as_written(pod),
+                may_go=self.may_go,
+                mates=traits.wants >= 0,
+            )
+            shape = self._shape(eligibility, requests)
+            position = self._merge(pod, shape, self._manners(eligibility, shape, traits))
+            self._among |= dict.fromkeys(among_members(pod, self.siblings, self.snapshot.namespaces))
             self._unmodelled |= dict.fromkeys(unmodelled(pod, self.siblings, self.snapshot))
             self._known[key] = position
         return self._known[key]
 
-    def add_held(self, requests: tuple[int, ...], nodes: frozenset[int]) -> int:
+    def add_held(self, pod: Pod, requests: tuple[int, ...], nodes: frozenset[int]) -> int:
         """The position of the shape of members that have their nodes: where else they could go does not matter."""
-        return self._merge(Shape(requests, nodes))
+        return self._merge(pod, Shape(requests, nodes), Manners(self.traits.of(pod)))
+
+    @property
+    def spreads(self) -> dict[int, tuple[Spread, ...]]:
+        """Hard spread constraints by the position of the shape."""
+        return {position: each.spreads for position, each in enumerate(self.manners)}
+
+    @property
+    def concerned(self) -> frozenset[str]:
+        """The pods, by `namespace/name`, whose going or staying matters to members besides their room."""
+        return frozenset(
+            pod
+            for each in self.manners
+            for pods in (
+                *(obstacle.pods for obstacle in each.obstacles),
+                *(spread.may_go for spread in each.spreads),
+                each.near.pods if each.near is not None else (),
+            )
+            for pod in pods
+        )
+
+    def add_tied(self, pod: Pod, requests: tuple[int, ...], node: str, why: str) -> int:
+        """The position of the shape of a member that could only run on `node`, were there room; "" for nowhere, `why`
+        said of every node.
+        """
+        here = frozenset(position for position, state in enumerate(self.nodes) if state.name == node)
+        reason = ELSEWHERE if here else why
+        excluded = {position: reason for position in range(len(self.nodes)) if position not in here}
+        return self._merge(pod, Shape(requests, here, excluded), Manners(self.traits.of(pod)))
 
     @property
     def unmodelled(self) -> tuple[str, ...]:
@@ -81,19 +146,35 @@ class ShapeBook:
         opened = {change: frozenset(positions) for change, positions in lifts.items()}
         return Shape(requests, frozenset(eligible), excluded, wishes, opened)
 
-    def _merge(self, shape: Shape, spreads: tuple[Spread, ...] = ()) -> int:
+    def _manners(self, eligibility: Eligibility, shape: Shape, traits: Traits) -> Manners:
+        return Manners(
+            traits,
+            eligibility.spreads,
+            tuple(_on(shape.nodes, eligibility.obstacles(self.nodes))),
+            eligibility.near,
+        )
+
+    def _merge(self, pod: Pod, shape: Shape, manners: Manners) -> int:
         """Pods that differ in what they say but not in what follows from it share one shape. A change lifts for all of
         them only what it lifts for each; those that have their nodes need none.
         """
         for position, known in enumerate(self.shapes):
             same_room = known.requests == shape.requests and known.nodes == shape.nodes
-            if same_room and known.preferences == shape.preferences and self.spreads[position] == spreads:
+            if same_room and known.preferences == shape.preferences and self.manners[position] == manners:
                 if shape.excluded and shape.lifts != known.lifts:
                     self.shapes[position] = replace(known, lifts=_common(known.lifts, shape.lifts))
                 return position
         self.shapes.append(shape)
-        self.spreads[len(self.shapes) - 1] = spreads
+        self.manners.append(manners)
+        self.pods.append(pod)
         return len(self.shapes) - 1
+
+
+def _on(nodes: frozenset[int], obstacles: Iterable[Obstacle]) -> Iterator[Obstacle]:
+    """The obstacles as far as they are about some nodes."""
+    for each in obstacles:
+        if here := each.nodes & nodes:
+            yield replace(each, nodes=here)
 
 
 def _common(one: Mapping[str, frozenset[int]], other: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:
@@ -109,7 +190,7 @@ def watched_labels(snapshot: Snapshot) -> frozenset[str]:
         for tenant in state.keeping_off:
             affinity = tenant.pod.spec.affinity
             if affinity is not None and affinity.pod_anti_affinity is not None:
-                keys.update(_keys_of_terms(affinity.pod_anti_affinity.required))
+                keys.update(keys_of_terms(affinity.pod_anti_affinity.required))
     return frozenset(keys)
 
 
@@ -120,11 +201,9 @@ def scheduling_key(pod: Pod, watched: frozenset[str]) -> bytes:
         as a member's index, tell no pods apart.
     """
     spec = pod.spec
-    keys = watched | frozenset(_own_label_keys(pod))
+    keys = watched | frozenset(looked_at(pod))
     labels = {key: value for key, value in pod.metadata.labels.items() if key in keys}
-    ports = [
-        port for container in (*spec.containers, *spec.init_containers) for port in container.ports if port.host_port
-    ]
+    ports = [(each.address, each.protocol, each.port) for each in host_ports(pod)]
     parts = (
         pod.metadata.namespace,
         labels,
@@ -132,33 +211,8 @@ def scheduling_key(pod: Pod, watched: frozenset[str]) -> bytes:
         spec.affinity,
         spec.tolerations,
         spec.topology_spread_constraints,
-        ports,
+        sorted(ports),
         claim_names(pod),
         spec.resource_claims,
     )
     return _encode(parts)
-
-
-def _own_label_keys(pod: Pod) -> Iterator[str]:
-    """Label keys that the pod's own terms may look for on pods like itself."""
-    affinity = pod.spec.affinity
-    if affinity is not None:
-        for each in (affinity.pod_affinity, affinity.pod_anti_affinity):
-            if each is not None:
-                yield from _keys_of_terms(each.required)
-    for spread in pod.spec.topology_spread_constraints:
-        yield from _keys_of_selector(spread.label_selector)
-        yield from spread.match_label_keys
-
-
-def _keys_of_terms(terms: Iterable[PodAffinityTerm]) -> Iterator[str]:
-    for term in terms:
-        yield from _keys_of_selector(term.label_selector)
-        yield from term.match_label_keys
-        yield from term.mismatch_label_keys
-
-
-def _keys_of_selector(selector: LabelSelector | None) -> Iterator[str]:
-    if selector is not None:
-        yield from selector.match_labels
-        yield from (each.key for each in selector.match_expressions)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from planning.companionship import AFFINITY
 from planning.problems import Framing
 from solver.bounds import scarcest
 from solver.plan import NearDomain, Plan
@@ -81,6 +82,8 @@ def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[s
         if any((*above, framing.nodes[position])[: len(path)] == path for path in paths)
     }
     for budget in problem.budgets:
+        if budget.name.startswith(AFFINITY):
+            continue
         if sum(int(problem.victims.node[each]) in places for each in budget.victims) > budget.allowed:
             names[budget.name] = None
     return tuple(names)

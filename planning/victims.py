@@ -1,31 +1,17 @@
 """Who may be evicted for a gang, in which gangs they run, and what the disruption budgets still allow."""
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 
-from cluster.selectors import selects
 from cluster.snapshot import Snapshot, Tenant
-from gangs.model import Gang, GangKey
-from kube.objects import PodDisruptionBudget
+from gangs.model import GangKey
+from planning.budgets import budgets_of, by_namespace, covers
+from planning.running import RunningGangs, victim_gangs
 from solver.nodes import Amounts
 from solver.problem import NO_VICTIMS, Budget, VictimGang, VictimTable
-
-
-@dataclass(frozen=True, slots=True)
-class RunningGang:
-    """The gang of a running pod, and how many of its members must still run for it to be of use."""
-
-    key: GangKey
-    minimum: int
-
-
-RunningGangs = Mapping[str, RunningGang]
-"""By the pod's `namespace/name`, its identity within one snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,33 +24,50 @@ class Victims:
     budgets: tuple[Budget, ...] = ()
 
 
-def running_gangs(gangs: Iterable[Gang]) -> dict[str, RunningGang]:
-    """Who belongs to which gang, for every member that has a node."""
-    return {
-        member.pod.key: RunningGang(gang.key, gang.still_needed)
-        for gang in gangs
-        for member in gang.members
-        if member.pod.bound
-    }
+class Evictable:
+    """The pods that may be evicted for a gang of a priority: of lower priority, running, not protected.
 
-
-def candidates(snapshot: Snapshot, priority: int, useful: Iterable[str], running: RunningGangs) -> list[Tenant]:
-    """The pods that may be evicted for a gang of that priority, in the order of the snapshot: of lower priority,
-    running, not protected.
-
-    Only those on `useful` nodes (by name: the gang could be placed there) count, and wherever they run their
-    siblings, because a gang that is broken goes as a whole. A pod under two disruption budgets is none: the
-    Eviction API refuses those (Kubernetes documentation, "Specifying a Disruption Budget for your Application").
+    A pod under two disruption budgets is none: the Eviction API refuses those (Kubernetes documentation, "Specifying a
+    Disruption Budget for your Application").
     """
-    wanted = set(useful)
-    budgets = _by_namespace(snapshot.budgets)
-    evictable = [
-        tenant
-        for tenant in _evictable(snapshot, priority)
-        if sum(_covers(each, tenant) for each in budgets.get(tenant.pod.metadata.namespace, ())) <= 1
-    ]
-    gangs = {running[tenant.pod.key].key for tenant in evictable if tenant.node in wanted and tenant.pod.key in running}
-    return [tenant for tenant in evictable if tenant.node in wanted or _gang_of(tenant, running) in gangs]
+
+    def __init__(self, snapshot: Snapshot, priority: int) -> None:
+        self._priority = priority
+        self._budgets = by_namespace(snapshot.budgets)
+
+    def __call__(self, tenant: Tenant) -> bool:
+        """Whether a pod is one of them."""
+        stays = tenant.protected or tenant.reserved or tenant.terminating
+        return not stays and self.among_evictable(tenant)
+
+    def among_evictable(self, tenant: Tenant) -> bool:
+        """The same of a pod that is known to be `NodeState.evictable`."""
+        if tenant.priority >= self._priority:
+            return False
+        return sum(covers(each, tenant) for each in self._budgets.get(tenant.pod.metadata.namespace, ())) <= 1
+
+
+def candidates(
+    snapshot: Snapshot,
+    priority: int,
+    useful: Iterable[str],
+    running: RunningGangs,
+    concerned: Collection[str] = frozenset(),
+) -> list[Tenant]:
+    """The pods that may be evicted for a gang of that priority (`Evictable`), in the order of the snapshot.
+
+    Only those on `useful` nodes (by name: the gang could be placed there) count, those that are `concerned` (by
+    `namespace/name`: they are in its way there), and wherever they run their siblings, because a gang that is broken
+    goes as a whole.
+    """
+    wanted, may_go = set(useful), Evictable(snapshot, priority).among_evictable
+    evictable = [tenant for state in snapshot.nodes for tenant in state.evictable if may_go(tenant)]
+
+    def near(tenant: Tenant) -> bool:
+        return tenant.node in wanted or (bool(concerned) and tenant.pod.key in concerned)
+
+    gangs = {running[tenant.pod.key].key for tenant in evictable if near(tenant) and tenant.pod.key in running}
+    return [tenant for tenant in evictable if near(tenant) or _gang_of(tenant, running) in gangs]
 
 
 def victims_of(
@@ -75,12 +78,12 @@ def victims_of(
     requests: Amounts,
 ) -> Victims:
     """The candidates in the solver's words. `positions` of the nodes by name; `requests`: a row for each candidate, in
-    the problem's units.
+    the problem's units. One that goes in any case, for a plan in force, takes nothing from its gang or budget any more.
     """
     if not tenants:
         return Victims()
-    gangs = [_gang_of(tenant, running) for tenant in tenants]
-    known = sorted({key for key in gangs if key is not None})
+    gangs = [None if tenant.pod.key in snapshot.leaving else _gang_of(tenant, running) for tenant in tenants]
+    known, in_words = victim_gangs(tenants, gangs, snapshot, running)
     order: dict[GangKey | None, int] = {None: -1, **{key: position for position, key in enumerate(known)}}
     victims = VictimTable(
         tuple([tenant.pod.key for tenant in tenants]),
@@ -90,101 +93,12 @@ def victims_of(
         gang=np.array([order[key] for key in gangs], dtype=np.int64),
         started=np.array([_seconds(tenant.pod.status.start_time) for tenant in tenants], dtype=np.int64),
     )
-    return Victims(tuple(tenants), victims, _victim_gangs(known, snapshot, running), _budgets(tenants, snapshot))
-
-
-def _evictable(snapshot: Snapshot, priority: int) -> Iterable[Tenant]:
-    for state in snapshot.nodes:
-        for tenant in state.evictable:
-            if tenant.priority < priority:
-                yield tenant
+    return Victims(tuple(tenants), victims, in_words, budgets_of(tenants, snapshot))
 
 
 def _gang_of(tenant: Tenant, running: RunningGangs) -> GangKey | None:
     found = running.get(tenant.pod.key)
     return None if found is None else found.key
-
-
-def _victim_gangs(keys: Sequence[GangKey], snapshot: Snapshot, running: RunningGangs) -> tuple[VictimGang, ...]:
-    if not keys:
-        return ()
-    counts = Counter(
-        key
-        for state in snapshot.nodes
-        for tenant in state.tenants
-        if not (tenant.reserved or tenant.terminating) and (key := _gang_of(tenant, running)) is not None
-    )
-    minimums = {each.key: each.minimum for each in running.values()}
-    return tuple(VictimGang(str(key), counts[key], minimums[key]) for key in keys)
-
-
-def _budgets(tenants: Sequence[Tenant], snapshot: Snapshot) -> tuple[Budget, ...]:
-    candidates_in: dict[str, list[int]] = {}
-    for position, tenant in enumerate(tenants):
-        candidates_in.setdefault(tenant.pod.metadata.namespace, []).append(position)
-    running_in = _running_in(snapshot) if any(_uncounted(budget) for budget in snapshot.budgets) else {}
-    budgets = []
-    for budget in snapshot.budgets:
-        namespace = budget.metadata.namespace
-        near = candidates_in.get(namespace, ())
-        under = frozenset(position for position in near if _covers(budget, tenants[position]))
-        if under:
-            allowed = _allowed(budget, running_in.get(namespace, ()))
-            budgets.append(Budget(f"{namespace}/{budget.metadata.name}", under, allowed))
-    return tuple(budgets)
-
-
-def _running_in(snapshot: Snapshot) -> dict[str, list[Tenant]]:
-    """The running pods by namespace."""
-    found: dict[str, list[Tenant]] = {}
-    for state in snapshot.nodes:
-        for tenant in state.tenants:
-            if not tenant.reserved:
-                found.setdefault(tenant.pod.metadata.namespace, []).append(tenant)
-    return found
-
-
-def _by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[PodDisruptionBudget]]:
-    found: dict[str, list[PodDisruptionBudget]] = {}
-    for budget in budgets:
-        found.setdefault(budget.metadata.namespace, []).append(budget)
-    return found
-
-
-def _covers(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
-    """An empty selector covers the whole namespace, an absent one nothing (policy/v1)."""
-    same = budget.metadata.namespace == tenant.pod.metadata.namespace
-    return same and selects(budget.spec.selector, tenant.pod.metadata.labels)
-
-
-def _uncounted(budget: PodDisruptionBudget) -> bool:
-    """Whether the disruption controller has not seen the budget yet."""
-    return budget.status.disruptions_allowed is None
-
-
-def _allowed(budget: PodDisruptionBudget, running: Iterable[Tenant]) -> int:
-    """How many more pods may go: what the disruption controller has counted, else counted here as it would.
-
-    Shares are taken of the running pods (`running`: those of its namespace) that the budget covers and rounded up, as
-    the controller does for both fields. Pods that are on their way out are not healthy.
-    """
-    counted = budget.status.disruptions_allowed
-    if counted is not None:
-        return max(0, counted)
-    covered = [tenant for tenant in running if _covers(budget, tenant)]
-    healthy = sum(not tenant.terminating for tenant in covered)
-    if budget.spec.max_unavailable is not None:
-        wanted = len(covered) - _share(budget.spec.max_unavailable, len(covered))
-    else:
-        wanted = _share(budget.spec.min_available or 0, len(covered))
-    return max(0, healthy - wanted)
-
-
-def _share(value: int | str, total: int) -> int:
-    """An IntOrString: a number, or a percentage of `total` rounded up."""
-    if isinstance(value, str) and value.endswith("%"):
-        return math.ceil(int(value.removesuffix("%")) * total / 100)
-    return int(value)
 
 
 def _seconds(time: str | None) -> int:

@@ -9,14 +9,17 @@ from gangs.workloads import controller_of
 from kube.names import natural_key
 from planning.decision import Assignment, Eviction, LevelUse
 from planning.shortfalls import Misfits, Reasons
+from planning.stranded import Stranded
 from solver.comparing import NextDoor
 from solver.plan import NearDomain, NoPlan, Proof
 
+NEAREST_COLUMNS = ("NEAREST", "FITS", "NODES", "EXCLUDED")
 _NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")
 _RUNS_SHOWN = 4
 _VICTIMS_SHOWN = 3
 _DOMAINS_SHOWN = 3
 _NEAREST_SHOWN = 3
+_STRANDED_SHOWN = 3
 _LOSSES = {
     "victims": "would cost {both} victims",
     "gangsBroken": "would break {both} gangs",
@@ -71,13 +74,14 @@ def placed(
 
 
 def refused(
-    gang: Gang, answer: NoPlan, required: str | None, misfits: Sequence[Misfits] = (), budgets: Sequence[str] = ()
+    needed: int, answer: NoPlan, required: str | None, misfits: Sequence[Misfits] = (), budgets: Sequence[str] = ()
 ) -> str:
     """Why there is no plan: what is needed, who fits nowhere, what the nearest domains hold, what stands in the way.
 
-    `budgets`: the disruption budgets that keep pods there.
+    `needed`: how many members must run together, as the gang's minimum and those of its sets say. `budgets`: the
+    disruption budgets that keep pods there.
     """
-    need = f"needs {pods(gang.min_member)}" + (f" in one {required}" if required else "")
+    need = f"needs {pods(needed)}" + (f" in one {required}" if required else "")
     found = [_misfit(each) for each in misfits] + [_near(each) for each in answer.nearest[:_NEAREST_SHOWN]]
     if budgets:
         found.append(f"evictions there are limited by PodDisruptionBudget {listed(budgets)}")
@@ -105,9 +109,9 @@ def _loss(beside: NextDoor) -> str:
     return _LOSSES[goal].format(both=f"{beside.there} instead of {beside.here}", level=level)
 
 
-def unfulfilled(gang: Gang, wishes: Sequence[str]) -> str:
+def unfulfilled(needed: int, wishes: Sequence[str]) -> str:
     """There is room, but no plan was found that gives the members what they wish of each other."""
-    return f"no placement of {pods(gang.min_member)} found, nor proven impossible, that fulfils {listed(wishes)}"
+    return f"no placement of {pods(needed)} found, nor proven impossible, that fulfils {listed(wishes)}"
 
 
 def more_pods(existing: int, needed: int, pod_set: str = "") -> str:
@@ -130,6 +134,11 @@ def one_by_one(gang: Gang) -> str:
     whose, has, it = ("StatefulSet", "has", "it needs") if len(alone) == 1 else ("StatefulSets", "have", "they need")
     who = f"{whose} {listed(alone)} {has} more"
     return f"; if {who}, {it} podManagementPolicy: Parallel to make them before the first runs"
+
+
+def lacking(label: str) -> str:
+    """Why a node is outside a topology: it has no such label, or is in none of its node pools (`label=value`)."""
+    return f"node(s) were not in the topology's node pool {label}" if "=" in label else f"node(s) had no label {label}"
 
 
 def domain(path: Sequence[str]) -> str:
@@ -164,7 +173,7 @@ def _run_text(run: Sequence[str]) -> str:
 
 def _who_fits(gang: Gang, new: int, held: int) -> str:
     if not new:
-        return f"{pods(held)} stay"
+        return f"{pods(held)} {'stays' if held == 1 else 'stay'}"
     verb = "fits" if new == 1 else "fit"
     if held:
         return f"{new} more {'pod' if new == 1 else 'pods'} {verb} beside {held}"
@@ -207,6 +216,19 @@ def no_room(count: int, reasons: Reasons) -> str:
     return f", {count} more find{'s' if count == 1 else ''} no room ({_because(reasons)})" if count else ""
 
 
+def stranded(members: Sequence[Stranded]) -> str:
+    """Who was let go to a node that cannot take it any more; "" where nobody is."""
+    if not members:
+        return ""
+    first, rest = members[0], len(members) - _STRANDED_SHOWN
+    if len(members) == 1:
+        who = f"pod {first.member.pod.metadata.name} was let go to {first.node} and cannot be bound there ({first.why})"
+        return f"{who}: make room, or delete it to be planned anew"
+    shown = [f"{each.member.pod.metadata.name} to {each.node} ({each.why})" for each in members[:_STRANDED_SHOWN]]
+    who = f"{', '.join(shown)} and {rest} more" if rest > 0 else listed(shown)
+    return f"pods were let go and cannot be bound there, {who}: make room, or delete them to be planned anew"
+
+
 def _misfit(misfit: Misfits) -> str:
     who = f"pod {misfit.pods[0]} fits" if len(misfit.pods) == 1 else f"pods {compressed(misfit.pods)} fit"
     return f"{who} on no node ({_because(misfit.reasons)})"
@@ -214,6 +236,15 @@ def _misfit(misfit: Misfits) -> str:
 
 def _because(reasons: Reasons) -> str:
     return ", ".join(f"{count} {'node' if count == 1 else 'nodes'}: {reason}" for reason, count in reasons.items())
+
+
+def nearest_row(path: Sequence[str], fits: int, needed: int, nodes: int, excluded: Reasons) -> tuple[str, ...]:
+    """A near domain as a row of a table, under NEAREST_COLUMNS: the same from a plan and from a Gang's status, whose
+    reasons the API server has put in another order.
+    """
+    by_count = sorted(excluded.items(), key=lambda each: (-each[1], each[0]))
+    reasons = ", ".join(f"{count} {reason}" for reason, count in by_count)
+    return domain(path), f"{fits} of {needed}", str(nodes), reasons
 
 
 def _near(near: NearDomain) -> str:

@@ -1,7 +1,8 @@
 """The process that solves: reads tasks from standard input, writes answers to standard output, until either ends.
 
 It may crash, hang or lie: `planning.workers` on the other side of the pipe expects that. Messages are MessagePack. A no
-is answered twice, first as soon as it is known, then with its explanation.
+is answered twice, first as soon as it is known, then with its explanation; a plan that is found quickly is told before
+the best one. It ends in time by itself: whatever takes long looks at the deadline.
 """
 
 import gc
@@ -20,6 +21,7 @@ import msgspec
 from planning.handover import Receiver
 from planning.pipes import read, write
 from solver.comparing import NextDoor, next_door
+from solver.deadline import Deadline, OutOfTimeError
 from solver.explain import explained
 from solver.joint import JointAnswer, JointProblem, solve_joint, solve_whole
 from solver.plan import NoPlan, Plan
@@ -29,6 +31,8 @@ from solver.solving import decide
 MEMORY_BYTES = 2 << 30
 """What a worker may allocate; an allocation beyond it fails, in the worker alone."""
 PARENT_POLL_SECONDS = 1.0
+EXPLAINING = 0.1
+"""So much longer than a plan, as a share, is a no's explanation looked for, if the no came late."""
 
 
 class Task(msgspec.Struct, frozen=True, tag=True):
@@ -59,10 +63,13 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 
 
 class Placed(msgspec.Struct, frozen=True, tag=True):
-    """A plan for one gang. `peak`: the most memory that the worker has held, in bytes."""
+    """A plan for one gang. `last` False: a better one is looked for. `peak`: the most memory that the worker has held,
+    in bytes.
+    """
 
     plan: Plan
     peak: int = 0
+    last: bool = True
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
@@ -95,30 +102,44 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 Request = Task | JointTask | CompareTask
 Reply = Ready | Placed | Refused | Together | Compared | Failed
-Answering = Callable[[Request], Iterator[Reply]]
+Tell = Callable[[Reply], None]
+"""Takes replies before the last one."""
+Answering = Callable[[Request, Tell], Iterator[Reply]]
 
 
-def answers(request: Request) -> Iterator[Reply]:
-    """What is answered to a request."""
+def answers(request: Request, tell: Tell) -> Iterator[Reply]:
+    """What is answered to a request, within its limits."""
+    deadline = _deadline(request.limits.seconds)
     if isinstance(request, JointTask):
-        yield Together(_together(request), _peak())
+        yield Together(_together(request, deadline), _peak())
         return
     if isinstance(request, CompareTask):
-        yield Compared(next_door(request.problem, request.plan, request.limits), _peak())
+        yield Compared(next_door(request.problem, request.plan, request.limits, deadline), _peak())
         return
-    answer = decide(request.problem, request.limits)
+    answer = decide(
+        request.problem, request.limits, deadline=deadline, tell=lambda plan: tell(Placed(plan, last=False))
+    )
     if isinstance(answer, Plan):
         yield Placed(answer, _peak())
         return
     yield Refused(answer, last=False)
-    yield Refused(explained(request.problem, answer, request.limits), last=True, peak=_peak())
+    later = _deadline(deadline.left() + EXPLAINING * request.limits.seconds)
+    yield Refused(explained(request.problem, answer, request.limits, later), last=True, peak=_peak())
 
 
-def _together(request: JointTask) -> JointAnswer | None:
-    if not request.whole:
-        return solve_joint(request.problem, request.limits)
-    end = time.monotonic() + request.limits.seconds
-    return solve_whole(request.problem, request.limits, lambda: time.monotonic() >= end)
+def _deadline(seconds: float) -> Deadline:
+    """So many seconds from now."""
+    end = time.monotonic() + seconds
+    return Deadline(lambda: end - time.monotonic())
+
+
+def _together(request: JointTask, deadline: Deadline) -> JointAnswer | None:
+    try:
+        if request.whole:
+            return solve_whole(request.problem, request.limits, deadline)
+        return solve_joint(request.problem, request.limits, deadline)
+    except OutOfTimeError:
+        return None
 
 
 def serve(answering: Answering = answers) -> None:
@@ -139,7 +160,7 @@ def serve(answering: Answering = answers) -> None:
 
 def _answer(answering: Answering, request: Request, sink: BinaryIO) -> None:
     try:
-        for reply in answering(request):
+        for reply in answering(request, lambda reply: _say(sink, reply)):
             _say(sink, reply)
     except MemoryError:
         _say(sink, Failed("out of memory"))

@@ -51,9 +51,9 @@ START_SECONDS = 60.0
 """How long a worker may take to start. That happens once and is not counted in a caller's limit."""
 GROWN_BYTES = 1 << 30
 """A worker that has held more than this is replaced."""
-_SOLVER_SHARE = 0.75
+SOLVER_SHARE = 0.75
 """The share of a caller's time at which the solver stops by itself and says what it has."""
-_WORKER_SHARE = 0.9
+WORKER_SHARE = 0.9
 """The share at which the worker is killed. The rest is for the parent's own plan."""
 
 _TRIES = 8
@@ -203,7 +203,7 @@ class Workers:
         def last(reply: Reply) -> bool:
             if isinstance(reply, Placed):
                 answers.append(_verified(problem, reply.plan))
-                return True
+                return reply.last
             if isinstance(reply, Refused):
                 answers.append(_plausible(reply.answer))
                 if not reply.last and (plan := _refuting(problem)) is not None:
@@ -262,7 +262,7 @@ class Workers:
             worker, sound, closings = self._from_home(), False, self._closings
             try:
                 end += worker.await_ready()
-                for reply in worker.replies(request, (end - time.monotonic()) * _WORKER_SHARE):
+                for reply in worker.replies(request, (end - time.monotonic()) * WORKER_SHARE):
                     worker.note(reply)
                     if last(reply):
                         sound = True
@@ -296,7 +296,7 @@ class Workers:
 
 
 def _shared(limits: Limits) -> Limits:
-    return replace(limits, seconds=limits.seconds * _SOLVER_SHARE)
+    return replace(limits, seconds=limits.seconds * SOLVER_SHARE)
 
 
 def _verified(problem: Problem, plan: Plan) -> Plan:

@@ -308,5 +308,5 @@ def _solver(budget: Budget) -> CpSolver:
     solver = single_worker()
     solver.parameters.linearization_level = 2
     solver.parameters.max_deterministic_time = max(0.0, budget.deterministic) * _SHARE
-    solver.parameters.max_time_in_seconds = max(0.0, budget.wall.seconds)
+    solver.parameters.max_time_in_seconds = max(0.0, budget.wall.left)
     return solver

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.bounds import PLENTY, Counts, capacities, room, scarcest
-from solver.problem import Member, Problem
+from solver.deadline import NO_DEADLINE, Deadline
+from solver.problem import Member, Problem, Spread
 from solver.tree import ROOT, Tree, tree_of
 
 
@@ -26,7 +27,7 @@ class Case:
     `useful`: victims whose going can help (none without evictions). `capacity[shape, node]`: members that a node
     can hold, counting all useful victims as gone, of which `amounts[node, resource]` is the room. `potential[node]`:
     what the gang could have had of the scarcest resource there; 0 where it could not run. `name_rank[node]`: the
-    node's place in natural order.
+    node's place in natural order. `deadline`: when all work on it must end.
     """
 
     problem: Problem
@@ -39,6 +40,7 @@ class Case:
     pending: tuple[Seat, ...]
     pinned: tuple[Seat, ...]
     amounts: Counts
+    deadline: Deadline = NO_DEADLINE
 
     @property
     def evicting(self) -> bool:
@@ -55,6 +57,16 @@ class Case:
     def usable_amounts(self) -> Counts:
         """The room of the nodes that can hold a member, never less than nothing; 0 for all others."""
         return np.where(self.usable[:, None], np.maximum(self.amounts, 0), 0)
+
+    def eligible(self, shape: int) -> frozenset[int]:
+        """The nodes that a member may use, room aside: without evictions, those where nobody has to go first."""
+        nodes = self.problem.shapes[shape].nodes
+        return nodes if self.evicting else nodes - blocked_nodes(self.problem, shape)
+
+    @cached_property
+    def spreads(self) -> tuple[Spread, ...]:
+        """The rules about topology spread that depend on who comes or goes."""
+        return self.problem.spreads if self.evicting else tuple(rule for rule in self.problem.spreads if rule.counted)
 
     def member(self, seat: Seat) -> Member:
         """The member at a seat."""
@@ -86,7 +98,7 @@ class Case:
         return tuple((each, self.tree.domain(each, node)) for each in range(level - 1, ROOT - 1, -1))
 
 
-def case_of(problem: Problem, *, evicting: bool, scarce: int | None = None) -> Case:
+def case_of(problem: Problem, *, evicting: bool, scarce: int | None = None, deadline: Deadline = NO_DEADLINE) -> Case:
     """Work out a problem, with its victims or as if there were none. `scarce`: the scarcest resource, where another
     problem decides that.
     """
@@ -99,7 +111,7 @@ def case_of(problem: Problem, *, evicting: bool, scarce: int | None = None) -> C
     waiting = [seat for seat, member in seats if member.node is None]
     usable = np.zeros(len(problem.nodes), dtype=np.bool_)
     for shape in {member.shape for _, member in seats if member.node is None}:
-        usable[problem.shapes[shape].positions] = True
+        usable[_usable(problem, shape, evicting=evicting)] = True
     useful = useful_victims(problem, usable) if evicting else ()
     amounts = room(problem, useful)
     scarce = scarcest(problem) if scarce is None else scarce
@@ -109,22 +121,60 @@ def case_of(problem: Problem, *, evicting: bool, scarce: int | None = None) -> C
         tree=tree,
         scarce=scarce,
         useful=useful,
-        capacity=capacities(problem, amounts).clip(max=min(PLENTY, len(waiting))),
+        capacity=_capacity(problem, amounts, evicting=evicting).clip(max=min(PLENTY, len(waiting))),
         potential=tuple(np.where(usable, np.maximum(amounts[:, scarce], 0), 0).tolist()),
         name_rank=tree.name_rank,
         pending=tuple(waiting),
         pinned=tuple(pinned),
         amounts=amounts,
+        deadline=deadline,
     )
 
 
-def useful_victims(problem: Problem, eligible: NDArray[np.bool_]) -> tuple[int, ...]:
-    """Victims on nodes where the gang can run (`eligible`), with their siblings: a broken gang goes as a whole.
+def blocked_nodes(problem: Problem, shape: int) -> frozenset[int]:
+    """The nodes that a member may use only once somebody has gone, who is in its way or one too many in their group."""
+    conflicts = (rule.nodes for rule in problem.conflicts if shape in rule.shapes)
+    spreads = (_too_full(rule) for rule in problem.spreads if shape in rule.shapes and not rule.counted)
+    return frozenset[int]().union(*conflicts, *spreads)
 
-    All others free no room that could be used, so no best plan evicts them.
+
+def _too_full(spread: Spread) -> frozenset[int]:
+    """The nodes of groups that have too many pods if nobody comes or goes."""
+    least = 0 if spread.from_zero else min(spread.counts.values(), default=0)
+    full = {name for name, count in spread.counts.items() if count - least > spread.skew}
+    return frozenset(node for node, name in enumerate(spread.group) if name in full)
+
+
+def _usable(problem: Problem, shape: int, *, evicting: bool) -> Counts:
+    """The positions of the nodes that a shape may use, with evictions or without."""
+    positions = problem.shapes[shape].positions
+    blocked = frozenset[int]() if evicting else blocked_nodes(problem, shape)
+    return positions[~np.isin(positions, list(blocked))] if blocked else positions
+
+
+def _capacity(problem: Problem, amounts: Counts, *, evicting: bool) -> Counts:
+    capacity = capacities(problem, amounts)
+    for shape in () if evicting else range(len(problem.shapes)):
+        if blocked := blocked_nodes(problem, shape):
+            capacity[shape, list(blocked)] = 0
+    return capacity
+
+
+def useful_victims(problem: Problem, eligible: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Victims on nodes where the gang can run (`eligible`) or in the way of its members there, or counted where they
+    spread or want to be near somebody; with their siblings: a broken gang goes as a whole.
+
+    All others free nothing that could be used, so no best plan evicts them.
     """
     victims = problem.victims
     near = eligible[victims.node]
+    for rule in problem.conflicts:
+        if eligible[list(rule.nodes)].any():
+            near[list(rule.victims)] = True
+    for spread in problem.spreads:
+        near[list(spread.victims)] = True
+    for affinity in problem.affinities:
+        near[list(affinity.victims)] = True
     broken = np.zeros(len(problem.victim_gangs) + 1, dtype=np.bool_)  # the last, -1, is for those without a gang
     broken[victims.gang[near]] = True
     broken[-1] = False

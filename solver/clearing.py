@@ -1,4 +1,4 @@
-"""Nodes without their victims: what could be had there, and whether all of them may really go."""
+"""Nodes without their victims: what could be had there, and whether all of them may really go with their gangs."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from solver.case import Case
-from solver.problem import Problem
+from solver.problem import Problem, VictimTable
 
 
 def cleared(case: Case) -> Case:
@@ -16,15 +16,22 @@ def cleared(case: Case) -> Case:
 
 
 def all_that_go(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] | None:
-    """The victims that go where all on these nodes do: a gang that is cut below its minimum goes whole. None where
-    that is not allowed: by a budget, or because part of such a gang may not be evicted.
+    """The victims that go where all on these nodes do, and all in anybody's way there: a gang that is cut below its
+    minimum goes whole. None where that is not allowed: by a budget, because part of such a gang may not be evicted, or
+    because members may want somebody to stay.
     """
+    stay = [rule.victims for rule in problem.affinities] + [rule.victims for rule in problem.spreads]
+    if any(stay):
+        return None
     places = np.zeros(len(problem.nodes), dtype=np.bool_)
     places[list(nodes)] = True
+    going = places[problem.victims.node]
+    for rule in problem.conflicts:
+        if places[list(rule.nodes)].any():
+            going[list(rule.victims)] = True
     gang_of = problem.victims.gang
-    cut = Counter(gang_of[places[problem.victims.node] & (gang_of >= 0)].tolist())
-    broken = [gang for gang, count in cut.items() if _falls_short(problem, gang, count)]
-    going = places[problem.victims.node] | np.isin(gang_of, broken)
+    broken = gangs_broken(problem, np.flatnonzero(going).tolist())
+    going |= np.isin(gang_of, broken)
     whole = Counter(gang_of[going].tolist())
     if any(whole[gang] < problem.victim_gangs[gang].running for gang in broken):
         return None
@@ -33,6 +40,14 @@ def all_that_go(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] | Non
     return tuple(np.flatnonzero(going).tolist())
 
 
-def _falls_short(problem: Problem, gang: int, gone: int) -> bool:
-    running = problem.victim_gangs[gang]
-    return running.running - gone < running.minimum
+def gangs_cut(victims: VictimTable, gone: Iterable[int]) -> Counter[int]:
+    """How many of each gang are among these victims."""
+    gangs = victims.gang[list(gone)]
+    return Counter(gangs[gangs >= 0].tolist())
+
+
+def gangs_broken(problem: Problem, gone: Iterable[int]) -> list[int]:
+    """The gangs of which too few remain without these victims."""
+    victims = frozenset(gone)
+    cut = gangs_cut(problem.victims, victims)
+    return [gang for gang, count in cut.items() if problem.victim_gangs[gang].falls_short(victims, count)]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from solver.case import Case, case_of
+from solver.deadline import NO_DEADLINE, Deadline
 from solver.plan import Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import goals_of
@@ -29,7 +30,7 @@ class NextDoor:
     there: int = 0
 
 
-def next_door(problem: Problem, plan: Plan, limits: Limits) -> NextDoor | None:
+def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NextDoor | None:
     """The nearest alternative to a plan. None where the plan has no domain to itself but the whole cluster or a node,
     where members that stay where they are leave no choice, or where nothing is known in time.
     """
@@ -41,7 +42,7 @@ def next_door(problem: Problem, plan: Plan, limits: Limits) -> NextDoor | None:
     inside = frozenset(node for domain in home for node in case.tree.nodes(level, domain))
     shapes = tuple(replace(shape, nodes=shape.nodes - inside) for shape in problem.shapes)
     name = problem.levels[level]
-    other = decide(replace(problem, shapes=shapes), limits)
+    other = decide(replace(problem, shapes=shapes), limits, deadline=deadline)
     if isinstance(other, NoPlan):
         return NextDoor(name) if other.proof is Proof.INFEASIBLE else None
     if other.proof is not Proof.OPTIMAL:

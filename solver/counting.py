@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.bounds import Counts
+from solver.deadline import NO_DEADLINE, Deadline
 
 Table = NDArray[np.int64]
 """Rows: the words of the vector; columns: how many members. A first word of `NEVER` or more: impossible."""
@@ -121,6 +122,7 @@ class Products:
 
     words: int
     most: int
+    deadline: Deadline = NO_DEADLINE
     tables: list[Table] = field(default_factory=list)
     _powers: dict[tuple[int, int], Table] = field(default_factory=dict)
     _products: dict[tuple[tuple[int, int], ...], Table] = field(default_factory=dict)
@@ -134,6 +136,7 @@ class Products:
         known = self._powers.get((key, times))
         if known is None:
             half = self.power(key, times // 2)
+            self.deadline.look()
             known = merged(half, half, self.most)
             if times % 2:
                 known = merged(known, self.tables[key], self.most)
@@ -145,6 +148,7 @@ class Products:
         start = next((place for place in range(len(groups)) if groups[place:] in self._products), len(groups))
         table = self._products[groups[start:]] if start < len(groups) else nothing(self.words)
         for place in range(start - 1, -1, -1):
+            self.deadline.look()
             key, times = groups[place]
             table = merged(table, self.power(key, times), self.most) if times else table
             self._products[groups[place:]] = table

@@ -1,7 +1,7 @@
 """How few domains can hold some members, and how many a domain can hold: by counting, which spares CP-SAT the proof."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,8 +30,11 @@ class Covers:
 
     def needs(self, seats: Iterable[Seat]) -> Counts:
         """What these members ask for, in the columns of the nodes' offers."""
+        return self.needs_of(Counter(self.case.member(seat).shape for seat in seats))
+
+    def needs_of(self, counts: Mapping[int, int]) -> Counts:
+        """The same for so many members of each shape."""
         shapes = self.case.problem.shapes
-        counts = Counter(self.case.member(seat).shape for seat in seats)
         needed = np.zeros(self._offers.shape[1], dtype=np.int64)
         resources = len(self.case.problem.resources)
         for shape, count in counts.items():

@@ -17,6 +17,7 @@ from solver.bounds import Counts, deciding_level
 from solver.case import Case, Seat
 from solver.covering import compact
 from solver.covers import Covers, Spread
+from solver.deadline import OutOfTimeError
 from solver.mixture_tables import TooMuchError
 from solver.mixtures import Mixtures, mixtures_of
 from solver.modelling import Solved, solve_within
@@ -99,13 +100,15 @@ def solve_by_domains(case: Case, limits: Limits, worthwhile: int = WORTHWHILE) -
 
     `worthwhile`: the number of nodes from which on it is.
     """
-    if case.evicting or len(case.problem.nodes) < worthwhile or not case.pending or case.problem.spreads:
+    if case.evicting or len(case.problem.nodes) < worthwhile or not case.pending or case.spreads:
         return None
-    budget = budget_of(limits)
+    budget = budget_of(limits, case.deadline)
     try:
         return _by_domains(case, budget, mixtures_of(case))
     except TooMuchError:
         return _by_domains(case, budget, None)
+    except OutOfTimeError:
+        return None
 
 
 def _by_domains(case: Case, budget: Budget, mixtures: Mixtures | None) -> Solved | Found | None:
@@ -113,7 +116,7 @@ def _by_domains(case: Case, budget: Budget, mixtures: Mixtures | None) -> Solved
     for level in range(case.tree.depth - 1, _widest(case, mixtures) - 1, -1):
         best, proven = _best_of(case, list(_branches(case, level, mixtures)), budget)
         if best is not None:
-            return Solved(best.solved.nodes, (), best.solved.reached, proven and best.solved.proven)
+            return replace(best.solved, proven=proven and best.solved.proven)
         if not proven:
             return None
     everybody = case.problem.minimum == sum(len(pod_set.members) for pod_set in case.problem.sets)
@@ -136,27 +139,30 @@ def _best_of(case: Case, branches: list[_Branch], budget: Budget) -> tuple[_Leaf
     order = [(branch.bound, branch.first_name) for branch in branches]
     closer: dict[int, Case | None] = {}
     heapify(order)
-    while order:
-        if budget.spent:
-            return best, False
-        bound, first_name = heappop(order)
-        branch = of_name[first_name]
-        if best is not None and bound > best.key[: len(bound)]:
-            break
-        if solved_alike and branch.sign in solved_alike and not _may_win(branch, solved_alike[branch.sign], best):
-            continue
-        if first_name not in closer:
-            better, closer[first_name] = _looked_at(branch, budget)
-            if better is not None:
-                heappush(order, (better, first_name))
-            continue
-        solved = solve_within(closer[first_name] or _counted(branch), budget)
-        proven = proven and (solved is Found.NONE or (isinstance(solved, Solved) and solved.proven))
-        leaf = _leaf(case, branch, solved) if isinstance(solved, Solved) else None
-        if order and (solved is Found.NONE or (leaf is not None and leaf.solved.proven)):
-            solved_alike[branch.sign] = None if leaf is None else leaf.key
-        if leaf is not None:
-            best = leaf if best is None or leaf.key < best.key else best
+    try:
+        while order:
+            if budget.spent:
+                return best, False
+            bound, first_name = heappop(order)
+            branch = of_name[first_name]
+            if best is not None and bound > best.key[: len(bound)]:
+                break
+            if solved_alike and branch.sign in solved_alike and not _may_win(branch, solved_alike[branch.sign], best):
+                continue
+            if first_name not in closer:
+                better, closer[first_name] = _looked_at(branch, budget)
+                if better is not None:
+                    heappush(order, (better, first_name))
+                continue
+            solved = solve_within(closer[first_name] or _counted(branch), budget)
+            proven = proven and (solved is Found.NONE or (isinstance(solved, Solved) and solved.proven))
+            leaf = _leaf(case, branch, solved) if isinstance(solved, Solved) else None
+            if order and (solved is Found.NONE or (leaf is not None and leaf.solved.proven)):
+                solved_alike[branch.sign] = None if leaf is None else leaf.key
+            if leaf is not None:
+                best = leaf if best is None or leaf.key < best.key else best
+    except OutOfTimeError:
+        return best, False
     return best, proven
 
 
@@ -195,7 +201,7 @@ def _branches(case: Case, level: int, mixtures: Mixtures | None) -> Iterator[_Br
     held = {case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned}
     able = [domain for domain in range(case.tree.count(level)) if enough[domain] and held <= {domain}]
     fewest = [] if mixtures is None else _fewest(case, level)
-    for domain in able:
+    for domain in case.deadline.through(able, often=1):
         if mixtures is None:
             spread, liked = at_best(part_of(case, case.tree.nodes(level, domain)))
             yield _Branch(case, level, domain, spread, liked, mixtures)
@@ -232,8 +238,10 @@ def _sign(part: Case, level: int, domain: int) -> object:
 def _only_here(part: Case, node: int) -> object:
     """What cannot be compared with other domains: who is pinned to the node, and who excludes whom there."""
     pinned = tuple(seat for seat in part.pinned if part.pinned_node(seat) == node)
-    groups = tuple(rule.group[node] for rule in part.problem.exclusions)
-    return (part.problem.nodes[node].name, pinned) if pinned or any(groups) else ()
+    problem = part.problem
+    groups = [rule.group[node] for rule in problem.exclusions] + [rule.group[node] for rule in problem.separations]
+    groups += [group[node] for rule in problem.affinities for group in rule.groups]
+    return (problem.nodes[node].name, pinned) if pinned or any(groups) else ()
 
 
 def at_best(part: Case) -> tuple[Spread, int]:
@@ -280,7 +288,7 @@ def _leaf(case: Case, branch: _Branch, solved: Solved) -> _Leaf:
         tuple(part for goal in goals if goal.name in ("ranks", "ties") for part in goal.digits),
         names,
     )
-    return _Leaf(key, Solved(nodes, (), solved.reached, solved.proven))
+    return _Leaf(key, replace(solved, nodes=nodes, victims=()))
 
 
 def _value(goals: tuple[Goal, ...], name: str) -> int:

@@ -5,6 +5,7 @@ the next is dearer than a plan that is known. In each, a plan over its cheapest 
 what a dearer node would cost at least says which nodes can be left out (fixing by reduced costs).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,9 +13,11 @@ import numpy as np
 from kube.names import natural_key
 from solver.bounds import deciding_level
 from solver.case import Case, useful_victims
+from solver.deadline import OutOfTimeError
 from solver.domains import at_best
 from solver.modelling import Solved, solve_within
 from solver.paying import solve_by_paying
+from solver.plan import Plan
 from solver.prices import UNPAYABLE, Prices, prices_of
 from solver.problem import Limits
 from solver.scoring import goals_of
@@ -22,6 +25,8 @@ from solver.search import Budget, Found, budget_of
 
 WORTHWHILE = 12
 """Nodes from which on it pays."""
+_COUNTING = 0.3
+"""The share of the time that is left in which it is tried to do all by counting."""
 _PRICE = frozenset({"victims", "gangs_broken", "evicted"})
 _PLENTY = 2
 """The first plan is made over the cheapest nodes that have so many times the room that is needed."""
@@ -32,35 +37,48 @@ Key = tuple[tuple[object, ...], ...]
 
 @dataclass(frozen=True)
 class _Branch:
-    """A domain in which a plan costs at least `least` and need not cost more than `most`, with the nodes that such a
-    plan can use.
+    """A domain in which a plan costs at least `least` and need not cost more than `most`, what `plan` costs, with the
+    nodes that such plans can use.
     """
 
     domain: int
     least: int
     most: int
     nodes: tuple[int, ...]
+    plan: Solved
 
 
-def solve_evicting(case: Case, limits: Limits, worthwhile: int = WORTHWHILE) -> Solved | Found | None:
+def solve_evicting(
+    case: Case, limits: Limits, worthwhile: int = WORTHWHILE, early: Callable[[], Plan | None] = lambda: None
+) -> Solved | Found | None:
     """The best plan with evictions. None where there are none, where it is not worth the trouble, or where nothing was
     found in time.
 
-    `worthwhile`: the number of nodes from which on it is.
+    `worthwhile`: the number of nodes from which on it is. `early`: a plan that is found quickly, before a search.
     """
     if not case.evicting or not case.pending or len(case.problem.nodes) < worthwhile:
         return None
     prices = prices_of(case, deciding_level(case.problem))
     if prices is None:
         return None
-    paid = solve_by_paying(case, prices)
+    paid = _paid(case, prices)
     if paid is not None:
         return paid
-    budget = budget_of(limits)
-    branches, proven = _cheapest(case, prices, budget)
+    known = early()
+    budget = budget_of(limits, case.deadline)
+    branches, proven = _cheapest(case, prices, budget, UNPAYABLE if known is None else prices.of(known.victims))
     if not branches:
         return Found.NONE if proven else None
-    return _best_of(case, prices, branches, budget, proven=proven)
+    best = _best_of(case, prices, branches, budget, proven=proven)
+    return best or replace(min(branches, key=lambda each: each.most).plan, proven=False, cut=True)
+
+
+def _paid(case: Case, prices: Prices) -> Solved | None:
+    """The best plan by counting; None where counting does not tell, or takes too long."""
+    try:
+        return solve_by_paying(replace(case, deadline=case.deadline.share(_COUNTING)), prices)
+    except OutOfTimeError:
+        return None
 
 
 def _best_of(case: Case, prices: Prices, branches: list[_Branch], budget: Budget, *, proven: bool) -> Solved | None:
@@ -68,6 +86,9 @@ def _best_of(case: Case, prices: Prices, branches: list[_Branch], budget: Budget
     best: tuple[Key, Solved] | None = None
     bounded = [(_bound(case, prices, branch) if len(branches) > 1 else (), branch) for branch in branches]
     for bound, branch in sorted(bounded, key=lambda each: (each[0], each[1].domain)):
+        if budget.wall.left <= 0:
+            proven = False
+            break
         if best is not None and bound > best[0][: len(bound)]:
             break
         solved = solve_within(_narrowed(case, branch.nodes), budget)
@@ -78,17 +99,22 @@ def _best_of(case: Case, prices: Prices, branches: list[_Branch], budget: Budget
     return None if best is None else replace(best[1], proven=proven)
 
 
-def _cheapest(case: Case, prices: Prices, budget: Budget) -> tuple[list[_Branch], bool]:
-    """The domains whose plans may be the cheapest, and whether it is proven that no others are."""
+def _cheapest(case: Case, prices: Prices, budget: Budget, lowest: int) -> tuple[list[_Branch], bool]:
+    """The domains whose plans may be the cheapest, and whether it is proven that no others are. `lowest`: the price of
+    a plan that is known; `UNPAYABLE`: none is.
+    """
     held = {case.tree.domain(prices.level, case.pinned_node(seat)) for seat in case.pinned}
     domains = [domain for domain in range(case.tree.count(prices.level)) if held <= {domain}]
     least = {domain: prices.least(domain) for domain in domains}
     branches: list[_Branch] = []
-    lowest, proven = UNPAYABLE, True
+    proven = True
     for domain in sorted(domains, key=lambda each: (least[each], each)):
         if least[domain] > lowest or least[domain] >= UNPAYABLE:
             break
-        found = _priced(case, prices, domain, budget)
+        if budget.wall.left <= 0:
+            proven = False
+            break
+        found = _priced(case, prices, domain, budget, lowest)
         if isinstance(found, _Branch):
             branches.append(found)
             lowest = min(lowest, found.most)
@@ -96,22 +122,24 @@ def _cheapest(case: Case, prices: Prices, budget: Budget) -> tuple[list[_Branch]
     return [branch for branch in branches if branch.least <= lowest], proven
 
 
-def _priced(case: Case, prices: Prices, domain: int, budget: Budget) -> _Branch | Found:
+def _priced(case: Case, prices: Prices, domain: int, budget: Budget, lowest: int) -> _Branch | Found:
     """The price of a domain, as far as it is proven, and the nodes that plans of that price can use. `Found.NONE`, or
-    `Found.UNKNOWN` where time ran out, if there is no plan.
+    `Found.UNKNOWN` where time ran out, if there is no plan that costs no more than `lowest`.
     """
     nodes = prices.cheap_nodes(domain, _PLENTY, WORTHWHILE)
     first = solve_within(_narrowed(case, nodes), budget, _PRICE)
     most = prices.of(first.victims) if isinstance(first, Solved) else UNPAYABLE - 1
-    within = prices.nodes_within(domain, most)
+    within = prices.nodes_within(domain, min(most, lowest))
     if isinstance(first, Solved) and set(within) <= set(nodes):
-        return _Branch(domain, most if first.proven else prices.least(domain), most, tuple(within))
+        return _Branch(domain, most if first.proven else prices.least(domain), most, tuple(within), first)
     second = solve_within(_narrowed(case, within), budget, _PRICE)
     if isinstance(second, Found):
-        return second
+        if isinstance(first, Found):
+            return second
+        return _Branch(domain, prices.least(domain), most, tuple(within), first)
     most = prices.of(second.victims)
     least = most if second.proven else prices.least(domain)
-    return _Branch(domain, least, most, tuple(prices.nodes_within(domain, most)))
+    return _Branch(domain, least, most, tuple(prices.nodes_within(domain, most)), second)
 
 
 def _narrowed(case: Case, nodes: tuple[int, ...] | list[int]) -> Case:

@@ -12,6 +12,7 @@ from solver.bounds import deciding_level, needed_members, pending
 from solver.case import Case, case_of
 from solver.clearing import all_that_go, cleared
 from solver.covers import most_members, too_few
+from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from solver.filling import thinned
 from solver.modelling import Solved, seat_count, solve_within
 from solver.nearest import (
@@ -21,10 +22,11 @@ from solver.nearest import (
     held_by_domains,
     inside,
     near_domains,
+    placed_by_domains,
 )
 from solver.nodes import Node, nodes_of
 from solver.plan import NoPlan, Plan, Proof
-from solver.problem import Exclusion, Limits, Problem, Spread
+from solver.problem import Conflict, Limits, Problem, Spread
 from solver.search import Budget, budget_of
 from solver.tables import countable
 from solver.tallying import has_room, solve_by_counting
@@ -52,29 +54,39 @@ class Change:
     plan: Plan | None = None
 
 
-def explained(problem: Problem, answer: NoPlan, limits: Limits) -> NoPlan:
-    """The answer with nearest domains, what each domain holds as it is, and what would make the gang fit."""
-    share = budget_of(limits).portion(_SHARE)
+def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NoPlan:
+    """The answer with nearest domains, what each domain holds as it is, and what would make the gang fit: as far as
+    that is known by the deadline.
+    """
+    share = budget_of(limits, deadline).portion(_SHARE)
     level = deciding_level(problem)
     tree = tree_of(problem.nodes, len(problem.levels))
-    held = held_by_domains(problem, share)
-    nearest = near_domains(problem, share, None if problem.victims else held, refused=answer.proof is Proof.INFEASIBLE)
-    offered = sorted(held.counts.items())
-    return NoPlan(
-        answer.proof,
-        nearest.domains,
-        tuple((() if level == ROOT else tree.paths[level][domain], count) for domain, count in offered),
-        tuple(change.words for change in remedies(problem, nearest, share)),
-    )
+    try:
+        held = held_by_domains(problem, share)
+        there = placed_by_domains(case_of(problem, evicting=False), level)
+        offered = tuple(
+            (() if level == ROOT else tree.paths[level][domain], count - there[domain])
+            for domain, count in sorted(held.counts.items())
+        )
+        answer = replace(answer, fits_without_eviction=offered)
+        refused = answer.proof is Proof.INFEASIBLE
+        nearest = near_domains(problem, share, None if problem.victims else held, refused=refused)
+        answer = replace(answer, nearest=nearest.domains)
+        for change in remedies(problem, nearest, share):
+            answer = replace(answer, would_fit_if=(*answer.would_fit_if, change.words))
+    except OutOfTimeError:
+        pass
+    return answer
 
 
 def fits(change: Change, budget: Budget) -> bool:
-    """Whether a plan exists after a change, found in time."""
-    problem = change.problem
+    """Whether a plan exists after a change, found in time. Raises `OutOfTimeError`."""
+    problem, deadline = change.problem, budget.wall.deadline
+    deadline.look()
     if change.plan is not None and not broken_rules(problem, change.plan):
         return True
     for evicting in (False, True) if problem.victims else (False,):
-        case = case_of(problem, evicting=evicting)
+        case = case_of(problem, evicting=evicting, deadline=deadline)
         counted = _counted(case) if evicting else has_room(case)
         if counted or (counted is None and _fits_somewhere(case, budget)):
             return True
@@ -145,8 +157,10 @@ def remedies(problem: Problem, nearest: Nearest, budget: Budget) -> Iterator[Cha
 
 
 def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
-    """Room for the missing members in the nearest domain, on one more node there."""
-    if not nearest.domains:
+    """Room for the missing members in the nearest domain, on one more node there: unless no member may use any node
+    there, for what keeps them off those may well keep them off another.
+    """
+    if not nearest.domains or _closed(problem, nearest.domains[0].path):
         return
     near, shapes = nearest.domains[0], sorted({member.shape for member in pending(problem)})
     if not shapes:
@@ -170,6 +184,15 @@ def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
         nodes = _with_nodes(problem, home, [most] * missing)
         places = list(range(new, new + missing))
         yield Change(f"{missing} more nodes {where}", nodes, _with_members(nodes, nearest.plan, places))
+
+
+def _closed(problem: Problem, path: tuple[str, ...]) -> bool:
+    """Whether a domain has nodes and none on which a pending member may run."""
+    shapes = {member.shape for member in pending(problem)}
+    usable = frozenset[int]().union(*(problem.shapes[shape].nodes for shape in shapes))
+    whole = zip(problem.nodes.ground.paths, problem.nodes.ground.names, strict=True)
+    inside = {place for place, (above, name) in enumerate(whole) if (*above, name)[: len(path)] == path}
+    return bool(inside) and inside.isdisjoint(usable)
 
 
 def _with_members(problem: Problem, plan: Plan | None, places: list[int]) -> Plan | None:
@@ -197,8 +220,13 @@ def _with_nodes(problem: Problem, path: tuple[str, ...], rooms: list[tuple[int, 
         problem,
         nodes=problem.nodes.and_also(nodes_of(new)),
         shapes=tuple(replace(shape, nodes=shape.nodes | places) for shape in problem.shapes),
-        exclusions=tuple(replace(rule, group=_with_groups(problem, rule, new)) for rule in problem.exclusions),
-        spreads=tuple(_spread_with(rule, _with_groups(problem, rule, new)) for rule in problem.spreads),
+        exclusions=tuple(replace(rule, group=_with_groups(problem, rule.group, new)) for rule in problem.exclusions),
+        separations=tuple(replace(rule, group=_with_groups(problem, rule.group, new)) for rule in problem.separations),
+        affinities=tuple(
+            replace(rule, groups=tuple(_with_groups(problem, group, new) for group in rule.groups))
+            for rule in problem.affinities
+        ),
+        spreads=tuple(_spread_with(rule, _with_groups(problem, rule.group, new)) for rule in problem.spreads),
     )
 
 
@@ -208,14 +236,14 @@ def _spread_with(rule: Spread, groups: tuple[str | None, ...]) -> Spread:
     return replace(rule, group=groups, counts={**opened, **rule.counts})
 
 
-def _with_groups(problem: Problem, rule: Exclusion | Spread, new: tuple[Node, ...]) -> tuple[str | None, ...]:
+def _with_groups(problem: Problem, groups: tuple[str | None, ...], new: tuple[Node, ...]) -> tuple[str | None, ...]:
     """The groups with those of new nodes: each its own where every node has its own, else that of a neighbour."""
-    named = [group for group in rule.group if group is not None]
+    named = [group for group in groups if group is not None]
     if len(set(named)) == len(named):
-        return (*rule.group, *(node.name for node in new))
-    there = zip(problem.nodes.ground.paths, rule.group, strict=True)
+        return (*groups, *(node.name for node in new))
+    there = zip(problem.nodes.ground.paths, groups, strict=True)
     beside = next((group for path, group in there if path == new[0].path), "")
-    return (*rule.group, *(beside for _ in new))
+    return (*groups, *(beside for _ in new))
 
 
 def _fewer_members(problem: Problem, nearest: Nearest) -> Iterator[Change]:
@@ -273,12 +301,21 @@ def _lifted_exclusions(problem: Problem) -> Iterator[Change]:
     for shape in sorted({member.shape for member in pending(problem)}):
         for words, nodes in problem.shapes[shape].lifts.items():
             opened[words] = opened.get(words, frozenset()) | nodes
+    for rule in problem.conflicts:
+        words = _without(rule)
+        opened[words] = opened.get(words, frozenset()) | rule.nodes
     for words, freed in sorted(opened.items(), key=lambda each: (-len(each[1]), each[0]))[:_REASONS]:
         shapes = tuple(
             replace(shape, nodes=shape.nodes | shape.lifts.get(words, frozenset())) for shape in problem.shapes
         )
         count = "1 node" if len(freed) == 1 else f"{len(freed)} nodes"
-        yield Change(f"{words} ({count})", replace(problem, shapes=shapes))
+        left = tuple(rule for rule in problem.conflicts if _without(rule) != words)
+        yield Change(f"{words} ({count})", replace(problem, shapes=shapes, conflicts=left))
+
+
+def _without(rule: Conflict) -> str:
+    """The change after which a conflict is none."""
+    return f'without "{rule.reason}"'
 
 
 def _dropped_rules(problem: Problem) -> Iterator[Change]:
@@ -286,8 +323,11 @@ def _dropped_rules(problem: Problem) -> Iterator[Change]:
     if problem.budgets:
         names = ", ".join(budget.name for budget in problem.budgets)
         yield Change(f"more evictions allowed by {names}", replace(problem, budgets=()))
-    if problem.exclusions:
-        yield Change("members no longer excluding each other", replace(problem, exclusions=()))
+    if problem.exclusions or problem.separations:
+        words = "members no longer excluding each other"
+        yield Change(words, replace(problem, exclusions=(), separations=()))
+    if problem.affinities:
+        yield Change("members no longer wanting to be near others", replace(problem, affinities=()))
     if problem.spreads:
         yield Change("topology spread dropped", replace(problem, spreads=()))
     if problem.together:

@@ -7,7 +7,7 @@ import numpy as np
 from solver.bounds import Counts, fitting
 from solver.case import Case
 from solver.kinds import Kind, sorted_kinds
-from solver.problem import PodSet
+from solver.problem import PodSet, Problem
 from solver.scoring import Nodes
 from solver.tree import ROOT
 
@@ -20,7 +20,7 @@ def thinned(case: Case) -> Case:
     the same to everybody else.
     """
     problem = case.problem
-    if case.evicting or problem.exclusions or problem.spreads or problem.multiples:
+    if case.evicting or _minding_each_other(problem):
         return case
     kinds = sorted_kinds(case)
     capacity = case.capacity[[kind.shape for kind in kinds]]
@@ -44,7 +44,7 @@ def filled(case: Case, level: int, domain: int) -> Nodes | None:
     the first try does not reach that, or where rules bind who is where.
     """
     problem, kinds = case.problem, sorted_kinds(case)
-    free_to_go = not (problem.exclusions or problem.spreads or problem.multiples or case.evicting or case.pinned)
+    free_to_go = not (_minding_each_other(problem) or case.evicting or case.pinned)
     if not free_to_go or any(
         _bound_by_numbers(problem.sets[kind.pod_set]) or _narrowest_rule(case, kind) > level for kind in kinds
     ):
@@ -67,6 +67,12 @@ def filled(case: Case, level: int, domain: int) -> Nodes | None:
         for rank, node in zip(kinds[place].ranks, np.repeat(nodes[order], taken).tolist(), strict=False):
             rows[kinds[place].pod_set][rank] = node
     return tuple(map(tuple, rows))
+
+
+def _minding_each_other(problem: Problem) -> bool:
+    """Whether it matters to members where those of other sets or shapes are."""
+    apart = problem.exclusions or problem.separations
+    return bool(apart or problem.affinities or problem.spreads or problem.multiples)
 
 
 def _bound_by_numbers(pod_set: PodSet) -> bool:

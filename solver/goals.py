@@ -124,7 +124,8 @@ def ranks(model: Model, solution: Solution) -> Iterator[Stage]:
         return
     pairs = _neighbours(model, solution)
     levels = range(len(model.case.problem.levels))
-    crossings = {(pair, level): _crossing(model, pair, level) for level in levels for pair in pairs}
+    pairs_by_level = model.case.deadline.through((pair, level) for level in levels for pair in pairs)
+    crossings = {(pair, level): _crossing(model, pair, level) for pair, level in pairs_by_level}
     for level, name in enumerate(model.case.problem.levels):
         for pod_set in sorted({pair[0].pod_set for pair in pairs}):
             _cross_into_each(
@@ -184,7 +185,7 @@ def names(model: Model, solution: Solution) -> Iterator[Stage]:
         return
     case = model.case
     last = len(case.problem.nodes) - 1
-    for seat in _placed_seats(model, solution):
+    for seat in case.deadline.through(_placed_seats(model, solution)):
         variables = seat_variables(model, seat)
         place = Sum(tuple((case.name_rank[node], variable) for node, variable in variables.items()))
         yield Stage("ties", f"name of {seat.pod_set}/{seat.rank}", place, 0, last)

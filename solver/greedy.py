@@ -1,128 +1,157 @@
-"""Quick plans without any proof: what is left when the solver has failed. The verifier decides whether they are fine.
+"""Quick plans without any proof, with evictions and without: at hand early, and what is left when the solver has
+failed. The verifier decides whether they are fine.
 
-Members are seated one after the other by rank, slices and sets with a required level domain by domain, without ever
-going back. Nobody is evicted. Rules that this does not know (multiples, caps, exclusions, spread, sets together) may
-be broken.
+Members are seated block by block where that costs the least (`solver.seats`), without ever going back. Rules that go
+badly together (several multiples, spread with evictions) may be broken.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 
+import numpy as np
+
+from solver.blocks import Block, beyond, blocks_of
 from solver.bounds import deciding_level, needed_members
 from solver.case import Case, Seat, case_of
+from solver.covers import Covers, too_few
 from solver.plan import Goal, Plan, Proof
+from solver.prices import prices_of
 from solver.problem import Problem
-from solver.scoring import Nodes, goals_of
+from solver.running_pods import RunningPods
+from solver.scoring import goals_of
 from solver.search import Over, never
+from solver.seats import Place, Seating
+
+_TRIES = 3
+"""In so many domains of each level narrower than the one that is required it is tried to be more compact than asked."""
 
 
 def greedy_plans(problem: Problem, over: Over = never) -> Iterator[Plan]:
-    """A plan for each domain of the gang's required level in which everybody, or the minimum, can be seated; the
-    domains with the least room first, as long as the time is not `over`.
+    """Plans for everybody or for the minimum, as long as the time is not `over`: without evictions and, where there are
+    none such, with them.
     """
-    case = case_of(problem, evicting=False)
-    level = deciding_level(problem)
-    domains = sorted(range(case.tree.count(level)), key=lambda each: (case.domain_potential(level, each), each))
-    held = {case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned}
-    for everybody in (True, False):
-        for domain in domains:
+    found = False
+    for plan in plans_of(case_of(problem, evicting=False), over):
+        found = True
+        yield plan
+    if problem.victims and not found:
+        yield from plans_of(case_of(problem, evicting=True), over)
+
+
+def plans_of(case: Case, over: Over = never) -> Iterator[Plan]:
+    """Plans of a case, each domain of the required level by itself, those first that seem to be the best."""
+    pods = RunningPods(case)
+    for seats in _asked_for(case):
+        block = blocks_of(case, (*case.pinned, *seats))
+        none = True
+        for place in _places(case, block, everybody=len(seats) == len(case.pending)):
+            plan = _plan(case, pods, block, place, over)
+            if plan is not None:
+                none = False
+                yield plan
             if over():
                 return
-            if held <= {domain}:
-                nodes = _Seating(case, everybody=everybody).seated(case.tree.nodes(level, domain))
-                if nodes is not None:
-                    yield Plan(nodes, (), unproven(problem, goals_of(case, nodes, ())), Proof.FEASIBLE)
+        if not none:
+            return
+
+
+def _asked_for(case: Case) -> Iterator[tuple[Seat, ...]]:
+    """Whom to seat: without evictions everybody if that can be, else the minimum; nobody goes for more than that."""
+    least = _minimum(case)
+    if not case.evicting or len(least) == len(case.pending):
+        yield case.pending
+    if len(least) < len(case.pending):
+        yield least
+
+
+def _minimum(case: Case) -> tuple[Seat, ...]:
+    """Of every set the lowest ranks that it needs, then those that the gang needs beyond them."""
+    problem, chosen = case.problem, list[Seat]()
+    others: list[Seat] = []
+    for position, pod_set in enumerate(problem.sets):
+        waiting = [Seat(position, rank) for rank, member in enumerate(pod_set.members) if member.node is None]
+        missing = max(0, pod_set.minimum - (len(pod_set.members) - len(waiting)))
+        chosen += waiting[:missing]
+        others += waiting[missing:]
+    beyond = max(0, needed_members(problem) - len(case.pinned) - len(chosen))
+    return tuple(sorted((*chosen, *others[:beyond])))
+
+
+def _places(case: Case, block: Block, *, everybody: bool) -> Iterator[Place]:
+    """Domains that may hold a block: the narrowest first where nobody has to go, else those of the deciding level; in
+    each level those where the least would be left.
+    """
+    deciding = deciding_level(case.problem)
+    narrowest = deciding if case.evicting else case.tree.depth - 1
+    covers = Covers(case)
+    needs = covers.needs_of(block.counts)
+    for level in range(narrowest, deciding - 1, -1):
+        able = (covers.offers(level) >= needs).all(axis=1) if everybody else ~too_few(case, level)
+        pinned = {case.tree.domain(level, node) for node in block.pinned}
+        domains = [domain for domain in np.flatnonzero(able).tolist() if pinned <= {domain}]
+        cost = _costs(case, level)
+        domains.sort(key=lambda domain: (cost(domain), case.domain_potential(level, domain), domain))
+        for domain in domains if level == deciding else domains[:_TRIES]:
+            yield Place(level, domain)
+
+
+def _costs(case: Case, level: int) -> Callable[[int], int]:
+    """What evictions cost at least in each domain of a level, where that is known."""
+    prices = prices_of(case, level) if case.evicting else None
+    return (lambda _: 0) if prices is None else prices.least
+
+
+def _plan(case: Case, pods: RunningPods, block: Block, place: Place, over: Over) -> Plan | None:
+    """The block inside a domain, with as many others as have room then."""
+    seating = Seating(case, pods, over)
+    seated = seating.seat(block, place)
+    if seated is None:
+        return None
+    order = case.tree.order
+    at = dict(seated.seats(order)) | {seat: case.pinned_node(seat) for seat in case.pinned}
+    seating.standing.spare()
+    _extras(case, seating, at, place)
+    nodes = tuple(
+        tuple(at.get(Seat(position, rank)) for rank in range(len(pod_set.members)))
+        for position, pod_set in enumerate(case.problem.sets)
+    )
+    victims = tuple(sorted(seating.standing.gone))
+    goals = goals_of(case, nodes, victims)
+    return Plan(nodes, victims, unproven(case.problem, goals), Proof.FEASIBLE)
+
+
+def _extras(case: Case, seating: Seating, at: dict[Seat, int], place: Place) -> None:
+    """Add members beyond the minimum that find room without further evictions; in whole slices where there are such."""
+    problem = case.problem
+    seating.standing.evicting = False
+    for position, pod_set in enumerate(problem.sets):
+        waiting = [seat for seat in case.pending if seat.pod_set == position and seat not in at]
+        if pod_set.multiples or problem.multiples or not waiting:
+            continue
+        for part in beyond(case, waiting, frozenset(at)):
+            seated = seating.as_many(part, _home(case, position, at, place))
+            at.update(seated)
+            if not seated:
+                break
+
+
+def _home(case: Case, position: int, at: Mapping[Seat, int], place: Place) -> Place:
+    """The narrowest domain in which the members of a set must be."""
+    pod_set, found = case.problem.sets[position], place
+    rules = [] if pod_set.required is None else [(pod_set.required, frozenset((position,)))]
+    rules += [(rule.level, frozenset(rule.pod_sets)) for rule in case.problem.together if position in rule.pod_sets]
+    for level, pod_sets in rules:
+        mates = (node for seat, node in at.items() if seat.pod_set in pod_sets)
+        node = next(mates, None)
+        if node is not None and level > found.level:
+            found = Place(level, case.tree.domain(level, node))
+    return found
 
 
 def unproven(problem: Problem, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
     """The goals with bounds that hold for any plan."""
     members = sum(len(pod_set.members) for pod_set in problem.sets)
-    liked = sum(
-        max((0, *problem.shapes[member.shape].preferences.values()))
-        for pod_set in problem.sets
-        for member in pod_set.members
-        if member.node is None
-    )
+    counts = Counter(member.shape for pod_set in problem.sets for member in pod_set.members if member.node is None)
+    liked = sum(count * max((0, *problem.shapes[shape].preferences.values())) for shape, count in counts.items())
     most = {"extras": members - needed_members(problem), "preferences": liked}
     return tuple(Goal(goal.name, goal.value, most.get(goal.name, 0), goal.parts) for goal in goals)
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Members that must lie in one domain of `level`."""
-
-    level: int
-    seats: tuple[Seat, ...]
-
-
-class _Seating:
-    """Members in their places so far, and the room that is left."""
-
-    def __init__(self, case: Case, *, everybody: bool) -> None:
-        self.case, self.everybody = case, everybody
-        self.free = case.problem.nodes.free.tolist()
-        self.at = {seat: case.pinned_node(seat) for seat in case.pinned}
-
-    def seated(self, nodes: tuple[int, ...]) -> Nodes | None:
-        """Everybody's node inside these nodes; None where not even the minimum finds one."""
-        for position in range(len(self.case.problem.sets)):
-            if not self._seat_set(position, nodes):
-                return None
-        if len(self.at) < self.case.problem.minimum:
-            return None
-        return tuple(
-            tuple(self.at.get(Seat(position, rank)) for rank in range(len(pod_set.members)))
-            for position, pod_set in enumerate(self.case.problem.sets)
-        )
-
-    def _seat_set(self, position: int, nodes: tuple[int, ...]) -> bool:
-        pod_set = self.case.problem.sets[position]
-        count = len(pod_set.members) if self.everybody else self._least(position)
-        seats = tuple(Seat(position, rank) for rank in range(count))
-        rules = [(each.level, each.size) for each in pod_set.slices]
-        if pod_set.required is not None:
-            rules.insert(0, (pod_set.required, max(1, count)))
-        return self._seat_blocks(seats, rules, nodes)
-
-    def _least(self, position: int) -> int:
-        """The set's own minimum and, where it is the only one, the gang's."""
-        pod_set = self.case.problem.sets[position]
-        alone = sum(bool(each.members) for each in self.case.problem.sets) == 1
-        return min(len(pod_set.members), max(pod_set.minimum, self.case.problem.minimum if alone else 0))
-
-    def _seat_blocks(self, seats: tuple[Seat, ...], rules: list[tuple[int, int]], nodes: tuple[int, ...]) -> bool:
-        if not rules:
-            return all(self._seat(seat, nodes) for seat in seats)
-        (level, size), *inner = rules
-        blocks = (_Block(level, seats[first : first + size]) for first in range(0, len(seats), size))
-        return all(self._seat_block(block, inner, nodes) for block in blocks)
-
-    def _seat_block(self, block: _Block, inner: list[tuple[int, int]], nodes: tuple[int, ...]) -> bool:
-        """The first domain that holds the whole block."""
-        tree = self.case.tree
-        held = {tree.domain(block.level, self.at[seat]) for seat in block.seats if seat in self.at}
-        for domain in sorted(held) or dict.fromkeys(tree.domain(block.level, node) for node in nodes):
-            inside = tree.nodes(block.level, domain)
-            before = {node: self.free[node] for node in inside}
-            seated = set(self.at)
-            if self._seat_blocks(block.seats, inner, inside):
-                return True
-            for node, free in before.items():
-                self.free[node] = free
-            self.at = {seat: node for seat, node in self.at.items() if seat in seated}
-        return False
-
-    def _seat(self, seat: Seat, nodes: tuple[int, ...]) -> bool:
-        """The first node with room."""
-        if seat in self.at:
-            return True
-        shape = self.case.problem.shapes[self.case.member(seat).shape]
-        for node in nodes:
-            free = self.free[node]
-            if node in shape.nodes and all(
-                asked <= 0 or asked <= left for asked, left in zip(shape.requests, free, strict=True)
-            ):
-                self.free[node] = [left - asked for left, asked in zip(free, shape.requests, strict=True)]
-                self.at[seat] = node
-                return True
-        return False

@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from solver.case import case_of
+from solver.case import Case, case_of
+from solver.deadline import NO_DEADLINE, Deadline
 from solver.joint_goals import JointGoals
 from solver.merging import Merged, merged
 from solver.modelling import ALL_GOALS, Solved, solve_within
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import Nodes
-from solver.search import Budget, Found, Over, budget_of, never
+from solver.search import Budget, Found, budget_of
 from solver.verify import broken_rules
 from solver.wide import crowded_out, place_whole
 
@@ -71,9 +72,9 @@ def size(joint: JointProblem) -> int:
     return sum(_kinds(problem) * len(problem.nodes) for problem in joint.gangs)
 
 
-def solve_joint(joint: JointProblem, limits: Limits) -> JointAnswer:
+def solve_joint(joint: JointProblem, limits: Limits, deadline: Deadline = NO_DEADLINE) -> JointAnswer:
     """The best plan for all gangs together. Raises `SolverFaultError` where CP-SAT contradicts itself."""
-    budget = budget_of(limits)
+    budget = budget_of(limits, deadline)
     everybody = tuple(range(len(joint.gangs)))
     proven = True
     solved = _best(joint, everybody, budget)
@@ -93,12 +94,12 @@ def solve_joint(joint: JointProblem, limits: Limits) -> JointAnswer:
     )
 
 
-def solve_whole(joint: JointProblem, limits: Limits, over: Over = never) -> JointAnswer | None:
+def solve_whole(joint: JointProblem, limits: Limits, deadline: Deadline = NO_DEADLINE) -> JointAnswer | None:
     """Every member of every gang that has a place in its own without evictions, as compact as all of them together can
-    be, or as is found until the time is `over`; the other goals are each gang's own. None where that is not found, or
-    where it is not known how (`solver.wide`).
+    be, or as is found by the deadline; the other goals are each gang's own. None where that is not found, or where it
+    is not known how (`solver.wide`).
     """
-    found = place_whole(joint.gangs, joint.units, budget_of(limits), over)
+    found = place_whole(joint.gangs, joint.units, budget_of(limits, deadline), lambda: deadline.over)
     if found is None:
         return None
     shares = tuple(None if nodes is None else Share(nodes, ()) for nodes in found.nodes)
@@ -184,13 +185,17 @@ def _best(joint: JointProblem, gangs: Sequence[int], budget: Budget) -> tuple[So
     goals = JointGoals(whole.sets)
     found = Found.NONE
     for evicting in (False, True) if whole.problem.victims else (False,):
-        solved = solve_within(case_of(whole.problem, evicting=evicting), budget, _WANTED, goals.where)
+        solved = solve_within(_case(whole.problem, budget, evicting=evicting), budget, _WANTED, goals.where)
         if isinstance(solved, Solved):
             return solved, whole
         found = solved
         if solved is not Found.NONE:
             break
     return found
+
+
+def _case(problem: Problem, budget: Budget, *, evicting: bool) -> Case:
+    return case_of(problem, evicting=evicting, deadline=budget.wall.deadline)
 
 
 def _placeable(joint: JointProblem, budget: Budget) -> tuple[tuple[int, ...], bool]:
@@ -207,7 +212,7 @@ def _placeable(joint: JointProblem, budget: Budget) -> tuple[tuple[int, ...], bo
 
 def _fits(problem: Problem, budget: Budget) -> Found:
     for evicting in (False, True) if problem.victims else (False,):
-        solved = solve_within(case_of(problem, evicting=evicting), budget, frozenset())
+        solved = solve_within(_case(problem, budget, evicting=evicting), budget, frozenset())
         if isinstance(solved, Solved):
             return Found.SOME
         if solved is not Found.NONE:

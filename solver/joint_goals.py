@@ -73,7 +73,7 @@ class JointGoals:
             for member in problem.sets[pod_set].members
             if member.node is None
         }
-        return frozenset[int]().union(*(problem.shapes[shape].nodes for shape in shapes))
+        return frozenset[int]().union(*map(model.case.eligible, shapes))
 
     def _touched(self, model: Model) -> list[Touched]:
         """By gang, worked out once for each model: the variables stay the same."""

@@ -1,19 +1,23 @@
 """Problems of several gangs as one: what has the same name is the same."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from solver.nodes import Node, NodeTable, nodes_of
 from solver.problem import (
+    Affinity,
     Budget,
+    Conflict,
     Exclusion,
     PodSet,
     Problem,
+    Separation,
     Shape,
     Together,
     Victim,
     VictimGang,
+    VictimSet,
     VictimTable,
     victim_table,
 )
@@ -54,14 +58,34 @@ class Merged:
         return tuple(rows[position] for position in sorted(rows)), evicted
 
     def _owners(self, nodes: Nodes, victims: Sequence[int]) -> dict[int, int]:
-        """The gang for which a victim goes: the first that takes its node, or that of one of its gang's victims."""
+        """The gang for which a victim goes: the first that takes its node, or a node where it is in the way, or that of
+        one of its gang's victims.
+        """
         used = [{node for each in sets for node in nodes[each] if node is not None} for sets in self.sets]
+        obstacles = [self._obstacles(nodes, sets) for sets in self.sets]
         owners: dict[int, int] = {}
         for victim in victims:
             kin = self._kin(victim, victims)
             places = {self.problem.victims[each].node for each in kin}
-            owners[victim] = next((gang for gang, mine in enumerate(used) if mine & places), 0)
+            takers = (gang for gang, mine in enumerate(used) if mine & places or not obstacles[gang].isdisjoint(kin))
+            owners[victim] = next(takers, 0)
         return owners
+
+    def _obstacles(self, nodes: Nodes, sets: Sequence[int]) -> frozenset[int]:
+        """Whoever is in the way of these sets' new members where they are."""
+        seats = {
+            (member.shape, node)
+            for each in sets
+            for member, node in zip(self.problem.sets[each].members, nodes[each], strict=True)
+            if member.node is None and node is not None
+        }
+        return frozenset[int]().union(
+            *(
+                rule.victims
+                for rule in self.problem.conflicts
+                if any(shape in rule.shapes and node in rule.nodes for shape, node in seats)
+            )
+        )
 
     def _kin(self, victim: int, victims: Sequence[int]) -> list[int]:
         """The victims of the same running gang."""
@@ -86,6 +110,7 @@ class _Merger:
         self.names = tuple(dict.fromkeys(name for part in parts for name in part.nodes.ground.names))
         self.place = {name: position for position, name in enumerate(self.names)}
         self.keys = tuple(dict.fromkeys(key for part in parts for key in part.victims.keys))
+        self.position = {key: position for position, key in enumerate(self.keys)}
         self.gangs = tuple(dict.fromkeys(gang.name for part in parts for gang in part.victim_gangs))
 
     def merged(self) -> Merged:
@@ -94,12 +119,18 @@ class _Merger:
         shapes: list[Shape] = []
         together: list[Together] = []
         exclusions: list[Exclusion] = []
+        separations: list[Separation] = []
+        conflicts: list[Conflict] = []
+        affinities: list[Affinity] = []
         for gang, part in enumerate(self.parts):
             first = len(sets)
             positions.append(tuple(range(first, first + len(part.sets))))
             sets += [_set(gang, part, each, len(shapes)) for each in part.sets]
             together += _together(part, first)
-            exclusions += [self._exclusion(part, rule, first) for rule in part.exclusions]
+            exclusions += [self._exclusion(part, rule, len(shapes)) for rule in part.exclusions]
+            separations += [self._separation(part, rule, len(shapes)) for rule in part.separations]
+            conflicts += [self._conflict(part, rule, len(shapes)) for rule in part.conflicts]
+            affinities += [self._affinity(part, rule, len(shapes)) for rule in part.affinities]
             shapes += [self._shape(gang, shape) for shape in part.shapes]
         problem = Problem(
             levels=self.parts[0].levels,
@@ -110,9 +141,12 @@ class _Merger:
             minimum=sum(part.minimum for part in self.parts),
             together=tuple(together),
             exclusions=tuple(exclusions),
+            separations=tuple(separations),
             victims=self._victims(),
             victim_gangs=tuple(map(self._victim_gang, self.gangs)),
             budgets=self._budgets(),
+            conflicts=tuple(conflicts),
+            affinities=tuple(affinities),
         )
         return Merged(problem, self.parts, tuple(positions))
 
@@ -156,9 +190,35 @@ class _Merger:
         )
 
     def _exclusion(self, part: Problem, rule: Exclusion, first: int) -> Exclusion:
-        groups = dict(zip(part.nodes.ground.names, rule.group, strict=True))
-        positions = tuple(first + each for each in rule.pod_sets)
-        return Exclusion(positions, tuple(groups.get(name) for name in self.names), rule.count)
+        return Exclusion(_moved(rule.shapes, first), self._groups(part, rule.group), rule.count)
+
+    def _separation(self, part: Problem, rule: Separation, first: int) -> Separation:
+        return Separation(_moved(rule.shapes, first), _moved(rule.others, first), self._groups(part, rule.group))
+
+    def _groups(self, part: Problem, group: Sequence[str | None]) -> tuple[str | None, ...]:
+        groups = dict(zip(part.nodes.ground.names, group, strict=True))
+        return tuple(groups.get(name) for name in self.names)
+
+    def _conflict(self, part: Problem, rule: Conflict, first: int) -> Conflict:
+        names = part.nodes.ground.names
+        return replace(
+            rule,
+            shapes=_moved(rule.shapes, first),
+            nodes=frozenset(self.place[names[node]] for node in rule.nodes),
+            victims=self._among_all(part, rule.victims),
+        )
+
+    def _affinity(self, part: Problem, rule: Affinity, first: int) -> Affinity:
+        return replace(
+            rule,
+            shapes=_moved(rule.shapes, first),
+            counted=_moved(rule.counted, first),
+            groups=tuple(self._groups(part, group) for group in rule.groups),
+            victims=self._among_all(part, rule.victims),
+        )
+
+    def _among_all(self, part: Problem, victims: Iterable[int]) -> frozenset[int]:
+        return frozenset(self.position[part.victims.keys[victim]] for victim in victims)
 
     def _victims(self) -> VictimTable:
         """Every victim once, in order of first mention."""
@@ -173,19 +233,32 @@ class _Merger:
         return victim_table(replace(found[key], requests=self._parallel(known[key])) for key in self.keys)
 
     def _victim_gang(self, name: str) -> VictimGang:
-        return next(gang for part in self.parts for gang in part.victim_gangs if gang.name == name)
+        """A gang with the victims that any part knows of its sets."""
+        known = [(part, gang) for part in self.parts for gang in part.victim_gangs if gang.name == name]
+        victims: dict[str, frozenset[int]] = {}
+        sets: dict[str, VictimSet] = {}
+        for part, gang in known:
+            for each in gang.sets:
+                mine = frozenset(self.position[part.victims.keys[victim]] for victim in each.victims)
+                victims[each.name] = victims.get(each.name, frozenset()) | mine
+                sets[each.name] = each
+        return replace(known[0][1], sets=tuple(replace(each, victims=victims[each.name]) for each in sets.values()))
 
     def _budgets(self) -> tuple[Budget, ...]:
         found: dict[str, Budget] = {}
-        places = {key: position for position, key in enumerate(self.keys)}
         for part in self.parts:
             for budget in part.budgets:
-                mine = frozenset(places[part.victims.keys[victim]] for victim in budget.victims)
+                mine = self._among_all(part, budget.victims)
                 before = found.get(budget.name)
                 both = mine if before is None else mine | before.victims
                 allowed = budget.allowed if before is None else min(budget.allowed, before.allowed)
                 found[budget.name] = Budget(budget.name, both, allowed)
         return tuple(found.values())
+
+
+def _moved(shapes: Sequence[int], first: int) -> tuple[int, ...]:
+    """The positions of a gang's shapes among those of all."""
+    return tuple(first + each for each in shapes)
 
 
 def _set(gang: int, part: Problem, pod_set: PodSet, first_shape: int) -> PodSet:

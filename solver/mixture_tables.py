@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from solver.deadline import NO_DEADLINE, Deadline
 from solver.mixture_rules import Rules
 from solver.tree import ROOT
 from solver.vectors import NEVER, Table, Vector, effort, merged, nothing, splits, splitting
@@ -19,12 +20,14 @@ class TooMuchError(Exception):
 
 @dataclass
 class Effort:
-    """Additions of costs that may still be made."""
+    """Additions of costs that may still be made, before the deadline."""
 
     left: int
+    deadline: Deadline = NO_DEADLINE
 
     def spend(self, additions: int) -> None:
-        """Take them off. Raises `TooMuchError` where there are not so many left."""
+        """Take them off. Raises `TooMuchError` where there are not so many left, `OutOfTimeError` where the time is."""
+        self.deadline.look()
         self.left -= additions
         if self.left < 0:
             raise TooMuchError

@@ -40,7 +40,9 @@ def mixtures_of(case: Case) -> "Mixtures | None":
     where there would be too much to count.
     """
     problem = case.problem
-    if case.evicting or case.pinned or problem.spreads or problem.exclusions or not case.pending:
+    if case.evicting or case.pinned or not case.pending:
+        return None
+    if case.spreads or problem.exclusions or problem.separations or problem.affinities:
         return None
     if any(pod_set.slices for pod_set in problem.sets) and not _whole_slices(case):
         return None
@@ -76,7 +78,7 @@ class Mixtures:
         levels = weights[:-1]
         sets = tuple(levels[1::2]) if several else (0,) * depth
         self._compact = Costs(tuple(levels[::step]), sets, weights[-1], (0,) * depth, (0,) * depth)
-        self.effort = Effort(_EFFORT)
+        self.effort = Effort(_EFFORT, case.deadline)
         self._tables = Tables(self.rules, self._compact, self.effort)
 
     @property

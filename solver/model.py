@@ -13,6 +13,9 @@ from ortools.sat.python.cp_model import CpModel, IntVar
 from solver.case import Case, Seat
 from solver.kinds import Kind
 from solver.linear import Sum, one, total
+from solver.nearing import add_affinities
+from solver.protecting import add_budgets, add_victim_gangs
+from solver.separating import add_conflicts, add_exclusions, add_separations
 from solver.spreading import add_spreads
 
 
@@ -22,7 +25,8 @@ class Model:
 
     `seats[kind][node]`: members of the kind on the node. `touched[level][domain]` and
     `set_touched[pod_set][level][domain]`: 1 where a placed member of the gang, of the set, is in the domain.
-    `evict[victim]`, `broken[victim gang]`: 1 where evicted, where evicted as a whole.
+    `evict[victim]`, `broken[victim gang]`: 1 where evicted, where evicted as a whole. `alone[pod_set, rank]`: the kind
+    of a member that is one of its own.
     """
 
     case: Case
@@ -35,6 +39,7 @@ class Model:
     broken: dict[int, IntVar] = field(default_factory=dict)
     on_node: list[list[tuple[int, IntVar]]] = field(default_factory=list)
     victims_on: dict[int, list[int]] = field(default_factory=dict)
+    alone: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     def flag(self) -> IntVar:
         """A new Boolean, without a name: names cost time, and reading them back has crashed CP-SAT 9.15."""
@@ -80,12 +85,12 @@ class Model:
 
 
 def model_of(case: Case, kinds: tuple[Kind, ...]) -> Model:
-    """The variables and all hard rules."""
+    """The variables and all hard rules. Raises `OutOfTimeError`."""
     model = Model(case, kinds)
     _add_seats(model)
     _add_victims(model)
     _add_touched(model)
-    for rule in RULES:
+    for rule in case.deadline.through(RULES, often=1):
         rule(model)
     return model
 
@@ -93,7 +98,7 @@ def model_of(case: Case, kinds: tuple[Kind, ...]) -> Model:
 def _add_seats(model: Model) -> None:
     capacity = model.case.capacity
     model.on_node = [[] for _ in range(len(model.case.problem.nodes))]
-    for position, kind in enumerate(model.kinds):
+    for position, kind in enumerate(model.case.deadline.through(model.kinds)):
         most = capacity[kind.shape].clip(max=len(kind.ranks))
         here = {}
         for node in np.flatnonzero(most).tolist():
@@ -129,7 +134,7 @@ def _touched_nodes(model: Model, pod_set: int) -> dict[int, Sum]:
     case = model.case
     found = {case.pinned_node(seat): Sum((), 1) for seat in case.pinned if seat.pod_set == pod_set}
     kinds = list(model.kinds_of(pod_set))
-    for node in sorted({node for kind in kinds for node in model.seats[kind]}):
+    for node in case.deadline.through(sorted({node for kind in kinds for node in model.seats[kind]})):
         if node not in found:
             mine = [(kind, model.seats[kind][node]) for kind in kinds if node in model.seats[kind]]
             found[node] = _any_seat(model, node, mine)
@@ -175,7 +180,7 @@ def any_of(model: Model, flags: list[Sum]) -> Sum:
 
 def _room(model: Model) -> None:
     """On every node the members fit into what is free and what the victims leave, resource by resource."""
-    for node, here in enumerate(model.on_node):
+    for node, here in enumerate(model.case.deadline.through(model.on_node)):
         if here:
             for resource, free in enumerate(model.case.problem.nodes.free[node].tolist()):
                 _room_of(model, node, resource, free, here)
@@ -247,7 +252,7 @@ def _slices(model: Model) -> None:
             if counted:
                 _add_multiples(model, position, rule.level, rule.size)
                 continue
-            for first in range(0, len(pod_set.members), rule.size):
+            for first in model.case.deadline.through(range(0, len(pod_set.members), rule.size), often=1):
                 _one_slice(model, position, rule.level, range(first, first + rule.size))
 
 
@@ -262,10 +267,11 @@ def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
         model.cp.add_bool_or([])
     kinds = [kind for kind in model.kinds_of(pod_set) if model.kinds[kind].ranks[0] in ranks]
     flags = []
-    for domain in range(case.tree.count(level)):
-        here = [term[1] for kind in kinds for term in model.in_domain(kind, level, domain).terms]
-        if not here:
-            continue
+    inside: dict[int, list[IntVar]] = {}
+    for kind in kinds:
+        for node, variable in model.seats[kind].items():
+            inside.setdefault(case.tree.domain(level, node), []).append(variable)
+    for domain, here in sorted(inside.items()):
         flag = model.flag()
         flags.append(flag)
         for variable in here:
@@ -291,7 +297,7 @@ def _multiples(model: Model) -> None:
 
 def _add_multiples(model: Model, pod_set: int, level: int, of: int) -> None:
     most = len(model.case.problem.sets[pod_set].members) // of
-    for domain in model.set_touched[pod_set][level]:
+    for domain in model.case.deadline.through(model.set_touched[pod_set][level]):
         times = model.cp.new_int_var(0, most, "")
         model.cp.add(model.set_in_domain(pod_set, level, domain).expression() == of * times)
 
@@ -304,59 +310,6 @@ def _caps(model: Model) -> None:
                 model.cp.add(model.set_in_domain(position, rule.level, domain).expression() <= rule.count)
 
 
-def _exclusions(model: Model) -> None:
-    """At most so many members of some sets on the nodes of each group."""
-    case = model.case
-    for rule in case.problem.exclusions:
-        groups: dict[str, list[Sum]] = {}
-        for node, name in enumerate(rule.group):
-            if name is not None:
-                mine = [term for term in model.on_node[node] if model.kinds[term[0]].pod_set in rule.pod_sets]
-                groups.setdefault(name, []).append(Sum(tuple((1, variable) for _, variable in mine)))
-        for seat in case.pinned:
-            group = rule.group[case.pinned_node(seat)]
-            if seat.pod_set in rule.pod_sets and group is not None:
-                groups[group].append(Sum((), 1))
-        for members in groups.values():
-            model.cp.add(total(members).expression() <= rule.count)
-
-
-def _victim_gangs(model: Model) -> None:
-    """A running gang keeps its minimum or goes as a whole; it can only go whole where all of it may be evicted."""
-    problem = model.case.problem
-    members: dict[int, list[IntVar]] = {}
-    for victim, variable in model.evict.items():
-        gang = problem.victims[victim].gang
-        if gang is not None:
-            members.setdefault(gang, []).append(variable)
-    for gang, variables in members.items():
-        _victim_gang(model, gang, variables)
-
-
-def _victim_gang(model: Model, gang: int, variables: list[IntVar]) -> None:
-    running = model.case.problem.victim_gangs[gang]
-    spare = max(0, running.running - running.minimum)
-    evicted = Sum(tuple((1, variable) for variable in variables))
-    if len(variables) <= spare:
-        return
-    if len(variables) < running.running:
-        model.cp.add(evicted.expression() <= spare)
-        return
-    broken = model.flag()
-    model.broken[gang] = broken
-    for variable in variables:
-        model.cp.add_implication(broken, variable)
-    model.cp.add(evicted.expression() <= spare).only_enforce_if(~broken)
-
-
-def _budgets(model: Model) -> None:
-    """Disruption budgets hold over all victims together."""
-    for budget in model.case.problem.budgets:
-        mine = [model.evict[victim] for victim in sorted(budget.victims) if victim in model.evict]
-        if len(mine) > budget.allowed:
-            model.cp.add(Sum(tuple((1, variable) for variable in mine)).expression() <= budget.allowed)
-
-
 RULES = (
     _room,
     _numbers,
@@ -365,10 +318,13 @@ RULES = (
     _slices,
     _multiples,
     _caps,
-    _exclusions,
+    add_exclusions,
+    add_separations,
+    add_conflicts,
+    add_affinities,
     add_spreads,
-    _victim_gangs,
-    _budgets,
+    add_victim_gangs,
+    add_budgets,
 )
 
 
@@ -381,7 +337,7 @@ def told_apart(counts: Model, solution: Sequence[int], members: Model) -> dict[i
     """A solution over counts as values of the seats and victims of a model in which every member stands alone."""
     values = {flag.index: solution[counts.evict[victim].index] for victim, flag in members.evict.items()}
     for kind, here in zip(counts.kinds, counts.seats, strict=True):
-        nodes = sorted(here, key=lambda node: [level[node] for level in counts.case.tree.domain_of])
+        nodes = sorted(here, key=counts.case.tree.order.__getitem__)
         row = [node for node in nodes for _ in range(solution[here[node].index])]
         for place, rank in enumerate(kind.ranks):
             for node, flag in seat_variables(members, Seat(kind.pod_set, rank)).items():
@@ -391,7 +347,6 @@ def told_apart(counts: Model, solution: Sequence[int], members: Model) -> dict[i
 
 def seat_variables(model: Model, seat: Seat) -> dict[int, IntVar]:
     """The Booleans of one pending member, where every member is a kind of its own."""
-    position = next(
-        place for place, kind in enumerate(model.kinds) if (kind.pod_set, kind.ranks) == (seat.pod_set, (seat.rank,))
-    )
-    return model.seats[position]
+    if not model.alone:
+        model.alone.update({(kind.pod_set, *kind.ranks): place for place, kind in enumerate(model.kinds)})
+    return model.seats[model.alone[seat.pod_set, seat.rank]]

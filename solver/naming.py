@@ -17,6 +17,8 @@ from solver.tree import ROOT
 
 WORTHWHILE = 4
 """Members from which on it pays to look first where there is a choice at all."""
+_OFTEN = 8
+"""Members between two looks at the clock."""
 _ROUNDS = 6
 """After so many solves for that, there is taken to be one everywhere."""
 
@@ -90,7 +92,7 @@ class _Row:
     def seated(self) -> list[int]:
         """Seat everybody; from then on the model holds exactly these seats."""
         count = self.model.placed(self.kind).value(self.search.solution)
-        while len(self.nodes) < count:
+        for _ in self.model.case.deadline.through(range(count), often=_OFTEN):
             self._seat(self._best(self._present()))
         for node, variable in sorted(self.seats.items()):
             self.search.hold(Sum(((1, variable),)), self.done[node])
@@ -98,26 +100,31 @@ class _Row:
 
     def _present(self) -> int:
         """Where the next member goes in the present solution."""
-        planned = {node: self.search.solution[variable.index] for node, variable in self.seats.items()}
-        waiting = [node for node, count in planned.items() if count > self.done[node]]
         if self.nodes:
             last = self.nodes[-1]
-            for level in range(self.tree.depth - 1, -1, -1):
-                near = [node for node in waiting if self._same(level, node, last)]
+            if self._waits(last):
+                return last
+            for level in range(self.tree.depth - 2, -1, -1):
+                near = [node for node in self.tree.nodes(level, self.tree.domain(level, last)) if self._waits(node)]
                 if near:
                     return min(near, key=self.name_rank.__getitem__)
-        return min(waiting, key=self.name_rank.__getitem__)
+        return min(filter(self._waits, self.seats), key=self.name_rank.__getitem__)
+
+    def _waits(self, node: int) -> bool:
+        """Whether a node is to have more members than it has so far."""
+        seat = self.seats.get(node)
+        return seat is not None and self.search.solution[seat.index] > self.done[node]
 
     def _best(self, present: int) -> int:
         """The smallest name that the next member can have."""
-        smaller = [
-            node for node in self.seats if self.name_rank[node] < self.name_rank[present] and self._is_open(node)
-        ]
-        if not smaller or self._must_stay(present):
+        if self._must_stay(present):
+            return present
+        first = self.name_rank[present]
+        smaller = [node for node in self.seats if self.name_rank[node] < first and self._is_open(node)]
+        if not smaller:
             return present
         picks = {node: self.model.flag() for node in sorted(smaller)}
         self._tie_picks(picks)
-        first = self.name_rank[present]
         gain = Sum(tuple((first - self.name_rank[node], pick) for node, pick in picks.items()))
         chosen = present
         if self.search.can(gain):

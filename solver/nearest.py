@@ -1,7 +1,7 @@
 """How near a gang came: what each domain can hold, and what excludes the nodes of the nearest ones."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -51,11 +51,11 @@ def held_by_domains(problem: Problem, budget: Budget) -> Held:
     """How many members each domain of the deciding level can hold without evictions, pinned ones there included;
     minimums aside.
     """
-    case = case_of(_without_minimums(problem), evicting=False)
+    case = case_of(_without_minimums(problem), evicting=False, deadline=budget.wall.deadline)
     level = deciding_level(problem)
     counted = members_by_domain(case, level)
     if counted is not None:
-        return Held({domain: counted.get(domain, 0) for domain in range(case.tree.count(level))})
+        return Held({domain: counted.get(domain, 0) for domain in _open_domains(case, level)})
     return _filled(case, level, _at_most(case, level), budget, enough=case.tree.count(level))
 
 
@@ -64,10 +64,11 @@ def near_domains(problem: Problem, budget: Budget, held: Held | None = None, *, 
     that is known. `refused`: that no plan exists is proven, so that none holds all that are needed, even if as many fit
     that are not the right ones of each set.
     """
-    case = case_of(problem, evicting=True)
+    case = case_of(problem, evicting=True, deadline=budget.wall.deadline)
     level, needed = deciding_level(problem), needed_members(problem)
     if held is None:
-        held = _held_when_cleared(case_of(_without_minimums(problem), evicting=True), level, budget)
+        lax = case_of(_without_minimums(problem), evicting=True, deadline=budget.wall.deadline)
+        held = _held_when_cleared(lax, level, budget)
     nearest = sorted(held.counts, key=lambda domain: (-held.counts[domain], domain))[:_SHOWN]
     domains = tuple(
         NearDomain(
@@ -113,7 +114,7 @@ def _held_when_cleared(case: Case, level: int, budget: Budget) -> Held:
     counted = members_by_domain(cleared(case), level)
     if counted is None:
         return _filled(case, level, _at_most(case, level), budget, enough=_SHOWN)
-    most = {domain: counted.get(domain, 0) for domain in range(case.tree.count(level))}
+    most = {domain: counted.get(domain, 0) for domain in _open_domains(case, level)}
     return _filled(case, level, most, budget, enough=_SHOWN, counted=True) if case.evicting else Held(most)
 
 
@@ -125,7 +126,7 @@ def _filled(
     """
     held, plans = dict(most), dict[int, Plan]()
     known: list[int] = []
-    for domain in sorted(most, key=lambda each: (-most[each], each))[:_EXACT]:
+    for domain in case.deadline.through(sorted(most, key=lambda each: (-most[each], each))[:_EXACT], often=1):
         if len(known) >= enough and sorted(known)[-enough] > most[domain]:
             break
         if not (counted and _may_be_cleared(case, level, domain)):
@@ -161,26 +162,41 @@ def _filled_one(case: Case, level: int, domain: int, budget: Budget) -> Plan | N
 def _at_most(case: Case, level: int) -> dict[int, int]:
     """An upper bound for every domain, pinned members there included."""
     most = most_members(case, pending(case.problem), level)
-    pinned = Counter(case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned)
-    return {domain: count + pinned[domain] for domain, count in enumerate(most.tolist())}
+    pinned = placed_by_domains(case, level)
+    return {domain: int(most[domain]) + pinned[domain] for domain in _open_domains(case, level)}
+
+
+def placed_by_domains(case: Case, level: int) -> Counter[int]:
+    """How many members have their nodes in each domain already."""
+    return Counter(case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned)
+
+
+def _open_domains(case: Case, level: int) -> Sequence[int]:
+    """The domains that may hold the gang: where some members have their nodes, only those that hold these."""
+    return sorted(placed_by_domains(case, level)) or range(case.tree.count(level))
 
 
 def inside(case: Case, level: int, domain: int) -> Case:
     """The case in which pending members may only run in one domain."""
     nodes = frozenset(case.tree.nodes(level, domain))
     shapes = tuple(replace(shape, nodes=shape.nodes & nodes) for shape in case.problem.shapes)
-    return case_of(replace(case.problem, shapes=shapes), evicting=case.evicting)
+    return case_of(replace(case.problem, shapes=shapes), evicting=case.evicting, deadline=case.deadline)
 
 
 def _excluded(case: Case, level: int, domains: list[int]) -> Iterator[dict[str, int]]:
     """Why nodes of each domain can hold no member at all, each node counted once; the most frequent reason first."""
     problem = case.problem
     shapes = list(dict.fromkeys(member.shape for member in pending(problem)))
-    amounts = room(problem, _evictable(case))
-    useless = capacities(problem, amounts)[shapes].max(axis=0, initial=0) == 0
+    evictable = _evictable(case)
+    amounts = room(problem, evictable)
+    blocked = _blocked(problem, evictable)
+    capacity = capacities(problem, amounts)
+    for shape, nodes in blocked.items():
+        capacity[shape, list(nodes)] = 0
+    useless = capacity[shapes].max(axis=0, initial=0) == 0
     for domain in domains:
         inside = np.array(case.tree.nodes(level, domain), dtype=np.int64)
-        reasons = Counter(_reason(case, shapes, amounts, node) for node in inside[useless[inside]].tolist())
+        reasons = Counter(_reason(case, blocked, amounts, node, shapes) for node in inside[useless[inside]].tolist())
         yield dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0])))
 
 
@@ -190,15 +206,28 @@ def _evictable(case: Case) -> list[int]:
     return [victim for victim in case.useful if victim not in kept]
 
 
-def _reason(case: Case, shapes: list[int], amounts: Counts, node: int) -> str:
-    """The first shape that may run there tells which resource is short, the gang's scarcest first."""
+def _blocked(problem: Problem, evictable: list[int]) -> dict[int, dict[int, str]]:
+    """By shape, the nodes where somebody stays in its way, with the reason."""
+    may_go, found = set(evictable), dict[int, dict[int, str]]()
+    for rule in problem.conflicts:
+        if not rule.victims <= may_go:
+            for shape in rule.shapes:
+                found.setdefault(shape, {}).update(dict.fromkeys(rule.nodes, rule.reason))
+    return found
+
+
+def _reason(case: Case, blocked: dict[int, dict[int, str]], amounts: Counts, node: int, shapes: list[int]) -> str:
+    """The first shape that may run there tells who is in its way, or which resource is short, the gang's scarcest
+    first.
+    """
     problem = case.problem
-    for shape in (problem.shapes[each] for each in shapes):
+    for position in shapes:
+        shape = problem.shapes[position]
         if node not in shape.nodes:
             continue
         others = [each for each in range(len(problem.resources)) if each != case.scarce]
         short = [each for each in (case.scarce, *others) if 0 < shape.requests[each] > amounts[node, each]]
-        return _short_of(problem.resources[short[0]])
+        return _short_of(problem.resources[short[0]]) if short else blocked[position][node]
     reasons = [problem.shapes[each].excluded.get(node, "not eligible") for each in shapes]
     return reasons[0] if reasons else "not eligible"
 

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from solver.case import Case, case_of
-from solver.problem import NO_VICTIMS, Exclusion, PodSet, Shape
+from solver.case import Case, blocked_nodes, case_of
+from solver.problem import NO_VICTIMS, Affinity, PodSet, Problem, Shape
 from solver.scoring import Nodes
 
 
 def part_of(case: Case, nodes: Sequence[int]) -> Case:
-    """The case of placing every member on these nodes, without evictions. Expects pinned members to be on them.
+    """The case of placing every member on these nodes, without evictions. Expects pinned members to be on them, and no
+    topology spread that members count in.
 
     What is scarcest stays what it is in the whole case.
     """
@@ -19,16 +20,21 @@ def part_of(case: Case, nodes: Sequence[int]) -> Case:
         replace(
             problem,
             nodes=problem.nodes.at(nodes),
-            shapes=tuple(_shape(shape, place) for shape in problem.shapes),
+            shapes=tuple(_shape(case, each, place) for each in range(len(problem.shapes))),
             sets=tuple(_pod_set(pod_set, place) for pod_set in problem.sets),
             minimum=sum(len(pod_set.members) for pod_set in problem.sets),
-            exclusions=tuple(_exclusion(rule, nodes) for rule in problem.exclusions),
+            exclusions=tuple(replace(rule, group=_at(rule.group, nodes)) for rule in problem.exclusions),
+            separations=tuple(replace(rule, group=_at(rule.group, nodes)) for rule in problem.separations),
             victims=NO_VICTIMS,
             victim_gangs=(),
             budgets=(),
+            spreads=(),
+            conflicts=(),
+            affinities=tuple(_among(_settled(problem, rule), nodes) for rule in problem.affinities),
         ),
         evicting=False,
         scarce=case.scarce,
+        deadline=case.deadline,
     )
 
 
@@ -37,10 +43,43 @@ def whole_nodes(nodes: Sequence[int], rows: Nodes) -> Nodes:
     return tuple(tuple(None if node is None else nodes[node] for node in row) for row in rows)
 
 
-def _shape(shape: Shape, place: dict[int, int]) -> Shape:
+def unevicting(problem: Problem) -> Problem:
+    """The problem in which nobody may be evicted. Expects no topology spread."""
+    if not problem.victims:
+        return problem
+    shapes = problem.shapes
+    if problem.conflicts:
+        shapes = tuple(replace(each, nodes=each.nodes - blocked_nodes(problem, at)) for at, each in enumerate(shapes))
+    return replace(
+        problem,
+        shapes=shapes,
+        victims=NO_VICTIMS,
+        victim_gangs=(),
+        budgets=(),
+        conflicts=(),
+        affinities=tuple(_settled(problem, rule) for rule in problem.affinities),
+    )
+
+
+def _settled(problem: Problem, rule: Affinity) -> Affinity:
+    """The rule where nobody goes."""
+    nodes = [int(problem.victims.node[victim]) for victim in rule.victims]
+    there = tuple(
+        names | {name for node in nodes if (name := group[node]) is not None}
+        for group, names in zip(rule.groups, rule.there, strict=True)
+    )
+    return replace(rule, there=there, victims=frozenset())
+
+
+def _among(rule: Affinity, nodes: Sequence[int]) -> Affinity:
+    return replace(rule, groups=tuple(_at(group, nodes) for group in rule.groups))
+
+
+def _shape(case: Case, position: int, place: dict[int, int]) -> Shape:
+    shape, eligible = case.problem.shapes[position], case.eligible(position)
     return Shape(
         requests=shape.requests,
-        nodes=frozenset(here for node, here in place.items() if node in shape.nodes),
+        nodes=frozenset(here for node, here in place.items() if node in eligible),
         preferences={here: shape.preferences[node] for node, here in place.items() if node in shape.preferences},
     )
 
@@ -52,5 +91,5 @@ def _pod_set(pod_set: PodSet, place: dict[int, int]) -> PodSet:
     return replace(pod_set, members=members, minimum=len(members))
 
 
-def _exclusion(rule: Exclusion, nodes: Sequence[int]) -> Exclusion:
-    return replace(rule, group=tuple(rule.group[node] for node in nodes))
+def _at(group: tuple[str | None, ...], nodes: Sequence[int]) -> tuple[str | None, ...]:
+    return tuple(group[node] for node in nodes)

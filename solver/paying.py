@@ -14,13 +14,12 @@ import numpy as np
 
 from solver.bounds import Counts
 from solver.case import Case
-from solver.clearing import cleared
+from solver.clearing import cleared, gangs_broken, gangs_cut
 from solver.counting import NEVER, Layout, layout_of
 from solver.kinds import Kind
 from solver.modelling import Solved
 from solver.offers import Offer, Offers
-from solver.prices import UNPAYABLE, Prices, Worth, gangs_cut
-from solver.problem import VictimGang
+from solver.prices import UNPAYABLE, Prices, Worth
 from solver.seating import first_node, seated
 from solver.tables import Book, Domain, Rules, components, countable
 from solver.tallying import holds
@@ -50,7 +49,7 @@ def solve_by_paying(case: Case, prices: Prices) -> Solved | None:
     """The best plan with evictions; None where counting does not tell."""
     room = cleared(case)
     found = countable(room)
-    if found is None or not 0 < prices.needed <= _MEMBERS:
+    if found is None or not 0 < prices.needed <= _MEMBERS or case.problem.conflicts:
         return None
     kind, rules = found
     if prices.needed < len(kind.ranks):
@@ -98,7 +97,7 @@ class _Paying:
         inside = np.zeros(len(self.case.problem.nodes), dtype=np.bool_)
         inside[chosen] = True
         case = replace(self.room, capacity=np.where(inside, self.room.capacity, 0))
-        for node in chosen:
+        for node in self.case.deadline.through(chosen):
             if node not in self.offers:
                 self.offers[node] = self._offered(node)
         book = _paid_book(
@@ -131,13 +130,17 @@ class _Paying:
             raise TooLargeError
 
     def _solved(self, leaf: "_Leaf") -> Solved | None:
-        """The plan, unless it cuts a gang below its minimum that does not go whole, breaks a budget, or is a bound."""
+        """The plan, unless it cuts a gang below its minimum that does not go whole, costs more than was paid for it (a
+        gang goes of whose members none paid for that), breaks a budget, or is a bound.
+        """
         problem = self.case.problem
         row = seated(leaf.book, leaf.domain, self.members)
         chosen = [self.offers[node][count] for node, count in sorted(Counter(row).items())]
         gone = frozenset(victim for offer in chosen if offer is not None for victim in offer.victims)
-        cut = gangs_cut(problem.victims, gone)
-        if any(_breaks_unpaid(problem.victim_gangs[gang], count) for gang, count in cut.items()):
+        cut, broken = gangs_cut(problem.victims, gone), gangs_broken(problem, gone)
+        if any(cut[gang] < problem.victim_gangs[gang].running for gang in broken):
+            return None
+        if self.prices.of(gone) != leaf.price:
             return None
         if any(len(budget.victims & gone) > budget.allowed for budget in problem.budgets):
             return None
@@ -146,12 +149,6 @@ class _Paying:
         rows: list[tuple[int | None, ...]] = [() for _ in problem.sets]
         rows[self.kind.pod_set] = tuple(row)
         return Solved(tuple(rows), tuple(sorted(gone)), (), proven=True)
-
-
-def _breaks_unpaid(gang: VictimGang, count: int) -> bool:
-    """Whether so many victims break a gang, other than by all of it going where each had to pay its share of that."""
-    spare = max(0, gang.running - gang.minimum)
-    return count > spare and (spare > 0 or count < gang.running)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class Picture:
             for position, (pod_set, row) in enumerate(zip(problem.sets, plan.nodes, strict=True))
         ]
         self.placed = [each for members in self.of_set for each in members]
-        self.evicted = [problem.victims[victim] for victim in plan.victims]
+        self.evicted = problem.victims.at(plan.victims)
         self.leaving: dict[int, list[tuple[int, ...]]] = {}
         for victim in self.evicted:
             self.leaving.setdefault(victim.node, []).append(victim.requests)

@@ -66,8 +66,9 @@ class NearDomain:
 class NoPlan:
     """No placement of the minimum exists (INFEASIBLE, confirmed), or none was found in time (UNPROVEN).
 
-    `fits_without_eviction`: how many members each domain of the level that decides (the required one, else the whole
-    cluster) can hold as it is, in the order of the tree: what Koordinator calls its offered slots.
+    `fits_without_eviction`: how many more members each domain of the level that decides (the required one, else the
+    whole cluster) can hold as it is, in the order of the tree: what Koordinator calls its offered slots. Where members
+    have their nodes already, only the domains that hold these may hold the others.
     `would_fit_if`: changes, each verified by a plan that breaks no rule, by counting or by solving again, as
     sentences' ends.
     """

@@ -5,7 +5,6 @@ number, its price. A gang that goes as a whole is paid for by the members of it 
 come: each pays its share, so that no plan costs less than the prices of the victims on the nodes that it uses.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from solver.bounds import Counts, needed_members
 from solver.case import Case
+from solver.clearing import gangs_broken
 from solver.problem import VictimTable
 
 UNPAYABLE = 1 << 400
@@ -101,11 +101,7 @@ class Prices:
     def of(self, victims: Iterable[int]) -> int:
         """The price of a plan that evicts these."""
         problem, gone = self.case.problem, tuple(victims)
-        cut = gangs_cut(problem.victims, gone)
-        broken = sum(
-            problem.victim_gangs[gang].running - count < problem.victim_gangs[gang].minimum
-            for gang, count in cut.items()
-        )
+        broken = len(gangs_broken(problem, gone))
         return sum(self.worth.of(problem.victims, victim) for victim in gone) + broken * self.worth.broken
 
     def shares_on(self, node: int) -> dict[int, int]:
@@ -158,12 +154,6 @@ class Prices:
             return 0, 0
         cheapest = np.partition(slots, self.needed - 1)[: self.needed]
         return int(cheapest.sum()), int(cheapest.max())
-
-
-def gangs_cut(victims: VictimTable, gone: Iterable[int]) -> Counter[int]:
-    """How many of each gang are among these victims."""
-    gangs = victims.gang[list(gone)]
-    return Counter(gangs[gangs >= 0].tolist())
 
 
 def prices_of(case: Case, level: int) -> Prices | None:
@@ -244,31 +234,45 @@ class _Gangs:
 
 
 def _gangs(case: Case, level: int, columns: _Columns, worth: Worth) -> _Gangs:
-    """Gangs that cannot spare a member."""
-    problem, domains = case.problem, case.tree.domains(level)
+    """Gangs with members that they cannot spare: these go only where all of it goes."""
+    problem = case.problem
     members: dict[int, list[int]] = {}
     for place in np.flatnonzero(columns.gang >= 0).tolist():
-        members.setdefault(int(columns.gang[place]), []).append(place)
+        members.setdefault(int(columns.gang[place]), []).append(case.useful[place])
     found = _Gangs({}, set(), {})
     for gang, kin in members.items():
         running = problem.victim_gangs[gang]
-        if running.running - running.minimum > 0:
-            continue
-        if len(kin) < running.running:
-            found.fixed.update(case.useful[place] for place in kin)
-            continue
-        inside: dict[int, list[int]] = {}
-        for place in kin:
-            node = columns.node[place]
-            if case.usable[node]:
-                inside.setdefault(int(domains[node]), []).append(case.useful[place])
-        whole = [case.useful[place] for place in kin]
-        price = sum(worth.of(problem.victims, victim) for victim in whole) + worth.broken
-        for near in inside.values():
-            found.shares.update(_handed_out(worth, price, near))
-            if len(near) < len(whole):
-                found.elsewhere[near[0]] = tuple(victim for victim in whole if victim not in near)
+        needed = [victim for victim in kin if running.cannot_spare(victim)]
+        if needed and len(kin) < running.running:
+            found.fixed.update(needed)
+        elif needed:
+            own = {victim: worth.of(problem.victims, victim) for victim in kin}
+            for near in _by_domain(case, level, kin):
+                _add_shares(found, worth, own, near, frozenset(needed))
     return found
+
+
+def _by_domain(case: Case, level: int, kin: list[int]) -> list[list[int]]:
+    """The victims of a gang that are where the asking gang may come, those in one domain together."""
+    nodes, domains = case.problem.victims.node, case.tree.domains(level)
+    inside: dict[int, list[int]] = {}
+    for victim in kin:
+        if case.usable[nodes[victim]]:
+            inside.setdefault(int(domains[nodes[victim]]), []).append(victim)
+    return [*inside.values()]
+
+
+def _add_shares(found: _Gangs, worth: Worth, own: dict[int, int], near: list[int], needed: frozenset[int]) -> None:
+    """A gang's whole price is handed out to the needed members in one domain; the others there pay their own, since
+    they may go alone. `own`: what each member of the gang costs by itself.
+    """
+    paying = [victim for victim in near if victim in needed]
+    if not paying:
+        return
+    alone = sum(own[victim] for victim in near if victim not in needed)
+    found.shares.update(_handed_out(worth, sum(own.values()) + worth.broken - alone, paying))
+    if len(near) < len(own):
+        found.elsewhere[paying[0]] = tuple(victim for victim in own if victim not in near)
 
 
 def _handed_out(worth: Worth, price: int, near: list[int]) -> dict[int, int]:

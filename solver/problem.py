@@ -5,6 +5,7 @@ referred to by their position in the problem's tuples. Amounts are integers in t
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import overload
@@ -103,32 +104,78 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """At most `count` placed members of `pod_sets` on the nodes of each group (anti-affinity among the members).
+    """A group in which a member of `shapes` is placed anew has at most `count` placed members of them (host ports and
+    anti-affinity among members that are alike in that).
 
     `group[i]` names the group of node i; None: the node is in no group and not limited.
     """
 
-    pod_sets: tuple[int, ...]
+    shapes: tuple[int, ...]
     group: tuple[str | None, ...]
     count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Separation:
+    """No member of `shapes` and member of `others` in one group, unless neither is placed anew (host ports and
+    anti-affinity among members that are unlike). No shape is on both sides. `group` as in `Exclusion`.
+    """
+
+    shapes: tuple[int, ...]
+    others: tuple[int, ...]
+    group: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A member of `shapes` may be placed on one of `nodes`, which are eligible, only where all of `victims` go: they
+    hold a host port, or keep it off by anti-affinity. `reason`: why it may not beside them, as in `Shape.excluded`.
+    """
+
+    shapes: tuple[int, ...]
+    nodes: frozenset[int]
+    victims: frozenset[int]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Affinity:
+    """A member of `shapes` is placed anew only near somebody, in each way of grouping the nodes: in a group where
+    somebody else is `there` (by way), one of `victims` that does not go is, a member of `counted` runs already or one
+    of another shape in `counted` is placed (pod affinity).
+
+    `themselves`: the members of `shapes` mean themselves. Where nobody of all those is in any group they need nobody,
+    but share one group in each way: the first binds anywhere, the others near it. `groups`: by way, as in `Exclusion`;
+    a node that is in no group in some way is not for them.
+    """
+
+    shapes: tuple[int, ...]
+    counted: tuple[int, ...]
+    groups: tuple[tuple[str | None, ...], ...]
+    there: tuple[frozenset[str], ...]
+    victims: frozenset[int] = frozenset()
+    themselves: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Spread:
-    """Once everybody is placed, a group in which a member of `pod_sets` is placed anew has at most `skew` pods more
+    """Once everybody is placed, a group in which a member of `shapes` is placed anew has at most `skew` pods more
     than the emptiest group (topology spread that must hold).
 
     `group[i]` names the group of node i; None: what is there is not counted. `counts`: pods of others in each group;
-    all groups that count are in it, those without a node here too. `counted`: the sets whose members count.
-    `from_zero`: there are fewer groups than asked for, and the emptiest has none.
+    all groups that count are in it, those without a node here too. `counted`: the shapes whose members count;
+    `victims`: those that are in `counts` until they go, each on a node of a group. `from_zero`: there are fewer groups
+    than asked for, and the emptiest has none. A rule that counts no members says where the first of them may come:
+    while nobody goes, the nodes of groups that are too full are not for them.
     """
 
-    pod_sets: tuple[int, ...]
+    shapes: tuple[int, ...]
     counted: tuple[int, ...]
     group: tuple[str | None, ...]
     counts: Mapping[str, int]
     skew: int
     from_zero: bool = False
+    victims: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +235,17 @@ class VictimTable(Sequence[Victim]):
             int(self.started[position]),
         )
 
+    def at(self, positions: Sequence[int]) -> tuple[Victim, ...]:
+        """Those at some positions."""
+        if self._each is not None:
+            return tuple([self._each[position] for position in positions])
+        rows = np.array(positions, dtype=np.int64)
+        columns = (each[rows].tolist() for each in (self.node, self.priority, self.requests, self.gang, self.started))
+        return tuple(
+            Victim(self.keys[row], node, priority, tuple(requests), None if gang < 0 else gang, started)
+            for row, node, priority, requests, gang, started in zip(positions, *columns, strict=True)
+        )
+
     def __iter__(self) -> Iterator[Victim]:
         """All of them."""
         return iter(self._all())
@@ -233,16 +291,40 @@ NO_VICTIMS = victim_table(())
 
 
 @dataclass(frozen=True, slots=True)
+class VictimSet:
+    """A pod set of a running gang that has `victims` (positions), of whose `running` members `minimum` must remain."""
+
+    name: str
+    victims: frozenset[int]
+    running: int
+    minimum: int
+
+
+@dataclass(frozen=True, slots=True)
 class VictimGang:
-    """A running gang that has victims. With `running` members now, it is broken when fewer than `minimum` remain.
+    """A running gang that has victims. With `running` members now, it is broken when fewer than `minimum` remain, or
+    fewer of one of its `sets` than that needs.
 
     A broken gang is evicted as a whole; where some of its members may not be evicted (`running` exceeds its
-    victims) it must keep its minimum.
+    victims) it must keep its minimums. `sets`: only those that can be cut below their minimum.
     """
 
     name: str
     running: int
     minimum: int
+    sets: tuple[VictimSet, ...] = ()
+
+    def falls_short(self, gone: AbstractSet[int], count: int) -> bool:
+        """Whether it is broken without `gone`, positions of victims of which `count` are its own."""
+        return self.running - count < self.minimum or any(
+            each.running - len(each.victims & gone) < each.minimum for each in self.sets
+        )
+
+    def cannot_spare(self, victim: int) -> bool:
+        """Whether it is broken without this one of its members."""
+        return self.running <= self.minimum or any(
+            victim in each.victims and each.running <= each.minimum for each in self.sets
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +355,13 @@ class Problem:
     together: tuple[Together, ...] = ()
     multiples: tuple[Multiple, ...] = ()
     exclusions: tuple[Exclusion, ...] = ()
+    separations: tuple[Separation, ...] = ()
     victims: VictimTable = NO_VICTIMS
     victim_gangs: tuple[VictimGang, ...] = ()
     budgets: tuple[Budget, ...] = ()
     spreads: tuple[Spread, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    affinities: tuple[Affinity, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,16 +75,30 @@ class _Recount:
         return best
 
     def _potentials(self, shapes: set[int]) -> _Positions:
-        """With evictions, all that could go from a node counts as well."""
+        """With evictions, all that could go from a node counts as well; without, nodes where somebody would have to go
+        do not.
+        """
         free = self.problem.nodes.free[:, self.scarce].copy()
         if self.picture.evicted:
             victims = self.problem.victims
             np.add.at(free, victims.node, victims.requests[:, self.scarce])
         could = np.zeros_like(free)
         for shape in shapes:
-            usable = self.problem.shapes[shape].positions
+            usable = self._usable(shape)
             could[usable] = np.maximum(free[usable], 0)
         return could
+
+    def _usable(self, shape: int) -> _Positions:
+        usable = self.problem.shapes[shape].positions
+        if self.picture.evicted:
+            return usable
+        barred = {node for rule in self.problem.conflicts if shape in rule.shapes for node in rule.nodes}
+        for spread in self.problem.spreads:
+            if shape in spread.shapes and not spread.counted:
+                fewest = 0 if spread.from_zero else min(spread.counts.values(), default=0)
+                crowded = {name for name, pods in spread.counts.items() if pods > fewest + spread.skew}
+                barred |= {node for node, name in enumerate(spread.group) if name in crowded}
+        return usable[~np.isin(usable, list(barred))] if barred else usable
 
     def _victims(self) -> Parts:
         priorities = sorted((victim.priority for victim in self.picture.evicted), reverse=True)
@@ -92,8 +106,13 @@ class _Recount:
 
     def _broken(self) -> int:
         gone = Counter(victim.gang for victim in self.picture.evicted)
+        evicted = set(self.picture.plan.victims)
         return sum(
-            bool(gone[position]) and gang.running - gone[position] < gang.minimum
+            bool(gone[position])
+            and (
+                gang.running - gone[position] < gang.minimum
+                or any(part.running - len(part.victims & evicted) < part.minimum for part in gang.sets)
+            )
             for position, gang in enumerate(self.problem.victim_gangs)
         )
 

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+
+import numpy as np
 
 from solver.bounds import needed_members
 from solver.case import Case, Seat
+from solver.clearing import gangs_broken
 from solver.plan import Goal
 from solver.search import Reached
 from solver.tree import ROOT
@@ -72,6 +74,7 @@ class _Score:
 
     def __init__(self, case: Case, nodes: Nodes, victims: Sequence[int]) -> None:
         self.case, self.evictions = case, tuple(victims)
+        self.gone = case.problem.victims.at(self.evictions)
         self.seats = {
             Seat(pod_set, rank): node
             for pod_set, row in enumerate(nodes)
@@ -80,26 +83,22 @@ class _Score:
         }
         self.fresh = {seat: node for seat, node in self.seats.items() if case.member(seat).node is None}
         self.used: Counter[int] = Counter()
+        self._touched: dict[tuple[int, int | None], list[int]] = {}
         for seat, node in self.fresh.items():
             self.used[node] += case.request(seat)
 
     def victims(self) -> Parts:
         """Victims by priority, the highest first."""
-        counts = Counter(self.case.problem.victims[victim].priority for victim in self.evictions)
+        counts = Counter(victim.priority for victim in self.gone)
         return {f"priority {priority}": counts[priority] for priority in sorted(counts, reverse=True)}
 
     def gangs_broken(self) -> int:
         """Gangs of which fewer than their minimum remain."""
-        problem = self.case.problem
-        gone = Counter(problem.victims[victim].gang for victim in self.evictions)
-        return sum(
-            gang is not None and problem.victim_gangs[gang].running - count < problem.victim_gangs[gang].minimum
-            for gang, count in gone.items()
-        )
+        return len(gangs_broken(self.case.problem, self.evictions))
 
     def evicted(self) -> int:
         """What the victims held of the scarcest resource."""
-        return sum(self.case.problem.victims[victim].requests[self.case.scarce] for victim in self.evictions)
+        return sum(victim.requests[self.case.scarce] for victim in self.gone)
 
     def compactness(self, level: int) -> Parts:
         """Domains of the gang, and summed over its sets where there are several."""
@@ -129,22 +128,22 @@ class _Score:
 
     def ranks(self) -> Parts:
         """By level, the placed neighbours by rank that lie in different domains."""
-        tree = self.case.tree
-        placed = sorted(self.seats, key=lambda seat: (seat.pod_set, seat.rank))
-        pairs = [(one, other) for one, other in pairwise(placed) if one.pod_set == other.pod_set]
+        placed = sorted(self.seats)
+        nodes = np.array([self.seats[seat] for seat in placed], dtype=np.int64)
+        pod_sets = np.array([seat.pod_set for seat in placed], dtype=np.int64)
+        mates, names = pod_sets[1:] == pod_sets[:-1], self.case.problem.levels
+        of_level = (self.case.tree.domains(level)[nodes] for level in range(len(names)))
         return {
-            name: sum(
-                tree.domain(level, self.seats[one]) != tree.domain(level, self.seats[other]) for one, other in pairs
-            )
-            for level, name in enumerate(self.case.problem.levels)
+            name: int(np.count_nonzero(mates & (domains[1:] != domains[:-1])))
+            for name, domains in zip(names, of_level, strict=True)
         }
 
     def terminating(self) -> int:
         """Room used that pods on their way out still hold."""
         case, scarce = self.case, self.case.scarce
         freed: Counter[int] = Counter()
-        for victim in self.evictions:
-            freed[case.problem.victims[victim].node] += case.problem.victims[victim].requests[scarce]
+        for victim in self.gone:
+            freed[victim.node] += victim.requests[scarce]
         waits = 0
         for node, used in self.used.items():
             each = case.problem.nodes[node]
@@ -153,10 +152,12 @@ class _Score:
         return waits
 
     def _domains(self, level: int, pod_set: int | None = None) -> list[int]:
-        tree = self.case.tree
-        return sorted(
-            {tree.domain(level, node) for seat, node in self.seats.items() if pod_set in (None, seat.pod_set)}
-        )
+        """The domains of a level that the gang, or one of its sets, is in."""
+        if (level, pod_set) not in self._touched:
+            of_node = self.case.tree.domains(level)
+            nodes = [node for seat, node in self.seats.items() if pod_set in (None, seat.pod_set)]
+            self._touched[level, pod_set] = np.unique(of_node[nodes]).tolist()
+        return self._touched[level, pod_set]
 
     def _left(self, level: int) -> int:
         return sum(self._rooms(level))

@@ -18,6 +18,7 @@ from ortools.sat.python.cp_model import (
     CpSolver,
 )
 
+from solver.deadline import NO_DEADLINE, Deadline
 from solver.linear import Sum
 from solver.problem import Limits
 
@@ -76,9 +77,15 @@ class Reached:
 
 @dataclass(slots=True)
 class Wall:
-    """Seconds left until the emergency stop."""
+    """Seconds left until the emergency stop: those that CP-SAT may take, and those until the deadline of all work."""
 
     seconds: float
+    deadline: Deadline = NO_DEADLINE
+
+    @property
+    def left(self) -> float:
+        """The fewer of both."""
+        return min(self.seconds, self.deadline.left())
 
 
 @dataclass(slots=True)
@@ -93,7 +100,7 @@ class Budget:
     @property
     def spent(self) -> bool:
         """Whether nothing is left."""
-        return self.deterministic <= 0 or self.wall.seconds <= 0
+        return self.deterministic <= 0 or self.wall.left <= 0
 
     def charge(self, solver: CpSolver) -> None:
         """What a solve has taken is gone."""
@@ -117,9 +124,9 @@ def single_worker() -> CpSolver:
     return solver
 
 
-def budget_of(limits: Limits) -> Budget:
-    """All the time that the limits allow."""
-    return Budget(limits.deterministic, Wall(limits.seconds))
+def budget_of(limits: Limits, deadline: Deadline = NO_DEADLINE) -> Budget:
+    """All the time that the limits allow, until the deadline at most."""
+    return Budget(limits.deterministic, Wall(limits.seconds, deadline))
 
 
 @dataclass(slots=True)
@@ -140,19 +147,19 @@ class Search:
         found, _ = self._solve(share=1.0)
         return found
 
-    def adopt(self, values: dict[int, int]) -> bool:
+    def adopt(self, values: dict[int, int]) -> Found:
         """Take these values of some variables, by their index, for the present solution; the others follow from them.
-        False where they make no solution.
+        `Found.NONE` where they make no solution.
         """
         self.cp.clear_objective()  # type: ignore[no-untyped-call]
         solver = self._solver(1.0)
         solver.parameters.max_deterministic_time = _MOMENT
-        solver.parameters.max_time_in_seconds = max(_MOMENT, self.budget.wall.seconds)
+        solver.parameters.max_time_in_seconds = max(_MOMENT, self.budget.wall.left)
         solver.parameters.fix_variables_to_their_hinted_value = True
         self._hint_at(values)
         found, _ = self._run(solver)
         self.cp.clear_hints()  # type: ignore[no-untyped-call]
-        return found is Found.BEST
+        return found
 
     def accept(self, stages: Iterable[Stage], reached: Iterable[Reached]) -> None:
         """Hold stages at the values that they reached in another search; the present solution has them too."""
@@ -289,7 +296,7 @@ class Search:
         solver = single_worker()
         parameters = solver.parameters
         parameters.max_deterministic_time = self.budget.deterministic * share
-        parameters.max_time_in_seconds = self.budget.wall.seconds
+        parameters.max_time_in_seconds = self.budget.wall.left
         parameters.linearization_level = self.linearization
         if self._small() or not self.presolve:
             parameters.cp_model_presolve = False

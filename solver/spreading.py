@@ -29,14 +29,17 @@ def _add_spread(model: "Model", rule: Spread) -> None:
     case = model.case
     most = max(rule.counts.values(), default=0) + sum(len(each.members) for each in case.problem.sets)
     emptiest = model.cp.new_int_var(0, 0 if rule.from_zero else most, "")
-    held = Counter(rule.group[case.pinned_node(seat)] for seat in case.pinned if seat.pod_set in rule.counted)
-    coming = _coming(model, rule)
+    held = Counter(
+        rule.group[case.pinned_node(seat)] for seat in case.pinned if case.member(seat).shape in rule.counted
+    )
+    coming, leaving = _coming(model, rule), _leaving(model, rule)
     for name, count in sorted(rule.counts.items()):
         members = coming.get(name, [])
-        new = tuple((1, variable) for kind, _, variable in members if model.kinds[kind].pod_set in rule.counted)
-        beyond = Sum((*new, (-1, emptiest)), count + held[name])
+        new = tuple((1, variable) for kind, _, variable in members if model.kinds[kind].shape in rule.counted)
+        gone = tuple((-1, variable) for variable in leaving.get(name, ()))
+        beyond = Sum((*new, *gone, (-1, emptiest)), count + held[name])
         model.cp.add(beyond.expression() >= 0)
-        bound = [each for each in members if model.kinds[each[0]].pod_set in rule.pod_sets]
+        bound = [each for each in members if model.kinds[each[0]].shape in rule.shapes]
         if bound:
             taken = model.flag()
             for kind, node, variable in bound:
@@ -51,3 +54,13 @@ def _coming(model: "Model", rule: Spread) -> dict[str, list[_Member]]:
         if name is not None:
             coming.setdefault(name, []).extend((kind, node, variable) for kind, variable in model.on_node[node])
     return coming
+
+
+def _leaving(model: "Model", rule: Spread) -> dict[str, list[IntVar]]:
+    """By group, those who count until they go."""
+    leaving: dict[str, list[IntVar]] = {}
+    for victim in sorted(rule.victims):
+        name = rule.group[int(model.case.problem.victims.node[victim])]
+        if name is not None and victim in model.evict:
+            leaving.setdefault(name, []).append(model.evict[victim])
+    return leaving

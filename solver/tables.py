@@ -50,10 +50,12 @@ class Domain:
 def countable(case: Case) -> tuple[Kind, Rules] | None:
     """The one kind of the gang, where counting tells the whole truth about it; None where it does not."""
     kinds = alike(case)
-    if case.evicting or kinds is None or len(kinds) != 1 or case.problem.multiples or case.problem.spreads:
+    if case.evicting or kinds is None or len(kinds) != 1 or case.problem.multiples or case.spreads:
         return None
     problem, kind = case.problem, kinds[0]
     pod_set = problem.sets[kind.pod_set]
+    if any(kind.shape in rule.shapes for rule in problem.affinities):
+        return None
     levels = [problem.required, pod_set.required]
     levels += [rule.level for rule in problem.together if kind.pod_set in rule.pod_sets]
     caps: list[dict[int, int]] = [{} for _ in problem.levels]
@@ -61,7 +63,7 @@ def countable(case: Case) -> tuple[Kind, Rules] | None:
         for domain in range(case.tree.count(cap.level)):
             caps[cap.level][domain] = min(cap.count, caps[cap.level].get(domain, cap.count))
     for rule in problem.exclusions:
-        if kind.pod_set in rule.pod_sets and not _cap_groups(case, kind, rule, caps):
+        if kind.shape in rule.shapes and not _cap_groups(case, kind, rule, caps):
             return None
     multiple: list[list[int]] = [[] for _ in problem.levels]
     for each in pod_set.multiples:
@@ -74,7 +76,7 @@ def countable(case: Case) -> tuple[Kind, Rules] | None:
 
 def _cap_groups(case: Case, kind: Kind, rule: Exclusion, caps: list[dict[int, int]]) -> bool:
     """Say an exclusion as caps of domains, where its groups are domains of one level; else False."""
-    nodes = [node for node in sorted(case.problem.shapes[kind.shape].nodes) if case.capacity[kind.shape, node]]
+    nodes = np.flatnonzero(case.capacity[kind.shape]).tolist()
     for level in range(case.tree.depth - 1, -1, -1):
         pairs = {(rule.group[node], case.tree.domain(level, node)) for node in nodes}
         names = [name for name, _ in pairs if name is not None]
@@ -127,7 +129,7 @@ class Book:
     def __init__(self, case: Case, kind: Kind, rules: Rules, layout: Layout) -> None:
         self.case, self.kind, self.rules, self.layout = case, kind, rules, layout
         self.members = len(kind.ranks)
-        self.products = Products(layout.words, self.members)
+        self.products = Products(layout.words, self.members, case.deadline)
         self.raw: dict[int, Table] = {}
         self._shape = case.problem.shapes[kind.shape]
         self._request = self._shape.requests[case.scarce]
@@ -161,6 +163,8 @@ class Book:
         return self._domains[level, number]
 
     def _written(self, level: int, number: int) -> Domain | None:
+        """Raises `OutOfTimeError`."""
+        self.case.deadline.look()
         if level == self.case.tree.depth - 1:
             most = self._capacity[number]
             return Domain(level, number, self._node_key(number, most), self.case.name_rank[number]) if most else None

@@ -77,6 +77,13 @@ class Tree:
         return tuple(place.tolist())
 
     @cached_property
+    def order(self) -> tuple[int, ...]:
+        """Every node's place where those of a domain stand side by side, on every level."""
+        place = np.empty(len(self.domain_of[-1]), dtype=np.int64)
+        place[np.lexsort(self._domains[::-1])] = np.arange(len(place))
+        return tuple(place.tolist())
+
+    @cached_property
     def _domains(self) -> tuple[Positions, ...]:
         root = np.zeros(len(self.domain_of[-1]), dtype=np.int64)
         return (root, *(np.array(domains, dtype=np.int64) for domains in self.domain_of))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from solver.nodes import Path
 from solver.picture import Picture, Placed
 from solver.plan import Goal, Plan, Proof
-from solver.problem import Exclusion, PodSet, Problem
+from solver.problem import Affinity, PodSet, Problem, Spread
 from solver.recount import recounted
 
 _MORE_IS_BETTER = ("extras", "preferences")
@@ -18,7 +18,10 @@ _MORE_IS_BETTER = ("extras", "preferences")
 def verify(problem: Problem, plan: Plan) -> tuple[str, ...]:
     """The faults of a plan as sentences; empty where it is fine."""
     shape = tuple(_wrong_form(problem, plan))
-    return shape or (*broken_rules(problem, plan), *_wrong_goals(Picture(problem, plan)))
+    if shape:
+        return shape
+    picture = Picture(problem, plan)
+    return (*_broken(picture), *_wrong_goals(picture))
 
 
 def broken_rules(problem: Problem, plan: Plan) -> tuple[str, ...]:
@@ -26,8 +29,11 @@ def broken_rules(problem: Problem, plan: Plan) -> tuple[str, ...]:
     shape = tuple(_wrong_form(problem, plan))
     if shape:
         return shape
-    picture = Picture(problem, plan)
-    return tuple(fault for check in CHECKS for fault in check(picture))
+    return tuple(_broken(Picture(problem, plan)))
+
+
+def _broken(picture: Picture) -> Iterator[str]:
+    return (fault for check in CHECKS for fault in check(picture))
 
 
 def _wrong_form(problem: Problem, plan: Plan) -> Iterator[str]:
@@ -40,7 +46,8 @@ def _wrong_form(problem: Problem, plan: Plan) -> Iterator[str]:
         yield "a member is on a node that does not exist"
     if len(set(plan.victims)) < len(plan.victims):
         yield "a victim is named twice"
-    if any(victim not in range(len(problem.victims)) for victim in plan.victims):
+    running = range(len(problem.victims))
+    if any(victim not in running for victim in plan.victims):
         yield "a victim does not exist"
     if plan.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
         yield f"a plan cannot be proven {plan.proof.value}"
@@ -128,36 +135,97 @@ def _counts_of_set(picture: Picture, pod_set: PodSet, placed: list[Placed]) -> I
 
 def _exclusions(picture: Picture) -> Iterator[str]:
     for rule in picture.problem.exclusions:
-        for group, count in sorted(_groups(picture, rule).items()):
-            if count > rule.count:
+        members = [each for each in picture.placed if each.member.shape in rule.shapes]
+        entered = _counted(rule.group, (each for each in members if each.new))
+        for group, count in sorted(_counted(rule.group, members).items()):
+            if entered[group] and count > rule.count:
                 yield f"{count} members that exclude each other are in {group}"
+
+
+def _separations(picture: Picture) -> Iterator[str]:
+    for rule in picture.problem.separations:
+        sides = [[each for each in picture.placed if each.member.shape in side] for side in (rule.shapes, rule.others)]
+        one, other = (_counted(rule.group, side) for side in sides)
+        entered = _counted(rule.group, (each for side in sides for each in side if each.new))
+        for group in sorted(entered):
+            if one[group] and other[group]:
+                yield f"members that keep off each other are in {group}"
+
+
+def _conflicts(picture: Picture) -> Iterator[str]:
+    gone = set(picture.plan.victims)
+    names = picture.problem.nodes.ground.names
+    new = [each for each in picture.placed if each.new]
+    for rule in picture.problem.conflicts:
+        if not rule.victims <= gone:
+            for each in new:
+                if each.member.shape in rule.shapes and each.node in rule.nodes:
+                    yield f"{each.member.key} is on {names[each.node]} though somebody there stays in its way"
+
+
+def _affinities(picture: Picture) -> Iterator[str]:
+    for rule in picture.problem.affinities:
+        new = [each for each in picture.placed if each.new and each.member.shape in rule.shapes]
+        near = [
+            set(there).union(*(_named(group, node) for node in _providers(picture, rule)))
+            for group, there in zip(rule.groups, rule.there, strict=True)
+        ]
+        shared = [{group[each.node] for each in new} for group in rule.groups]
+        if rule.themselves and not any(near) and all(len(names) == 1 and None not in names for names in shared):
+            continue
+        for each in new:
+            if any(group[each.node] not in names for group, names in zip(rule.groups, near, strict=True)):
+                yield f"{each.member.key} is near nobody that it wants to be near to"
+
+
+def _providers(picture: Picture, rule: Affinity) -> Iterator[int]:
+    """The nodes of those whom others may be near to: who runs there and stays, and who comes without minding."""
+    for victim in rule.victims.difference(picture.plan.victims):
+        yield picture.problem.victims[victim].node
+    for each in picture.placed:
+        if each.member.shape in rule.counted and not (each.new and each.member.shape in rule.shapes):
+            yield each.node
+
+
+def _named(group: tuple[str | None, ...], node: int) -> set[str]:
+    name = group[node]
+    return set() if name is None else {name}
 
 
 def _spreads(picture: Picture) -> Iterator[str]:
     for rule in picture.problem.spreads:
         pods = Counter(rule.counts)
-        pods.update(_counted(rule.group, (each for each in picture.placed if each.pod_set in rule.counted)))
+        pods.update(_counted(rule.group, (each for each in picture.placed if each.member.shape in rule.counted)))
+        pods.subtract(_evicted_of(picture, rule))
         least = 0 if rule.from_zero else min((pods[name] for name in rule.counts), default=0)
-        new = (each for each in picture.placed if each.new and each.pod_set in rule.pod_sets)
+        new = (each for each in picture.placed if each.new and each.member.shape in rule.shapes)
         for group in sorted(_counted(rule.group, new)):
             if pods[group] - least > rule.skew:
                 yield f"{group} has {pods[group] - least} pods more than the emptiest, not {rule.skew}"
+
+
+def _evicted_of(picture: Picture, rule: Spread) -> Counter[str]:
+    """By group, the victims that the rule has counted."""
+    nodes = picture.problem.victims.node[[each for each in picture.plan.victims if each in rule.victims]].tolist()
+    return Counter(name for node in nodes if (name := rule.group[node]) is not None)
 
 
 def _counted(group: tuple[str | None, ...], placed: Iterable[Placed]) -> Counter[str]:
     return Counter(name for each in placed if (name := group[each.node]) is not None)
 
 
-def _groups(picture: Picture, rule: Exclusion) -> Counter[str]:
-    return _counted(rule.group, (each for each in picture.placed if each.pod_set in rule.pod_sets))
-
-
 def _victim_gangs(picture: Picture) -> Iterator[str]:
     gone = Counter(victim.gang for victim in picture.evicted)
     for position, gang in enumerate(picture.problem.victim_gangs):
         left = gang.running - gone[position]
-        if gone[position] and 0 < left < gang.minimum:
+        if not gone[position] or left <= 0:
+            continue
+        if left < gang.minimum:
             yield f"gang {gang.name} is cut to {left}, below its minimum of {gang.minimum}"
+        for part in gang.sets:
+            stay = part.running - len(part.victims.intersection(picture.plan.victims))
+            if stay < part.minimum:
+                yield f"set {part.name} of gang {gang.name} is cut to {stay}, below its minimum of {part.minimum}"
 
 
 def _budgets(picture: Picture) -> Iterator[str]:
@@ -177,6 +245,9 @@ CHECKS: tuple[Callable[[Picture], Iterator[str]], ...] = (
     _slices,
     _counts,
     _exclusions,
+    _separations,
+    _conflicts,
+    _affinities,
     _spreads,
     _victim_gangs,
     _budgets,

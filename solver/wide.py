@@ -12,9 +12,11 @@ import numpy as np
 
 from solver.bidding import Bargain, Bidding
 from solver.bounds import Counts, fitting
+from solver.case import blocked_nodes
 from solver.market import Buyer, Market, stock_of
+from solver.parts import unevicting
 from solver.plan import Plan
-from solver.problem import NO_VICTIMS, Limits, PodSet, Problem
+from solver.problem import Limits, PodSet, Problem
 from solver.scoring import Nodes
 from solver.search import Budget, Over, never
 from solver.solving import decide
@@ -128,10 +130,7 @@ def _cluster(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> _Clust
 
 def _bidding(gangs: Sequence[Problem], tree: Tree, free: Counts, asked: Counts) -> Bidding:
     """Gangs that ask for the same, and may run on the same nodes, have one shape."""
-    wants = [
-        (tuple(row), gang.shapes[_only(gang).members[0].shape].nodes)
-        for row, gang in zip(asked.tolist(), gangs, strict=True)
-    ]
+    wants = [(tuple(row), _open_nodes(gang)) for row, gang in zip(asked.tolist(), gangs, strict=True)]
     kinds = list(dict.fromkeys(wants))
     requests = np.array([row for row, _ in kinds], dtype=np.int64)
     members = [len(_only(gang).members) for gang in gangs]
@@ -152,12 +151,20 @@ def _bidding(gangs: Sequence[Problem], tree: Tree, free: Counts, asked: Counts) 
 def _plain(gang: Problem) -> bool:
     """Whether the gang is one set of alike members without rules but a level above the node."""
     filled = [pod_set for pod_set in gang.sets if pod_set.members]
-    if len(filled) != 1 or gang.together or gang.multiples or gang.exclusions or gang.spreads:
+    numbers = gang.together or gang.multiples
+    neighbours = gang.exclusions or gang.separations or gang.affinities or gang.spreads
+    if len(filled) != 1 or numbers or neighbours:
         return False
     pod_set = filled[0]
     alike = {(member.shape, member.node) for member in pod_set.members} == {(pod_set.members[0].shape, None)}
     ruled = pod_set.slices or pod_set.multiples or pod_set.caps
     return alike and not ruled and _level(gang) < len(gang.levels) - 1
+
+
+def _open_nodes(gang: Problem) -> frozenset[int]:
+    """The nodes that members may use, room aside, without evictions."""
+    shape = _only(gang).members[0].shape
+    return gang.shapes[shape].nodes - blocked_nodes(gang, shape)
 
 
 def _only(gang: Problem) -> PodSet:
@@ -282,7 +289,7 @@ def _beside(cluster: _Cluster, gang: int, used: Counts) -> Problem:
     problem, sizes = cluster.gangs[gang], cluster.units[gang]
     places = [cluster.resources.index(name) for name in problem.resources]
     free = problem.nodes.free + -used[:, places] // np.array(sizes, dtype=np.int64)
-    return replace(problem, nodes=problem.nodes.with_free(free), victims=NO_VICTIMS, victim_gangs=(), budgets=())
+    return replace(unevicting(problem), nodes=problem.nodes.with_free(free))
 
 
 def _spread(cluster: _Cluster, nodes: Iterable[int]) -> list[int]:

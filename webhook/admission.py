@@ -5,7 +5,7 @@ from dataclasses import replace
 from gangs.model import Manifest
 from gangs.sources import Sources
 from kube import keys
-from webhook import objects, pods
+from webhook import objects, pods, strangers, suspending
 from webhook.errors import BadReview, Unavailable
 from webhook.objects import Forecast
 from webhook.picture import Picture
@@ -34,7 +34,17 @@ def mutate(request: Request, picture: Picture, foretell: Foretell, *, automatic:
             known = _automatic(sources, request.namespace) if automatic else sources
             return objects.workload_created(_object(request), known)
         case "batch", "jobs", "UPDATE":
-            return objects.workload_updated(_object(request), _without_pods(picture))
+            return suspending.updated(request, _object(request), _old(request), _without_pods(picture))
+    return Admitted()
+
+
+def hand_over(request: Request, picture: Picture) -> Decision:
+    """The answer of `/mutate/absent-schedulers`: pods of no gang. Raises as `mutate` does."""
+    match request.resource.resource, request.operation:
+        case "pods", "CREATE":
+            return strangers.created(_object(request), picture)
+        case "pods", "UPDATE":
+            return strangers.updated(_object(request), _old(request))
     return Admitted()
 
 
@@ -48,7 +58,7 @@ def validate(request: Request, picture: Picture, forecast: Forecast) -> Decision
     if (request.resource.group, request.resource.resource) == ("", "pods"):
         return pods.kept(_object(request), _old(request), picture) if request.operation == UPDATE else Admitted()
     old = _old(request) if request.operation == UPDATE else None
-    return objects.checked(_object(request), old, _sources(picture), forecast)
+    return objects.checked(_object(request), old, _sources(picture), forecast, picture.reread)
 
 
 def _automatic(sources: Sources, namespace: str) -> Sources:

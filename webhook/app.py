@@ -14,12 +14,13 @@ from werkzeug.exceptions import HTTPException
 
 from cluster.access import AccessCheck, refusal
 from gangs.model import Gang, Manifest
+from serving.application import WAITED
+from serving.limits import LARGEST_BODY
 from webhook import admission, live
 from webhook.callers import Caller, anybody
 from webhook.dry_run import InputError, solve_stream
 from webhook.errors import BadReview, Unavailable
 from webhook.forecasting import forecast
-from webhook.limits import LARGEST_BODY
 from webhook.metrics import CONTENT_TYPE, Metrics
 from webhook.page import HEADERS, page
 from webhook.picture import Picture
@@ -37,6 +38,8 @@ LONGEST_DRY_RUN = 30.0
 MOST_WARNINGS = 30
 LONGEST_WARNING = 500
 """Clients read no more than so many headers, and so much of them."""
+ABSENT_SCHEDULERS = "/mutate/absent-schedulers"
+"""Where the API server sends pods of no gang that name a scheduler which may not run here, by choice."""
 AUTOMATIC = "/mutate/automatic"
 """Where the API server sends the Jobs of namespaces whose label it has matched itself."""
 
@@ -61,6 +64,10 @@ class Webhook:
             return self.quick.told(gang, self.picture)
 
         return admission.mutate(review, self.picture, foretold, automatic=automatic)
+
+    def hand_over(self, review: Request) -> Decision:
+        """The answer of `/mutate/absent-schedulers`."""
+        return admission.hand_over(review, self.picture)
 
     def validate(self, review: Request) -> Decision:
         """The answer of `/validate`; the plan is made within the caller's timeout."""
@@ -99,6 +106,7 @@ def create_app(picture: Picture, access: AccessCheck, metrics: Metrics, caller: 
     routes: tuple[tuple[str, str, Callable[[], Response]], ...] = (
         ("POST", "/mutate", _admission("/mutate", webhook.mutate, metrics, caller)),
         ("POST", AUTOMATIC, _admission(AUTOMATIC, partial(webhook.mutate, automatic=True), metrics, caller)),
+        ("POST", ABSENT_SCHEDULERS, _admission(ABSENT_SCHEDULERS, webhook.hand_over, metrics, caller)),
         ("POST", "/validate", _admission("/validate", webhook.validate, metrics, caller)),
         ("POST", "/v1/solve", _guarded(access, lambda: _solve(webhook))),
         ("GET", "/v1/gangs", _guarded(access, lambda: _json(live.gangs(picture)))),
@@ -140,8 +148,7 @@ def _admission(
             log.exception("%s of %s", operation, resource)
             return Response("internal error; the webhook's log has it\n", status=500, mimetype="text/plain")
         finally:
-            metrics.admissions.labels(path, resource, operation, outcome).inc()
-            metrics.admission_seconds.labels(path).observe(time.perf_counter() - started)
+            metrics.answered(path, resource, operation, outcome, time.perf_counter() - started)
 
     return view
 
@@ -209,11 +216,11 @@ def _warning(text: str) -> str:
 def _timeout(default: float = DEFAULT_TIMEOUT) -> float:
     """What is left of the caller's own limit, in seconds: the API server sends it as `?timeout=5s`.
 
-    The time that the request has waited for a thread here (`webhook.limits`) is gone already.
+    The time that the request has waited for a thread here (`serving.application`) is gone already.
     """
     found = re.fullmatch(r"(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", request.args.get("timeout", ""))
     limit = int(found[1] or 0) * 60 + float(found[2] or 0) if found and any(found.groups()) else default
-    return limit - float(request.environ.get("phalanx.waited", 0.0))
+    return limit - float(request.environ.get(WAITED, 0.0))
 
 
 def _json(value: Any, status: int = 200) -> Response:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from serving.application import peer_certificate
+
 Caller = Callable[[Mapping[str, Any]], str]
 """Given a request's WSGI environment: "" where its sender may ask, else why not."""
 
@@ -13,7 +15,7 @@ def anybody(_environ: Mapping[str, Any]) -> str:
 
 
 class Certified:
-    """Lets those ask who have shown a certificate that the TLS side believes (`webhook.tls.CertificateFolder`).
+    """Lets those ask who have shown a certificate that the TLS side believes (`serving.tls.CertificateFolder`).
 
     :param names: the common names that are meant; none: every certificate of the authority will do.
     """
@@ -23,7 +25,7 @@ class Certified:
 
     def __call__(self, environ: Mapping[str, Any]) -> str:
         """Whether the sender may ask: "" or why not."""
-        certificate = environ["gunicorn.socket"].getpeercert()
+        certificate = peer_certificate(environ)
         if not certificate:
             return "admission is for the API server: show its client certificate"
         names = {value for part in certificate["subject"] for key, value in part if key == "commonName"}

@@ -3,17 +3,18 @@
 Planned alone on the live snapshot: a forecast, no promise. Other gangs may come first.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from gangs import dialects
+from gangs.expanding import missing_pods
 from gangs.manifests import MalformedError
-from gangs.model import Gang, Manifest
+from gangs.model import Gang, Manifest, Reading
 from gangs.sources import Sources
-from gangs.workloads import is_job, missing_pods
+from kube.keys import GROUP
 from planning.planner import plan_gang
+from planning.promises import promised_by, with_promised
 from planning.quotas import usage_of
-from planning.victims import running_gangs
+from planning.running import running_gangs
 from solver.problem import Limits
 from webhook.picture import Picture
 from webhook.readings import RecentGangs
@@ -34,19 +35,19 @@ def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds:
     return () if gang is None else told_of(gang, sources, others.of(picture), picture, seconds)
 
 
-def told_of(gang: Gang, sources: Sources, others: Sequence[Gang], picture: Picture, seconds: float) -> tuple[str, ...]:
+def told_of(gang: Gang, sources: Sources, others: Reading, picture: Picture, seconds: float) -> tuple[str, ...]:
     """What would become of a gang among others, as sentences.
 
     :param gang: as it would stand; `others` may hold it as it stands now.
     """
     topologies = dialects.known_topologies(sources)
-    snapshot = picture.snapshot()
+    snapshot = with_promised(picture.snapshot(), promised_by(sources.of_kind(GROUP, "Gang")))
     decision = plan_gang(
         gang,
         snapshot,
         topologies,
         running_gangs=running_gangs(others),
-        usage=usage_of(others, snapshot),
+        usage=usage_of(others.gangs, snapshot),
         limits=Limits(seconds=seconds),
     )
     return (f"{_title(gang)}: {decision.message}", *decision.notes)
@@ -58,8 +59,6 @@ def _title(gang: Gang) -> str:
 
 def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:
     """The sources with the object, and with the pods that its controller will make."""
-    sources = sources.having(dialects.as_admitted(manifest, sources))
-    if not is_job(manifest):
-        return sources
-    pods = tuple(sources.pods)
-    return replace(sources, pods=(*pods, *missing_pods(manifest, pods)))
+    admitted, pods = dialects.as_admitted(manifest, sources), tuple(sources.pods)
+    missing = missing_pods(admitted, pods, dialects.left_alone(sources))
+    return replace(sources.having(admitted), pods=(*pods, *missing))

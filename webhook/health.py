@@ -10,10 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wrappers import Request, Response
 
-from cluster.listening import Quiet, listen
+from serving.background import BackgroundPort
 
 Check = Callable[[], str]
 """Answers "" when all is well, else what is missing."""
@@ -21,35 +20,14 @@ Check = Callable[[], str]
 SELF_CALL_SECONDS = 2.0
 
 
-class HealthServer:
-    """Serves the two paths from threads of its own until `stop`; `checks` by name decide on readiness.
+def health_server(host: str, port: int, checks: Mapping[str, Check]) -> BackgroundPort:
+    """Serves the two paths; `checks` by name decide on readiness. Raises OSError where the port cannot be had."""
 
-    Raises OSError where the port cannot be had.
-    """
+    @Request.application
+    def application(request: Request) -> Response:
+        return _answer(request.path, checks)
 
-    def __init__(self, host: str, port: int, checks: Mapping[str, Check]) -> None:
-        @Request.application
-        def application(request: Request) -> Response:
-            return _answer(request.path, checks)
-
-        with listen(host, port) as listening:
-            self._server: BaseWSGIServer = make_server(
-                host, port, application, threaded=True, request_handler=Quiet, fd=listening.fileno()
-            )
-
-    @property
-    def port(self) -> int:
-        """The port that is listened on."""
-        return int(self._server.port)
-
-    def start(self) -> None:
-        """Begin to serve."""
-        threading.Thread(target=self._server.serve_forever, name="health", daemon=True).start()
-
-    def stop(self) -> None:
-        """End serving and give the port back."""
-        self._server.shutdown()
-        self._server.server_close()
+    return BackgroundPort("health", (host, port), application)
 
 
 class TLSSelfCall:

@@ -1,11 +1,10 @@
 """The live picture as plain JSON data: `/v1/gangs` and `/v1/topology`."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cluster.capturing import room
-from cluster.snapshot import Amounts, NodeState
+from cluster.domain_room import free_on, free_under
+from cluster.snapshot import NodeState
 from cluster.tree import DomainTree, domains
 from gangs import dialects
 from gangs.leaving import left_to
@@ -17,8 +16,6 @@ from kube.topology import Topology
 from webhook.picture import Picture
 
 Json = dict[str, Any]
-LEAST_PRIORITY = -(2**31)
-"""Priority of nobody: everything that is reserved counts as taken."""
 
 
 def gangs(picture: Picture) -> Json:
@@ -118,26 +115,18 @@ def _topology(known: Topology, states: Mapping[str, NodeState]) -> Json:
 
 def _domains(tree: DomainTree, states: Mapping[str, NodeState]) -> list[Json]:
     """Every domain above the nodes, parents first, with the sums over its nodes."""
-    free: dict[tuple[str, ...], Counter[str]] = {path: Counter() for path in tree.counts}
-    for name, path in tree.path_of.items():
-        amounts = _free(states[name])
-        for depth in range(len(path) + 1):
-            free[path[:depth]].update(amounts)
-    return [{"path": list(path), "nodes": count, "free": dict(free[path])} for path, count in tree.counts.items()]
+    free = free_under(tree, states.values())
+    return [{"path": list(path), "nodes": count, "free": free[path]} for path, count in tree.counts.items()]
 
 
 def _node(state: NodeState) -> Json:
     return {
         "allocatable": dict(state.allocatable),
-        "free": dict(_free(state)),
+        "free": free_on(state),
         "unschedulable": state.node.spec.unschedulable,
         "pods": _names(tenant.pod.key for tenant in state.tenants if not tenant.reserved),
         "reserved": _names(tenant.pod.key for tenant in state.tenants if tenant.reserved),
     }
-
-
-def _free(state: NodeState) -> Amounts:
-    return room(state, priority=LEAST_PRIORITY)[0]
 
 
 def _names(names: Iterable[str]) -> list[str]:

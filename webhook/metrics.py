@@ -6,9 +6,17 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from cluster.freshness import Freshness, Watched
+from gangs.dialects import all_kinds
+from gangs.kinds import WORKLOADS
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+OTHER = "other"
+"""Stands for whatever a caller names that is not known here: every word of his own would be a series for ever."""
+_WORKLOADS = (shape.plural for shape in WORKLOADS.values())
+_RESOURCES = frozenset({"pods", *(kind.plural for kind in all_kinds()), *_WORKLOADS})
+_OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 
 
 class Metrics:
@@ -21,7 +29,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.admissions = Counter(
             "phalanx_admission_requests",
-            "Admission requests answered",
+            "Admission requests answered; other stands for resources and operations that Phalanx is not asked about",
             ("path", "resource", "operation", "outcome"),
             registry=self.registry,
         )
@@ -37,6 +45,12 @@ class Metrics:
         self._not_after = Gauge(
             "phalanx_certificate_not_after_timestamp_seconds", "End of the served certificate", registry=self.registry
         )
+
+    def answered(self, path: str, resource: str, operation: str, outcome: str, seconds: float) -> None:
+        """An admission request was answered. `resource` and `operation`: as its caller says, who may be anybody."""
+        known = resource if resource in _RESOURCES else OTHER, operation if operation in _OPERATIONS else OTHER
+        self.admissions.labels(path, *known, outcome).inc()
+        self.admission_seconds.labels(path).observe(seconds)
 
     def watch(self, watched: Watched) -> None:
         """Tell of these watch caches, too."""

@@ -1,17 +1,30 @@
 """Group objects, topologies and workloads at admission: refused where they contradict themselves, else forecast."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from gangs import dialects
-from gangs.manifests import MalformedError
-from gangs.model import Manifest
+from gangs.looked_at import OBJECT, Look, Looks
+from gangs.manifests import MalformedError, key_of
+from gangs.model import Advice, Fault, Manifest
+from gangs.slips import slips_of
 from gangs.sources import Sources
+from webhook import suspending
 from webhook.patches import PatchBuilder
 from webhook.reviews import Admitted, Decision, Refused
 from webhook.warnings import lines
 
 Forecast = Callable[[Manifest], tuple[str, ...]]
 """Sentences about what would become of the gang that an object describes."""
+
+Reread = Callable[[Sources, Iterable[Look]], Sources]
+"""The sources with what was looked at as it is now; the same sources where it is not read again."""
+
+
+def memory_alone(sources: Sources, looks: Iterable[Look]) -> Sources:
+    """Nothing is read again."""
+    del looks
+    return sources
 
 
 def workload_created(manifest: Manifest, sources: Sources) -> Decision:
@@ -23,41 +36,45 @@ def workload_created(manifest: Manifest, sources: Sources) -> Decision:
     try:
         for key, value in dialects.template_labels(manifest, sources).items():
             patch.set(("spec", "template", "metadata", "labels", key), value)
-        _resume(manifest, sources, patch)
+        suspending.created(manifest, sources, patch)
     except MalformedError as error:
         return Refused(str(error.fault))
     return Admitted(patch.build())
 
 
-def workload_updated(manifest: Manifest, sources: Sources) -> Decision:
-    """Keep a workload going that is suspended for its queue: the same manifest can be applied again."""
-    patch = PatchBuilder(manifest)
-    try:
-        _resume(manifest, sources, patch)
-    except MalformedError as error:
-        return Refused(str(error.fault))
-    return Admitted(patch.build())
-
-
-def _resume(manifest: Manifest, sources: Sources, patch: PatchBuilder) -> None:
-    if (manifest.get("spec") or {}).get("suspend") and dialects.resumed(manifest, sources):
-        patch.set(("spec", "suspend"), value=False)
-
-
-def checked(manifest: Manifest, old: Manifest | None, sources: Sources, forecast: Forecast) -> Decision:
+def checked(
+    manifest: Manifest, old: Manifest | None, sources: Sources, forecast: Forecast, reread: Reread = memory_alone
+) -> Decision:
     """Refuse an object for what is wrong with it; admit it with advice and, at CREATE, with a forecast.
 
     :param old: the object before an UPDATE. What was wrong with it already only warns, so that an object which
         became wrong by others (a topology that lost a level, say) can still be labelled, finalised, and mended.
+    :param reread: reads again what a refusal has looked at: it may have changed a moment ago.
     """
     if (manifest.get("metadata") or {}).get("deletionTimestamp"):
         return Admitted()
-    faults, advice = dialects.review(manifest, sources)
-    known = {str(each) for each in dialects.review(old, sources)[0]} if old is not None and faults else set()
-    new = [each for each in faults if str(each) not in known]
+    looks = Looks()
+    faults, advice, new = _reviewed(manifest, old, replace(sources, looked=looks))
+    if new:
+        again = reread(sources, looks.all - {(OBJECT, key_of(manifest))})
+        if again is not sources:
+            sources = again
+            faults, advice, new = _reviewed(manifest, old, sources)
+    advice += slips_of(manifest, sources, (*faults, *advice))
     if new:
         return Refused("; ".join(map(str, new)), lines(advice))
     told = forecast(manifest) if old is None and not faults else ()
     said = {f"waits for {each.awaited}" for each in advice}
     more = [text for text in told if text.partition(": ")[2] not in said]
     return Admitted(warnings=lines([*faults, *advice, *more]))
+
+
+def _reviewed(
+    manifest: Manifest, old: Manifest | None, sources: Sources
+) -> tuple[list[Fault], list[Advice], list[Fault]]:
+    """What is wrong, what is worth a warning, and what of the first was not wrong before."""
+    faults, advice = dialects.review(manifest, sources, exists=old is not None)
+    known = (
+        {str(each) for each in dialects.review(old, sources, exists=True)[0]} if old is not None and faults else set()
+    )
+    return faults, advice, [each for each in faults if str(each) not in known]

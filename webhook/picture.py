@@ -1,18 +1,20 @@
 """What the webhook knows while it answers: the live picture, read from memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from cluster.cache import ClusterCache
 from cluster.snapshot import Snapshot
 from gangs.dialects import dialect_of
+from gangs.looked_at import Look
 from gangs.model import GangKey
 from gangs.sources import Sources
 from kube.objects import Node, Pod
+from webhook.rereading import Rereader
 
 
 class Picture(Protocol):
-    """The cluster as the watch caches hold it now. Every call answers at once."""
+    """The cluster as the watch caches hold it now. Every call but `reread` answers at once."""
 
     def synced(self) -> bool:
         """Whether everything has been listed once."""
@@ -25,6 +27,9 @@ class Picture(Protocol):
 
     def sources_of(self, *names: GangKey) -> Sources:
         """The same with the pods of one gang only, given by all the names that it goes by (`Gang.names`)."""
+
+    def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
+        """The sources with what was looked at as it is now; the one question that another server is asked for."""
 
     def node(self, name: str) -> Node | None:
         """One node, None where it is not there."""
@@ -45,8 +50,10 @@ def gang_of(pod: Pod) -> GangKey | None:
 class LivePicture:
     """A `Picture` over watch caches that group pods by `gang_of`. Safe to share between threads."""
 
-    def __init__(self, cache: ClusterCache) -> None:
+    def __init__(self, cache: ClusterCache, rereader: Rereader | None = None) -> None:
+        """`rereader`: None where nothing is to be read but what the caches hold."""
         self._cache = cache
+        self._rereader = rereader
 
     def synced(self) -> bool:
         """Whether everything has been listed once."""
@@ -65,6 +72,10 @@ class LivePicture:
         """What is asked for, with the pods of one gang only."""
         return self._with([pod for name in names for pod in self._cache.pods_of(name)])
 
+    def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
+        """The sources with what was looked at as it is now."""
+        return sources if self._rereader is None else self._rereader.reread(sources, looks)
+
     def node(self, name: str) -> Node | None:
         """One node."""
         return self._cache.node(name)
@@ -79,4 +90,4 @@ class LivePicture:
 
     def _with(self, pods: Sequence[Pod]) -> Sources:
         cache = self._cache
-        return Sources(pods, cache.objects(), cache.namespaces(), cache.found())
+        return Sources(pods, cache.objects(), cache.namespaces(), cache.found(), cache.tried())

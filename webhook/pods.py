@@ -8,18 +8,19 @@ its pod got can only be applied again if the old value is put back.
 import re
 from collections.abc import Callable
 
-from gangs import dialects
+from gangs import dialects, schedulers
 from gangs.dialects import Arrival
 from gangs.leaving import EVIDENCE_KINDS, MAY_BE_LEFT, Left
 from gangs.manifests import MalformedError, pod_of, pod_ref
-from gangs.model import Fault, Gang, GangKey, Manifest
+from gangs.model import Advice, Fault, Gang, GangKey, Manifest
 from gangs.sources import Dialect, Sources
 from gangs.workloads import controller_of
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
-from planning.pins import Labels, holds_affinity, noted, siblings_domain
-from planning.problems import held_node
+from planning.pins import siblings_domain
+from planning.stranded import held_node
+from planning.ties import Labels, holds_affinity, noted
 from webhook.errors import Unavailable
 from webhook.patches import PatchBuilder
 from webhook.picture import Picture
@@ -52,12 +53,13 @@ def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisio
     if claim is None:
         return Admitted(warnings=lines([left.advice(named[0].name, pod_ref(pod))]))
     patch = _gated(manifest, *claim)
+    advice = _send(pod, claim[0], picture, sources, patch)
     arriving = _arrival(manifest, claim[1], sources if claim == named else picture.sources_of(claim[1]), picture)
-    faults = [*_foreign_scheduler(pod), *arriving.faults]
-    if faults:
-        return Refused("; ".join(map(str, faults)), lines(arriving.advice))
+    advice += arriving.advice
+    if arriving.faults:
+        return Refused("; ".join(map(str, arriving.faults)), lines(advice))
     told = _beside_siblings(pod, arriving, picture, patch, foretell)
-    return Admitted(patch.build(), lines([*arriving.advice, *told]))
+    return Admitted(patch.build(), lines([*advice, *told]))
 
 
 def _among(dialect: Dialect, key: GangKey, picture: Picture) -> tuple[Sources, Left]:
@@ -76,12 +78,20 @@ def _among(dialect: Dialect, key: GangKey, picture: Picture) -> tuple[Sources, L
     return sources, left
 
 
-def _foreign_scheduler(pod: Pod) -> list[Fault]:
-    if pod.spec.scheduler_name in dialects.scheduler_names():
-        return []
-    problem = f'"{pod.spec.scheduler_name}" would bind this pod without its gang'
-    remedy = f"leave it out or write {keys.STOCK_SCHEDULER}; a gang is started by the stock scheduler"
-    return [Fault(pod_ref(pod), "spec.schedulerName", problem, remedy)]
+def _send(pod: Pod, dialect: Dialect, picture: Picture, sources: Sources, patch: PatchBuilder) -> list[Advice]:
+    """Have the stock scheduler bind the pod, unless the one that it names runs here; returns what its user is told.
+
+    Raises Unavailable while it is not known who runs here.
+    """
+    name = pod.spec.scheduler_name
+    if waited := schedulers.unread(name, dialect.pod_keys, picture.listed):
+        raise Unavailable(
+            f"still reading {waited}, to see whether {name} runs in this cluster; try again in a few seconds"
+        )
+    if (meant := schedulers.meant(name, dialect.pod_keys, sources)) != name:
+        patch.set(("spec", "schedulerName"), meant)
+    told = schedulers.told(name, dialect.pod_keys, sources)
+    return [Advice(pod_ref(pod), "spec.schedulerName", told)] if told else []
 
 
 def _arrival(manifest: Manifest, key: GangKey, sources: Sources, picture: Picture) -> Arrival:
@@ -169,8 +179,6 @@ def _gated(manifest: Manifest, dialect: Dialect, key: GangKey) -> PatchBuilder:
     if keys.GANG not in labels and _LABEL_VALUE.fullmatch(key.name):
         patch.set(("metadata", "labels", keys.GANG), key.name)
     patch.set(("metadata", "labels", keys.DIALECT), dialect.name)
-    if (manifest.get("spec") or {}).get("schedulerName") in dialect.pod_keys.scheduler_names:
-        patch.set(("spec", "schedulerName"), keys.STOCK_SCHEDULER)
     return patch
 
 

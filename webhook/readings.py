@@ -2,10 +2,10 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from gangs import dialects
-from gangs.model import Gang
+from gangs.model import Reading
 from webhook.picture import Picture
 
 CHEAP_SECONDS = 0.1
@@ -24,15 +24,15 @@ class RecentGangs:
         self._clock = clock
         self._spent = spent
         self._lock = threading.Lock()
-        self._gangs: Sequence[Gang] = ()
+        self._reading = Reading()
         self._until = -1.0
 
-    def of(self, picture: Picture) -> Sequence[Gang]:
-        """The gangs, at most `SHARE` times as old as it takes to read them."""
+    def of(self, picture: Picture) -> Reading:
+        """The reading, at most `SHARE` times as old as it takes to read them."""
         with self._lock:
             if self._clock() > self._until:
                 before = self._spent()
-                self._gangs = dialects.read_all(picture.sources()).gangs
+                self._reading = dialects.read_all(picture.sources())
                 cost = self._spent() - before
                 self._until = self._clock() + SHARE * cost if cost > CHEAP_SECONDS else -1.0
-            return self._gangs
+            return self._reading

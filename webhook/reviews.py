@@ -27,6 +27,12 @@ class GroupVersionResource(Struct, frozen=True):
     resource: str = ""
 
 
+class Options(Struct, frozen=True):
+    """The options of the call under review (CreateOptions, UpdateOptions, PatchOptions), as far as they are used."""
+
+    field_manager: str = ""
+
+
 class Request(Struct, frozen=True):
     """AdmissionRequest, as far as it is used. Objects are plain dicts; null where there is none."""
 
@@ -37,6 +43,7 @@ class Request(Struct, frozen=True):
     name: str = ""
     namespace: str = ""
     dry_run: bool = False
+    options: Options | None = None
     object: dict[str, Any] | None = None
     old_object: dict[str, Any] | None = None
 

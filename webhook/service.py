@@ -17,6 +17,7 @@ from webhook.callers import Caller, anybody
 from webhook.health import Check
 from webhook.metrics import Metrics
 from webhook.picture import LivePicture, gang_of
+from webhook.rereading import Rereader
 
 SYNC_SECONDS = 600.0
 
@@ -29,7 +30,7 @@ class WebhookService:
         self._cache.start()
         shared_workers().start()
         threading.Thread(target=self._settle, name="settle", daemon=True).start()
-        picture = LivePicture(self._cache)
+        picture = LivePicture(self._cache, Rereader(transport))
         self._metrics = Metrics()
         self._metrics.watch(self._cache)
         self.app: Flask = create_app(picture, AccessReviewer(transport), self._metrics, caller)

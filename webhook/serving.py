@@ -1,28 +1,35 @@
-"""gunicorn as this webhook runs it: one worker process with threads, because one process holds one watch cache.
+"""The webhook under gunicorn: one worker process with an event loop, because one process holds one watch cache.
 
 Replicas scale it, not processes. Whatever has threads (caches, the health port, the certificate watch) is made in
 the worker, after the fork. Docs of the settings: https://gunicorn.org/reference/settings/
 """
 
 import logging
+import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]  # gunicorn has no types
 from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]  # as above
-from gunicorn.config import Config  # type: ignore[import-untyped]  # as above
 
-from webhook.health import Check, HealthServer, TLSSelfCall
-from webhook.limits import Limits
-from webhook.tls import CertificateFolder
-from webhook.worker import PoliteArbiter, TLSThreadWorker
+from serving.application import Application, Pool
+from serving.background import BackgroundPort
+from serving.limits import Limits
+from serving.server import Port
+from serving.tls import CertificateFolder
+from serving.worker import LoopWorker, PoliteArbiter
+from webhook.health import Check, TLSSelfCall, health_server
 
 log = logging.getLogger(__name__)
+
+ADMISSION, GUARDED = "admission", "guarded"
+"""The pools: what API servers ask, and what asks for a token, whose check may take its time."""
+GUARDED_THREADS, GUARDED_WAITING = 6, 40
 
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- this table is not a binding
 """The loopback address through which a server that listens everywhere can be asked."""
@@ -35,8 +42,9 @@ class Settings:
     `keepalive` exceeds the 90 s for which the API server keeps idle connections: a POST on a connection that is
     being closed cannot be repeated. After SIGTERM the server is not ready and closes each connection after its answer,
     but goes on for `notice`; then it listens no more, and requests in flight may take `drain`. `most_waiting` is how
-    many requests may wait for one of the `threads` before more are refused. `client_authority` is a file of the
-    certificates by which those of clients are judged; None: clients are not asked for any.
+    many requests may wait for one of the `threads` before more are refused, `connections` how many there may be.
+    `client_authority` is a file of the certificates by which those of clients are judged; None: clients are not asked
+    for any.
     """
 
     certificates: Path
@@ -48,8 +56,14 @@ class Settings:
     notice: float = 5.0
     drain: int = 25
     most_waiting: int = 400
+    connections: int = 1000
     certificate_poll: float = 2.0
     client_authority: Path | None = None
+
+
+def pool_of(path: str) -> str:
+    """The pool of threads that answers a path."""
+    return ADMISSION if path.startswith(("/mutate", "/validate")) else GUARDED
 
 
 class Service(Protocol):
@@ -75,11 +89,9 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         self.make_service = make_service
         self._ends: list[Callable[[], None]] = []
         self.service: Service | None = None
+        self._port: Port | None = None
+        self._leaving = False
         super().__init__()
-
-    def load_default_config(self) -> None:
-        """Start from a configuration that always means TLS."""
-        self.cfg = _TLSConfig(self.usage, prog=self.prog)
 
     def load_config(self) -> None:
         """Hand our settings to gunicorn."""
@@ -88,32 +100,52 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         for name, value in {
             "bind": f"{host}:{settings.port}",
             "workers": 1,
-            "worker_class": "webhook.worker.TLSThreadWorker",
-            "threads": settings.threads,
-            "keepalive": settings.keepalive,
+            "worker_class": "serving.worker.LoopWorker",
             "timeout": 60,
             "graceful_timeout": settings.drain,
             "backlog": 512,
-            "worker_connections": 1000,
-            "do_handshake_on_connect": False,
             "max_requests": 0,
             "preload_app": False,
             "control_socket_disable": True,
             "worker_tmp_dir": "/dev/shm",  # noqa: S108 -- gunicorn's own advice: its heartbeat must not touch a disk
             "loglevel": "warning",
-            "ssl_context": self._ssl_context,
             "post_worker_init": self._begin,
             "worker_exit": self._end,
             "proc_name": "phalanx-webhook",
         }.items():
             self.cfg.set(name, value)
 
-    def load(self) -> Limits:
+    def load(self) -> "WebhookServer":
         """Make what is served; called in the worker."""
         self.service = self.make_service()
         self._ends.append(self.service.close)
-        self._limits = Limits(self.service.app, self.settings.most_waiting)
-        return self._limits
+        return self
+
+    async def serve(self, sockets: list[socket.socket]) -> None:
+        """Serve the one socket, in the worker's loop."""
+        service = self.service
+        if service is None:
+            raise RuntimeError("gunicorn started a worker without loading the application")
+        settings, (listening,) = self.settings, sockets
+        limits = Limits(connections=settings.connections, keep_seconds=settings.keepalive)
+        pools = {
+            ADMISSION: Pool(settings.threads, settings.most_waiting),
+            GUARDED: Pool(GUARDED_THREADS, GUARDED_WAITING),
+        }
+        application = Application(service.app, pools, pool_of, limits)
+        self._port = Port(listening, application, limits, self._certificates.context)
+        await self._port.serve()
+
+    def leave(self) -> None:
+        """The end is near: not ready any more, and every answer is the last one of its connection."""
+        self._leaving = True
+        if self._port is not None:
+            self._port.leave()
+
+    async def end(self, seconds: float) -> None:
+        """Answer what has been asked."""
+        if self._port is not None:
+            await self._port.end(seconds)
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT, then exit the process. Whatever cannot be begun is said on stderr."""
@@ -122,15 +154,11 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         except RuntimeError as error:
             sys.exit(f"Error: {error}")
 
-    def _ssl_context(self, config: object, default: object) -> Any:
-        return self._certificates.context_of(config, default)
-
-    def _begin(self, worker: TLSThreadWorker) -> None:
+    def _begin(self, _worker: LoopWorker) -> None:
         """In the worker, before it accepts: certificates, then the health port."""
         service = self.service
         if service is None:
             raise RuntimeError("gunicorn started a worker without loading the application")
-        self._limits.watch(worker)
         self._certificates = CertificateFolder(
             self.settings.certificates, service.certificate_changed, self.settings.client_authority
         )
@@ -141,17 +169,17 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
             **service.checks(),
             "certificate": self._certificates.problem,
             "tls": TLSSelfCall(address, self._shown),
-            "stay": lambda: "this replica is about to end" if worker.leaving else "",
+            "stay": lambda: "this replica is about to end" if self._leaving else "",
         }
         health = self._health_server(checks)
         health.start()
         self._ends.append(health.stop)
         sys.setswitchinterval(0.001)  # a thread that computes gives way to one that answers five times sooner
 
-    def _health_server(self, checks: dict[str, Check]) -> HealthServer:
+    def _health_server(self, checks: dict[str, Check]) -> BackgroundPort:
         host, port = self.settings.host, self.settings.health_port
         try:
-            return HealthServer(host, port, checks)
+            return health_server(host, port, checks)
         except OSError as error:
             log.error("cannot listen at --host=%s --health-port=%s: %s", host, port, error)  # noqa: TRY400 -- no fault
             raise SystemExit(Arbiter.APP_LOAD_ERROR) from error
@@ -163,12 +191,3 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
     def _end(self, _arbiter: object, _worker: object) -> None:
         while self._ends:
             self._ends.pop()()
-
-
-class _TLSConfig(Config):  # type: ignore[misc]  # gunicorn has no types
-    """A configuration for TLS whose certificate may come later than the server."""
-
-    @property
-    def is_ssl(self) -> bool:
-        """Always: gunicorn would look for files at start instead."""
-        return True

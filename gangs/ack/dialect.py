@@ -1,6 +1,6 @@
 """The ACK Lingjun dialect as the table of dialects knows it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from gangs.ack import NAME, keys
 from gangs.ack.members import (
@@ -10,6 +10,7 @@ from gangs.ack.members import (
     check_numbers,
     example_of,
     gang_of,
+    gangs_around,
     groups_of,
     minimum_of,
     network_named,
@@ -35,7 +36,7 @@ class AckDialect:
     """Pods, most often of a Job, whose labels name a gang and a JobNetworkTopology."""
 
     name = NAME
-    pod_keys = PodKeys(labels=(keys.JOB_NAME,))
+    pod_keys = PodKeys(labels=(keys.JOB_NAME,), more_labels=(keys.JOB_NAMESPACE, keys.GANG_NAME, keys.MIN_AVAILABLE))
     group_kinds: tuple[Kind, ...] = (
         Kind(keys.GROUP, ("v1alpha1",), keys.KIND, "jobnetworktopologies"),
         Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),
@@ -63,6 +64,19 @@ class AckDialect:
             gang = _gang(group, networks, findings)
             gangs += [] if gang is None else [gang]
         return Reading(tuple(gangs), findings.faults, findings.advice)
+
+    def joined(self, pod: Pod) -> frozenset[GangKey]:  # noqa: ARG002 -- the protocol's signature
+        """A pod says only to which gang it belongs itself."""
+        return frozenset()
+
+    def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
+        """A Job or a JobNetworkTopology of that name takes part in gangs of other names."""
+        del linked
+        return gangs_around(about, sources)
+
+    def company(self, pod: Pod) -> Hashable | None:  # noqa: ARG002 -- the protocol's signature
+        """Pods look at those of their own gang alone."""
+        return None
 
     def topologies(  # noqa: D102 -- the protocol says it; the ClusterNetworkTopology is read by Koordinator's dialect
         self, sources: Sources, findings: Findings

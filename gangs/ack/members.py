@@ -22,6 +22,7 @@ from gangs.workloads import (
     job_of,
     owned_by,
     template_says,
+    to_be_resumed,
 )
 from kube.objects import Pod
 
@@ -133,11 +134,15 @@ def _worth_reading(sources: Sources, about: GangKey | None) -> list[Manifest]:
     if about is None:
         return [each for each in sources.of_kind(JOB_GROUP, JOB_KIND) if _gang_in(each)]
     name = about.namespace, about.name
-    named = (gang_of(pod) for pod in sources.pods if network_named(pod) == name)
-    gangs = {name, *((key.namespace, key.name) for key in named if key is not None)}
-    for job in sources.sought(JOB_GROUP, JOB_KIND, _parts_of, name):
-        gangs.update(_gang_in(job))
+    named = {gang_of(pod) for pod in sources.pods if network_named(pod) == name} - {None}
+    gangs = {(key.namespace, key.name) for key in (named | gangs_around(about, sources)) if key is not None}
     return [job for gang in sorted(gangs) for job in sources.sought(JOB_GROUP, JOB_KIND, _gang_in, gang)]
+
+
+def gangs_around(about: GangKey, sources: Sources) -> set[GangKey]:
+    """The gang of that name, and those of Jobs which have that name or name a JobNetworkTopology of it."""
+    jobs = sources.sought(JOB_GROUP, JOB_KIND, _parts_of, (about.namespace, about.name))
+    return {about, *(GangKey(NAME, *gang) for job in jobs for gang in _gang_in(job))}
 
 
 def _gang_in(job: Manifest) -> tuple[Name, ...]:
@@ -228,7 +233,7 @@ def _pods(count: int) -> str:
 
 def suspended(jobs: Iterable[TemplatedJob]) -> tuple[str, ...]:
     """Jobs that have to be resumed before their pods come."""
-    return tuple(f"{each.ref} to be resumed" for each in jobs if each.job.spec.suspend)
+    return tuple(what for each in jobs for what in to_be_resumed(each.job, each.ref))
 
 
 def touches(group: Group, about: GangKey) -> bool:

@@ -4,13 +4,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from gangs.findings import Findings
-from gangs.kai import NAME, groups, keys, members
+from gangs.kai import NAME, groups, keys, members, owned
 from gangs.kai.settings import Settings, settings_of
 from gangs.kai.topologies import topology_of
+from gangs.kinds import READ, shape_of
 from gangs.manifests import MalformedError, ref_of
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.sources import Kind, PodKeys, Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND
+from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -22,8 +23,10 @@ class KaiDialect:
     pod_keys = PodKeys(
         annotations=(keys.POD_GROUP, keys.POD_GROUP_NAME, keys.POLICY),
         scheduler_names=(keys.SCHEDULER,),
+        more_labels=(keys.SUB_GROUP,),
+        more_annotations=(keys.ROLE,),
     )
-    group_kinds: tuple[Kind, ...] = (Kind(keys.GROUP, keys.VERSIONS, keys.POD_GROUP_KIND, "podgroups"),)
+    group_kinds: tuple[Kind, ...] = (Kind(keys.GROUP, keys.VERSIONS, keys.POD_GROUP_KIND, "podgroups"), *READ)
     topology_kinds: tuple[Kind, ...] = (
         Kind("", ("v1",), keys.CONFIG_KIND, "configmaps", only=(keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)),
     )
@@ -47,6 +50,7 @@ class KaiDialect:
             if gang is not None and not wrong.faults:
                 gangs.append(gang)
         _check_jobs(about, sources, settings, findings)
+        _check_others(about, sources, findings)
         return Reading(tuple(gangs), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
@@ -96,6 +100,16 @@ def _check_jobs(about: GangKey | None, sources: Sources, settings: Settings, fin
             findings.take([error.fault] if about is not None else [])
 
 
+def _check_others(about: GangKey | None, sources: Sources, findings: Findings) -> None:
+    """What is wrong with other workloads."""
+    for manifest in sources.called(about):
+        if shape_of(manifest) is not None and not is_job(manifest):
+            try:
+                owned.check(manifest, sources.pods, findings)
+            except MalformedError as error:
+                findings.take([error.fault] if about is not None else [])
+
+
 def _group_unit(manifest: Manifest, pods: Sequence[Pod], sources: Sources, wrong: Findings) -> groups.Unit | None:
     try:
         return groups.unit_of_group(manifest, pods, sources, wrong)
@@ -106,7 +120,9 @@ def _group_unit(manifest: Manifest, pods: Sequence[Pod], sources: Sources, wrong
 
 def _loose_unit(key: GangKey, pods: Sequence[Pod], sources: Sources, wrong: Findings) -> groups.Unit | None:
     try:
-        return groups.unit_of_pods(key, pods, sources, wrong)
+        unit = groups.unit_of_pods(key, pods, sources)
+        alone = unit is not None and unit.ref.kind == "Pod" and not unit.waiting_for
+        return owned.unit_of_workload(unit, unit.pods, sources, wrong) if unit is not None and alone else unit
     except MalformedError as error:
         wrong.take([error.fault])
         return None

@@ -87,8 +87,8 @@ def _by_part(jobs: Iterable[tuple[Job, int]]) -> Mapping[str, int]:
     return found
 
 
-def unit_of_pods(key: GangKey, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit | None:
-    """The unit of pods without a PodGroup object: those of one Job, or a pod alone; None without a live pod."""
+def unit_of_pods(key: GangKey, pods: Sequence[Pod], sources: Sources) -> Unit | None:
+    """The unit of pods without a PodGroup object: those of one Job, else as if each were alone; None without one."""
     here = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
     if not here:
         return None
@@ -97,9 +97,6 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod], sources: Sources, findings: 
     if any(members.group_of(pod) for pod in here):
         return replace(unit, waiting_for=(f"{keys.POD_GROUP_KIND} {key}",))
     if not members.job_of(first):
-        if first.metadata.owner_references:
-            text = f"asks for a gang of this one pod: name a PodGroup ({keys.POD_GROUP}) for more"
-            findings.advise(unit.ref, members.annotation(keys.POLICY), text)
         return unit
     manifest = sources.get(JOB_GROUP, JOB_KIND, key.namespace, key.name)
     if manifest is None:
@@ -151,6 +148,7 @@ def read_unit(
         preferred=asked.preferred,
         queue=unit.spec.queue,
         node_affinity=asked.affinity,
+        node_rules=asked.rules,
         node_wishes=asked.of_size,
         created=unit.created,
         waiting_for=(*unit.waiting_for, *waits, *settled.waiting_for),

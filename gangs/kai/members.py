@@ -7,6 +7,7 @@ from gangs.agreement import advise_older, speakers
 from gangs.findings import Findings
 from gangs.kai import NAME, keys
 from gangs.kai.settings import TITLE, Settings
+from gangs.kinds import shared_name
 from gangs.manifests import pod_ref
 from gangs.membership import Seat, age, promised
 from gangs.model import GangKey
@@ -35,13 +36,13 @@ def group_of(pod: Pod) -> str:
 
 
 def gang_of(pod: Pod) -> GangKey | None:
-    """By its PodGroup; where it only names a policy, by its Job, or alone."""
+    """By its PodGroup; where it only names a policy, by the workload whose pods belong together, or alone."""
     meta = pod.metadata
     if not meta.annotations:
         return None
     name = group_of(pod)
     if not name and keys.POLICY in meta.annotations:
-        name = job_of(pod) or meta.name or meta.generate_name
+        name = shared_name(pod) or meta.name or meta.generate_name
     return GangKey(NAME, meta.namespace, name) if name else None
 
 

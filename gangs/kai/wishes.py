@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from gangs.kai import keys
 from gangs.kai.settings import NUMA, NVLINK, NVSWITCH, PACK, Policy, Settings
 from gangs.model import NodeWish
+from kube.node_rules import NodeRule, any_of
 from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm, Requirement
 from kube.topology import Topology
 
@@ -30,6 +31,8 @@ class Wishes:
     required: str | None = None
     preferred: str | None = None
     affinity: NodeAffinity | None = None
+    rules: tuple[NodeRule, ...] = ()
+    """What the required part of `affinity` comes from."""
     of_size: tuple[NodeWish, ...] = ()
 
 
@@ -60,7 +63,8 @@ def wishes_of(asked: Asked, settings: Settings, topology: Topology) -> Wishes:
     choice of nodes.
     """
     if not settings.enabled:
-        return Wishes(affinity=_affinity(_terms(replace(asked, scope=None), topology), ()))
+        asked = replace(asked, scope=None)
+        return Wishes(affinity=_affinity(_terms(asked, topology), ()), rules=_rules(asked, topology))
     required = None if asked.scope is None else level_of(asked.scope, settings)
     return Wishes(
         required=required,
@@ -69,6 +73,7 @@ def wishes_of(asked: Asked, settings: Settings, topology: Topology) -> Wishes:
             _terms(asked, topology),
             [term for each in settings.policies for term in _always(each, topology)],
         ),
+        rules=_rules(asked, topology),
         of_size=tuple(wish for each in settings.policies for wish in _by_size(each)),
     )
 
@@ -102,16 +107,45 @@ def _terms(asked: Asked, topology: Topology) -> tuple[NodeSelectorTerm, ...]:
 
     In an NVLink domain the GPUs are connected by NVLink; one that says how many there are must have enough of them.
     """
-    at = topology.find(asked.scope) if asked.scope is not None else None
     choices: list[tuple[Requirement, ...]] = [()]
     if asked.scope == keys.NVLINK_LEVEL:
-        size = keys.NVLINK_DOMAIN_SIZE
-        big = Requirement(key=size, operator="Gt", values=(str(asked.gpus - 1),))
-        choices = [(_CONNECTED, big), (_CONNECTED, Requirement(key=size, operator="DoesNotExist"))]
-    elif at is not None and asked.scope != keys.NODE_LEVEL:
-        choices = [(Requirement(key=key, operator="Exists"),) for key in topology.levels[at].label_keys]
+        choices = [(_CONNECTED, big_enough) for big_enough in _big_enough(asked)]
+    elif keys_of_level := _keys_of_level(asked, topology):
+        choices = [(Requirement(key=key, operator="Exists"),) for key in keys_of_level]
     terms = (NodeSelectorTerm(match_expressions=(*asked.labels, *choice)) for choice in choices)
     return tuple(term for term in terms if term.match_expressions)
+
+
+def _rules(asked: Asked, topology: Topology) -> tuple[NodeRule, ...]:
+    """The same, each part with its reason."""
+    rules = []
+    if asked.labels:
+        where = f"{keys.POD_GROUP_KIND}'s topologyPolicy.affinity"
+        rules.append(NodeRule(any_of([asked.labels]), f"node(s) didn't match the {where}", f"{where} dropped"))
+    if asked.scope == keys.NVLINK_LEVEL:
+        reason = f"node(s) had GPUs that NVLink does not connect ({keys.INTERCONNECT})"
+        rules.append(NodeRule(any_of([[_CONNECTED]]), reason, f"label {keys.INTERCONNECT} of another value"))
+        reason = f"node(s) were in an NVLink domain of less than {asked.gpus} GPUs ({keys.NVLINK_DOMAIN_SIZE})"
+        lift = f"label {keys.NVLINK_DOMAIN_SIZE} of {asked.gpus} or more"
+        rules.append(NodeRule(any_of([[each] for each in _big_enough(asked)]), reason, lift))
+    elif labels := _keys_of_level(asked, topology):
+        exists = [[Requirement(key=key, operator="Exists")] for key in labels]
+        reason = f"node(s) had no label {' or '.join(labels)}"
+        rules.append(NodeRule(any_of(exists), reason, f"label {labels[0]} on the nodes, one value on all of them"))
+    return tuple(rules)
+
+
+def _big_enough(asked: Asked) -> tuple[Requirement, Requirement]:
+    """Of which a node must fulfil one, to be in an NVLink domain that can hold the gang."""
+    size = keys.NVLINK_DOMAIN_SIZE
+    big = Requirement(key=size, operator="Gt", values=(str(asked.gpus - 1),))
+    return big, Requirement(key=size, operator="DoesNotExist")
+
+
+def _keys_of_level(asked: Asked, topology: Topology) -> tuple[str, ...]:
+    """The labels that name the domains of the scope, where that is a level above the node."""
+    at = topology.find(asked.scope) if asked.scope is not None else None
+    return () if at is None or asked.scope == keys.NODE_LEVEL else topology.levels[at].label_keys
 
 
 def _affinity(

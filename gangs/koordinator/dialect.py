@@ -1,7 +1,7 @@
 """The Koordinator dialect as the table of dialects knows it."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from gangs.findings import Findings
 from gangs.koordinator import NAME, groups, keys, topologies, units
@@ -23,10 +23,19 @@ class KoordinatorDialect:
         labels=(keys.POD_GROUP, keys.LIGHT_NAME),
         annotations=(keys.GANG_NAME,),
         scheduler_names=(keys.SCHEDULER,),
+        more_labels=keys.LIGHT_LABELS,
+        more_annotations=keys.ON_PODS,
     )
     group_kinds: tuple[Kind, ...] = (Kind(keys.POD_GROUP_GROUP, ("v1alpha1",), keys.POD_GROUP_KIND, "podgroups"),)
     topology_kinds: tuple[Kind, ...] = (
-        Kind(keys.TOPOLOGY_GROUP, ("v1alpha1",), keys.TOPOLOGY_KIND, "clusternetworktopologies", namespaced=False),
+        Kind(
+            keys.TOPOLOGY_GROUP,
+            ("v1alpha1",),
+            keys.TOPOLOGY_KIND,
+            "clusternetworktopologies",
+            namespaced=False,
+            describes=keys.TOPOLOGY_KIND,
+        ),
         Kind("", ("v1",), keys.CONFIG_KIND, "configmaps", only=(keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)),
     )
 
@@ -70,6 +79,18 @@ class KoordinatorDialect:
         found = (topologies.topology_of(each, findings) for each in written)
         return [each for each in found if each is not None]
 
+    def joined(self, pod: Pod) -> frozenset[GangKey]:
+        """The gangs that its annotation lists."""
+        return units.listed(pod.metadata.annotations)
+
+    def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
+        """The gangs of a GangGroup, by the lists of pods and of PodGroups."""
+        return _linked(about, linked, sources)
+
+    def company(self, pod: Pod) -> Hashable | None:
+        """Its topology selector: pods that share one like to be near each other."""
+        return groups.selector_of(pod)
+
     def template_labels(  # noqa: D102 -- the protocol says it; Koordinator's workloads carry their keys themselves
         self, manifest: Manifest, sources: Sources, *, claimed: bool
     ) -> Mapping[str, str]:
@@ -88,7 +109,7 @@ def _units(sources: Sources, about: GangKey | None) -> tuple[dict[GangKey, units
             pods[key].append(pod)
     known: dict[GangKey, units.Unit] = {}
     found: dict[GangKey, Findings] = {}
-    linked = None if about is None else _linked(about, pods, sources)
+    linked = None if about is None else _linked(about, _links(pods).__getitem__, sources)
     for manifest in _pod_groups(sources, linked):
         _, _, namespace, name = key_of(manifest)
         key = GangKey(NAME, namespace, name)
@@ -116,17 +137,22 @@ def _pod_groups(sources: Sources, linked: Collection[GangKey] | None) -> Iterato
             yield manifest
 
 
-def _linked(about: GangKey, pods: Mapping[GangKey, Sequence[Pod]], sources: Sources) -> set[GangKey]:
-    """The gangs that are grouped with this one, itself among them, by their lists, directly or through others."""
+def _links(pods: Mapping[GangKey, Sequence[Pod]]) -> defaultdict[GangKey, set[GangKey]]:
+    """The gangs next to each, by the lists on pods, in both directions."""
     links: defaultdict[GangKey, set[GangKey]] = defaultdict(set)
     for key, mine in pods.items():
         for other in (other for pod in mine for other in units.listed(pod.metadata.annotations)):
             links[key].add(other)
             links[other].add(key)
+    return links
+
+
+def _linked(about: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
+    """The gangs that are grouped with this one, itself among them, by their lists, directly or through others."""
     linked, todo = {about}, [about]
     while todo:
         key = todo.pop()
-        near = set(links[key])
+        near = set(links(key))
         group = sources.get(*_GROUP_KIND, key.namespace, key.name)
         near.update(() if group is None else _listed_in(group))
         for each in sources.sought(*_GROUP_KIND, _listed_in, key):

@@ -183,14 +183,15 @@ def _set_name(key: GangKey, *, alone: bool) -> str:
 def _near(members: Sequence[Pod], everybody: Sequence[Pod]) -> tuple[str, ...]:
     """Where pods of other gangs run that carry the same topology selector as a member that has no node yet."""
     own = {pod.key for pod in members}
-    wanted = {_selector(pod) for pod in members if not pod.bound} - {None}
+    wanted = {selector_of(pod) for pod in members if not pod.bound} - {None}
     if not wanted:
         return ()
     others = (pod for pod in live(everybody) if pod.bound and pod.key not in own)
-    return tuple(sorted(pod.spec.node_name for pod in others if _selector(pod) in wanted))
+    return tuple(sorted(pod.spec.node_name for pod in others if selector_of(pod) in wanted))
 
 
-def _selector(pod: Pod) -> tuple[str, str] | None:
+def selector_of(pod: Pod) -> tuple[str, str] | None:
+    """Namespace and text of the pod's topology selector; None where it has none."""
     text = pod.metadata.annotations.get(keys.SELECTOR)
     return (pod.metadata.namespace, text) if text else None
 

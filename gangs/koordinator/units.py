@@ -18,6 +18,8 @@ from kube.objects import Pod
 
 _DURATION = re.compile(r"([0-9]*\.?[0-9]+)(ns|us|µs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_LONGEST = 2**63 * 1e-9
+"""Seconds: Go counts nanoseconds in 63 bits, and calls what is longer no duration."""
 MODES = ("Strict", "NonStrict")
 ONCE_SATISFIED, ONLY_WAITING = "once-satisfied", "only-waiting"
 POLICIES = (ONCE_SATISFIED, ONLY_WAITING, "waiting-and-running")
@@ -248,7 +250,8 @@ def seconds_of(text: str) -> float | None:
     parts = list(_DURATION.finditer(text))
     if not parts or "".join(part[0] for part in parts) != text:
         return None
-    return sum(float(part[1]) * _SECONDS[part[2]] for part in parts)
+    seconds = sum(float(part[1]) * _SECONDS[part[2]] for part in parts)
+    return seconds if seconds <= _LONGEST else None
 
 
 def _check_member_keys(pod: Pod, findings: Findings) -> None:

@@ -1,32 +1,46 @@
 """The Kueue dialect as the table of dialects knows it."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gangs.findings import Findings
-from gangs.kueue import NAME, keys, queues, topologies, units
-from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref
-from gangs.model import Gang, GangKey, Manifest, Reading
+from gangs.kinds import READ, made_this, shape_of
+from gangs.kueue import NAME, keys, owned, queues, topologies, units
+from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
+from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.sources import Kind, PodKeys, Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, WORKLOAD_KINDS, is_job
+from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
 from kube import keys as own
 from kube.objects import Pod
 from kube.topology import Topology
 
 _QUEUE_VERSIONS = tuple(version for version in keys.VERSIONS if version != "v1alpha1")
-_NOT_QUEUED = {JOB_KIND, "CronJob"}
-"""A Job is a gang; a CronJob's Jobs carry the label themselves."""
 
 
 class KueueDialect:
     """Jobs and pods that name a queue or a place, with Kueue's topologies, flavors and queues."""
 
     name = NAME
-    pod_keys = PodKeys(labels=(keys.QUEUE_NAME, keys.POD_GROUP), annotations=keys.WISHES)
+    pod_keys = PodKeys(
+        labels=(keys.QUEUE_NAME, keys.POD_GROUP),
+        annotations=keys.WISHES,
+        more_labels=(keys.POD_INDEX,),
+        more_annotations=(keys.POD_GROUP_TOTAL, keys.POD_INDEX_LABEL),
+        on_workloads=tuple(
+            (place, key) for place in ("labels", "annotations") for key in (keys.QUEUE_NAME, *keys.WISHES)
+        ),
+    )
     workload_labels: tuple[str, ...] = (keys.QUEUE_NAME,)
-    group_kinds: tuple[Kind, ...] = (Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),)
+    group_kinds: tuple[Kind, ...] = (Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"), *READ)
     topology_kinds: tuple[Kind, ...] = (
-        Kind(keys.GROUP, keys.VERSIONS, keys.TOPOLOGY, "topologies", namespaced=False),
+        Kind(
+            keys.GROUP,
+            keys.VERSIONS,
+            keys.TOPOLOGY,
+            "topologies",
+            namespaced=False,
+            describes=keys.TOPOLOGY_KIND,
+        ),
         Kind(keys.GROUP, _QUEUE_VERSIONS, keys.FLAVOR, "resourceflavors", namespaced=False),
         Kind(keys.GROUP, _QUEUE_VERSIONS, keys.CLUSTER_QUEUE, "clusterqueues", namespaced=False),
         Kind(keys.GROUP, _QUEUE_VERSIONS, keys.LOCAL_QUEUE, "localqueues"),
@@ -42,21 +56,24 @@ class KueueDialect:
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Gangs of Jobs, of groups of pods, and of pods alone."""
-        findings, gangs = Findings(), list[Gang | None]()
+        """Gangs of workloads, of groups of pods, and of pods alone."""
+        findings, gangs = Findings(), dict[GangKey, Gang]()
         around = units.Surroundings(sources, topologies, _used(sources, about))
         pods = _by_gang(sources.pods)
         for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
-            key = _key(manifest)
-            job = _read_job(manifest, around, findings)
-            gangs += [job, _group_called(key, pods.pop(key, []), job, around, findings)]
+            _keep(_tried(_read_job, manifest, (), around, findings), gangs, findings)
+        for kind in READ:
+            for manifest in sources.of_kind(kind.group, kind.kind, about):
+                mine = [pod for pod in pods.get(_key(manifest), ()) if _made_by(pod, ref_of(manifest))]
+                _keep(_tried(owned.read_workload, manifest, mine, around, findings), gangs, findings)
         for key, mine in sorted(pods.items()):
             if about in (None, key):
-                gangs.append(units.read_pods(key, mine, around, findings))
+                gang = _rest(key, mine, gangs.get(key), around, findings)
+                gangs |= {} if gang is None else {key: gang}
         for manifest in sources.called(about):
-            if _is_other_workload(manifest):
+            if shape_of(manifest) is not None and not is_job(manifest):
                 _check(manifest, findings)
-        return Reading(tuple(each for each in gangs if each is not None), findings.faults, findings.advice)
+        return Reading(tuple(gangs.values()), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
         """Kueue's Topology objects."""
@@ -93,25 +110,54 @@ def _by_gang(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
     return dict(found)
 
 
-def _read_job(manifest: Manifest, around: units.Surroundings, findings: Findings) -> Gang | None:
+_Read = Callable[[Manifest, Sequence[Pod], units.Surroundings, Findings], Gang | None]
+
+
+def _tried(
+    read: _Read, manifest: Manifest, pods: Sequence[Pod], around: units.Surroundings, findings: Findings
+) -> Gang | None:
     try:
-        return units.read_job(manifest, around, findings)
+        return read(manifest, pods, around, findings)
     except MalformedError as error:
         findings.take([error.fault])
         return None
 
 
-def _group_called(
-    key: GangKey, pods: Sequence[Pod], job: Gang | None, around: units.Surroundings, findings: Findings
+def _read_job(manifest: Manifest, _pods: Sequence[Pod], around: units.Surroundings, findings: Findings) -> Gang | None:
+    return units.read_job(manifest, around, findings)
+
+
+def _keep(gang: Gang | None, gangs: dict[GangKey, Gang], findings: Findings) -> None:
+    """Take a workload's gang, unless one of another kind has its name."""
+    if gang is None:
+        return
+    if (other := gangs.setdefault(gang.key, gang)) is not gang:
+        problem = f"{other.source}, which is a gang, has the same name"
+        findings.fault(gang.source, "metadata.name", problem, "rename one of the two")
+
+
+def _made_by(pod: Pod, ref: ObjectRef) -> bool:
+    """Whether the workload controls the pod, which names no group of plain pods."""
+    return not pod.metadata.labels.get(keys.POD_GROUP) and made_this(pod, ref)
+
+
+def _rest(
+    key: GangKey,
+    pods: Sequence[Pod],
+    gang: Gang | None,
+    around: units.Surroundings,
+    findings: Findings,
 ) -> Gang | None:
-    """The group of plain pods that goes by the name of a Job; wrong where that Job is a gang."""
+    """The gang of a name of which no workload is one; where one is, what of its name belongs to something else."""
     grouped = [pod for pod in pods if pod.metadata.labels.get(keys.POD_GROUP)]
-    if job is None:
+    if gang is not None:
+        for pod in grouped:
+            problem = f"{gang.source}, which is a gang, has the same name"
+            findings.fault(pod_ref(pod), f"metadata.labels[{keys.POD_GROUP}]", problem, "rename the group")
+        return None
+    if grouped:
         return units.read_pods(key, grouped, around, findings)
-    for pod in grouped:
-        problem = f"{job.source}, which is a gang, has the same name"
-        findings.fault(pod_ref(pod), f"metadata.labels[{keys.POD_GROUP}]", problem, "rename the group")
-    return None
+    return owned.read_pods(key, pods, around, findings)
 
 
 def _used(sources: Sources, about: GangKey | None) -> units.Used:
@@ -133,13 +179,8 @@ def _shown_in(gang: Manifest) -> tuple[str, ...]:
     return (shown,) if shown.startswith(f"{NAME}/") else ()
 
 
-def _is_other_workload(manifest: Manifest) -> bool:
-    group, kind, _, _ = key_of(manifest)
-    return kind in WORKLOAD_KINDS.get(group, ()) and kind not in _NOT_QUEUED
-
-
 def _check(manifest: Manifest, findings: Findings) -> None:
     try:
-        units.check_unsupported(manifest, findings)
+        owned.check(manifest, findings)
     except MalformedError as error:
         findings.take([error.fault])

@@ -40,9 +40,11 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
     check_each_once(ref, "nodeLabel", labels, findings)
     if len(findings.faults) > before:
         return None
-    if labels[-1] != HOSTNAME_LABEL:
+    listed = labels[-1] == HOSTNAME_LABEL
+    if not listed:
         labels.append(HOSTNAME_LABEL)
-    return Topology(ref.name, keys.TOPOLOGY_KIND, tuple(Level(label, (label,)) for label in labels))
+    levels = tuple(Level(label, (label,)) for label in labels)
+    return Topology(ref.name, keys.TOPOLOGY_KIND, levels, hostname_listed=listed)
 
 
 def lowest_level(manifest: Manifest) -> str | None:

@@ -1,19 +1,24 @@
-"""The gangs of Kueue: a Job that names a queue or a place, a group of plain pods, a plain pod of its own."""
+"""The gangs of Kueue: a Job that names a queue or a place, a group of plain pods, a plain pod of its own.
 
+Those of other workloads are read in `owned`.
+"""
+
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gangs.agreement import check_alike, speakers
 from gangs.findings import Findings
+from gangs.kinds import part_of, shared_name
 from gangs.kueue import NAME, keys, wishes
 from gangs.kueue.queues import Charged, account_of
 from gangs.kueue.topologies import lowest_level
 from gangs.kueue.wishes import Annotated, Wish
-from gangs.manifests import integer, metadata_of, pod_ref, ref_of
+from gangs.manifests import integer, pod_ref, ref_of
 from gangs.membership import Promise, Seat, age, check_priorities, live, promised, seated
-from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PodSet
+from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PodSet, TogetherRule
 from gangs.sources import Sources
-from gangs.workloads import JOB_KIND, Job, controller_of, example_pod, job_of
+from gangs.workloads import Job, example_pod, job_of, to_be_resumed
 from kube import keys as own
 from kube.objects import Pod
 from kube.topology import Topology
@@ -21,6 +26,12 @@ from kube.topology import Topology
 SET = "main"
 NO_TOPOLOGY = "none"
 """A kind that no topology has: every node for itself."""
+
+TO_GROUP = (
+    f"group its pods: write the label {keys.POD_GROUP}: <a name>, the annotation {keys.POD_GROUP_TOTAL}: <all its "
+    f"pods, in quotes> and the same {keys.GROUP} keys on all its pod templates"
+)
+"""What makes pods of several templates one gang, whatever makes them."""
 
 Used = Mapping[str, tuple[str, ...]]
 """The flavors that plans in force use, by the gang as its mirror names it."""
@@ -43,8 +54,20 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a Job or a pod group asks, before its queue and its levels are looked up."""
+class SetAsked:
+    """A pod set of a workload that has several: as many pods as there are must start."""
+
+    name: str
+    count: int
+    wish: Wish
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a workload or a pod group asks, before its queue and its levels are looked up.
+
+    `sets`: where it has several pod sets, each with a place of its own; then `wish` says nothing.
+    """
 
     key: GangKey
     ref: ObjectRef
@@ -55,19 +78,29 @@ class _Asked:
     wish: Wish
     created: str
     waiting_for: tuple[str, ...] = ()
+    sets: tuple[SetAsked, ...] = ()
+    together: tuple[TogetherRule, ...] = ()
+
+    @property
+    def wishes(self) -> tuple[Wish, ...]:
+        """The places that its sets ask for."""
+        return tuple(each.wish for each in self.sets) or (self.wish,)
+
+    @property
+    def unconstrained(self) -> bool:
+        """Whether any nodes will do."""
+        return all(each.unconstrained for each in self.wishes)
 
 
 def gang_of(pod: Pod) -> GangKey | None:
-    """The gang that a pod names: its group, else the Job that controls it, else itself."""
+    """The gang that a pod names: its group, else the workload whose pods Kueue groups, else itself."""
     meta = pod.metadata
     group = meta.labels.get(keys.POD_GROUP)
     if group:
         return GangKey(NAME, meta.namespace, group)
     if not meta.labels.get(keys.QUEUE_NAME) and not wishes.asks(meta.annotations):
         return None
-    owner = controller_of(pod)
-    name = owner.name if owner is not None and owner.kind == JOB_KIND else meta.name or meta.generate_name
-    return GangKey(NAME, meta.namespace, name)
+    return GangKey(NAME, meta.namespace, shared_name(pod) or meta.name or meta.generate_name)
 
 
 def queue_of(meta_labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
@@ -80,6 +113,7 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
     job, ref = job_of(manifest), ref_of(manifest)
     queue = queue_of(job.metadata.labels, job.metadata.annotations)
     if not queue and gang_of(example_pod(manifest)) is None:
+        _check_reach(job, ref, findings)
         return None
     if job.pod_labels.get(own.WORKLOAD) or job.pod_labels.get(own.GANG):
         problem = "names a queue or a level of Kueue, but the Job is a gang by keys of phalanx.dev as well"
@@ -89,24 +123,29 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
         text = "came too late: the Job was made before it was set or without Phalanx; delete it and create it again"
         findings.advise(ref, f"metadata.labels[{keys.QUEUE_NAME}]", text)
         return None
+    if job.pod_labels.get(keys.POD_GROUP) and not queue:
+        return None  # its pods are a group of plain pods
     pods = live(around.sources.pods_of(job))
     if not pods and not job.expected:
         return None
     found = Findings()
     _check_job(job, ref, found)
+    if (whole := part_of(manifest)) is not None:
+        problem = f"{whole} makes several Jobs, which are not read as one group yet"
+        found.fault(ref, "metadata.ownerReferences", problem, TO_GROUP)
     of = Annotated(ref, "spec.template.metadata.annotations", job.pod_annotations, job.size)
-    asked = _Asked(
+    asked = Asked(
         key=GangKey(NAME, job.metadata.namespace, job.name),
         ref=ref,
-        members=_seated(pods, ref, found),
+        members=seated_in_order(pods, ref, found),
         expected=job.expected,
         minimum=max(1, min(_minimum(job), job.expected)),
         queue=queue or job.pod_labels.get(keys.QUEUE_NAME, ""),
         wish=wishes.read_wish(of, found),
         created=job.metadata.creation_timestamp or "",
-        waiting_for=(f"{ref} to be resumed",) if job.spec.suspend else (),
+        waiting_for=to_be_resumed(job, ref),
     )
-    return _gang(asked, around, found, findings)
+    return gang_asked(asked, around, found, findings)
 
 
 def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
@@ -119,11 +158,11 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
     grouped = keys.POD_GROUP in meta.labels
     total = _total(speaking, found) if grouped else 1
     check_alike(mine, (*keys.WISHES, keys.SPREADING), "write the same on all pods of the group", found)
-    _advise_ignored(ref, "metadata", {**meta.labels, **meta.annotations}, found)
-    asked = _Asked(
+    advise_ignored(ref, "metadata", {**meta.labels, **meta.annotations}, found)
+    asked = Asked(
         key=key,
         ref=ref,
-        members=_seated(mine, ref, found),
+        members=seated_in_order(mine, ref, found),
         expected=max(total, len(mine)),
         minimum=total,
         queue=queue_of(meta.labels, meta.annotations),
@@ -133,38 +172,41 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
     if grouped and len(mine) > total:
         problem = f"is {total}, but {len(mine)} pods are in the group"
         found.fault(ref, f"metadata.annotations[{keys.POD_GROUP_TOTAL}]", problem, "write how many there are")
-    return _gang(asked, around, found, findings)
+    return gang_asked(asked, around, found, findings)
 
 
-def _gang(asked: _Asked, around: Surroundings, found: Findings, findings: Findings) -> Gang | None:
-    charged = around.charged(asked.key.namespace, asked.queue) if asked.queue else None
+def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Findings) -> Gang | None:
+    """The gang, in its queue and its place; None where anything is wrong. `found` goes to `findings`."""
+    charged, wish = around.charged(asked.key.namespace, asked.queue) if asked.queue else None, asked.wish
     account, waiting = (charged.account, charged.waiting_for) if charged else (None, ())
     lowest: str | None = None
     topology, needs_plan = None, any(not member.pod.bound for member in asked.members) or not asked.members
     if account is not None:
         if needs_plan:  # a running gang keeps its place in the accounts whatever becomes of its topology
-            wishes.place_in_queue(asked.wish, account, around.topologies, asked.ref, found)
+            wishes.place_in_queue(asked.wishes, account, around.topologies, asked.ref, found)
         used = around.used.get(f"{NAME}/{asked.key}", ())
-        account = replace(account, used=used, nearby=not asked.wish.unconstrained)
+        account = replace(account, used=used, nearby=not asked.unconstrained)
     elif not waiting:
-        place = wishes.place_alone(asked.wish, around.topologies, asked.ref, found)
+        place = wishes.place_alone(asked.wishes, around.topologies, asked.ref, found)
         topology, waiting = place.topology, place.waiting_for
-        lowest = _lowest(topology, around) if topology and not asked.wish.unconstrained else None
+        lowest = _lowest(topology, around) if topology and not asked.unconstrained else None
     findings.take(found.faults, found.advice)
     if found.faults:
         return None
-    wish, count = asked.wish, max(asked.expected, len(asked.members))
+    if wish.required or wishes.levels_of([each.wish for each in asked.sets]):
+        lowest = None
     return Gang(
         key=asked.key,
         source=asked.ref,
         members=asked.members,
-        pod_sets=(PodSet(SET, count, asked.minimum, slices=wish.slices),),
-        expected=count,
+        pod_sets=_pod_sets(asked),
+        expected=max(asked.expected, len(asked.members)),
         min_member=asked.minimum,
         topology=topology,
         topology_kind=keys.TOPOLOGY_KIND if topology or waiting else NO_TOPOLOGY,
         required=wish.required.level if wish.required else None,
-        preferred=wish.preferred.level if wish.preferred else lowest if wish.required is None else None,
+        preferred=wish.preferred.level if wish.preferred else lowest,
+        together=asked.together,
         queue=asked.queue or None,
         account=account,
         created=asked.created,
@@ -174,13 +216,32 @@ def _gang(asked: _Asked, around: Surroundings, found: Findings, findings: Findin
     )
 
 
+def _pod_sets(asked: Asked) -> tuple[PodSet, ...]:
+    if not asked.sets:
+        count = max(asked.expected, len(asked.members))
+        return (PodSet(SET, count, asked.minimum, slices=asked.wish.slices),)
+    there = Counter(member.pod_set for member in asked.members)
+    return tuple(
+        PodSet(
+            each.name,
+            max(each.count, there[each.name]),
+            each.count,
+            required=each.wish.required.level if each.wish.required else None,
+            preferred=each.wish.preferred.level if each.wish.preferred else None,
+            slices=each.wish.slices,
+        )
+        for each in asked.sets
+    )
+
+
 def _lowest(topology: str, around: Surroundings) -> str | None:
     """What a gang that names no level prefers, as Kueue does: the narrowest level that the topology lists."""
     manifest = around.sources.get(keys.GROUP, keys.TOPOLOGY, "", topology)
     return None if manifest is None else lowest_level(manifest)
 
 
-def _seated(pods: Sequence[Pod], ref: ObjectRef, findings: Findings) -> tuple[Member, ...]:
+def seated_in_order(pods: Sequence[Pod], ref: ObjectRef, findings: Findings) -> tuple[Member, ...]:
+    """The members of a gang of one pod set."""
     check_priorities(pods, ref, findings)
     return seated([Seat(pod, SET, _promise(pod, findings)) for pod in pods], (SET,), findings)
 
@@ -225,14 +286,22 @@ def _check_job(job: Job, ref: ObjectRef, findings: Findings) -> None:
     if queue and template and queue != template:
         at = f"spec.template.metadata.labels[{keys.QUEUE_NAME}]"
         findings.fault(ref, at, f'"{template}" differs from "{queue}" of the Job', "leave it out")
+    if job.pod_labels.get(keys.POD_GROUP):
+        at = f"spec.template.metadata.labels[{keys.POD_GROUP}]"
+        findings.fault(ref, at, "names a group of plain pods, but the Job is in a queue as a whole", "leave it out")
     named = {**job.metadata.labels, **annotations}
     for key in keys.REFUSED:
         if key in named:
             findings.fault(ref, f"metadata[{key}]", "is not built here", "leave it out")
-    _advise_ignored(ref, "metadata", named, findings)
-    _advise_ignored(ref, "spec.template.metadata", {**job.pod_labels, **job.pod_annotations}, findings)
+    advise_ignored(ref, "metadata", named, findings)
+    advise_ignored(ref, "spec.template.metadata", {**job.pod_labels, **job.pod_annotations}, findings)
+    _check_reach(job, ref, findings)
+
+
+def _check_reach(job: Job, ref: ObjectRef, findings: Findings) -> None:
+    """Note wishes on the Job that count only on its pods."""
     for key in keys.WISHES:
-        if key in annotations and key not in job.pod_annotations:
+        if key in job.metadata.annotations and key not in job.pod_annotations:
             remedy = f"write it at spec.template.metadata.annotations[{key}]"
             findings.fault(ref, f"metadata.annotations[{key}]", "does not reach the pods", remedy)
 
@@ -247,22 +316,11 @@ _IGNORED = {
 }
 
 
-def _advise_ignored(ref: ObjectRef, at: str, named: Mapping[str, str], findings: Findings) -> None:
+def advise_ignored(ref: ObjectRef, at: str, named: Mapping[str, str], findings: Findings) -> None:
+    """Warn of keys that are known to have no effect here, and of those that nobody knows. `at`: where they stand."""
     for key, text in _IGNORED.items():
         if key in named:
             findings.advise(ref, f"{at}[{key}]", text)
     for key in named:
         if key.startswith(f"{keys.GROUP}/") and key not in keys.LABELS_AND_ANNOTATIONS:
             findings.advise(ref, f"{at}[{key}]", "is ignored: Phalanx knows no such key")
-
-
-def check_unsupported(manifest: Manifest, findings: Findings) -> None:
-    """Refuse a queue's name on a workload of a kind that cannot be queued; only its pods' template may carry it."""
-    metadata = metadata_of(manifest)
-    if queue_of(metadata.labels, {}):
-        ref = ref_of(manifest)
-        at, problem = f"metadata.labels[{keys.QUEUE_NAME}]", f"a {ref.kind} cannot be queued as a whole yet"
-        remedy = (
-            f"label its pod template instead (each pod is then queued alone), or group its pods by {keys.POD_GROUP}"
-        )
-        findings.fault(ref, at, problem, remedy)

@@ -173,56 +173,67 @@ class Place:
 
 
 def place_in_queue(
-    wish: Wish, account: Account, topologies: Sequence[Topology], ref: ObjectRef, findings: Findings
+    asked: Sequence[Wish], account: Account, topologies: Sequence[Topology], ref: ObjectRef, findings: Findings
 ) -> None:
-    """Check the wish against the topologies of a queue's flavors: one that takes it is enough.
+    """Check the wishes of a gang's sets against the topologies of a queue's flavors: one that takes all is enough.
 
     A flavor that does not exist yet may be the one.
     """
     flavors = {each.flavor for group in account.queue.groups for each in group.flavors}
     named = {each.topology for each in account.flavors if each.topology}
     known = [each for each in topologies if each.kind == account.topology_kind and each.name in named]
-    if not wish.levels or len(known) < len(named) or flavors - {each.name for each in account.flavors}:
+    levels = levels_of(asked)
+    if not levels or len(known) < len(named) or flavors - {each.name for each in account.flavors}:
         return
     if not known:
         problem = f"asks for a level, but no flavor of {keys.CLUSTER_QUEUE} {account.queue.name} has a topology"
         remedy = f"set topologyName on one of its flavors ({', '.join(each.name for each in account.flavors)})"
-        findings.fault(ref, wish.levels[0].field, problem, remedy)
+        findings.fault(ref, levels[0].field, problem, remedy)
         return
-    _check_in_one(wish, known, ref, findings)
+    _check_in_one(asked, known, ref, findings)
 
 
-def place_alone(wish: Wish, topologies: Sequence[Topology], ref: ObjectRef, findings: Findings) -> Place:
-    """The topology of a gang without a queue: the one that has all its levels, or the only one there is.
+def place_alone(asked: Sequence[Wish], topologies: Sequence[Topology], ref: ObjectRef, findings: Findings) -> Place:
+    """The topology of a gang without a queue: the one that has all its sets' levels, or the only one there is.
 
     With several topologies and no level named there is no telling which is meant, and none applies.
     """
-    known = [each for each in topologies if each.kind == keys.TOPOLOGY_KIND]
+    known, levels = [each for each in topologies if each.kind == keys.TOPOLOGY_KIND], levels_of(asked)
     if not known:
-        unknown = dict.fromkeys(each.level for each in wish.levels)
+        unknown = dict.fromkeys(each.level for each in levels)
         return Place(waiting_for=tuple(f'{keys.TOPOLOGY} with a level "{level}"' for level in unknown))
-    fitting = [each for each in known if all(each.find(level.level) is not None for level in wish.levels)]
+    fitting = [each for each in known if all(each.find(level.level) is not None for level in levels)]
     if not fitting:
-        _check_in_one(wish, known, ref, findings)
+        _check_in_one(asked, known, ref, findings)
         return Place()
     if len(fitting) > 1:
-        if wish.levels:
+        if levels:
             names = ", ".join(each.name for each in fitting)
-            problem = f'"{wish.levels[0].level}" is a level of several topologies ({names})'
+            problem = f'"{levels[0].level}" is a level of several topologies ({names})'
             remedy = "make the queues and flavors that say which is meant"
-            findings.fault(ref, wish.levels[0].field, problem, remedy)
+            findings.fault(ref, levels[0].field, problem, remedy)
         return Place()
     (topology,) = fitting
-    check_in(wish, topology, ref, findings)
+    _check_all(asked, topology, ref, findings)
     return Place(topology.name)
 
 
-def _check_in_one(wish: Wish, known: Sequence[Topology], ref: ObjectRef, findings: Findings) -> None:
-    """Note what is wrong with the wish in each topology, if it is in all of them; then that of the nearest one."""
+def levels_of(asked: Sequence[Wish]) -> tuple[LevelWish, ...]:
+    """Every level that the sets of a gang name."""
+    return tuple(level for wish in asked for level in wish.levels)
+
+
+def _check_all(asked: Sequence[Wish], topology: Topology, ref: ObjectRef, findings: Findings) -> None:
+    for wish in asked:
+        check_in(wish, topology, ref, findings)
+
+
+def _check_in_one(asked: Sequence[Wish], known: Sequence[Topology], ref: ObjectRef, findings: Findings) -> None:
+    """Note what is wrong with the wishes in each topology, if it is in all of them; then that of the nearest one."""
     tried = []
     for topology in known:
         found = Findings()
-        check_in(wish, topology, ref, found)
+        _check_all(asked, topology, ref, found)
         tried.append(found)
     if all(each.faults for each in tried):
         findings.take(min(tried, key=lambda each: len(each.faults)).faults)

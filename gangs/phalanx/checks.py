@@ -40,13 +40,16 @@ def check_spec(ref: ObjectRef, spec: GangSpec, findings: Findings) -> None:
 
 def _check_minimum(ref: ObjectRef, spec: GangSpec, sets: Sequence[PodSetSpec], findings: Findings) -> None:
     total = sum(each.count for each in sets)
-    if spec.min_member is None:
+    if spec.min_member is None and not sets:
+        remedy = "write how many pods must start together, or spec.podSets with the count of each set"
+        findings.fault(ref, "spec.minMember", "is not set, and there are no podSets: the gang has no number", remedy)
+    elif spec.min_member is None:
         for position, each in enumerate(sets):
             if each.min_count is not None and each.min_count < each.count:
                 text = f"has no effect: spec.minMember is absent, so all {total} members must start together"
                 findings.advise(ref, f"spec.podSets[{position}].minCount", text)
     elif spec.min_member < 1:
-        findings.fault(ref, "spec.minMember", f"{spec.min_member} is less than 1", "write 1 or more, or leave it out")
+        findings.fault(ref, "spec.minMember", f"{spec.min_member} is less than 1", "write 1 or more")
     elif sets and spec.min_member > total:
         remedy = f"lower it to {total} or raise the counts"
         problem = f"{spec.min_member} is more than the {total} members of all pod sets"

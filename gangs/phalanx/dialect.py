@@ -18,13 +18,18 @@ class PhalanxDialect:
     """Gang objects, Jobs with annotations, and automatic namespaces."""
 
     name = NAME
-    pod_keys = PodKeys(labels=(keys.GANG, keys.WORKLOAD))
+    pod_keys = PodKeys(
+        labels=(keys.GANG, keys.WORKLOAD),
+        more_labels=(keys.POD_SET, keys.INDEX),
+        more_annotations=(keys.INDEX,),
+        on_workloads=tuple(("annotations", key) for key in jobs.WISHES),
+    )
     group_kinds: tuple[Kind, ...] = (
         Kind(keys.GROUP, (keys.VERSION,), gang_objects.KIND, "gangs"),
         Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),
     )
     topology_kinds: tuple[Kind, ...] = (
-        Kind(keys.GROUP, (keys.VERSION,), topologies.KIND, "topologies", namespaced=False),
+        Kind(keys.GROUP, (keys.VERSION,), topologies.KIND, "topologies", namespaced=False, describes=topologies.KIND),
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
@@ -47,12 +52,13 @@ class PhalanxDialect:
         for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
             owned.pop(_key(manifest), None)
             gangs += _one(_read_job(manifest, sources, topologies, findings))
+        taken = {gang.key for gang in gangs}
         for rest, ref_of in ((labelled, gang_objects.ref_of_key), (owned, jobs.ref_of_owner)):
             for key, pods in sorted(rest.items()):
-                if about in (None, key):
+                if about in (None, key) and key not in taken:  # pods of a Job that is gone, and a Gang of its name
                     gangs += _one(gang_objects.orphans(key, ref_of(key), pods, findings))
         for manifest in sources.called(about):
-            jobs.check_unsupported(manifest, sources, findings)
+            _check(manifest, sources, findings)
         return Reading(tuple(gangs), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
@@ -80,6 +86,13 @@ def _read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topolog
     except MalformedError as error:
         findings.take([error.fault])
         return None
+
+
+def _check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
+    try:
+        jobs.check_unsupported(manifest, sources, findings)
+    except MalformedError as error:
+        findings.take([error.fault])
 
 
 def _by_name(pods: Sequence[Pod]) -> tuple[dict[GangKey, list[Pod]], dict[GangKey, list[Pod]]]:

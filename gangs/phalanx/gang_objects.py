@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gangs.findings import Findings
 from gangs.levels import settle
@@ -50,15 +50,6 @@ def rank_places(pod: Pod) -> tuple[tuple[str, Mapping[str, str], str], ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sizes:
-    """The declared pod sets and minimum; `waiting_for` names what would tell them."""
-
-    sets: tuple[PodSetSpec, ...]
-    minimum: int
-    waiting_for: tuple[str, ...] = ()
-
-
 def read_gang(
     manifest: Manifest, pods: Sequence[Pod], sources: Sources, topologies: Sequence[Topology], findings: Findings
 ) -> Gang | None:
@@ -79,21 +70,21 @@ def read_gang(
     settled = settle(replace(request_of(ref, spec), pods=tuple(here)), topologies, own)
     if settled.topology is not None:
         check_slice_order(ref, spec, settled.topology, own)
-    sizes = _sizes(ref, spec, sources)
+    sets = _sets(ref, spec, sources)
     check_priorities(here, ref, own)
-    members = seated(_seats(here, ref, sizes.sets, own), [each.name for each in sizes.sets], own)
+    members = seated(_seats(here, ref, sets, own), [each.name for each in sets], own)
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
     existing = Counter(member.pod_set for member in members)
-    pod_sets = tuple(_pod_set(each, existing[each.name]) for each in sizes.sets)
+    pod_sets = tuple(_pod_set(each, existing[each.name]) for each in sets)
     return Gang(
         key=GangKey(NAME, ref.namespace, ref.name),
         source=ref,
         members=members,
         pod_sets=pod_sets,
         expected=sum(each.count for each in pod_sets),
-        min_member=sizes.minimum,
+        min_member=spec.min_member or sum(each.count for each in sets),
         topology=spec.topology,
         required=spec.required,
         preferred=spec.preferred,
@@ -104,7 +95,7 @@ def read_gang(
         queue=spec.queue,
         node_affinity=spec.node_affinity.value() if spec.node_affinity else None,
         created=meta.creation_timestamp or "",
-        waiting_for=settled.waiting_for + sizes.waiting_for,
+        waiting_for=settled.waiting_for,
         groups=(ref,),
         exact_nodes=any(member.index is not None for member in members),
     )
@@ -112,7 +103,7 @@ def read_gang(
 
 def _check_queue(ref: ObjectRef, spec: GangSpec, sources: Sources, findings: Findings) -> None:
     """A queue's name is a label. Where the cluster has queues with quotas it would be more, and that is not built."""
-    if spec.queue is not None and any(kind == _QUEUE for _, kind in sources.catalog.kinds()):
+    if spec.queue is not None and any(kind == _QUEUE for _, kind in sources.kinds()):
         problem = f"this cluster has {_QUEUE}s, and a Gang is not charged to one yet"
         findings.fault(ref, "spec.queue", problem, "leave it out, or queue a Job by the label of the queues' system")
 
@@ -131,16 +122,12 @@ def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:
                 findings.advise(pod_ref(pod), f"{at}[{key}]", text)
 
 
-def _sizes(ref: ObjectRef, spec: GangSpec, sources: Sources) -> _Sizes:
-    """Where the Gang gives no number, the Jobs whose pods carry its name do; without those nobody knows one."""
+def _sets(ref: ObjectRef, spec: GangSpec, sources: Sources) -> tuple[PodSetSpec, ...]:
+    """The declared pod sets; without any, one of as many members as start together or Jobs make for the Gang."""
     if spec.pod_sets:
-        return _Sizes(spec.pod_sets, spec.min_member or sum(each.count for each in spec.pod_sets))
-    total = _made_by_jobs(ref, sources)
-    count = max(spec.min_member or 0, total)
-    minimum = spec.min_member or total
-    unknown = f"spec.minMember, or a Job whose pods are labelled {keys.GANG}: {ref.name}"
-    sets = (PodSetSpec(name=MAIN, count=count, min_count=minimum),)
-    return _Sizes(sets, minimum, () if minimum else (unknown,))
+        return spec.pod_sets
+    minimum = spec.min_member or 0
+    return (PodSetSpec(name=MAIN, count=max(minimum, _made_by_jobs(ref, sources)), min_count=minimum),)
 
 
 def _made_by_jobs(ref: ObjectRef, sources: Sources) -> int:

@@ -6,8 +6,9 @@ that controls it. A Job without the label is no gang, whatever it says: its pods
 
 from collections.abc import Mapping, Sequence
 
-from gangs import marked_jobs
+from gangs import kinds, marked_jobs
 from gangs.findings import Findings
+from gangs.kinds import Made, Template
 from gangs.levels import LevelWish, Request, Span, settle
 from gangs.manifests import metadata_of, ref_of
 from gangs.marked_jobs import annotation
@@ -22,6 +23,7 @@ from gangs.workloads import (
     example_pod,
     is_job,
     job_of,
+    to_be_resumed,
 )
 from kube import keys
 from kube.objects import Pod
@@ -51,7 +53,7 @@ def template_labels(manifest: Manifest, sources: Sources, *, claimed: bool) -> M
 
 
 def _automatic(manifest: Manifest, sources: Sources) -> bool:
-    return sources.namespaces.get(ref_of(manifest).namespace, {}).get(keys.AUTOMATIC) == "true"
+    return sources.labels_of(ref_of(manifest).namespace).get(keys.AUTOMATIC) == "true"
 
 
 def owner_of(pod: Pod) -> str | None:
@@ -97,7 +99,7 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
         required=annotations.get(keys.REQUIRED),
         preferred=annotations.get(keys.PREFERRED) if asks else HOSTNAME_LABEL,
         created=job.metadata.creation_timestamp or "",
-        waiting_for=settled.waiting_for + marked_jobs.to_be_resumed(job, ref),
+        waiting_for=settled.waiting_for + to_be_resumed(job, ref),
         groups=(ref,),
         exact_nodes=any(member.index is not None for member in members),
     )
@@ -175,19 +177,30 @@ def ref_of_owner(key: GangKey) -> ObjectRef:
 
 
 def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Refuse a workload of a kind that cannot opt in yet; in an automatic namespace only say so."""
+    """Refuse a workload of a kind that cannot opt in yet; in an automatic namespace only say so.
+
+    One that another object has made says what that one says, and is told nothing. Raises `MalformedError`.
+    """
     annotations = marked_jobs.other_workload(manifest, findings)
-    if annotations is None:
+    if annotations is None or kinds.controlled(manifest):
         return
-    ref, refused = ref_of(manifest), annotations.get(keys.GANG) == "false"
-    if not refused and marked_jobs.refuse_kind(ref, WISHES, annotations, findings):
+    ref, refused, said = ref_of(manifest), annotations.get(keys.GANG) == "false", kinds.templates(manifest)
+    remedy = _instead(manifest, said)
+    if not refused and marked_jobs.refuse_kind(ref, WISHES, annotations, findings, remedy):
         return
-    if _automatic(manifest, sources) and not controlled(manifest):
+    for each in said:
+        for key in WISHES if not refused and not each.labels.get(keys.GANG) else ():
+            if key in each.annotations:
+                findings.advise(ref, annotation(key, f"{each.path}."), f"asks for nothing there: {remedy}")
+    if _automatic(manifest, sources):
         text = f"the namespace is automatic, but a {ref.kind} is not made a gang yet: its pods start one by one"
         findings.advise(ref, "kind", text)
 
 
-def controlled(manifest: Manifest) -> bool:
-    """Whether another object made this one (a ReplicaSet of a Deployment, say)."""
-    owners = (manifest.get("metadata") or {}).get("ownerReferences") or ()
-    return any(owner.get("controller") for owner in owners)
+def _instead(manifest: Manifest, said: Sequence[Template]) -> str:
+    """How a workload that is no Job is made a gang."""
+    if kinds.made_by(manifest) is Made.IN_JOBS and said:
+        return f"write it at {kinds.job_metadata(said[0])}.annotations, so that each Job is a gang"
+    if said and all(each.labels.get(keys.GANG) for each in said):
+        return f"leave it out: its pods are in a Gang by their label {keys.GANG}"
+    return f"make a Gang object and label the pod template {keys.GANG}: <its name>"

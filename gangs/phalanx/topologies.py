@@ -26,10 +26,11 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
     if len(findings.faults) > before:
         return None
     levels = [Level(each.name, (each.node_label,)) for each in spec.levels]
-    if levels[-1].label_keys != (HOSTNAME_LABEL,):
+    listed = levels[-1].label_keys == (HOSTNAME_LABEL,)
+    if not listed:
         taken = any(each.named_by(NODE_LEVEL) for each in levels)
         levels.append(Level(HOSTNAME_LABEL if taken else NODE_LEVEL, (HOSTNAME_LABEL,)))
-    return Topology(ref.name, KIND, tuple(levels))
+    return Topology(ref.name, KIND, tuple(levels), hostname_listed=listed)
 
 
 def _check(ref: ObjectRef, levels: Sequence[LevelSpec], findings: Findings) -> None:

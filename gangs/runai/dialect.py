@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from gangs.findings import Findings
 from gangs.manifests import MalformedError
 from gangs.model import Gang, GangKey, Manifest, Reading
-from gangs.runai import NAME, jobs, keys, owned_pods, topologies
+from gangs.runai import NAME, jobs, keys, other_workloads, owned_pods, topologies
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
 from kube.keys import WORKLOAD
@@ -18,10 +18,22 @@ class RunaiDialect:
     """Jobs with annotations of kai.scheduler, and its Topology objects."""
 
     name = NAME
-    pod_keys = PodKeys(labels=(WORKLOAD,), annotations=keys.WISHES, scheduler_names=keys.SCHEDULERS)
+    pod_keys = PodKeys(
+        labels=(WORKLOAD,),
+        annotations=keys.WISHES,
+        scheduler_names=keys.SCHEDULERS,
+        on_workloads=tuple(("annotations", key) for key in keys.WISHES),
+    )
     group_kinds: tuple[Kind, ...] = (Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),)
     topology_kinds: tuple[Kind, ...] = (
-        Kind(keys.GROUP, keys.VERSIONS, keys.TOPOLOGY_OBJECT, "topologies", namespaced=False),
+        Kind(
+            keys.GROUP,
+            keys.VERSIONS,
+            keys.TOPOLOGY_OBJECT,
+            "topologies",
+            namespaced=False,
+            describes=keys.TOPOLOGY_KIND,
+        ),
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
@@ -40,7 +52,7 @@ class RunaiDialect:
             gang = _read_job(manifest, sources, topologies, findings)
             gangs += [] if gang is None else [gang]
         for manifest in sources.called(about):
-            jobs.check_unsupported(manifest, findings)
+            _check(manifest, sources, findings)
         taken = {gang.key for gang in gangs}
         for key, pods in sorted(_pods_by_owner(sources.pods).items()):
             if about in (None, key):
@@ -68,6 +80,13 @@ def _pods_by_owner(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
         if name is not None and jobs.owner_of(pod) is None:
             found[GangKey(NAME, pod.metadata.namespace, name)].append(pod)
     return dict(found)
+
+
+def _check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
+    try:
+        other_workloads.check(manifest, sources, findings)
+    except MalformedError as error:
+        findings.take([error.fault])
 
 
 def _read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> Gang | None:

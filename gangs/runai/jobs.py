@@ -13,7 +13,7 @@ from gangs.membership import Seat, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, PodSet
 from gangs.runai import NAME, keys, wishes
 from gangs.sources import Sources
-from gangs.workloads import JOB_KIND, example_pod, job_of
+from gangs.workloads import JOB_KIND, example_pod, job_of, to_be_resumed
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 from kube.topology import Topology
@@ -69,16 +69,9 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
         required=asked[keys.REQUIRED].value if keys.REQUIRED in asked else None,
         preferred=asked[keys.PREFERRED].value if keys.PREFERRED in asked else None,
         node_affinity=wishes.affinity_to(pool),
+        node_rules=wishes.rules_of(pool),
         created=job.metadata.creation_timestamp or "",
-        waiting_for=settled.waiting_for + marked_jobs.to_be_resumed(job, ref),
+        waiting_for=settled.waiting_for + to_be_resumed(job, ref),
         groups=(ref,),
         exact_nodes=pool is not None or any(member.index is not None for member in members),
     )
-
-
-def check_unsupported(manifest: Manifest, findings: Findings) -> None:
-    """Refuse a workload of a kind that cannot be a gang by these annotations yet."""
-    annotations = marked_jobs.other_workload(manifest, findings)
-    if annotations is not None and annotations.get(keys.SKIP) != "true":
-        remedy = f"write it on the pod template, with {keys.MIN_MEMBER}: <pods that must start together>"
-        marked_jobs.refuse_kind(ref_of(manifest), keys.WISHES, annotations, findings, remedy)

@@ -76,6 +76,7 @@ def read_pods(
         required=wishes.value_of(asked, keys.REQUIRED),
         preferred=wishes.value_of(asked, keys.PREFERRED),
         node_affinity=wishes.affinity_to(pool),
+        node_rules=wishes.rules_of(pool),
         created=first.metadata.creation_timestamp or "",
         waiting_for=settled.waiting_for,
         exact_nodes=pool is not None or any(member.index is not None for member in members),

@@ -49,9 +49,10 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
     if len(findings.faults) > before:
         return None
     levels = list(spec.levels)
-    if levels[-1].node_label != HOSTNAME_LABEL:
+    listed = levels[-1].node_label == HOSTNAME_LABEL
+    if not listed:
         levels.append(LevelSpec(HOSTNAME_LABEL))
-    return Topology(ref.name, keys.TOPOLOGY_KIND, _levels(levels))
+    return Topology(ref.name, keys.TOPOLOGY_KIND, _levels(levels), hostname_listed=listed)
 
 
 def _levels(written: Sequence[LevelSpec]) -> tuple[Level, ...]:

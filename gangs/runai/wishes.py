@@ -13,6 +13,7 @@ from gangs.model import ObjectRef
 from gangs.runai import keys
 from gangs.workloads import Job
 from kube import keys as own
+from kube.node_rules import NodeRule, labelled
 from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Requirement
 from kube.topology import Topology
 
@@ -96,6 +97,14 @@ def affinity_to(pool: str | None) -> NodeAffinity | None:
         return None
     term = NodeSelectorTerm(match_expressions=(Requirement(key=keys.NODE_POOL, operator="In", values=(pool,)),))
     return NodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
+
+
+def rules_of(pool: str | None) -> tuple[NodeRule, ...]:
+    """The same in words."""
+    if pool is None:
+        return ()
+    reason = f"node(s) were not in node pool {pool} ({keys.NODE_POOL})"
+    return (labelled(keys.NODE_POOL, pool, reason, f"label {keys.NODE_POOL}: {pool} left out"),)
 
 
 def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:

@@ -20,6 +20,7 @@ GIVEN = ("--certificates", "given")
         (("--retirement-seconds", "9999999"), "must be over within what is left of a certificate's life"),
         (("--lease-seconds", "0"), "Invalid value for '--lease-seconds'"),
         (("--solve-seconds", "-1"), "Invalid value for '--solve-seconds'"),
+        (("--topology-seconds", "0"), "Invalid value for '--topology-seconds'"),
         (("--health-port", "70000"), "Invalid value for '--health-port'"),
         (("--kubeconfig", "no-such-file"), "Invalid value for '--kubeconfig': Path 'no-such-file' does not exist"),
     ],

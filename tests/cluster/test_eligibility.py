@@ -12,6 +12,7 @@ from kube.objects import Node, NodeAffinity, Pod
 UNSCHEDULABLE = "node(s) were unschedulable"
 NOT_READY = "node(s) were not ready"
 AFFINITY = "node(s) didn't match Pod's node affinity/selector"
+GANG = "node(s) didn't match the Gang's nodeAffinity"
 PORTS = "node(s) didn't have free ports for the requested pod ports"
 NEAR = "node(s) didn't match pod affinity rules"
 APART = "node(s) didn't match pod anti-affinity rules"
@@ -386,8 +387,8 @@ def test_members_being_planned_do_not_stand_in_each_others_way() -> None:
 
 def test_a_node_affinity_of_the_gang_holds_beside_the_pods_own() -> None:
     also = NodeAffinity(required=_selector("zone", "a"))
-    assert where(pod(), also=also) == {"a1": ELIGIBLE, "a2": ELIGIBLE, "b1": AFFINITY, "n0": AFFINITY}
-    assert set(where(pod(nodeSelector={"zone": "b"}), also=also).values()) == {AFFINITY}
+    assert where(pod(), also=also) == {"a1": ELIGIBLE, "a2": ELIGIBLE, "b1": GANG, "n0": GANG}
+    assert set(where(pod(nodeSelector={"zone": "b"}), also=also).values()) == {AFFINITY, GANG}
 
 
 def _selector(key: str, value: str) -> Any:

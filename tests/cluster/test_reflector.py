@@ -191,6 +191,14 @@ def test_a_resource_that_is_not_installed_counts_as_empty_until_it_is() -> None:
         assert sink.story == ["list ", "list ", "list ", "list a"]
 
 
+def test_a_resource_that_is_not_installed_is_looked_for_ever_more_seldom() -> None:
+    timing = replace(QUICK, missing=0.05, last_missing=3600.0)
+    with scripted([failed(404)] * 1000) as api, reflecting(api, Names(), optional=True, timing=timing) as reflector:
+        assert reflector.wait_synced(PATIENCE)
+        time.sleep(1.0)
+        assert len(api.requests) < 8
+
+
 def test_a_resource_that_is_taken_away_becomes_empty() -> None:
     sink = Names()
     with (

@@ -7,29 +7,9 @@ from cluster_objects import apart, near, node, pod, spread
 
 from cluster.capturing import snapshot_of
 from cluster.eligibility import Eligibility
-from cluster.wishes import NODE_NAME, self_exclusions, spread_limits, unmodelled
+from cluster.wishes import spread_limits, unmodelled
 
-STATES = snapshot_of([node("a", {"rack": "r1"}), node("b", {"rack": "r1"}), node("c")], []).nodes
-RACKS = ("rack", ("r1", "r1", None))
-HOSTS = ("kubernetes.io/hostname", ("a", "b", "c"))
 WEB = {"app": "web"}
-
-
-@pytest.mark.parametrize(
-    ("labels", "spec", "expected"),
-    [
-        (WEB, {"affinity": apart("web", "rack")}, [RACKS]),
-        (WEB, {"affinity": apart("web", "kubernetes.io/hostname")}, [HOSTS]),
-        (WEB, {"affinity": apart("db", "rack")}, []),
-        (WEB, {"affinity": apart("web", "rack", namespaces=["other"])}, []),
-        (WEB, {}, []),
-        (WEB, {"containers": [{"ports": [{"hostPort": 80}]}]}, [(NODE_NAME, ("a", "b", "c"))]),
-    ],
-)
-def test_where_at_most_one_of_its_like_can_be(
-    labels: dict[str, str], spec: dict[str, Any], expected: list[Any]
-) -> None:
-    assert self_exclusions(pod(labels=labels, **spec), STATES) == expected
 
 
 SOFT = [{"weight": 1, "podAffinityTerm": {"topologyKey": "rack"}}]
@@ -67,21 +47,6 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 )
 def test_wishes_that_nobody_reads_are_named(spec: dict[str, Any], expected: tuple[str, ...]) -> None:
     assert unmodelled(pod(labels=WEB, **spec)) == expected
-
-
-def test_anti_affinity_between_unlike_members_is_named() -> None:
-    worker = pod("w", WEB, affinity=apart("web", "rack"))
-    launcher = pod("l", {"app": "launcher"}, affinity=apart("web", "rack"))
-    phrase = ("anti-affinity between unlike members of the same gang (rack)",)
-    assert unmodelled(worker, [worker]) == ()
-    assert unmodelled(worker, [worker, launcher]) == phrase
-    assert unmodelled(launcher, [worker]) == phrase
-
-
-def test_a_term_that_selects_namespaces_may_mean_its_own() -> None:
-    shy = pod(labels=WEB, affinity=apart("web", "rack", namespaceSelector={"matchLabels": {"team": "a"}}))
-    assert self_exclusions(shy, STATES) == []
-    assert self_exclusions(shy, STATES, {"default": {"team": "a"}}) == [RACKS]
 
 
 #    r1 (2 web there)   r2 (1)    r3 (0)    no rack

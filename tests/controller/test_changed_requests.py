@@ -11,10 +11,17 @@ from gang_builders import placed
 from protocol_scenes import gang, pod, record, situation
 
 from controller.protocol import Cause, NeedPlan, Nominate, Release, next_step
-from controller.records import PlanRecord, record_of, request_digest
-from gangs.model import Gang, PodSet, SliceRule
-from kube.objects import NodeAffinity
+from controller.records import PlanRecord, record_of
+from controller.requests import asks_as_in, request_digest
+from gangs.model import CapRule, Gang, MultipleRule, PodSet, SliceRule, TogetherRule
+from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm, Requirement
 
+H100 = NodeSelectorTerm(match_expressions=(Requirement(key="gpu", operator="In", values=("h100",)),))
+N1 = NodeSelectorTerm(match_fields=(Requirement(key="metadata.name", operator="In", values=("n1",)),))
+AFFINITY = NodeAffinity(
+    required=NodeSelector(node_selector_terms=(H100,)),
+    preferred=(PreferredSchedulingTerm(weight=3, preference=N1),),
+)
 HELD = {"a": "n1", "b": "n2"}
 
 
@@ -32,7 +39,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "the required level": {"required": "rack"},
     "the preferred level": {"preferred": "rack"},
     "the topology": {"topology": "other"},
-    "the node affinity": {"node_affinity": NodeAffinity()},
+    "the node affinity": {"node_affinity": AFFINITY},
     "a rule of a set": {"pod_sets": (PodSet("main", 2, 2, slices=(SliceRule("rack", 2),)),)},
 }
 
@@ -68,3 +75,37 @@ def test_fewer_pods_near_the_end_of_a_workload_are_no_other_request() -> None:
 def test_a_record_knows_the_request_that_its_decision_was_for() -> None:
     of = gang(pod("a"), pod("b"))
     assert record_of(placed(of, "n1", "n2")).request == request_digest(of)
+
+
+EVERYTHING: dict[str, Any] = {
+    "topology": "dc",
+    "topology_kind": "Topology",
+    "required": "block",
+    "node_affinity": AFFINITY,
+    "preempts": False,
+    "together": (TogetherRule(("a", "b"), "rack"),),
+    "multiples": (MultipleRule("rack", 2),),
+    "pod_sets": (
+        PodSet("a", 4, 2, "rack", None, (SliceRule("rack", 2),), (MultipleRule("rack", 2),), (CapRule("rack", 3),)),
+        PodSet("b", 4, 4),
+    ),
+}
+WRITTEN = {
+    "a gang that asks for everything, by the first version": (EVERYTHING, "f3fbd8315fb1"),
+    "the same, by the second": (EVERYTHING, "2-0f8ab5750f7e"),
+    "a gang that asks for nothing, by the first version": ({}, "6aacd10982c6"),
+    "the same, by the second version": ({}, "2-885b362706be"),
+}
+"""Digests as they stand in clusters: no version of the program may come to others."""
+
+
+@pytest.mark.parametrize(("asked", "digest"), WRITTEN.values(), ids=WRITTEN)
+def test_an_upgrade_plans_nobody_anew(asked: dict[str, Any], digest: str) -> None:
+    of = replace(gang(pod("a"), pod("b")), **asked)
+    assert asks_as_in(of, digest)
+    assert not asks_as_in(replace(of, required="rack"), digest)
+
+
+def test_a_field_that_says_nothing_is_no_part_of_a_digest() -> None:
+    """So that one which comes with a later version changes the digest of no gang that does not use it."""
+    assert request_digest(replace(gang(), node_affinity=NodeAffinity())) == request_digest(gang())

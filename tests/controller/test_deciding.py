@@ -3,14 +3,16 @@
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
+from inline_lanes import inline
 from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
 
-from controller import deciding
+from controller import deciding, solving
 from controller.deciding import Planner
 from controller.metrics import Metrics
 from controller.picture import Picture
@@ -31,7 +33,7 @@ def named(name: str, *pods: Pod, created: str = "2026-01-01T00:00:00Z") -> Gang:
 def picture(*pods: Pod, version: str = "1") -> Picture:
     """The cluster with these pods; `version` counts its changes."""
     there = replace(snapshot(*pods), version=version)
-    return Picture(Sources(), Reading(), [TOPOLOGY], (), there, {}, {})
+    return Picture(Sources(), Reading(), [TOPOLOGY], (), there, {})
 
 
 def pair(stem: str) -> list[Pod]:
@@ -39,11 +41,18 @@ def pair(stem: str) -> list[Pod]:
     return [pod(f"{stem}-0"), pod(f"{stem}-1")]
 
 
+def answer(planner: Planner, gang: Gang, seen: Picture) -> Decision:
+    """The planner's answer for one gang."""
+    decision = planner.decide([gang], seen)[gang.key]
+    assert decision is not None
+    return decision
+
+
 def test_the_older_of_two_gangs_that_compete_gets_the_room() -> None:
     young = named("a", *pair("a"), created="2026-01-02T00:00:00Z")
     old = named("b", *pair("b"), created="2026-01-01T00:00:00Z")
-    answers = Planner(Limits(), Metrics()).decide([young, old], picture())
-    assert {key.name: each.outcome for key, each in answers.items()} == {
+    answers = Planner(Limits(), Metrics(), inline()).decide([young, old], picture())
+    assert {key.name: each and each.outcome for key, each in answers.items()} == {
         "a": Outcome.UNPLACEABLE,
         "b": Outcome.PLACED,
     }
@@ -58,22 +67,22 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_a_no_is_kept_while_nothing_has_changed(clock: list[float]) -> None:
-    planner, wide = Planner(Limits(), Metrics()), named("wide", *pair("w"), pod("w-2"))
-    first = planner.decide([wide], picture())[wide.key]
+    planner, wide = Planner(Limits(), Metrics(), inline()), named("wide", *pair("w"), pod("w-2"))
+    first = answer(planner, wide, picture())
     clock[0] += 1000
-    assert planner.decide([wide], picture())[wide.key] is first
+    assert answer(planner, wide, picture()) is first
 
 
 def test_a_no_is_looked_at_again_when_the_cluster_changes_but_not_at_once(clock: list[float]) -> None:
-    planner, wide = Planner(Limits(), Metrics()), named("wide", *pair("w"), pod("w-2"))
-    first = planner.decide([wide], picture())[wide.key]
-    assert planner.decide([wide], picture(version="2"))[wide.key] is first
+    planner, wide = Planner(Limits(), Metrics(), inline()), named("wide", *pair("w"), pod("w-2"))
+    first = answer(planner, wide, picture())
+    assert answer(planner, wide, picture(version="2")) is first
     clock[0] += deciding.FIRST_PAUSE
-    assert planner.decide([wide], picture(version="2"))[wide.key] is not first
+    assert answer(planner, wide, picture(version="2")) is not first
 
 
 def test_a_changed_request_is_planned_at_once(clock: list[float]) -> None:
-    planner, wide = Planner(Limits(), Metrics()), named("wide", *pair("w"), pod("w-2"))
+    planner, wide = Planner(Limits(), Metrics(), inline()), named("wide", *pair("w"), pod("w-2"))
     planner.decide([wide], picture())
     relaxed = replace(wide, required=None)
     assert planner.decide([relaxed], picture())[wide.key].outcome is Outcome.PLACED
@@ -81,33 +90,33 @@ def test_a_changed_request_is_planned_at_once(clock: list[float]) -> None:
 
 
 def test_a_gang_whose_plan_was_refused_is_left_alone_for_a_while(clock: list[float]) -> None:
-    planner, small = Planner(Limits(), Metrics()), named("small", *pair("s"))
+    planner, small = Planner(Limits(), Metrics(), inline()), named("small", *pair("s"))
     planner.hold_off(small, "a budget said no", picture())
-    assert planner.decide([small], picture())[small.key].message == "a budget said no"
+    assert answer(planner, small, picture()).message == "a budget said no"
     clock[0] += deciding.HOLD_SECONDS
-    assert planner.decide([small], picture())[small.key].outcome is Outcome.PLACED
+    assert answer(planner, small, picture()).outcome is Outcome.PLACED
 
 
 def test_gangs_that_are_gone_are_forgotten(clock: list[float]) -> None:
-    planner, wide = Planner(Limits(), Metrics()), named("wide", *pair("w"), pod("w-2"))
-    first = planner.decide([wide], picture())[wide.key]
+    planner, wide = Planner(Limits(), Metrics(), inline()), named("wide", *pair("w"), pod("w-2"))
+    first = answer(planner, wide, picture())
     planner.forget_others([])
     clock[0] += 1
-    assert planner.decide([wide], picture())[wide.key] is not first
+    assert answer(planner, wide, picture()) is not first
 
 
 def test_a_gang_on_which_planning_fails_stops_no_other(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    real = deciding.plan_all
+    real = solving.plan_in_turn
 
-    def failing(gangs: Sequence[Gang], *arguments: object, **options: object) -> list[Decision]:
+    def failing(gangs: Sequence[Gang], *arguments: Any, **options: Any) -> Iterable[Sequence[Decision]]:
         """An error of ours on one gang."""
         if any(gang.key.name == "cursed" for gang in gangs):
             raise RuntimeError("a fault in the planner")
         return real(gangs, *arguments, **options)
 
-    monkeypatch.setattr(deciding, "plan_all", failing)
+    monkeypatch.setattr(solving, "plan_in_turn", failing)
     cursed, sound = named("cursed", *pair("c")), named("sound", *pair("s"))
-    answers = Planner(Limits(), Metrics()).decide([cursed, sound], picture())
+    answers = Planner(Limits(), Metrics(), inline()).decide([cursed, sound], picture())
     assert answers[sound.key].outcome is Outcome.PLACED
     assert answers[cursed.key].outcome is Outcome.UNPLACEABLE
     assert "an error of Phalanx itself" in answers[cursed.key].message
@@ -139,55 +148,60 @@ def tied_to(rack: str, name: str, owner: str = "ReplicaSet") -> Pod:
 def test_members_are_held_back_where_their_tie_alone_keeps_the_gang_from_a_place(
     what: str, members: list[Pod], freed: list[str]
 ) -> None:
-    planner, asked = Planner(Limits(), Metrics()), named("tied", *members)
+    planner, asked = Planner(Limits(), Metrics(), inline()), named("tied", *members)
     seen = picture(*members)
-    decision = planner.decide([asked], seen)[asked.key]
-    assert [each.metadata.name for each in planner.held_back(decision, seen)] == freed, what
+    decision = answer(planner, asked, seen)
+    assert [each.metadata.name for each in planner.held_back(decision)] == freed, what
 
 
 def test_nobody_is_held_back_by_a_no_that_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     members = [tied_to("r2", "t"), pod("u")]
     asked, seen = named("tied", *members), picture(*members)
-    planner = Planner(Limits(), Metrics())
-    assert not planner.held_back(planner.hold_off(asked, "a budget said no", seen), seen)
+    planner = Planner(Limits(), Metrics(), inline())
+    assert not planner.held_back(planner.hold_off(asked, "a budget said no", seen))
 
-    def unproven(gangs: Sequence[Gang], *_: object, **__: object) -> list[Decision]:
+    def unproven(gangs: Sequence[Gang], *_: object, **__: object) -> Iterable[Sequence[Decision]]:
         """No plan was found in time."""
-        return [Decision(each, each.key, Outcome.UNPLACEABLE, "?", proof=Proof.UNPROVEN.value) for each in gangs]
+        return [[Decision(each, each.key, Outcome.UNPLACEABLE, "?", proof=Proof.UNPROVEN.value) for each in gangs]]
 
-    monkeypatch.setattr(deciding, "plan_all", unproven)
-    planner = Planner(Limits(), Metrics())
-    assert not planner.held_back(planner.decide([asked], seen)[asked.key], seen)
+    monkeypatch.setattr(solving, "plan_in_turn", unproven)
+    planner = Planner(Limits(), Metrics(), inline())
+    assert not planner.held_back(answer(planner, asked, seen))
 
 
 def test_whether_a_tie_holds_a_gang_back_is_looked_at_once_for_each_no(monkeypatch: pytest.MonkeyPatch) -> None:
     members = [tied_to("r2", "t"), pod("u")]
     asked, seen = named("tied", *members), picture(*members)
-    planner, plans = Planner(Limits(), Metrics()), []
-    real = deciding.plan_all
+    planner, plans = Planner(Limits(), Metrics(), inline()), []
+    real = solving.plan_in_turn
 
-    def counted(gangs: Sequence[Gang], *arguments: object, **options: object) -> list[Decision]:
+    def counted(gangs: Sequence[Gang], *arguments: Any, **options: Any) -> Iterable[Sequence[Decision]]:
         """Planned as ever, and counted."""
         plans.append(list(gangs))
         return real(gangs, *arguments, **options)
 
-    monkeypatch.setattr(deciding, "plan_all", counted)
+    monkeypatch.setattr(solving, "plan_in_turn", counted)
     for _ in range(3):
-        assert len(planner.held_back(planner.decide([asked], seen)[asked.key], seen)) == 1
+        assert len(planner.held_back(answer(planner, asked, seen))) == 1
     assert len(plans) == 2
 
 
 def test_an_error_of_ours_sets_nobody_free(monkeypatch: pytest.MonkeyPatch) -> None:
     members = [tied_to("r2", "t"), pod("u")]
     asked, seen = named("tied", *members), picture(*members)
-    planner = Planner(Limits(), Metrics())
-    decision = planner.decide([asked], seen)[asked.key]
+    real, plans = solving.plan_in_turn, list[object]()
 
-    def failing(*_: object, **__: object) -> list[Decision]:
-        """An error of ours."""
-        raise ArithmeticError
+    def failing(gangs: Sequence[Gang], *arguments: Any, **options: Any) -> Iterable[Sequence[Decision]]:
+        """An error of ours from the second time on, when it is planned without the tie."""
+        plans.append(gangs)
+        if len(plans) > 1:
+            raise ArithmeticError
+        return real(gangs, *arguments, **options)
 
-    monkeypatch.setattr(deciding, "plan_all", failing)
-    assert not planner.held_back(decision, seen)
-    faulty = Planner(Limits(), Metrics())
-    assert not faulty.held_back(faulty.decide([asked], seen)[asked.key], seen)
+    monkeypatch.setattr(solving, "plan_in_turn", failing)
+    planner = Planner(Limits(), Metrics(), inline())
+    decision = answer(planner, asked, seen)
+    assert decision.proof == Proof.INFEASIBLE.value
+    assert not planner.held_back(decision)
+    faulty = Planner(Limits(), Metrics(), inline())
+    assert not faulty.held_back(answer(faulty, asked, seen))

@@ -10,8 +10,8 @@ import pytest
 from wires import Wire, wire_to
 
 from cluster.connecting import connect
-from cluster.transport import Transport
-from controller.election import Election, Timing
+from cluster.transport import MERGE_PATCH, Transport
+from controller.election import Election, LeadershipLostError, Term, Timing
 from controlplane.control_plane import ControlPlane, wait_until
 
 QUICK = Timing(lease=6, renew_deadline=4, retry=0.2)
@@ -37,11 +37,11 @@ class Candidate:
         self.thread = threading.Thread(target=self.election.run, args=(self._lead, self.stop), daemon=True)
         self.thread.start()
 
-    def _lead(self, lost: threading.Event) -> None:
+    def _lead(self, term: Term) -> None:
         self.terms.append([time.monotonic()])
         self.lost.clear()
         self.leads.set()
-        while not lost.wait(0.01) and not self.resign.is_set():
+        while not term.lost.wait(0.01) and not self.resign.is_set():
             pass
         self.terms[-1].append(time.monotonic())
         self.leads.clear()
@@ -173,6 +173,25 @@ def test_a_short_outage_costs_nobody_the_lead(elect: Elect, wire: tuple[Wire, st
     assert not first.lost.wait(QUICK.lease)
 
 
+def test_a_lease_that_another_held_in_between_is_not_renewed(control_plane: ControlPlane, lease: str) -> None:
+    """The other one has given it up again: the name in it could be ours, the term could not."""
+    transport = connect(str(control_plane.kubeconfig))
+    collection = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{lease}"
+
+    def lead(term: Term) -> None:
+        spec = {"holderIdentity": "", "leaseTransitions": 7}
+        transport.request("PATCH", collection, body={"spec": spec}, content_type=MERGE_PATCH)
+        assert term.lost.wait(PATIENCE)
+        with pytest.raises(LeadershipLostError):
+            term.allowance()
+        stop.set()
+
+    stop = threading.Event()
+    Election(transport, identity="only", namespace=NAMESPACE, name=lease, timing=QUICK).run(lead, stop)
+    assert field(control_plane, lease, "leaseTransitions") == "7"
+    control_plane.kubectl("delete", "lease", "-n", NAMESPACE, lease)
+
+
 def test_a_candidate_waits_for_an_api_server_that_is_not_there_yet(elect: Elect, wire: tuple[Wire, str]) -> None:
     cable, through = wire
     cable.cut()
@@ -185,7 +204,7 @@ def test_a_candidate_waits_for_an_api_server_that_is_not_there_yet(elect: Elect,
 def test_what_the_leader_raises_is_raised_after_the_lease_was_given_up(control_plane: ControlPlane, lease: str) -> None:
     transport = connect(str(control_plane.kubeconfig))
 
-    def fail(_lost: threading.Event) -> None:
+    def fail(_term: Term) -> None:
         raise RuntimeError("the work failed")
 
     election = Election(transport, identity="only", namespace=NAMESPACE, name=lease, timing=QUICK)

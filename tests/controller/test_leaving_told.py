@@ -30,13 +30,13 @@ class Notes:
 
 def picture(left: Mapping[str, Neighbour]) -> Picture:
     """A cluster in which nothing matters but what is left to whom."""
-    return Picture(Sources(), Reading(), (), (), Snapshot(), {}, {}, left=Left(left))
+    return Picture(Sources(), Reading(), (), (), Snapshot(), {}, left=Left(left))
 
 
 def test_each_system_is_told_of_once_when_it_comes_and_once_when_it_goes() -> None:
     notes = Notes()
     leaver = Leaver(cast("Recorder", notes))
-    for left in ({}, {"kai": KAI, "runai": KAI}, {"kai": KAI, "runai": KAI}, {}, {}):
+    for left in ({}, {"kai": KAI, "runai": KAI}, {"kai": KAI, "runai": KAI}, {}):
         leaver.tell(picture(left))
     assert [(name, reason) for name, reason, _ in notes.taken] == [
         ("mutating-kai-admission", events.SYSTEM_LEFT),

@@ -9,7 +9,8 @@ import pytest
 
 from cluster.access import Access, AccessError
 from controller.metrics import Metrics
-from controller.metrics_server import MetricsServer
+from controller.metrics_server import metrics_server
+from serving.background import BackgroundPort
 
 VERDICTS = {"good": Access.ALLOWED, "poor": Access.FORBIDDEN, "bad": Access.UNKNOWN_USER}
 
@@ -26,15 +27,15 @@ class Tokens:
 
 
 @pytest.fixture
-def server() -> Iterator[MetricsServer]:
+def server() -> Iterator[BackgroundPort]:
     """One on a free port."""
-    serving = MetricsServer("127.0.0.1", 0, Metrics(), Tokens())
+    serving = metrics_server("127.0.0.1", 0, Metrics(), Tokens())
     serving.start()
     yield serving
     serving.stop()
 
 
-def asked(server: MetricsServer, *, bearer: str = "", path: str = "/metrics", method: str = "GET") -> tuple[int, str]:
+def asked(server: BackgroundPort, *, bearer: str = "", path: str = "/metrics", method: str = "GET") -> tuple[int, str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     connection = HTTPSConnection("127.0.0.1", server.port, timeout=10, context=context)
@@ -56,18 +57,18 @@ def asked(server: MetricsServer, *, bearer: str = "", path: str = "/metrics", me
         ("good", 200, "phalanx_leader 0.0"),
     ],
 )
-def test_only_who_may_read_the_path_reads_it(server: MetricsServer, token: str, status: int, said: str) -> None:
+def test_only_who_may_read_the_path_reads_it(server: BackgroundPort, token: str, status: int, said: str) -> None:
     found, text = asked(server, bearer=token)
     assert found == status
     assert said in text
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "/", 404), ("POST", "/metrics", 405)])
-def test_nothing_else_is_served(server: MetricsServer, method: str, path: str, status: int) -> None:
+def test_nothing_else_is_served(server: BackgroundPort, method: str, path: str, status: int) -> None:
     assert asked(server, bearer="good", path=path, method=method)[0] == status
 
 
-def test_silent_and_senseless_clients_hold_up_nobody(server: MetricsServer) -> None:
+def test_silent_and_senseless_clients_hold_up_nobody(server: BackgroundPort) -> None:
     with (
         socket.create_connection(("127.0.0.1", server.port)),
         socket.create_connection(("127.0.0.1", server.port)) as plain,
@@ -78,4 +79,4 @@ def test_silent_and_senseless_clients_hold_up_nobody(server: MetricsServer) -> N
 
 def test_a_port_that_is_taken_is_said() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
-        MetricsServer("127.0.0.1", taken.getsockname()[1], Metrics(), Tokens())
+        metrics_server("127.0.0.1", taken.getsockname()[1], Metrics(), Tokens())

@@ -5,15 +5,29 @@ Gang default/llm      ──►  itself, no mirror
 PodGroup default/llm beside a user's Gang default/llm  ──►  Gang default/podgroup-llm
 """
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 from gang_builders import POD_GROUP, gang, pod
 
-from controller.mirrors import differs, is_mirrored, mirror_name, mirror_of, mirrored_key, stale_mirrors
+from controller.cases import Case
+from controller.mirrors import (
+    GangObjects,
+    differs,
+    is_mirrored,
+    mirror_of,
+    mirror_place,
+    mirrored_key,
+    place_of,
+    stale_mirrors,
+)
+from controller.protocol import Settled
+from gangs.manifests import key_of
 from gangs.model import CapRule, Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
 from gangs.phalanx.spec import GangSpec
+from kube.catalog import Catalog
 from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, Requirement
 
 JOB = ObjectRef("batch/v1", "Job", "default", "llm", "uid-job")
@@ -22,12 +36,12 @@ OWN = ObjectRef("phalanx.dev/v1alpha1", "Gang", "default", "llm", "uid-own")
 USERS = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": {"name": "llm", "namespace": "default"}}
 
 
-def existing(*manifests: Manifest) -> dict[tuple[str, str], Manifest]:
-    return {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in manifests}
+def existing(*manifests: Manifest) -> GangObjects:
+    return GangObjects(Catalog({key_of(each): each for each in manifests}))
 
 
 def mirror(of: Gang, *others: Manifest) -> dict[str, Any]:
-    return mirror_of(of, mirror_name(of, existing(*others)))
+    return mirror_of(of, mirror_place(of, existing(*others)))
 
 
 @pytest.mark.parametrize(("source", "mirrored"), [(POD_GROUP, True), (JOB, True), (POD, True), (OWN, False)])
@@ -101,10 +115,10 @@ NAMES = [
     (POD_GROUP, "llm", [], "llm"),
     (POD_GROUP, "llm", [USERS], "podgroup-llm"),
     (JOB, "llm", [USERS], "job-llm"),
-    (JOB, "llm", [mirror_of(gang(), "llm")], "job-llm"),
-    (POD_GROUP, "llm", [mirror_of(gang(), "llm")], "llm"),
-    (POD_GROUP, "llm", [mirror_of(gang(), "podgroup-llm")], "podgroup-llm"),
-    (POD_GROUP, "llm", [USERS, mirror_of(gang(source=JOB), "podgroup-llm")], "podgroup-llm-2"),
+    (JOB, "llm", [mirror_of(gang(), ("default", "llm"))], "job-llm"),
+    (POD_GROUP, "llm", [mirror_of(gang(), ("default", "llm"))], "llm"),
+    (POD_GROUP, "llm", [mirror_of(gang(), ("default", "podgroup-llm"))], "podgroup-llm"),
+    (POD_GROUP, "llm", [USERS, mirror_of(gang(source=JOB), ("default", "podgroup-llm"))], "podgroup-llm-2"),
     (POD, "llm", [], "llm"),
     (POD, "My_Gang.v2", [], "my-gang.v2"),
     (POD, "___", [], "gang"),
@@ -116,7 +130,7 @@ NAMES = [
 def test_a_mirror_keeps_its_name_and_takes_nobody_elses(
     source: ObjectRef, name: str, others: list[Manifest], expected: str
 ) -> None:
-    assert mirror_name(gang(source=source, name=name), existing(*others)) == expected
+    assert mirror_place(gang(source=source, name=name), existing(*others)) == ("default", expected)
 
 
 def test_a_gang_declared_on_pods_alone_has_no_owner() -> None:
@@ -126,6 +140,35 @@ def test_a_gang_declared_on_pods_alone_has_no_owner() -> None:
 def test_a_mirror_tells_whose_it_is_and_a_users_gang_does_not() -> None:
     assert mirrored_key(mirror(gang())) == GangKey("koordinator", "default", "llm")
     assert mirrored_key(USERS) is None
+
+
+FIRST = ObjectRef("scheduling.sigs.k8s.io/v1alpha1", "PodGroup", "a", "llm", "uid-first")
+SECOND = ObjectRef("scheduling.sigs.k8s.io/v1alpha1", "PodGroup", "b", "llm", "uid-second")
+GROUP = GangKey("koordinator", "a", "llm")
+"""A group of a/llm and b/llm: its name is the first one's, whether or not that one is there."""
+
+
+def over_namespaces(source: ObjectRef) -> Gang:
+    return replace(gang(source=source), key=GROUP)
+
+
+def test_the_mirror_of_a_group_over_namespaces_is_beside_the_first_that_is_there() -> None:
+    made = mirror(over_namespaces(SECOND))
+    assert place_of(made) == ("b", "llm")
+    assert mirrored_key(made) == GROUP
+
+
+def test_its_status_is_sent_where_its_mirror_is() -> None:
+    of = over_namespaces(SECOND)
+    case = Case(of, mirror(of), None, Settled())
+    assert case.path == "/apis/phalanx.dev/v1alpha1/namespaces/b/gangs/llm"
+
+
+def test_once_the_first_has_come_the_mirror_moves_to_it() -> None:
+    before = mirror(over_namespaces(SECOND))
+    now = over_namespaces(FIRST)
+    assert mirror_place(now, existing(before)) == ("a", "llm")
+    assert stale_mirrors(existing(before, mirror(now)), GROUP, now) == [before]
 
 
 CHANGES = [
@@ -149,13 +192,22 @@ def test_a_mirror_is_written_again_only_when_it_says_something_else(
 def test_mirrors_whose_gang_is_gone_are_stale_and_users_gangs_never_are() -> None:
     kept, gone = gang(), gang(source=ObjectRef("x/v1", "PodGroup", "default", "old", "uid-old"))
     objects = existing(mirror(kept), mirror(gone), {**USERS, "metadata": {"name": "mine", "namespace": "default"}})
-    assert [each["metadata"]["name"] for each in stale_mirrors(objects, [kept])] == ["old"]
+    assert stale_mirrors(objects, kept.key, kept) == []
+    assert [each["metadata"]["name"] for each in stale_mirrors(objects, gone.key, None)] == ["old"]
+    assert stale_mirrors(objects, GangKey("phalanx", "default", "mine"), None) == []
+
+
+def test_the_mirror_of_a_gang_that_asks_by_an_object_of_its_own_now_is_stale() -> None:
+    objects = existing(mirror(gang()))
+    own = replace(gang(source=OWN), key=gang().key)
+    assert [each["metadata"]["name"] for each in stale_mirrors(objects, own.key, own)] == ["llm"]
 
 
 def test_the_mirror_of_a_gang_that_cannot_be_read_now_stays() -> None:
-    assert stale_mirrors(existing(mirror(gang())), [], kept=[gang().key]) == []
+    assert stale_mirrors(existing(mirror(gang())), gang().key, None, kept=True) == []
 
 
 def test_of_two_mirrors_of_one_gang_only_one_stays() -> None:
-    objects = existing(mirror_of(gang(), "llm"), mirror_of(gang(), "podgroup-llm"))
-    assert [each["metadata"]["name"] for each in stale_mirrors(objects, [gang()])] == ["podgroup-llm"]
+    objects = existing(mirror_of(gang(), ("default", "llm")), mirror_of(gang(), ("default", "podgroup-llm")))
+    stale = stale_mirrors(objects, gang().key, gang())
+    assert [each["metadata"]["name"] for each in stale] == ["podgroup-llm"]

@@ -32,6 +32,9 @@ def domain(*nodes: str, indexed: bool = False, affinity: Affinity | None = None,
     return solved_domain(gang(*members, indexed=indexed), planned, snapshot(*members, *others), [TOPOLOGY])
 
 
+NOW = "2026-01-01T00:00:00Z"
+
+
 def test_a_gang_inside_one_rack_is_pinned_to_the_rack() -> None:
     assert domain("n1", "n2") == ((RACK, "r1"),)
 
@@ -56,15 +59,16 @@ def test_a_gang_over_several_racks_is_pinned_to_its_exact_nodes() -> None:
 
 
 def test_without_a_user_affinity_the_exact_node_goes_into_match_fields() -> None:
-    patch = release_patch(pod("a", nominated="n1"), node("n1"), domain=())
+    patch = release_patch(pod("a", nominated="n1"), node("n1"), domain=(), now=NOW)
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
     assert patch["spec"]["affinity"] == {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
     assert patch["spec"]["schedulingGates"] == []
-    assert patch["metadata"] == {"resourceVersion": "1", "uid": "uid-a"}
+    annotations = {"phalanx.dev/released": NOW}
+    assert patch["metadata"] == {"resourceVersion": "1", "uid": "uid-a", "annotations": annotations}
 
 
 def test_a_domain_goes_into_match_expressions_one_for_each_level() -> None:
-    patch = release_patch(pod("a"), node("n1"), domain=((RACK, "r1"),))
+    patch = release_patch(pod("a"), node("n1"), domain=((RACK, "r1"),), now=NOW)
     term = {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["r1"]}]}
     assert patch["spec"]["affinity"] == {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
 
@@ -73,7 +77,7 @@ def test_a_domain_goes_into_match_expressions_one_for_each_level() -> None:
     ("labels", "selector"), [((), {"kubernetes.io/hostname": "n1"}), (((RACK, "r1"),), {RACK: "r1"})]
 )
 def test_beside_a_users_own_required_affinity_the_pin_is_a_node_selector(labels: Any, selector: dict[str, str]) -> None:
-    patch = release_patch(pod("a", affinity=USERS_OWN), node("n1"), domain=labels)
+    patch = release_patch(pod("a", affinity=USERS_OWN), node("n1"), domain=labels, now=NOW)
     assert patch["spec"]["nodeSelector"] == selector
     assert "affinity" not in patch["spec"]
 
@@ -97,7 +101,7 @@ def pinned_at_create(**more: Any) -> Any:
     ids=["the exact node", "the same domain", "the domain and a flavor"],
 )
 def test_what_was_written_at_create_is_only_added_to(labels: Any, added: dict[str, Any]) -> None:
-    patch = release_patch(pinned_at_create(), node("n1"), domain=labels)
+    patch = release_patch(pinned_at_create(), node("n1"), domain=labels, now=NOW)
     rack = {"key": RACK, "operator": "In", "values": ["r1"]}
     term = {"matchExpressions": [rack, *added.pop("more", [])], **added}
     assert patch["spec"]["affinity"] == {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
@@ -115,21 +119,22 @@ def test_what_was_written_at_create_is_only_added_to(labels: Any, added: dict[st
 def test_a_note_that_the_affinity_does_not_carry_is_not_believed(labels: Any, expected: dict[str, Any]) -> None:
     made = pod("a", nominated="n1")
     made.metadata.annotations[PINNED_DOMAIN] = f"{RACK}=r2"
-    affinity = release_patch(made, node("n1"), domain=labels)["spec"]["affinity"]
+    affinity = release_patch(made, node("n1"), domain=labels, now=NOW)["spec"]["affinity"]
     assert affinity == {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [expected]}}}
 
 
 def test_a_note_beside_a_users_own_affinity_adds_nothing() -> None:
     made = pod("a", nominated="n1", affinity=USERS_OWN)
     made.metadata.annotations[PINNED_DOMAIN] = f"{RACK}=r2"
-    assert release_patch(made, node("n1"), domain=())["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "n1"}
+    spec = release_patch(made, node("n1"), domain=(), now=NOW)["spec"]
+    assert spec["nodeSelector"] == {"kubernetes.io/hostname": "n1"}
 
 
 def test_gates_of_others_stay() -> None:
     gated = pod("a")
     both = gated.spec.scheduling_gates[0].__class__(name="example.com/other")
     spec = gated.spec.__class__(scheduling_gates=(*gated.spec.scheduling_gates, both))
-    patch = release_patch(gated.__class__(metadata=gated.metadata, spec=spec), node("n1"), domain=())
+    patch = release_patch(gated.__class__(metadata=gated.metadata, spec=spec), node("n1"), domain=(), now=NOW)
     assert patch["spec"]["schedulingGates"] == [{"name": "example.com/other"}]
 
 

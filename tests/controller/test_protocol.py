@@ -4,6 +4,7 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from protocol_scenes import gang, pod, record, situation
@@ -22,6 +23,7 @@ from controller.protocol import (
     next_step,
 )
 from kube.objects import Pod
+from planning.wording import stranded
 
 TWO = [("a", "n1"), ("b", "n2")]
 
@@ -134,6 +136,33 @@ def test_a_released_member_that_lost_its_nomination_gets_it_back_when_its_room_i
     assert names(step.members) == ["b"]
     taken = situation(gang(bound, lost), plan, pod("x", bound="n2"))
     assert isinstance(next_step(taken), AwaitBinding)
+
+
+STUCK = (
+    "pod b was let go to n2 and cannot be bound there (Insufficient cpu): make room, or delete it to be planned anew"
+)
+
+
+@pytest.mark.parametrize(
+    ("nominated", "plan", "other", "said"),
+    [
+        ("n2", TWO, None, ""),
+        ("n2", TWO, {"bound": "n2"}, STUCK),
+        ("n2", None, {"bound": "n2"}, STUCK),  # the record is lost, the pod still says where it was let go to
+        ("n3", TWO, {"bound": "n2"}, ""),  # the scheduler has found it another node
+        ("n2", TWO, {"bound": "n2", "terminating": True}, ""),  # its room is about to be free
+        ("n2", TWO, {"nominated": "n2", "priority": 100}, STUCK),
+        ("n2", TWO, {"nominated": "n2", "priority": 1}, ""),
+    ],
+)
+def test_a_released_member_without_room_is_told_of(
+    nominated: str, plan: list[tuple[str, str]] | None, other: dict[str, Any] | None, said: str
+) -> None:
+    members = pod("a", bound="n1"), pod("b", gated=False, nominated=nominated)
+    others = [] if other is None else [pod("x", **other)]
+    step = next_step(situation(gang(*members), None if plan is None else record(plan), *others))
+    assert isinstance(step, AwaitBinding)
+    assert stranded(step.stranded) == said
 
 
 def test_a_replacement_needs_a_plan_of_its_own() -> None:

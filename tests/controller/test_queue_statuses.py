@@ -84,7 +84,7 @@ def picture(*pods: Pod, without: str = "", **changed: Any) -> Picture:
     objects = [each for each in yaml.safe_load_all(OBJECTS) if each["metadata"]["name"] != without]
     objects[0]["spec"].update(changed)
     sources = Sources(pods, {key_of(each): each for each in objects})
-    return Picture(sources, read_all(sources), (), (), snapshot_of([BLUE], pods), {}, {})
+    return Picture(sources, read_all(sources), (), (), snapshot_of([BLUE], pods), {})
 
 
 def shown(there: Picture, kind: str, name: str, namespace: str = "") -> dict[str, Any]:

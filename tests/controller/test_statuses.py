@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.records import record_from, record_of
-from controller.statuses import Phase, gang_status, invalid_status, status_patch
+from controller.statuses import ROOM_TAKEN, Phase, gang_status, invalid_status, status_patch
 from gangs.model import Fault, Gang, ObjectRef, PodSet
 from kube.objects import OwnerReference
 from planning.decision import Decision, Explanation
@@ -114,6 +114,16 @@ def test_each_phase_has_its_words_numbers_and_conditions(
     assert tuple(made["members"].values()) == members
     assert " ".join(name for name, truth in truths(made).items() if truth == "True") == true
     assert list(made["members"]) == ["expected", "existing", "placed", "bound"]
+
+
+def test_a_plan_with_a_member_that_lost_its_room_is_proven_and_placed_no_more() -> None:
+    planned = status(HALF, Phase.NOMINATED, decision=PLAN, plan_id="abc")
+    assert {"proof", "objective"} <= planned.keys()
+    made = status(HALF, Phase.RELEASED, previous=planned, reason=ROOM_TAKEN, message="pod llm-1 was let go")
+    assert (made["reason"], made["message"], made["planId"]) == ("RoomTaken", "pod llm-1 was let go", "abc")
+    assert made["members"] == {"expected": 2, "existing": 2, "placed": 1, "bound": 1}
+    assert not {"proof", "objective"} & made.keys()
+    assert truths(made)["Placed"] == "False"
 
 
 def test_an_incomplete_set_is_named_where_there_are_several() -> None:

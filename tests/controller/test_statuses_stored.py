@@ -50,7 +50,7 @@ def name(api: ControlPlane) -> Iterator[str]:
 
 def lone_mirror(name: str) -> dict[str, Any]:
     """A mirror without its owners, which do not exist here: the garbage collector would take it away."""
-    return mirror_of(GATED, name) | {"metadata": {"name": name, "namespace": "default"}}
+    return mirror_of(GATED, ("default", name)) | {"metadata": {"name": name, "namespace": "default"}}
 
 
 def made(api: ControlPlane, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +110,7 @@ EVERYTHING = gang(
 
 @pytest.mark.parametrize("of", [GATED, EVERYTHING], ids=["little", "everything"])
 def test_a_mirror_that_was_written_does_not_differ_from_what_is_wanted(api: ControlPlane, name: str, of: Gang) -> None:
-    wanted = mirror_of(of, name)
+    wanted = mirror_of(of, ("default", name))
     assert not differs(made(api, wanted), wanted)
 
 

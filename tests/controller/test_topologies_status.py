@@ -15,7 +15,10 @@ import pytest
 import yaml
 
 from cluster.capturing import snapshot_of
+from cluster.domain_room import free_under
+from cluster.quantities import amount
 from cluster.snapshot import Snapshot
+from cluster.tree import domains
 from controller.topologies import network_status, topology_status, topology_statuses
 from gangs.dialects import topologies
 from gangs.manifests import key_of
@@ -99,6 +102,39 @@ def test_free_room_is_what_neither_runs_nor_is_held(pods: list[Pod], free: dict[
 def test_an_overcommitted_node_takes_no_room_from_its_siblings() -> None:
     crowd = [pod(f"p{number}", "node-1") for number in range(7)]
     assert entry(topology_status(TREE, cluster(*crowd)), "spine-1", "rack-1")["free"]["cpu"] == "8"
+
+
+ROUNDED = [
+    # pods of 1500m and 1Gi on each of 100 nodes of 8 cpu and 32Gi, what is free on them all
+    (0, {"cpu": "800", "memory": "3200Gi", "pods": "11000"}),
+    (1, {"cpu": "650", "memory": "3100Gi", "pods": "10900"}),
+]
+
+
+@pytest.mark.parametrize(("each", "free"), ROUNDED)
+def test_amounts_are_told_by_their_first_digits(each: int, free: dict[str, str]) -> None:
+    nodes = [node(f"n{number}", spine="s", rack="r") for number in range(100)]
+    pods = [pod(f"p{number}-{one}", f"n{number}") for number in range(100) for one in range(each)]
+    assert topology_status(TREE, snapshot_of(nodes, pods))["free"] == free
+
+
+def test_a_pod_that_makes_no_difference_to_them_makes_no_other_status() -> None:
+    nodes = [node(f"n{number}", spine="s", rack="r") for number in range(1000)]
+    some = [pod(f"p{number}", "n0") for number in range(2)]
+    before, after = (topology_status(TREE, snapshot_of(nodes, pods)) for pods in (some[:1], some))
+    assert before == after
+
+
+def test_the_page_shows_the_same_room() -> None:
+    """Where a node is overcommitted, too."""
+    crowd = [pod(f"p{number}", "node-1") for number in range(7)]
+    snapshot = cluster(*crowd)
+    tree = domains(TREE, (state.node for state in snapshot.nodes))
+    shown = {tuple(each["path"]): each["free"]["cpu"] for each in topology_status(TREE, snapshot)["domains"]}
+    summed = free_under(tree, snapshot.nodes)
+    assert {path: summed[path]["cpu"] for path in tree.counts if path} == {
+        path: amount("cpu", cpu) for path, cpu in shown.items() if len(path) < 3
+    }
 
 
 BOUNDS = [

@@ -11,7 +11,8 @@ from ack_objects import LINGJUN, job, labels, member, network
 from written import NETWORK, pod, sources
 
 from cluster.tree import domains
-from gangs.dialects import dialect_of, expanded, read_all, topologies
+from gangs.dialects import dialect_of, read_all, topologies
+from gangs.expanding import expanded
 from gangs.findings import Findings
 from gangs.koordinator.topologies import topology_of
 from gangs.model import Gang, GangKey, PodSet
@@ -80,7 +81,7 @@ def test_what_may_still_come_is_waited_for(there: tuple[str, ...], waits: str) -
 
 def test_a_suspended_job_is_waited_for() -> None:
     (gang,) = gangs_of(LINGJUN, network(), job(more="suspend: true, "))
-    assert gang.waiting_for == ("Job default/pi to be resumed",)
+    assert gang.waiting_for == ("Job default/pi to be resumed (its user has suspended it: spec.suspend)",)
 
 
 def test_near_its_end_a_job_needs_no_more_pods_than_it_still_runs() -> None:

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from written import DATACENTER, documents, sources
 
-from gangs.dialects import as_admitted, dialect_of, expanded, read_all, template_labels
+from gangs.dialects import as_admitted, dialect_of, read_all, template_labels
+from gangs.expanding import expanded
 from gangs.model import GangKey, PodSet, Reading
 from gangs.sources import Sources
 
@@ -93,7 +94,7 @@ GANGS = {
     "a wait while it is suspended": (
         '{phalanx.dev/gang: "true"}',
         "{parallelism: 2, suspend: true}",
-        {"members": (), "waiting_for": ("Job default/train to be resumed",)},
+        {"members": (), "waiting_for": ("Job default/train to be resumed (its user has suspended it: spec.suspend)",)},
     ),
 }
 

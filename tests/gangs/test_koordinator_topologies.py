@@ -47,7 +47,8 @@ LEVELS = {
 def test_levels_are_read(layers: tuple[str, ...], levels: tuple[Level, ...]) -> None:
     found, faults = topologies(sources(network(*layers)))
     assert faults == []
-    assert found == [Topology("default", "ClusterNetworkTopology", levels)]
+    names = tuple(f"clusternetworktopolog{end}.scheduling.koordinator.sh" for end in ("ies", "y"))
+    assert found == [Topology("default", "ClusterNetworkTopology", levels, resources=names)]
 
 
 AT = "ClusterNetworkTopology default: spec.networkTopologySpec"

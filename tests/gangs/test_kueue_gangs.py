@@ -6,7 +6,8 @@ import pytest
 from kueue_objects import GROUP, POOL, job
 from written import documents, pod, sources
 
-from gangs.dialects import as_admitted, dialect_of, expanded, read_all, topologies
+from gangs.dialects import as_admitted, dialect_of, read_all, topologies
+from gangs.expanding import expanded
 from gangs.kueue.keys import TOPOLOGY_KIND
 from gangs.kueue.topologies import lowest_level
 from gangs.kueue.units import NO_TOPOLOGY

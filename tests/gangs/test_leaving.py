@@ -8,9 +8,11 @@ from kueue_objects import POOL
 from kueue_objects import job as kueue_job
 from written import documents, pod, sources
 
-from gangs.dialects import dialect_of, expanded, left_alone, read_all, resumed, review, template_labels
+from gangs.dialects import dialect_of, left_alone, queued, read_all, review, template_labels
+from gangs.expanding import expanded
 from gangs.leaving import left_to
 from gangs.protecting import protection
+from gangs.slips import slips_of
 from gangs.sources import Sources
 from kube.objects import Pod
 
@@ -106,7 +108,7 @@ def test_a_job_of_kueue_is_neither_labelled_nor_resumed_nor_read_and_its_user_is
     job["spec"]["suspend"] = True
     there = cluster(KUEUE, texts=(POOL,))
     assert template_labels(job, there) == {}
-    assert not resumed(job, there)
+    assert not queued(job, there)
     assert read_all(expanded(there.having(job))[0]).gangs == ()
     faults, advice = review(job, there)
     assert faults == []
@@ -139,6 +141,24 @@ def test_a_workload_that_cannot_be_queued_here_is_not_refused_where_kueue_runs()
     assert "cannot be queued" in str(review(deployment, cluster())[0])
     faults, advice = review(deployment, cluster(KUEUE))
     assert (faults, len(advice)) == ([], 1)
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "Deployment"])
+def test_workloads_whose_pods_ask_are_left_to_their_system_and_it_is_said(kind: str) -> None:
+    template = {"metadata": {"annotations": {"kueue.x-k8s.io/podset-required-topology": "example.com/rack"}}}
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "web", "namespace": "default", "labels": {"kueue.x-k8s.io/pod-group-name": "g"}},
+        "spec": {"replicas": 2, "template": template},
+    }
+    there = cluster(KUEUE, texts=(POOL,))
+    faults, advice = review(workload, there)
+    assert faults == []
+    assert [str(each).partition(", which")[0] for each in advice] == [f"{kind} default/web: metadata: is left to Kueue"]
+    assert slips_of(workload, there, advice) == []
+    assert len(slips_of(workload, cluster(texts=(POOL,)), ())) == 1
+    assert read_all(expanded(there.having(workload))[0]).gangs == ()
 
 
 def test_a_job_of_nobody_gets_no_warning() -> None:
@@ -240,3 +260,21 @@ def test_a_gang_whose_members_have_ended_is_carried_no_more(state: dict[str, str
     there = cluster(KUEUE, pods=(ended,))
     assert dialect_of(ended, left_alone(there)) is None
     assert read_all(there).gangs == ()
+
+
+def test_what_is_left_is_read_for_what_it_needs_to_run() -> None:
+    group = {
+        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "theirs", "namespace": "default"},
+        "spec": {"minMember": 2},
+    }
+    members = tuple(
+        pod(name, labels={"pod-group.scheduling.sigs.k8s.io": "theirs"}) for name in ("theirs-0", "theirs-1")
+    )
+    there = cluster(KOORDINATOR, pods=members).having(group)
+    reading = read_all(there)
+    assert (reading.gangs, reading.faults, reading.astray) == ((), (), ())
+    (gang,) = reading.neighbours
+    assert (str(gang.key), gang.min_member, len(gang.members)) == ("default/theirs", 2, 2)
+    assert read_all(cluster(pods=members).having(group)).neighbours == ()

@@ -144,20 +144,15 @@ def test_sets_stand_in_the_order_of_the_object_whatever_the_names_of_the_pods() 
     ]
 
 
-def test_a_gang_without_numbers_takes_them_from_the_jobs_whose_pods_name_it() -> None:
+def test_a_gang_expects_all_pods_of_the_jobs_whose_pods_name_it() -> None:
     job = """
         apiVersion: batch/v1
         kind: Job
         metadata: {name: %s}
         spec: {parallelism: %s, template: {metadata: {labels: {phalanx.dev/gang: llm}}, spec: {}}}
     """
-    gang = gang_with("{required: rack}", others=(DATACENTER, job % ("a", 3), job % ("b", 1)))
-    assert (gang.expected, gang.min_member, gang.waiting_for) == (4, 4, ())
-
-
-def test_a_gang_without_numbers_and_jobs_waits_to_be_told() -> None:
-    gang = gang_with("{required: rack}")
-    assert gang.waiting_for == ("spec.minMember, or a Job whose pods are labelled phalanx.dev/gang: llm",)
+    gang = gang_with("{minMember: 2, required: rack}", others=(DATACENTER, job % ("a", 3), job % ("b", 1)))
+    assert (gang.expected, gang.min_member, gang.waiting_for) == (4, 2, ())
 
 
 WAITS = {

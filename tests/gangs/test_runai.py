@@ -6,7 +6,8 @@ import pytest
 import yaml
 from written import DATACENTER, documents, sources
 
-from gangs.dialects import as_admitted, dialect_of, expanded, read_all, review, template_labels
+from gangs.dialects import as_admitted, dialect_of, read_all, review, template_labels
+from gangs.expanding import expanded
 from gangs.model import Gang
 from gangs.sources import Sources
 from kube.topology import Level

@@ -132,4 +132,4 @@ def test_a_job_of_very_many_completions_makes_only_the_next_ones() -> None:
 
 
 def test_completed_indexes_are_numbers_and_ranges() -> None:
-    assert indexes("1,3-5,9") == {1, 3, 4, 5, 9}
+    assert indexes("1,3-5,9") == [range(1, 2), range(3, 6), range(9, 10)]

@@ -78,6 +78,7 @@ def test_values_reach_the_servers() -> None:
         "controller.nodeSelector.pool=system",
         "adopt={kueue,kai}",
         "leave={ack}",
+        "absentSchedulers={volcano,kai-scheduler}",
         "networkPolicies=false",
         "namespace.create=false",
     )
@@ -93,6 +94,10 @@ def test_values_reach_the_servers() -> None:
     assert pod_of(objects, CONTROLLER)["containers"][0]["env"] == variables
     annotations = objects[MUTATING]["metadata"]["annotations"]
     assert annotations == {"phalanx.dev/adopt": "kueue,kai", "phalanx.dev/leave": "ack"}
+    handed_over = objects[MUTATING]["webhooks"][-1]
+    condition = "object.spec.schedulerName in ['volcano', 'kai-scheduler']"
+    assert handed_over["name"] == "absent-schedulers.phalanx.dev"
+    assert handed_over["matchConditions"][0]["expression"] == condition
     assert not {"NetworkPolicy", "Namespace"} & {kind for kind, _, _ in objects}
 
 

@@ -14,6 +14,8 @@ from certs.authority import service_names
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.installing import OURS, custom_resource_definitions
 from controlplane.rendering import MANIFESTS, kustomize, made
+from gangs.dialects import DIALECTS
+from webhook.app import ABSENT_SCHEDULERS
 
 pytestmark = pytest.mark.controlplane
 
@@ -34,6 +36,9 @@ HANDS_OFF = {
 }
 """The rights to the certificate and the caBundle, which go where others keep them."""
 CONFIGURED: list[Identity] = [(kind, "", name) for kind, name in CONFIGURATIONS]
+
+
+HANDED_OVER = "absent-schedulers.phalanx.dev"
 
 
 def container(objects: dict[Identity, Object], server: Identity) -> Object:
@@ -128,6 +133,20 @@ def test_the_documented_kustomization_turns_traces_on(tmp_path: Path) -> None:
     one, usual = container(objects, CONTROLLER), container(overlay("default"), CONTROLLER)
     assert one["args"] == [*usual["args"], "--traces"]
     assert [each["name"] for each in one["env"]] == ["OTEL_EXPORTER_OTLP_ENDPOINT"]
+
+
+def test_pods_of_absent_schedulers_are_asked_about_by_choice(tmp_path: Path) -> None:
+    where = {each: os.path.relpath(MANIFESTS / each, tmp_path.resolve()) for each in ("default", "absent-schedulers")}
+    written = {"resources": [where["default"]], "components": [where["absent-schedulers"]]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(written))
+    objects, default = by_identity(kustomize(tmp_path)), overlay("default")
+    (differs,) = (each for each in default if objects[each] != default[each])
+    (*usual, one) = sorted(objects[differs]["webhooks"], key=lambda each: each["name"] == HANDED_OVER)
+    assert usual == default[differs]["webhooks"]
+    names = {name for each in DIALECTS for name in each.pod_keys.scheduler_names}
+    assert set(re.findall(r"'([^']+)'", one["matchConditions"][0]["expression"])) == names
+    assert (one["name"], one["failurePolicy"]) == (HANDED_OVER, "Ignore")
+    assert one["clientConfig"]["service"]["path"] == ABSENT_SCHEDULERS
 
 
 def test_the_replicas_are_as_promised() -> None:

@@ -4,24 +4,24 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from planning.worker import MEMORY_BYTES, Placed, Refused, Reply, Request, Together, answers, serve
+from planning.worker import MEMORY_BYTES, Answering, Placed, Refused, Reply, Request, Tell, Together, answers, serve
 from solver.plan import NoPlan, Plan, Proof
 
 _PIECE = 64 << 20
 
 
-def killed(_request: Request) -> Iterator[Reply]:
+def killed(_request: Request, _tell: Tell) -> Iterator[Reply]:
     """Dies like a process that the kernel kills."""
     os.kill(os.getpid(), signal.SIGKILL)
     yield from ()
 
 
-def hung(_request: Request) -> Iterator[Reply]:
+def hung(_request: Request, _tell: Tell) -> Iterator[Reply]:
     """Never answers. Says when it begins not to."""
     sys.stderr.write("hung\n")
     sys.stderr.flush()
@@ -29,22 +29,22 @@ def hung(_request: Request) -> Iterator[Reply]:
     yield from ()
 
 
-def stopped(_request: Request) -> Iterator[Reply]:
+def stopped(_request: Request, _tell: Tell) -> Iterator[Reply]:
     """Does not even run."""
     os.kill(os.getpid(), signal.SIGSTOP)
     yield from ()
 
 
-def greedy_for_memory(request: Request) -> Iterator[Reply]:
+def greedy_for_memory(request: Request, tell: Tell) -> Iterator[Reply]:
     """Takes more memory than it may have. Does not write to it: the machine is not to suffer."""
     held = [np.empty(_PIECE, dtype=np.uint8) for _ in range(MEMORY_BYTES // _PIECE + 1)]
-    yield from answers(request)
+    yield from answers(request, tell)
     held.clear()
 
 
-def lying(request: Request) -> Iterator[Reply]:
+def lying(request: Request, tell: Tell) -> Iterator[Reply]:
     """Puts everybody onto the first node, and says that this is the best."""
-    for reply in answers(request):
+    for reply in answers(request, tell):
         if isinstance(reply, Placed):
             nodes = tuple(tuple(0 for _ in row) for row in reply.plan.nodes)
             yield replace_plan(reply, replace(reply.plan, nodes=nodes))
@@ -52,40 +52,40 @@ def lying(request: Request) -> Iterator[Reply]:
             yield reply
 
 
-def boasting(request: Request) -> Iterator[Reply]:
+def boasting(request: Request, tell: Tell) -> Iterator[Reply]:
     """Gives a sound plan and counts its goals wrongly."""
-    for reply in answers(request):
+    for reply in answers(request, tell):
         assert isinstance(reply, Placed)
         goals = tuple(replace(goal, value=0, bound=0, parts={}) for goal in reply.plan.goals)
         yield replace_plan(reply, replace(reply.plan, goals=goals))
 
 
-def giving_twice(request: Request) -> Iterator[Reply]:
+def giving_twice(request: Request, tell: Tell) -> Iterator[Reply]:
     """Gives every gang the place of the first."""
-    for reply in answers(request):
+    for reply in answers(request, tell):
         assert isinstance(reply, Together)
         shares = tuple(reply.answer.shares[0] for _ in reply.answer.shares)
         yield Together(replace(reply.answer, shares=shares))
 
 
-def contradicting(_request: Request) -> Iterator[Reply]:
+def contradicting(_request: Request, _tell: Tell) -> Iterator[Reply]:
     """Says no, and that this is proven optimal."""
     yield Refused(NoPlan(Proof.OPTIMAL), last=True)
 
 
-def raising(_request: Request) -> Iterator[Reply]:
+def raising(_request: Request, _tell: Tell) -> Iterator[Reply]:
     """Raises what nobody expects."""
     yield from ()
     raise ZeroDivisionError("once upon a time")
 
 
-def denying(_request: Request) -> Iterator[Reply]:
+def denying(_request: Request, _tell: Tell) -> Iterator[Reply]:
     """Says that there is no plan, and that this is proven."""
     yield Refused(NoPlan(Proof.INFEASIBLE), last=False)
     yield Refused(NoPlan(Proof.INFEASIBLE), last=True)
 
 
-def killed_after_no(_request: Request) -> Iterator[Reply]:
+def killed_after_no(_request: Request, _tell: Tell) -> Iterator[Reply]:
     """Knows that there is no plan, and is stopped while it looks for reasons."""
     yield Refused(NoPlan(Proof.INFEASIBLE), last=False)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -96,7 +96,7 @@ def replace_plan(reply: Placed, plan: Plan) -> Placed:
     return Placed(plan, reply.peak)
 
 
-FAULTS: dict[str, Callable[[Request], Iterator[Reply]]] = {
+FAULTS: dict[str, Answering] = {
     each.__name__: each
     for each in (
         killed,

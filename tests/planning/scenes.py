@@ -11,7 +11,8 @@ from typing import Any
 
 from cluster.capturing import snapshot_of
 from cluster.snapshot import Snapshot
-from gangs.dialects import expanded, protected, read_all, topologies
+from gangs.dialects import protected, read_all, topologies
+from gangs.expanding import expanded
 from gangs.model import Gang
 from gangs.sources import Sources
 from kube.topology import Topology

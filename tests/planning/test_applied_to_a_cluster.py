@@ -68,7 +68,8 @@ def test_a_group_is_changed_by_its_document_and_keeps_its_age() -> None:
 
 
 def test_a_job_in_a_document_makes_its_pods() -> None:
-    template = {"spec": {"containers": [{"name": "m", "resources": {"requests": {"cpu": 8}}}]}}
+    container = {"name": "m", "image": "i", "resources": {"requests": {"cpu": 8}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",

@@ -3,15 +3,18 @@
 rack r1: n1, n2      rack r2: n3      each in block b1, labelled by hand
 """
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from cluster.capturing import snapshot_of
+from cluster.schedulers import tried_of
 from gangs.sources import Sources
 from kube.keys import GATE
 from kube.objects import Node, Pod
-from planning.checkup import Finding, Severity, check_up
+from planning.checkup import check_up
+from planning.finding import Finding, Severity
 
 BLOCK, RACK = "example.com/block", "example.com/rack"
 TOPOLOGY = {
@@ -20,6 +23,9 @@ TOPOLOGY = {
     "metadata": {"name": "dc"},
     "spec": {"levels": [{"name": "block", "nodeLabel": BLOCK}, {"name": "rack", "nodeLabel": RACK}]},
 }
+
+
+NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 
 
 def node(name: str, **labels: str) -> Node:
@@ -49,7 +55,7 @@ def found(nodes: list[Node], *objects: dict[str, Any], pods: tuple[Pod, ...] = (
         ): each
         for each in objects
     }
-    return check_up(snapshot_of(nodes, pods, gate=GATE), Sources(pods, keyed))
+    return check_up(snapshot_of(nodes, pods, gate=GATE), Sources(pods, keyed, tried=tried_of(pods)), NOW)
 
 
 def ill(findings: list[Finding]) -> list[str]:
@@ -145,3 +151,31 @@ def test_a_pod_that_is_left_to_its_system_was_not_missed() -> None:
     )
     assert any("was never gated" in each.text for each in found(HEALTHY, TOPOLOGY, pods=(theirs,)))
     assert not any("was never gated" in each.text for each in found(HEALTHY, TOPOLOGY, KUEUE, pods=(theirs,)))
+
+
+def waiting(name: str, scheduler: str, since: str = "2026-01-01T00:00:00Z", **meta: Any) -> Pod:
+    """A pod that waits for its scheduler since then."""
+    metadata = {"name": name, "namespace": "default", "uid": name, "creationTimestamp": since, **meta}
+    return msgspec.convert({"metadata": metadata, "spec": {"schedulerName": scheduler}}, Pod)
+
+
+def test_pods_of_no_gang_that_wait_for_a_scheduler_which_is_not_there_are_named_and_counted() -> None:
+    pods = [waiting(f"p{number}", "kai-scheduler") for number in range(7)]
+    young = waiting("young", "kai-scheduler", "2026-01-01T00:00:45Z")
+    alone, stock = waiting("lone", "koord-scheduler"), waiting("stock", "default-scheduler")
+    said = [each for each in ill(found(HEALTHY, TOPOLOGY, pods=(*pods, young, alone, stock))) if "Scheduler" in each]
+    assert said == [
+        (
+            "Scheduler kai-scheduler: does not run here, and 7 pods of no gang wait for it: "
+            "default/p0, default/p1, default/p2, default/p3, default/p4 and 2 more"
+        ),
+        "Scheduler koord-scheduler: does not run here, and 1 pod of no gang waits for it: default/lone",
+    ]
+
+
+def test_members_that_were_let_go_and_that_nobody_tries_are_named() -> None:
+    labels = {"phalanx.dev/gang": "g", "phalanx.dev/dialect": "phalanx"}
+    note = {"phalanx.dev/released": "2026-01-01T00:00:20Z"}
+    pods = [waiting(name, "volcano", labels=labels, annotations=note) for name in ("a", "b")]
+    told = ill(found(HEALTHY, TOPOLOGY, pods=tuple(pods)))
+    assert "Gang default/g: volcano has not tried 2 pods that were let go: default/a, default/b" in told

@@ -98,8 +98,47 @@ def test_pods_that_want_to_be_together_are_planned_where_they_are() -> None:
     assert decision.message == "3 pods fit in s/b0: n0..2, proven optimal"
 
 
-def test_where_no_plan_stands_nothing_is_claimed() -> None:
+def test_more_than_one_domain_holds_of_pods_that_want_to_be_together_is_a_proven_no() -> None:
     decision = decided(4, 8, **together(scenes.label("block")))
+    assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Infeasible")
+    assert decision.message == "needs 4 pods: the cluster holds 3 of 4"
+    assert "members no longer wanting to be near others" in decision.explanation.would_fit_if
+
+
+def near(app: str, key: str = "kubernetes.io/hostname") -> dict[str, Any]:
+    """Affinity to pods of an app."""
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
+    return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def test_workers_go_where_their_master_goes() -> None:
+    """On n0 there is room for the master and one worker, in b0 for all."""
+    master = scenes.labelled(scenes.pod("llm-0", gang="llm", cpu=5), app="master")
+    workers = [scenes.pod(f"llm-{n}", gang="llm", cpu=3, **near("master", scenes.label("block"))) for n in (1, 2, 3)]
+    (decision,) = scenes.solved(CLUSTER, scenes.gang(minMember=4), master, workers).decisions
+    assert (decision.outcome, decision.proof) == (Outcome.PLACED, "Optimal")
+    assert [each.node for each in decision.assignments] == ["n0", "n0", "n1", "n1"]
+
+
+def test_a_worker_that_must_be_on_the_node_of_a_full_master_has_no_place() -> None:
+    master = scenes.labelled(scenes.pod("llm-0", gang="llm", cpu=6), app="master")
+    worker = scenes.pod("llm-1", gang="llm", cpu=3, **near("master"))
+    (decision,) = scenes.solved(CLUSTER, scenes.gang(minMember=2), master, worker).decisions
+    assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Infeasible")
+
+
+def test_a_replaced_worker_comes_back_to_its_master() -> None:
+    bound = scenes.labelled(scenes.pod("llm-0", gang="llm", cpu=1, nodeName="n4"), app="master")
+    worker = scenes.pod("llm-1", gang="llm", cpu=1, **near("master"))
+    (decision,) = scenes.solved(CLUSTER, scenes.gang(minMember=2), bound, worker).decisions
+    assert [each.node for each in decision.assignments] == ["n4", "n4"]
+
+
+def test_members_that_wait_for_each_other_are_never_bound() -> None:
+    """Each needs the other to be there first."""
+    one = scenes.labelled(scenes.pod("llm-0", gang="llm", cpu=1, **near("b")), app="a")
+    other = scenes.labelled(scenes.pod("llm-1", gang="llm", cpu=1, **near("a")), app="b")
+    (decision,) = scenes.solved(CLUSTER, scenes.gang(minMember=2), one, other).decisions
     assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Unproven")
-    wish = "pod affinity to members of the same gang (example.com/block)"
-    assert decision.message == f"no placement of 4 pods found, nor proven impossible, that fulfils {wish}"
+    wish = "pod affinity to members of the same gang (kubernetes.io/hostname)"
+    assert decision.message == f"no placement of 2 pods found, nor proven impossible, that fulfils {wish}"

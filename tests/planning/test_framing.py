@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 import scenes
 
+from gangs.model import Reading
 from kube.keys import GATE, PLANNED_NODE
 from planning.priorities import with_priorities
 from planning.problems import Framing, UnknownLevelError, frame
-from planning.victims import running_gangs
+from planning.running import running_gangs
 from solver.problem import Cap, Exclusion, Multiple, Slice, Together, VictimGang
 
 ROOM = {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "4", "pods": "20"}
@@ -21,7 +22,7 @@ def framed(*parts: Any, name: str = "llm", preemption: bool = True) -> Framing:
     gang = next(each for each in gangs if each.key.name == name)
     gang = with_priorities(gang, snapshot.priority_classes)
     topology = topologies[0] if topologies else None
-    return frame(gang, snapshot, topology, running=running_gangs(gangs), preemption=preemption)
+    return frame(gang, snapshot, topology, running=running_gangs(Reading(tuple(gangs))), preemption=preemption)
 
 
 def cluster(drawing: str = scenes.SPINES, **more: Any) -> list[scenes.Manifest]:
@@ -30,7 +31,8 @@ def cluster(drawing: str = scenes.SPINES, **more: Any) -> list[scenes.Manifest]:
 
 
 def test_resources_are_those_asked_for_in_the_order_that_decides_between_equals() -> None:
-    containers = [{"name": "a", "resources": {"requests": {"nvidia.com/gpu": 2, "example.com/a": 1, "memory": "8Gi"}}}]
+    asked = {"nvidia.com/gpu": 2, "example.com/a": 1, "memory": "8Gi"}
+    containers = [{"name": "a", "image": "i", "resources": {"requests": asked, "limits": asked}}]
     members = [scenes.pod("llm-0", gang="llm", containers=containers)]
     problem = framed(cluster(allocatable=ROOM), scenes.gang(minMember=1), members).problem
     assert problem.resources == ("memory", "example.com/a", "nvidia.com/gpu", "pods")
@@ -145,11 +147,12 @@ def test_members_that_keep_off_each_other_become_an_exclusion() -> None:
 
 
 def test_two_sets_on_one_host_port_exclude_each_other() -> None:
-    containers = [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+    containers = [{"name": "main", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}]
     sets = [{"name": "a", "count": 1}, {"name": "b", "count": 1}]
     pods = [scenes.pod(f"llm-{x}", gang="llm", pod_set=x, containers=containers) for x in "ab"]
     problem = framed(cluster("s/b: node-0 node-1"), scenes.gang(podSets=sets), pods).problem
-    assert problem.exclusions == (Exclusion((0, 1), ("node-0", "node-1")),)
+    assert problem.exclusions == (Exclusion((0,), ("node-0", "node-1")),)
+    assert {member.shape for each in problem.sets for member in each.members} == {0}
 
 
 def test_a_bound_member_keeps_its_node_and_its_room_is_not_free() -> None:
@@ -166,7 +169,7 @@ def test_a_bound_member_keeps_its_node_and_its_room_is_not_free() -> None:
         ([{"name": GATE}], {PLANNED_NODE: "node-0"}, "node-0", None),  # planned and gated: free to move
         ([], {PLANNED_NODE: "node-0"}, "node-0", 0),  # released
         ([], {PLANNED_NODE: "node-0"}, "", 0),  # released, the scheduler has cleared the nomination
-        ([], {}, "node-1", 1),  # let go by somebody else
+        ([], {}, "node-1", None),  # the scheduler wants to preempt there: no plan of ours, and no promise
         ([], {}, "", None),  # as in a file
     ],
 )

@@ -117,7 +117,12 @@ def test_namespaced_objects_live_in_default_and_others_nowhere() -> None:
 
 
 def test_pods_to_be_named_by_the_api_server_get_numbers() -> None:
-    nameless = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "w-"}, "spec": {}}
+    nameless = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "w-"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
     objects = read_objects(scenes.documents(nameless, nameless))
     assert [pod.key for pod in objects.pods()] == ["default/w-0", "default/w-1"]
 

@@ -112,6 +112,7 @@ def test_a_class_that_never_preempts_is_honoured() -> None:
 
 
 def test_a_job_that_has_no_pods_yet_is_expanded_as_its_controller_would() -> None:
+    container = {"name": "m", "image": "i", "resources": {"limits": {"cpu": 8}}}
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -120,7 +121,7 @@ def test_a_job_that_has_no_pods_yet_is_expanded_as_its_controller_would() -> Non
             "parallelism": 2,
             "completions": 2,
             "completionMode": "Indexed",
-            "template": {"spec": {"containers": [{"name": "m", "resources": {"limits": {"cpu": 8}}}]}},
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },
     }
     (decision,) = scenes.solved(TWO_NODES, job).decisions

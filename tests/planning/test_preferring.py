@@ -30,7 +30,7 @@ def files(*names: str) -> list[Document]:
 
 def gang(count: int, gpus: int, **policy: Any) -> list[Document]:
     """A PodGroup of so many pods with so many GPUs each."""
-    container = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    container = {"name": "main", "image": "trainer", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
     annotations = {"scheduling.run.ai/pod-group": "g"}
     group = {
         "apiVersion": "scheduling.run.ai/v2",

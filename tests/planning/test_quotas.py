@@ -23,7 +23,8 @@ from kube.objects import (
 )
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 from planning.decision import Decision, Outcome
-from planning.planner import plan_all, plan_gang
+from planning.planner import plan_all, plan_gang, plan_in_turn
+from planning.queueing import still_covered
 from planning.quotas import NO_USAGE, Purse, usage_of
 
 RACK = Topology("net", "T", (Level("rack", ("rack",)), Level("node", (HOSTNAME_LABEL,))))
@@ -148,6 +149,28 @@ def test_of_two_gangs_in_one_round_the_first_takes_the_quota() -> None:
     first, second = (gang(name, queue, pod(f"{name}-0"), pod(f"{name}-1")) for name in ("a", "b"))
     decisions = plan_all([second, first], snapshot(), [RACK])
     assert [(each.key.name, each.outcome) for each in decisions] == [("a", Outcome.PLACED), ("b", Outcome.WAITING)]
+
+
+def test_a_plan_that_was_found_before_keeps_its_quota_and_its_room() -> None:
+    queue = pool(blue="8")
+    first, second = (gang(name, queue, pod(f"{name}-0"), pod(f"{name}-1")) for name in ("a", "b"))
+    ((found,),) = plan_in_turn([first], snapshot(), [RACK])
+    ((after,),) = plan_in_turn([second], snapshot(), [RACK], standing=[found])
+    assert after.message.startswith("waits for quota")
+    elsewhere = gang("c", pool("other", blue="8"), pod("c-0"), pod("c-1"))
+    ((beside,),) = plan_in_turn([elsewhere], snapshot(), [RACK], standing=[found])
+    assert (nodes_of(found), beside.outcome) == (["b2", "b3"], Outcome.UNPLACEABLE)
+
+
+@pytest.mark.parametrize(("cpu", "covered"), [("4", True), ("8", False)])
+def test_whether_quotas_still_cover_a_plan(cpu: str, *, covered: bool) -> None:
+    queue = pool(blue="12")
+    asked = gang("a", queue, pod("a-0"), pod("a-1"))
+    decision = decide(asked)
+    other = gang("other", queue, pod("other-0", cpu=cpu, on="b1"))
+    there = snapshot(other.members[0].pod)
+    assert still_covered(decision, usage_of([asked, other], there)) is covered
+    assert still_covered(decision, usage_of([asked], there))
 
 
 def test_a_gang_that_runs_in_part_stays_in_its_flavor() -> None:

@@ -17,7 +17,7 @@ from solver.joint import Share
 from solver.plan import Plan, Proof
 
 CLUSTER = [scenes.topology(), *scenes.nodes()]
-PORT = [{"name": "a", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+PORT = [{"name": "a", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}]
 APART = {
     "podAntiAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -30,8 +30,8 @@ SPREAD = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfi
 
 def two(cpu: tuple[Any, Any] = (3, 2), **of_the_second: Any) -> tuple[list[Gang], list[Framing], Any]:
     """Two gangs of two on the same cluster."""
-    first = [scenes.gang("a"), *scenes.members(2, "a", cpu=cpu[0])]
-    second = [scenes.gang("b"), *scenes.members(2, "b", cpu=cpu[1], **of_the_second)]
+    first = [scenes.gang("a", minMember=2), *scenes.members(2, "a", cpu=cpu[0])]
+    second = [scenes.gang("b", minMember=2), *scenes.members(2, "b", cpu=cpu[1], **of_the_second)]
     gangs, snapshot, topologies = scenes.picture(CLUSTER, first, second)
     gangs = in_order(with_priorities(each, snapshot.priority_classes) for each in gangs)
     framings = [frame(each, snapshot, topologies[0], running={}) for each in gangs]

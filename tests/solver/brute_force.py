@@ -11,7 +11,9 @@ from functools import partial
 from itertools import combinations, groupby, pairwise
 from typing import Any, NamedTuple
 
-from solver.problem import Multiple, PodSet, Problem, Spread
+from running_gangs import cut_short, gangs_hold
+
+from solver.problem import Affinity, Multiple, PodSet, Problem, Spread
 
 Row = tuple[int | None, ...]
 
@@ -36,9 +38,17 @@ class World:
         self.depth = len(problem.levels)
         self.whole = [(*node.path, node.name) for node in problem.nodes]
         self.scarce = self._scarcest()
-        self.usable = set()
+        self.usable: set[int] = set()
+        """Nodes where an open seat may be, whoever is evicted; `unhindered`: even where nobody is."""
+        self.unhindered: set[int] = set()
         for s, m in self.open:
-            self.usable |= problem.shapes[problem.sets[s].members[m].shape].nodes
+            shape = problem.sets[s].members[m].shape
+            self.usable |= problem.shapes[shape].nodes
+            self.unhindered |= {
+                node
+                for node in problem.shapes[shape].nodes
+                if not _in_the_way(problem, shape, node) and not _crowded(problem, shape, node)
+            }
         order = sorted(range(len(problem.nodes)), key=lambda i: _natural(problem.nodes[i].name))
         self.place = {node: position for position, node in enumerate(order)}
 
@@ -80,7 +90,7 @@ def victim_sets(problem: Problem) -> Iterator[tuple[int, ...]]:
     everyone = range(len(problem.victims))
     for count in range(len(problem.victims) + 1):
         for chosen in combinations(everyone, count):
-            if _budgets_hold(problem, chosen) and _gangs_hold(problem, chosen):
+            if _budgets_hold(problem, chosen) and gangs_hold(problem, chosen):
                 yield chosen
 
 
@@ -88,17 +98,30 @@ def _budgets_hold(problem: Problem, chosen: tuple[int, ...]) -> bool:
     return all(len(budget.victims & set(chosen)) <= budget.allowed for budget in problem.budgets)
 
 
-def _gangs_hold(problem: Problem, chosen: tuple[int, ...]) -> bool:
-    for number, gang in enumerate(problem.victim_gangs):
-        gone = sum(problem.victims[v].gang == number for v in chosen)
-        if gone and gang.running - gone < gang.minimum and gone != gang.running:
-            return False
-    return True
+def _in_the_way(problem: Problem, shape: int, node: int) -> set[int]:
+    """The victims without whose going no such member may come to the node."""
+    return {v for rule in problem.conflicts if shape in rule.shapes and node in rule.nodes for v in rule.victims}
+
+
+def _crowded(problem: Problem, shape: int, node: int) -> bool:
+    """Whether a rule about those who are there forbids the node as long as all of them stay."""
+    return any(
+        shape in rule.shapes
+        and not rule.counted
+        and rule.group[node] is not None
+        and rule.counts[str(rule.group[node])] - (0 if rule.from_zero else min(rule.counts.values())) > rule.skew
+        for rule in problem.spreads
+    )
+
+
+def welcome(problem: Problem, shape: int, node: int, victims: tuple[int, ...]) -> bool:
+    """Whether a member may come to a node, room aside, once these victims are gone."""
+    return node in problem.shapes[shape].nodes and _in_the_way(problem, shape, node) <= set(victims)
 
 
 def placements(world: World, victims: tuple[int, ...]) -> Iterator[Outcome]:
     """Every placement that the hard rules allow once these victims are gone."""
-    for rows in seatings(world, room_with(world, victims)):
+    for rows in seatings(world, room_with(world, victims), victims):
         outcome = Outcome(rows, victims)
         if numbers_hold(world, outcome):
             yield outcome
@@ -112,18 +135,29 @@ def room_with(world: World, victims: tuple[int, ...]) -> list[list[int]]:
     return room
 
 
-def seatings(world: World, room: list[list[int]]) -> Iterator[tuple[Row, ...]]:
+def seatings(world: World, room: list[list[int]], victims: tuple[int, ...]) -> Iterator[tuple[Row, ...]]:
     """Every way to seat enough members that breaks no lasting rule; while one is looked at, `room` is without them."""
     rows: list[list[int | None]] = [[member.node for member in each.members] for each in world.problem.sets]
+    problem = world.problem
+    open_nodes = {
+        seat: [node for node in range(len(problem.nodes)) if welcome(problem, shape_of(problem, *seat), node, victims)]
+        for seat in world.open
+    }
     if lasting_rules_hold(world, rows):
-        for _ in _seatings(world, room, rows, world.open, len(world.seats) - world.problem.minimum):
+        for _ in _seatings(world, room, rows, open_nodes, world.open, len(world.seats) - problem.minimum):
             yield tuple(map(tuple, rows))
+
+
+def shape_of(problem: Problem, s: int, m: int) -> int:
+    """The shape of a member."""
+    return problem.sets[s].members[m].shape
 
 
 def _seatings(
     world: World,
     room: list[list[int]],
     rows: list[list[int | None]],
+    open_nodes: dict[tuple[int, int], list[int]],
     waiting: list[tuple[int, int]],
     may_miss: int,
 ) -> Iterator[None]:
@@ -132,17 +166,17 @@ def _seatings(
         yield
         return
     (s, m), *others = waiting
-    shape = world.problem.shapes[world.problem.sets[s].members[m].shape]
-    for node in sorted(shape.nodes):
+    shape = world.problem.shapes[shape_of(world.problem, s, m)]
+    for node in open_nodes[s, m]:
         if all(not ask or ask <= room[node][r] for r, ask in enumerate(shape.requests)):
             _take(room[node], shape.requests, 1)
             rows[s][m] = node
             if lasting_rules_hold(world, rows):
-                yield from _seatings(world, room, rows, others, may_miss)
+                yield from _seatings(world, room, rows, open_nodes, others, may_miss)
             rows[s][m] = None
             _take(room[node], shape.requests, -1)
     if may_miss:
-        yield from _seatings(world, room, rows, others, may_miss - 1)
+        yield from _seatings(world, room, rows, open_nodes, others, may_miss - 1)
 
 
 def _take(room: list[int], requests: tuple[int, ...], sign: int) -> None:
@@ -158,6 +192,7 @@ def numbers_hold(world: World, outcome: Outcome) -> bool:
         len(placed) >= problem.minimum
         and _come_in(world, problem.multiples, placed)
         and all(_is_even(world, rule, outcome) for rule in problem.spreads)
+        and all(_all_are_bound(world, rule, outcome) for rule in problem.affinities)
         and all(
             len(row) - row.count(None) >= each.minimum
             and _come_in(world, each.multiples, [node for node in row if node is not None])
@@ -168,14 +203,47 @@ def numbers_hold(world: World, outcome: Outcome) -> bool:
 
 def _is_even(world: World, rule: Spread, outcome: Outcome) -> bool:
     """Whether no group that gets somebody has too many more pods than the emptiest."""
-    pods = dict(rule.counts)
-    for (s, _), node in world.placed(outcome):
+    pods, problem = dict(rule.counts), world.problem
+    for v in rule.victims & set(outcome.victims):
+        pods[str(rule.group[problem.victims[v].node])] -= 1
+    for seat, node in world.placed(outcome):
         name = rule.group[node]
-        if s in rule.counted and name is not None:
+        if shape_of(problem, *seat) in rule.counted and name is not None:
             pods[name] += 1
-    bound = {rule.group[node] for (s, _), node in world.fresh(outcome) if s in rule.pod_sets} - {None}
+    bound = {rule.group[node] for seat, node in world.fresh(outcome) if shape_of(problem, *seat) in rule.shapes} - {
+        None
+    }
     least = 0 if rule.from_zero else min(pods.values(), default=0)
     return all(pods[name] - least <= rule.skew for name in bound if name is not None)
+
+
+def _all_are_bound(world: World, rule: Affinity, outcome: Outcome) -> bool:
+    """Whether those who want to be near others can all be bound one after the other, once everybody else is there."""
+    problem, waiting = world.problem, list[int]()
+    places = [problem.victims[v].node for v in rule.victims if v not in outcome.victims]
+    for (s, m), node in world.placed(outcome):
+        member = problem.sets[s].members[m]
+        if member.node is None and member.shape in rule.shapes:
+            waiting.append(node)
+        elif member.shape in rule.counted:
+            places.append(node)
+    near = [
+        set(there) | {group[place] for place in places} - {None}
+        for group, there in zip(rule.groups, rule.there, strict=True)
+    ]
+    while waiting:
+        ways = [[group[node] for group in rule.groups] for node in waiting]
+        if rule.themselves and not any(near):
+            come = 0 if None not in ways[0] else None
+        else:
+            come = next((n for n, way in enumerate(ways) if all(map(set.__contains__, near, way))), None)
+        if come is None:
+            return False
+        waiting.pop(come)
+        if rule.themselves:
+            for names, name in zip(near, ways[come], strict=True):
+                names.add(name)
+    return True
 
 
 def _come_in(world: World, multiples: Sequence[Multiple], nodes: list[int]) -> bool:
@@ -192,13 +260,43 @@ def lasting_rules_hold(world: World, rows: Sequence[Sequence[int | None]]) -> bo
         and all(
             _in_one(world, rule.level, [node for s, node in placed if s in rule.pod_sets]) for rule in problem.together
         )
-        and all(
-            n <= rule.count
-            for rule in problem.exclusions
-            for group, n in Counter(rule.group[node] for s, node in placed if s in rule.pod_sets).items()
-            if group is not None
-        )
+        and everybody_bears_the_others(problem, rows)
     )
+
+
+def everybody_bears_the_others(problem: Problem, rows: Sequence[Sequence[int | None]]) -> bool:
+    """Whether each new member may be where it is beside all others, looked at one by one."""
+    everybody = [
+        (member.shape, node, member.node is None)
+        for each, row in zip(problem.sets, rows, strict=True)
+        for member, node in zip(each.members, row, strict=True)
+        if node is not None
+    ]
+    return all(
+        _bears(problem, shape, node, [(s, n) for at, (s, n, _) in enumerate(everybody) if at != position])
+        for position, (shape, node, new) in enumerate(everybody)
+        if new
+    )
+
+
+def _bears(problem: Problem, shape: int, node: int, others: Sequence[tuple[int, int]]) -> bool:
+    """`others`: shapes and nodes of everybody else."""
+    for exclusion in problem.exclusions:
+        here = exclusion.group[node]
+        if shape in exclusion.shapes and here is not None:
+            beside = sum(s in exclusion.shapes and exclusion.group[n] == here for s, n in others)
+            if beside + 1 > exclusion.count:
+                return False
+    for rule in problem.separations:
+        here = rule.group[node]
+        enemies: tuple[int, ...] = ()
+        if shape in rule.shapes:
+            enemies = rule.others
+        elif shape in rule.others:
+            enemies = rule.shapes
+        if here is not None and any(s in enemies and rule.group[n] == here for s, n in others):
+            return False
+    return True
 
 
 def _in_one(world: World, level: int | None, nodes: list[int]) -> bool:
@@ -232,11 +330,7 @@ def victims_by_priority(world: World, outcome: Outcome) -> tuple[int, ...]:
 
 
 def gangs_broken(world: World, outcome: Outcome) -> int:
-    broken = 0
-    for number, gang in enumerate(world.problem.victim_gangs):
-        gone = sum(world.problem.victims[v].gang == number for v in outcome.victims)
-        broken += bool(gone) and gang.running - gone < gang.minimum
-    return broken
+    return cut_short(world.problem, outcome.victims)
 
 
 def evicted(world: World, outcome: Outcome) -> int:
@@ -281,7 +375,7 @@ def waste(world: World, outcome: Outcome) -> tuple[list[int], list[int], list[in
 def room_left(world: World, outcome: Outcome, level: int, domain: tuple[str, ...]) -> int:
     """What the gang could still have of the scarcest resource in a domain, in evictions too if the plan has any."""
     problem, left = world.problem, 0
-    for node in sorted(world.usable):
+    for node in sorted(world.usable if outcome.victims else world.unhindered):
         if world.domain(level, node) != domain:
             continue
         could = problem.nodes[node].free[world.scarce]

@@ -21,9 +21,7 @@ def without_sets(problem: Problem) -> Problem:
         members=tuple(member for each in problem.sets for member in each.members),
         minimum=sum(each.minimum for each in problem.sets),
     )
-    rules = tuple(replace(rule, pod_sets=(0,)) for rule in problem.exclusions if filled[0] in rule.pod_sets)
-    spreads = tuple(replace(rule, pod_sets=(0,), counted=(0,)) for rule in problem.spreads)
-    return replace(problem, sets=(whole,), together=(), exclusions=rules, spreads=spreads)
+    return replace(problem, sets=(whole,), together=())
 
 
 def without_kinds(problem: Problem) -> Problem:
@@ -123,10 +121,62 @@ def without_exclusions(problem: Problem) -> Problem:
     return replace(problem, exclusions=())
 
 
-def without_exclusions_between_sets(problem: Problem) -> Problem:
-    """An exclusion speaks of one set."""
-    rules = [replace(rule, pod_sets=rule.pod_sets[:1]) for rule in problem.exclusions]
-    return replace(problem, exclusions=tuple(rules))
+def without_exclusions_between_shapes(problem: Problem) -> Problem:
+    """An exclusion speaks of members that are alike, and nobody keeps off others."""
+    rules = [replace(rule, shapes=(shape,)) for rule in problem.exclusions for shape in rule.shapes]
+    return replace(problem, exclusions=tuple(rules), separations=())
+
+
+def without_separations(problem: Problem) -> Problem:
+    return replace(problem, separations=())
+
+
+def without_conflicts(problem: Problem) -> Problem:
+    """Nobody is in anybody's way but by the room that he takes."""
+    return replace(problem, conflicts=())
+
+
+def without_clearing(problem: Problem) -> Problem:
+    """Whoever is in the way stays there."""
+    barred = [
+        {node for rule in problem.conflicts if shape in rule.shapes for node in rule.nodes}
+        for shape in range(len(problem.shapes))
+    ]
+    shapes = [replace(shape, nodes=shape.nodes - nodes) for shape, nodes in zip(problem.shapes, barred, strict=True)]
+    return replace(problem, shapes=tuple(shapes), conflicts=())
+
+
+def without_affinities(problem: Problem) -> Problem:
+    """Nobody wants to be near anybody."""
+    return replace(problem, affinities=())
+
+
+def without_affinity_among_members(problem: Problem) -> Problem:
+    """Members want to be near others only."""
+    return replace(
+        problem, affinities=tuple(replace(rule, counted=(), themselves=False) for rule in problem.affinities)
+    )
+
+
+def without_leaving_companions(problem: Problem) -> Problem:
+    """Whoever members are to be near to stays for certain."""
+    rules = [
+        replace(
+            rule,
+            victims=frozenset(),
+            there=tuple(
+                names | {name for v in rule.victims if (name := group[problem.victims[v].node]) is not None}
+                for group, names in zip(rule.groups, rule.there, strict=True)
+            ),
+        )
+        for rule in problem.affinities
+    ]
+    return replace(problem, affinities=tuple(rules))
+
+
+def without_leaving_spread(problem: Problem) -> Problem:
+    """Whoever goes is still counted."""
+    return replace(problem, spreads=tuple(replace(rule, victims=frozenset()) for rule in problem.spreads))
 
 
 def without_counted_exclusions(problem: Problem) -> Problem:
@@ -145,7 +195,8 @@ def without_pods_of_others(problem: Problem) -> Problem:
 
 
 def without_victims(problem: Problem) -> Problem:
-    return replace(problem, victims=victim_table(()), victim_gangs=(), budgets=())
+    stay = without_leaving_companions(without_leaving_spread(without_clearing(problem)))
+    return replace(stay, victims=victim_table(()), victim_gangs=(), budgets=())
 
 
 def without_priorities(problem: Problem) -> Problem:
@@ -155,6 +206,11 @@ def without_priorities(problem: Problem) -> Problem:
 def without_victim_gangs(problem: Problem) -> Problem:
     """Everybody runs alone."""
     return replace(problem, victims=victim_table(replace(each, gang=None) for each in problem.victims), victim_gangs=())
+
+
+def without_minimums_of_victim_sets(problem: Problem) -> Problem:
+    """A running gang needs so many members, whichever they are."""
+    return replace(problem, victim_gangs=tuple(replace(gang, sets=()) for gang in problem.victim_gangs))
 
 
 def without_minimums_of_victim_gangs(problem: Problem) -> Problem:
@@ -167,7 +223,17 @@ def without_protected_members(problem: Problem) -> Problem:
     """All members of running gangs may be evicted."""
     counts = Counter(each.gang for each in problem.victims)
     gangs = [
-        replace(gang, running=counts[at], minimum=max(0, gang.minimum - gang.running + counts[at]))
+        replace(
+            gang,
+            running=counts[at],
+            minimum=max(0, gang.minimum - gang.running + counts[at]),
+            sets=tuple(
+                replace(
+                    each, running=len(each.victims), minimum=max(0, each.minimum - each.running + len(each.victims))
+                )
+                for each in gang.sets
+            ),
+        )
         for at, gang in enumerate(problem.victim_gangs)
     ]
     return replace(problem, victim_gangs=tuple(gangs))
@@ -229,7 +295,14 @@ FEATURES: Mapping[str, Blind] = {
     "weights of preferences": without_weights,
     "eligibility": without_eligibility,
     "exclusions": without_exclusions,
-    "exclusions between sets": without_exclusions_between_sets,
+    "members that are unlike and keep off each other": without_exclusions_between_shapes,
+    "separations": without_separations,
+    "victims in the way": without_conflicts,
+    "victims in the way that may go": without_clearing,
+    "affinity": without_affinities,
+    "affinity among members": without_affinity_among_members,
+    "victims that members are to be near to": without_leaving_companions,
+    "victims that topology spread counts": without_leaving_spread,
     "exclusions of more than one": without_counted_exclusions,
     "topology spread": without_spread,
     "pods of others in topology spread": without_pods_of_others,
@@ -240,6 +313,7 @@ FEATURES: Mapping[str, Blind] = {
     "priorities as tiers": without_priorities,
     "running gangs as units": without_victim_gangs,
     "minimums of running gangs": without_minimums_of_victim_gangs,
+    "minimums of running gangs' sets": without_minimums_of_victim_sets,
     "running members that are protected": without_protected_members,
     "disruption budgets": without_budgets,
     "several budgets": without_second_budget,

@@ -55,7 +55,17 @@ def _in_one(gangs: Sequence[Problem]) -> Problem:
             members = tuple(replace(member, shape=first + member.shape) for member in each.members)
             sets.append(PodSet(each.name, members, 0))
     return replace(
-        gangs[0], sets=tuple(sets), shapes=tuple(shapes), minimum=0, required=None, together=(), multiples=()
+        gangs[0],
+        sets=tuple(sets),
+        shapes=tuple(shapes),
+        minimum=0,
+        required=None,
+        together=(),
+        multiples=(),
+        exclusions=(),
+        separations=(),
+        conflicts=(),
+        affinities=(),
     )
 
 
@@ -66,17 +76,19 @@ def joined(plan: Sequence[Rows], victims: tuple[int, ...]) -> Outcome:
 
 def placements(worlds: Worlds, victims: tuple[int, ...]) -> Iterator[tuple[Rows, ...]]:
     """Every way to seat all gangs side by side once these victims are gone."""
-    yield from _side_by_side(worlds.alone, room_with(worlds.all, victims))
+    yield from _side_by_side(worlds.alone, room_with(worlds.all, victims), victims)
 
 
-def _side_by_side(gangs: Sequence[World], room: list[list[int]]) -> Iterator[tuple[Rows, ...]]:
+def _side_by_side(
+    gangs: Sequence[World], room: list[list[int]], victims: tuple[int, ...]
+) -> Iterator[tuple[Rows, ...]]:
     if not gangs:
         yield ()
         return
     world, *others = gangs
-    for rows in seatings(world, room):
-        if numbers_hold(world, Outcome(rows, ())):
-            for rest in _side_by_side(others, room):
+    for rows in seatings(world, room, victims):
+        if numbers_hold(world, Outcome(rows, victims)):
+            for rest in _side_by_side(others, room, victims):
                 yield (rows, *rest)
 
 
@@ -144,7 +156,7 @@ def _room_left(plan: Plan, world: World, level: int, domain: tuple[str, ...]) ->
     """What all gangs leave on the nodes where this one may run."""
     everybody, problem, scarce = plan.worlds.all, plan.worlds.all.problem, plan.worlds.all.scarce
     left = 0
-    for node in sorted(world.usable):
+    for node in sorted(world.usable if plan.victims else world.unhindered):
         if world.domain(level, node) != domain:
             continue
         could = problem.nodes[node].free[scarce]

@@ -6,19 +6,23 @@ from random import Random
 from solver.joint import JointProblem
 from solver.nodes import Node, nodes_of
 from solver.problem import (
+    Affinity,
     Budget,
     Cap,
+    Conflict,
     Exclusion,
     Member,
     Multiple,
     PodSet,
     Problem,
+    Separation,
     Shape,
     Slice,
     Spread,
     Together,
     Victim,
     VictimGang,
+    VictimSet,
     victim_table,
 )
 
@@ -41,6 +45,7 @@ GANGS = (
     ((4,), (2,)),
     ((4,), (1,)),
     ((4,), (1,)),
+    ((4,), (3,)),
 )
 """The same for each of several gangs."""
 PAIR = 2
@@ -76,7 +81,7 @@ class _Draw:
 
     def mixed_problem(self) -> Problem:
         nodes = self.nodes()
-        shapes = tuple(self.shape(nodes) for _ in range(self.random.choice((1, 1, 2))))
+        shapes = self.shapes(nodes)
         sets = self.sets(shapes, nodes)
         victims, gangs, budgets = self.victims(nodes) if self.crowded or self.chance(0.3) else ((), (), ())
         members = sum(len(each.members) for each in sets)
@@ -90,25 +95,28 @@ class _Draw:
             required=self.level() if self.rule(0.3) else None,
             together=self.together(len(sets)),
             multiples=self.multiples(0.25, members),
-            exclusions=self.exclusions(sets, nodes),
+            exclusions=self.exclusions(shapes, nodes),
+            separations=self.separations(shapes, nodes),
             victims=victim_table(victims),
             victim_gangs=gangs,
             budgets=budgets,
-            spreads=self.spreads(sets, nodes),
+            spreads=self.spreads(shapes, nodes, victims),
+            conflicts=self.conflicts(shapes, victims),
+            affinities=self.affinities(shapes, nodes, victims),
         )
 
     def joint(self) -> JointProblem:
         self.crowded = self.chance(0.35)
         nodes = self.nodes()
         victims, gangs, budgets = self.victims(nodes) if self.crowded or self.chance(0.3) else ((), (), ())
-        several = tuple(self.gang(nodes, sizes) for sizes in self.random.choice(GANGS))
+        several = tuple(self.gang(nodes, sizes, victims) for sizes in self.random.choice(GANGS))
         everybody = victim_table(victims)
         stated = tuple(replace(each, victims=everybody, victim_gangs=gangs, budgets=budgets) for each in several)
         return JointProblem(stated, tuple((1,) * len(self.resources) for _ in stated))
 
-    def gang(self, nodes: tuple[Node, ...], sizes: tuple[int, ...]) -> Problem:
+    def gang(self, nodes: tuple[Node, ...], sizes: tuple[int, ...], victims: tuple[Victim, ...]) -> Problem:
         """One of several, as they can be planned together."""
-        shapes = tuple(self.shape(nodes) for _ in range(self.random.choice((1, 1, 2))))
+        shapes = self.shapes(nodes)
         sets = tuple(self.pod_set(number, size, shapes, nodes) for number, size in enumerate(sizes))
         members = sum(sizes)
         needed = sum(each.minimum for each in sets)
@@ -121,7 +129,10 @@ class _Draw:
             minimum=self.random.randint(0, members if len(sizes) == 1 else needed) if self.chance(0.5) else needed,
             required=self.level() if self.rule(0.3) else None,
             together=self.together(len(sets)),
-            exclusions=self.exclusions(sets, nodes),
+            exclusions=self.exclusions(shapes, nodes),
+            separations=self.separations(shapes, nodes),
+            conflicts=self.conflicts(shapes, victims),
+            affinities=self.affinities(shapes, nodes, victims),
         )
 
     def nested_problem(self) -> Problem:
@@ -183,6 +194,16 @@ class _Draw:
         leaving = tuple(self.random.randint(0, max(0, each)) if self.chance(0.25) else 0 for each in free)
         return Node(f"n{number}", path, free, leaving)
 
+    def shapes(self, nodes: tuple[Node, ...]) -> tuple[Shape, ...]:
+        """Some that differ, or are told apart only by who keeps off whom."""
+        first = self.shape(nodes)
+        others = self.random.choice((0, 0, 1, 1, 2))
+        return (first, *(first if self.chance(0.35) else self.shape(nodes) for _ in range(others)))
+
+    def some(self, shapes: tuple[Shape, ...]) -> tuple[int, ...]:
+        """The positions of one or more of them."""
+        return tuple(sorted(self.random.sample(range(len(shapes)), self.random.randint(1, len(shapes)))))
+
     def shape(self, nodes: tuple[Node, ...]) -> Shape:
         requests = (self.random.randint(0, 3), 1) if len(self.resources) > 1 else (1,)
         everywhere = self.crowded or self.chance(0.6)
@@ -196,7 +217,7 @@ class _Draw:
         return tuple(self.pod_set(number, size, shapes, nodes) for number, size in enumerate(sizes))
 
     def pod_set(self, number: int, size: int, shapes: tuple[Shape, ...], nodes: tuple[Node, ...]) -> PodSet:
-        mixed, first = self.chance(0.3), self.random.randrange(len(shapes))
+        mixed, first = self.chance(0.45), self.random.randrange(len(shapes))
         pinning = self.chance(0.25)
         members = []
         for rank in range(size):
@@ -219,28 +240,76 @@ class _Draw:
             return Slice(outer, 4), Slice(outer + 1, 2)
         return (Slice(outer, 2),)
 
-    def exclusions(self, sets: tuple[PodSet, ...], nodes: tuple[Node, ...]) -> tuple[Exclusion, ...]:
-        if not self.rule(0.2):
-            return ()
+    def groups(self, nodes: tuple[Node, ...]) -> tuple[str | None, ...]:
+        """Every node for itself, or two sides that some nodes are on."""
         sides = [None, "x", "y"]
         by_node = self.chance(0.5)
-        group = tuple(node.name if by_node else self.random.choice(sides) for node in nodes)
-        chosen = (0,) if self.chance(0.5) else tuple(range(len(sets)))
-        return (Exclusion(chosen, group, self.random.randint(1, 2)),)
+        return tuple(node.name if by_node else self.random.choice(sides) for node in nodes)
 
-    def spreads(self, sets: tuple[PodSet, ...], nodes: tuple[Node, ...]) -> tuple[Spread, ...]:
-        """One or none: over nodes or zones, some of which may hold pods already, or have no node here."""
-        if not self.rule(0.25):
+    def exclusions(self, shapes: tuple[Shape, ...], nodes: tuple[Node, ...]) -> tuple[Exclusion, ...]:
+        if not self.rule(0.3):
+            return ()
+        return (Exclusion(self.some(shapes), self.groups(nodes), self.random.randint(1, 2)),)
+
+    def separations(self, shapes: tuple[Shape, ...], nodes: tuple[Node, ...]) -> tuple[Separation, ...]:
+        """The members of some shapes keep off those of some others."""
+        if len(shapes) < PAIR or not self.chance(0.45):
+            return ()
+        order = self.random.sample(range(len(shapes)), self.random.randint(PAIR, len(shapes)))
+        cut = self.random.randint(1, len(order) - 1)
+        return (Separation(tuple(order[:cut]), tuple(order[cut:]), self.groups(nodes)),)
+
+    def conflicts(self, shapes: tuple[Shape, ...], victims: tuple[Victim, ...]) -> tuple[Conflict, ...]:
+        """Victims that stand in the way where they are, or on some other node, too."""
+        if not victims or not self.chance(0.25):
+            return ()
+        return tuple(self.conflict(shapes, victims) for _ in range(self.random.choice((1, 1, 2, 3))))
+
+    def conflict(self, shapes: tuple[Shape, ...], victims: tuple[Victim, ...]) -> Conflict:
+        chosen = self.some(shapes)
+        eligible = frozenset[int]().union(*(shapes[each].nodes for each in chosen))
+        several = min(len(victims), self.random.choice((1, 1, 2)))
+        going = frozenset(self.random.sample(range(len(victims)), several))
+        nodes = {victims[each].node for each in going}
+        nodes |= {node for node in sorted(eligible) if self.chance(0.2)}
+        return Conflict(chosen, frozenset(nodes), going, "node(s) didn't have free ports for the requested pod ports")
+
+    def affinities(
+        self, shapes: tuple[Shape, ...], nodes: tuple[Node, ...], victims: tuple[Victim, ...]
+    ) -> tuple[Affinity, ...]:
+        """Members that want to be near each other, near others of the gang, or near somebody who may go."""
+        if not self.chance(0.3):
+            return ()
+        chosen, themselves = self.some(shapes), self.chance(0.6)
+        groups = tuple(self.groups(nodes) for _ in range(self.random.choice((1, 1, 1, 2))))
+        mates = self.chance(0.5)
+        everybody = range(len(shapes))
+        counted = tuple(each for each in everybody if (each in chosen and themselves) or self.chance(0.6 * mates))
+        wanted = frozenset(each for each in range(len(victims)) if not mates and self.chance(0.4))
+        there = tuple(
+            frozenset(name for name in sorted({*group} - {None}, key=str) if name and self.chance(0.25 * (not mates)))
+            for group in groups
+        )
+        return (Affinity(chosen, counted, groups, there, wanted, themselves and set(chosen) <= set(counted)),)
+
+    def spreads(
+        self, shapes: tuple[Shape, ...], nodes: tuple[Node, ...], victims: tuple[Victim, ...]
+    ) -> tuple[Spread, ...]:
+        """One or none: over nodes or zones, some of which may hold pods already, victims too, or have no node here."""
+        if not self.rule(0.25) and not (self.crowded and self.chance(0.15)):
             return ()
         zones = ("x", "x", "y", "z", None) if self.chance(0.2) else ("x", "y")
         by_node = self.chance(0.4)
         group = tuple(node.name if by_node else self.random.choice(zones) for node in nodes)
         names = sorted({name for name in group if name is not None} | ({"elsewhere"} if self.chance(0.15) else set()))
         counts = {name: self.random.choice((0, 0, 0, 1, 2)) for name in names}
-        everybody = tuple(range(len(sets)))
-        bound = everybody if self.chance(0.5) else (self.random.randrange(len(sets)),)
-        counted = everybody if self.chance(0.7) else bound
-        return (Spread(bound, counted, group, counts, self.random.choice((1, 1, 2)), self.chance(0.15)),)
+        leaving = frozenset(each for each in range(len(victims)) if group[victims[each].node] and self.chance(0.6))
+        for each in leaving:
+            counts[group[victims[each].node] or ""] += 1
+        everybody = tuple(range(len(shapes)))
+        bound = everybody if self.chance(0.5) else self.some(shapes)
+        counted = () if leaving and self.chance(0.3) else everybody if self.chance(0.7) else self.some(shapes)
+        return (Spread(bound, counted, group, counts, self.random.choice((1, 1, 2)), self.chance(0.15), leaving),)
 
     def victims(self, nodes: tuple[Node, ...]) -> tuple[tuple[Victim, ...], tuple[VictimGang, ...], tuple[Budget, ...]]:
         gangs = self.random.choice((0, 2, 3, 3, 4) if self.crowded else (0, 0, 1))
@@ -253,7 +322,23 @@ class _Draw:
             VictimGang(f"gang-{gang}", total, self.random.randint(total // 2, total))
             for gang, total in enumerate(running)
         )
-        return victims, groups, self.budgets(count)
+        budgets = self.budgets(count)
+        return victims, tuple(self.in_sets(each, number, victims) for number, each in enumerate(groups)), budgets
+
+    def in_sets(self, gang: VictimGang, number: int, victims: tuple[Victim, ...]) -> VictimGang:
+        """The gang, or the same in two sets of which each has a minimum of its own."""
+        if not self.chance(0.5):
+            return gang
+        mine = [position for position, victim in enumerate(victims) if victim.gang == number]
+        first = frozenset(position for position in mine if self.chance(0.5))
+        staying = gang.running - len(mine)
+        beside = self.random.randint(0, staying)
+        parts = ((first, len(first) + beside), (frozenset(mine) - first, gang.running - len(first) - beside))
+        sets = tuple(
+            VictimSet(f"set{position}", part, running, self.random.randint(0, running))
+            for position, (part, running) in enumerate(parts)
+        )
+        return replace(gang, minimum=self.random.randint(0, gang.minimum), sets=sets)
 
     def budgets(self, victims: int) -> tuple[Budget, ...]:
         """None, one, or two that may cover the same victims."""

@@ -6,7 +6,7 @@ import pytest
 from drawings import PATIENT, Drawing, pods, refused
 from random_problems import random_problem
 
-from solver.explain import remedies
+from solver.explain import explained, remedies
 from solver.nearest import near_domains
 from solver.nodes import Node, nodes_of
 from solver.plan import NoPlan, Plan, Proof
@@ -196,8 +196,7 @@ def test_without_time_nothing_is_claimed_to_be_missing() -> None:
     members = (Member("m0", 0), Member("m1", 1))
     shapes = (Shape((3,), frozenset({0, 1})), Shape((2,), frozenset({0, 1})))
     problem = Problem(("rack", "node"), ("cpu",), nodes_of(nodes), shapes, (PodSet("main", members, 2),), 2)
-    answer = solve(problem, Limits(deterministic=0.0, seconds=0.0))
-    assert isinstance(answer, NoPlan)
+    answer = explained(problem, NoPlan(Proof.UNPROVEN), Limits(deterministic=0.0, seconds=0.0))
     assert answer.proof is Proof.UNPROVEN
     assert answer.nearest[0].fits == answer.nearest[0].needed
     assert answer.would_fit_if == ()

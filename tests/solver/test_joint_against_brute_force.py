@@ -31,6 +31,7 @@ NOT_TOGETHER = {
     "slices nested three times",
     "topology spread",
     "pods of others in topology spread",
+    "victims that topology spread counts",
 }
 """What gangs that are planned together do not have here: such gangs are planned alone, or are too large."""
 PATIENT = Limits(deterministic=60.0, seconds=600.0)

@@ -42,7 +42,7 @@ def test_the_best_plan_by_counting_is_the_best_of_all_plans(first: int) -> None:
             assert expected is not None, f"seed {seed}: a plan where there is none"
             assert (solved.nodes, solved.victims) == expected, f"seed {seed}"
             assert solved.proven
-    assert found > 10
+    assert found > 5
 
 
 def _gangs_that_go_whole(seed: int) -> Problem:
@@ -84,7 +84,7 @@ def test_shares_of_gangs_that_go_whole_add_up_over_several_words(first: int) -> 
             assert prices is not None
             found += len(prices.worth.cuts) > 1
             assert (solved.nodes, solved.victims) == best(problem), f"seed {seed}"
-    assert found > 10
+    assert found > 5
 
 
 #  r0: a (two small victims)   b (one large)   c (one large, started later)

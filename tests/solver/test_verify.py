@@ -22,6 +22,7 @@ from solver.problem import (
     Together,
     Victim,
     VictimGang,
+    VictimSet,
     victim_table,
 )
 from solver.solving import solve
@@ -105,6 +106,12 @@ BROKEN_RULES = {
         "b0 has 3 pods more than the emptiest, not 2",
     ),
     "a running gang is cut below its minimum": (BASE, ((A, A, B, D),), (0,), "below its minimum of 2"),
+    "a set of a running gang is cut below its minimum": (
+        replace(BASE, victim_gangs=(VictimGang("old", 3, 1, (VictimSet("a", frozenset({0, 1}), 2, 2),)),)),
+        ((A, A, B, D),),
+        (0,),
+        "set a of gang old is cut to 1, below its minimum of 2",
+    ),
     "a budget is overdrawn": (
         replace(BASE, budgets=(Budget("pdb", frozenset({2, 3}), 1),)),
         ((A, A, F, F),),

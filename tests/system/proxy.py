@@ -38,7 +38,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class Proxy:
-    """Passes everything on; asks `before` and `after` about every write.
+    """Passes everything on; asks `before` and `after` about every write, and tells `answered` its status code.
 
     They are called in the request's thread; one that kills the client makes its answer go nowhere, as in a real crash.
     """
@@ -50,6 +50,7 @@ class Proxy:
         self.trust = ssl.create_default_context(cafile=cluster["certificate-authority"])
         self.before: Callable[[Request], None] = lambda _: None
         self.after: Callable[[Request], None] = lambda _: None
+        self.answered: Callable[[Request, int], None] = lambda *_: None
         self.directory = directory
         self._server = _Server(("127.0.0.1", 0), self._handler())
 
@@ -96,6 +97,7 @@ class Proxy:
                     upstream.request(self.command, self.path, body or None, headers)
                     with upstream.getresponse() as answer:
                         if self.command in WRITES:
+                            proxy.answered(request, answer.status)
                             proxy.after(request)
                         self._pass_on(answer)
 

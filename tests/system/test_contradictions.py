@@ -1,7 +1,9 @@
 """Requests that contradict each other and got past admission, because it was not there when they came."""
 
+import json
+
 import pytest
-from system import Phalanx, pod, pod_group, scheduled_message
+from system import Object, Phalanx, one_line, pod, pod_group, scheduled_message
 
 pytestmark = pytest.mark.controlplane
 
@@ -28,3 +30,26 @@ def test_members_of_a_gang_that_cannot_be_read_say_why_and_start_nothing(phalanx
         "annotate", "pod", "torn-b", "gang.scheduling.koordinator.sh/network-topology-index=1", "--overwrite"
     )
     phalanx.await_bound(["torn-a", "torn-b"])
+
+
+LEVELS = ("block", "rack", "row")
+
+
+def topology(level: str) -> Object:
+    levels = [{"name": level, "nodeLabel": f"example.com/{level}"}]
+    named = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "datacenter"}}
+    return {**named, "spec": {"levels": levels}}
+
+
+def gang(level: str) -> Object:
+    metadata = {"name": f"by-{level}", "namespace": "default"}
+    spec = {"minMember": 2, "topology": "datacenter", "required": level}
+    return {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": metadata, "spec": spec}
+
+
+def test_a_gang_may_name_at_once_what_its_topology_has_just_got(phalanx: Phalanx) -> None:
+    """Whether or not the webhook's caches have seen it yet."""
+    for level in LEVELS:
+        phalanx.apply(topology(level), gang(level))
+    answer = phalanx.cluster.kubectl_result("apply", "-f", "-", stdin=json.dumps(gang("aisle")))
+    assert '"aisle" is not a level of Topology datacenter; its levels are row' in one_line(answer.stderr)

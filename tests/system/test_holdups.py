@@ -1,7 +1,5 @@
 """A gang one of whose members could never bind is held whole; one whose request goes away gives its room back."""
 
-import json
-
 import pytest
 from system import Object, Phalanx, numbered, pod, scheduled_message
 
@@ -41,17 +39,6 @@ def test_no_member_starts_while_one_could_not_bind(phalanx: Phalanx, spec: dict[
         patch = '[{"op": "replace", "path": "/spec/schedulingGates", "value": [{"name": "phalanx.dev/gang"}]}]'
         phalanx.cluster.kubectl("patch", "pod", "pair-1", "--type=json", "-p", patch)
         phalanx.await_bound(numbered("pair", 2))
-
-
-def test_a_member_of_a_foreign_scheduler_is_refused(phalanx: Phalanx) -> None:
-    phalanx.apply(gang("pair", 2))
-    answer = phalanx.cluster.kubectl_result(
-        "apply", "-f", "-", stdin=json.dumps(member("pair-0", "pair", schedulerName="my-scheduler"))
-    )
-    assert answer.returncode != 0
-    assert (
-        'Pod default/pair-0: spec.schedulerName: "my-scheduler" would bind this pod without its gang' in answer.stderr
-    )
 
 
 def test_a_gang_that_is_deleted_while_it_holds_room_gives_it_back(phalanx: Phalanx) -> None:

@@ -15,13 +15,16 @@ import pytest
 import urllib3
 from access_rules import granted
 from emptying import empty
+from foreign_kinds import definition
 from installation import FORBIDDEN, PATIENCE, Installation, right_of, wait_for_use
 from replaying import Replay
 from system import EXAMPLES, SPINE, Phalanx, pod, pod_group
+from test_absent_schedulers import gang, member, noted, seen_to_bind
 
 from certs.cluster_edge import DEFAULT_PLACE
 from cli.scenarios import folders, play, read
 from controlplane.control_plane import wait_until
+from gangs.kinds import WORKLOADS, Made
 from kube.keys import SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.controlplane
@@ -94,6 +97,14 @@ def test_pod_groups_of_kai_show_their_members(phalanx: Phalanx) -> None:
     phalanx.apply_files(EXAMPLES / "kai" / "namespaces.yaml", EXAMPLES / "kai" / "topology-aware-training.yaml")
     groups = "/apis/scheduling.run.ai/v2alpha2/namespaces/ml-training/podgroups"
     phalanx.wait(lambda: bool(phalanx.cluster.request("GET", groups)["items"][0].get("status")), "the group's status")
+
+
+def test_a_scheduler_that_lets_members_wait_is_noted(phalanx: Phalanx, installation: Installation) -> None:
+    empty(installation.plane, webhooks=False)
+    phalanx.guide_nodes()
+    seen_to_bind(phalanx, "volcano", "node-11")
+    phalanx.apply(gang("silent", 1), member("silent-0", "silent", "volcano"))
+    phalanx.wait(lambda: noted(phalanx).get("volcano", "").startswith("untried "), "the scheduler to be noted")
 
 
 def test_a_certificate_that_somebody_has_spoilt_is_replaced_and_the_webhook_goes_on(
@@ -179,6 +190,9 @@ def test_present_tls_is_spoken(installation: Installation, version: ssl.TLSVersi
 
 
 def test_every_right_is_granted_once_and_used(installation: Installation) -> None:
+    training = [each for each in WORKLOADS if each[0] == "kubeflow.org" and WORKLOADS[each].made is Made.TOGETHER]
+    definitions = {"apiVersion": "v1", "kind": "List", "items": [definition(*each, "v1") for each in training]}
+    installation.plane.kubectl("apply", "-f", "-", stdin=json.dumps(definitions))
     rights = granted(installation.objects())
     assert [str(each) for each, times in Counter(rights).items() if times > 1] == []
     assert sorted(map(str, wait_for_use(installation, set(rights)))) == []

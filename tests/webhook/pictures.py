@@ -1,13 +1,16 @@
 """A picture held still, made of plain objects."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from cluster.capturing import snapshot_of
+from cluster.schedulers import tried_of
 from cluster.snapshot import Snapshot
 from gangs.dialects import dialect_of
+from gangs.looked_at import KIND, OBJECT, Look
 from gangs.manifests import key_of
 from gangs.model import GangKey
 from gangs.sources import Sources
@@ -16,6 +19,8 @@ from kube.objects import Node, Pod
 Manifest = dict[str, Any]
 EVIDENCE = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 """Resources that show which other systems run."""
+SCHEDULERS = (*EVIDENCE, "configmaps", "pods")
+"""Those that show which schedulers do."""
 
 
 class StillPicture:
@@ -30,11 +35,15 @@ class StillPicture:
         namespaces: Mapping[str, Mapping[str, str]] | None = None,
         synced: bool = True,
         listed: Container[str] = (),
+        now: Iterable[Manifest] = (),
     ) -> None:
+        """`now`: objects of which the picture does not know yet how they are by now."""
+        self._now = {key_of(each): each for each in now}
         self._synced = synced
         self._listed = listed
         decoded = [msgspec.convert(each, Pod) for each in pods]
-        self._sources = Sources(decoded, {key_of(each): each for each in objects}, namespaces or {})
+        keyed = {key_of(each): each for each in objects}
+        self._sources = Sources(decoded, keyed, namespaces or {}, tried=tried_of(decoded))
         self._snapshot = snapshot_of([msgspec.convert(each, Node) for each in nodes], decoded)
 
     def synced(self) -> bool:
@@ -52,7 +61,13 @@ class StillPicture:
     def sources_of(self, *names: GangKey) -> Sources:
         """With the gang's pods only."""
         mine = [pod for pod in self._sources.pods if (claim := dialect_of(pod)) is not None and claim[1] in names]
-        return Sources(mine, self._sources.objects, self._sources.namespaces)
+        return replace(self._sources, pods=mine)
+
+    def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
+        """With what was looked at as it is by now."""
+        looked = {look[1] for look in looks if look[0] == OBJECT}
+        looked |= {key_of(each) for look in looks if look[0] == KIND for each in sources.of_kind(*look[1:])}
+        return sources.changed({key: each for key, each in self._now.items() if key in looked})
 
     def node(self, name: str) -> Node | None:
         """One of the nodes that were given."""

@@ -11,8 +11,8 @@ from flask.testing import FlaskClient
 from pictures import Manifest, StillPicture, job, node, pod, pod_group, topology
 
 from cluster.access import Access, AccessError
+from serving.limits import LARGEST_BODY
 from webhook.app import Webhook, create_app
-from webhook.limits import LARGEST_BODY
 from webhook.metrics import Metrics
 from webhook.quick_forecasts import QuickForecasts
 from webhook.readings import RecentGangs
@@ -261,14 +261,15 @@ def test_a_request_that_contradicts_itself_is_a_verdict_and_not_an_error(client:
 
 
 def test_what_is_hardly_meant_is_told_in_headers_as_by_the_api_server(client: FlaskClient) -> None:
-    slip = {"phalanx.dev/requiréd": "rack"}
-    wrong = {**RACKS, "metadata": {"name": "wrong"}, "spec": {"levels": [{"nme": "rack"}]}}
+    slip = {"phalanx.dev/requird": "rack"}
+    wrong = {**RACKS, "metadata": {"name": "wrong"}, "spec": {"levels": [{"nmé": "rack"}]}}
     body = stream(*NODES, RACKS, wrong, job(annotations={**GANG_JOB, **slip}))
     response = client.post("/v1/solve", headers=HEADERS, data=body)
     assert [each["outcome"] for each in response.get_json()["gangs"]] == ["Placed"]
     topology, annotation = response.headers.getlist("Warning")
-    assert topology.startswith('299 - "request: Topology wrong: spec.levels[0].nme: is not a known field; ')
-    at = "metadata.annotations[phalanx.dev/requir\\\\xe9d]"
+    at = "spec.levels[0].nm\\\\xe9"
+    assert topology.startswith(f'299 - "request: Topology wrong: {at}: is not a known field; ')
+    at = "metadata.annotations[phalanx.dev/requird]"
     assert annotation.startswith(f'299 - "request: Job default/train: {at}: is ignored: the known')
 
 
@@ -299,7 +300,7 @@ def test_a_job_of_very_many_pods_costs_no_memory_and_is_told_so(client: FlaskCli
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 def test_a_job_that_no_api_server_would_store_is_refused(client: FlaskClient, operation: str) -> None:
     wrong = job(annotations={**GANG_JOB, "phalanx.dev/min-member": 2})  # type: ignore[dict-item]
-    response = answer(client, "/mutate", review({**wrong, "spec": {"suspend": True}}, "jobs", operation))
+    response = answer(client, "/mutate", review({**wrong, "spec": {"suspend": True}}, "jobs", operation, old=job()))
     assert not response["allowed"]
     assert "metadata.annotations[phalanx.dev/min-member]: expected `str`" in response["status"]["message"]
 

@@ -133,7 +133,7 @@ def test_the_api_server_is_answered(guarded: Guarded) -> None:
     wait_until(guarded.gated, PATIENCE, "a member to be gated")
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/mutate/automatic", "/validate"])
+@pytest.mark.parametrize("path", ["/mutate", "/mutate/automatic", "/mutate/absent-schedulers", "/validate"])
 def test_who_shows_no_certificate_or_that_of_somebody_else_is_forbidden(guarded: Guarded, path: str) -> None:
     status, text = guarded.ask("POST", path)
     assert (status, "show its client certificate" in text) == (403, True)

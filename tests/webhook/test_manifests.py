@@ -8,6 +8,7 @@ import pytest
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.installing import admission_policies, system_objects, webhook_configurations
 from gangs.dialects import DIALECTS, all_kinds
+from gangs.kinds import WORKLOADS
 from gangs.kueue.keys import WISHES as PLACES
 from gangs.leaving import EVIDENCE_KINDS
 from gangs.phalanx.jobs import WISHES
@@ -71,6 +72,56 @@ def test_jobs_whose_template_asks_for_a_place_are_reviewed() -> None:
 def test_workloads_of_runai_are_sent_by_exactly_its_annotations(webhook: str, subject: str) -> None:
     expression = condition(webhook, "asks-for-a-place")
     assert keys_in(expression, f"{subject}.metadata.annotations") == set(TOPOLOGY_WISHES)
+
+
+EARLY = ("told-workloads.phalanx.dev", "changed-workloads.phalanx.dev")
+"""Those that say early what becomes of a workload's pods."""
+
+
+def quoted(expression: str) -> set[str]:
+    """The keys that stand in quotes."""
+    return set(re.findall(r"'([a-z][-a-z0-9./]*[-/.][-a-z0-9./]+)'", expression))
+
+
+@pytest.mark.parametrize("webhook", EARLY)
+def test_workloads_are_sent_by_every_key_of_pods_and_by_those_of_our_own(webhook: str) -> None:
+    pods = {key for each in DIALECTS for key in (*each.pod_keys.labels, *each.pod_keys.annotations)} - {keys.WORKLOAD}
+    assert quoted(condition(webhook, "carries-a-key")) == pods | set(WISHES)
+
+
+def test_a_workload_that_exists_is_sent_where_any_of_these_keys_has_changed() -> None:
+    carried = quoted(condition(EARLY[1], "carries-a-key"))
+    assert quoted(condition(EARLY[1], "says-something-else")) == carried
+
+
+@pytest.mark.parametrize(("webhook", "operation"), [(EARLY[0], "CREATE"), (EARLY[1], "UPDATE")])
+def test_every_kind_that_makes_pods_is_sent_early_and_comes_in_without_an_answer(webhook: str, operation: str) -> None:
+    rules = WEBHOOKS[webhook]["rules"]
+    sent = {(group, plural) for rule in rules for group in rule["apiGroups"] for plural in rule["resources"]}
+    assert sent == {(group, shape.plural) for (group, _), shape in WORKLOADS.items()}
+    assert all(rule["operations"] == [operation] for rule in rules)
+    assert WEBHOOKS[webhook]["failurePolicy"] == "Ignore"
+
+
+@pytest.mark.parametrize("webhook", EARLY)
+@pytest.mark.parametrize("path", sorted({path for shape in WORKLOADS.values() for path in shape.templates}))
+def test_every_template_is_looked_at(webhook: str, path: str) -> None:
+    expression = condition(webhook, "carries-a-key")
+    assert f"object.?{'.?'.join(path.split('.*', maxsplit=1)[0].split('.'))}" in expression
+
+
+@pytest.mark.parametrize("webhook", EARLY)
+def test_no_workload_is_sent_twice(webhook: str) -> None:
+    theirs = condition("templates.phalanx.dev", "makes-pods-of-a-gang")
+    template = keys_in(theirs, "object.spec.template.metadata.annotations")
+    template |= keys_in(theirs, "object.spec.template.metadata.labels")
+    elsewhere = template | keys_in(theirs, "object.metadata.annotations")
+    if webhook == EARLY[0]:
+        elsewhere |= {*PLACES, *TOPOLOGY_WISHES}
+        own = quoted(condition(webhook, "is-not-asked-about-for-its-own-keys"))
+        queue = keys_in(condition("queued-workloads.phalanx.dev", "names-a-queue"), "object.metadata.labels")
+        assert own == {*WISHES, *TOPOLOGY_WISHES, *queue}
+    assert quoted(condition(webhook, "is-not-asked-about-for-its-template")) == elsewhere
 
 
 def test_every_kind_that_describes_gangs_or_topologies_is_reviewed() -> None:

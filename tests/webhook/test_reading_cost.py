@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 from crowds import NAMESPACE, WAYS, Way, crowd, pod_of_job
 
-from gangs.dialects import DIALECTS, expanded, review
+from gangs.dialects import DIALECTS, review
+from gangs.expanding import expanded
 from gangs.manifests import pod_of
 from gangs.sources import Sources
 from kube.objects import Pod

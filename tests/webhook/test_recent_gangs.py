@@ -50,7 +50,7 @@ def test_cheap_readings_are_made_anew_every_time() -> None:
     clocks, picture = Clocks(CHEAP_SECONDS / 2), Asked([pod_group()], pods=MEMBERS)
     recent = RecentGangs(clocks.read, clocks.spent)
     for _ in range(3):
-        assert [each.key.name for each in recent.of(picture)] == ["llm"]
+        assert [each.key.name for each in recent.of(picture).gangs] == ["llm"]
     assert picture.times == 3
 
 
@@ -62,7 +62,7 @@ def test_a_dear_one_is_kept_for_a_while_that_its_cost_decides() -> None:
     assert recent.of(picture) is first
     assert picture.times == 1
     clocks.now += 2
-    assert [each.key.name for each in recent.of(picture)] == ["llm"]
+    assert [each.key.name for each in recent.of(picture).gangs] == ["llm"]
     assert picture.times == 2
 
 

@@ -17,8 +17,9 @@ from servers import PATIENCE, RunningServer, echo_server
 from certs.authority import ServerNames, issue, new_authority
 from certs.files import write_self_signed
 from controlplane.control_plane import wait_until
-from webhook.limits import LARGEST_BODY
-from webhook.tls import READ_SECONDS
+from serving.limits import LARGEST_BODY, Limits
+
+READ_SECONDS = Limits().request_seconds
 
 THREADS = 4
 
@@ -225,8 +226,8 @@ def test_certificates_change_under_load_without_a_failed_request(server: Running
         each.start()
     try:
         for _ in range(10):
-            write_self_signed(server.certificates, ["localhost"], ["127.0.0.1"])
             before = len(serials)
+            write_self_signed(server.certificates, ["localhost"], ["127.0.0.1"])
             wait_until(lambda before=before: len(serials) > before, PATIENCE, "the new certificate to be served")
     finally:
         done.set()

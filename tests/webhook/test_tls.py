@@ -1,6 +1,5 @@
 """The folder of certificates, changed in all the ways a folder is changed."""
 
-import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from certs.authority import Pair, ServerNames, issue, new_authority
 from certs.files import write_self_signed
-from webhook.tls import CertificateFolder
+from serving.tls import CertificateFolder
 
 NAMES = ServerNames(dns=("localhost",))
 NOW = datetime.now(UTC)
@@ -30,8 +29,7 @@ def test_there_is_no_context_before_the_first_certificate(tmp_path: Path) -> Non
     folder = CertificateFolder(tmp_path)
     assert not folder.refresh()
     assert not folder.valid
-    with pytest.raises(ssl.SSLError, match="no certificate yet"):
-        folder.context_of(None, None)
+    assert folder.context() is None
 
 
 def test_a_new_pair_gives_a_new_context_and_leaves_the_old_one_alone(tmp_path: Path) -> None:
@@ -39,12 +37,12 @@ def test_a_new_pair_gives_a_new_context_and_leaves_the_old_one_alone(tmp_path: P
     folder = CertificateFolder(tmp_path, ends.append)
     write_self_signed(tmp_path, ["localhost"])
     assert folder.refresh()
-    first = folder.context_of(None, None)
+    first = folder.context()
     assert not folder.refresh()
-    assert folder.context_of(None, None) is first
+    assert folder.context() is first
     write_self_signed(tmp_path, ["localhost"])
     assert folder.refresh()
-    assert folder.context_of(None, None) is not first
+    assert folder.context() is not first
     assert len(ends) == 2
 
 

@@ -1,0 +1,43 @@
+"""What the plans in force of one round have promised to evict, and whether that may still be done."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from controller.picture import Picture
+from controller.protocol import Cause, Evict, NeedPlan
+from kube.keys import GATE
+from planning.budgets import overdrawn
+from planning.promises import with_promised
+from planning.running import cut_short, running_gangs
+
+if TYPE_CHECKING:
+    from controller.cases import Case
+
+
+def beside_promises(picture: Picture, cases: Sequence["Case"]) -> Picture:
+    """The picture for who plans now: what recorded plans evict is leaving, as long as they have not fallen."""
+    promised = [
+        (victim.uid, victim.node)
+        for case in cases
+        if case.record is not None and not isinstance(case.step, NeedPlan)
+        for victim in case.record.victims
+    ]
+    snapshot = with_promised(picture.snapshot, promised)
+    return picture if snapshot is picture.snapshot else replace(picture, snapshot=snapshot)
+
+
+def drop_unlawful(picture: Picture, cases: Sequence["Case"]) -> Picture:
+    """Let plans fall whose evictions would by now cut a running gang short or overdraw a budget: what these allow, or
+    who else goes, has changed since the plans were made. That of the lowest priority falls first. The picture is the
+    one beside the promises that are left.
+    """
+    evicting = [(case, case.step.victims) for case in cases if isinstance(case.step, Evict)]
+    running = running_gangs(picture.reading) if evicting else {}
+    for case, victims in sorted(evicting, key=lambda each: each[0].gang.priority):
+        gone = frozenset(f"{victim.namespace}/{victim.name}" for victim in victims)
+        snapshot = beside_promises(picture, cases).snapshot
+        if why := cut_short(gone, snapshot, running) or overdrawn(gone, snapshot):
+            held = tuple(m.pod for m in case.gang.members if m.pod.status.nominated_node_name and m.pod.gated_by(GATE))
+            case.step = NeedPlan(why, held, Cause.EVICTION_REFUSED)
+    return beside_promises(picture, cases)

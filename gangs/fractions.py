@@ -1,0 +1,51 @@
+"""Parts of GPUs. KAI Scheduler and Run:ai give them out by annotations; the stock scheduler knows whole devices only.
+
+A member that asks for a part and is placed as if it had asked for nothing would share its GPU with strangers, so such a
+request is refused, never ignored. Source of the keys: KAI Scheduler's constants (v0.17).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gangs.manifests import pod_ref
+from gangs.model import Fault, ObjectRef, Reading
+from kube.objects import Pod
+
+FRACTION_KEYS = (
+    "gpu-fraction",
+    "gpu-memory",
+    "gpu-fraction-num-devices",
+    "gpu-fraction-container-name",
+    "gpu-fraction.limit",
+    "gpu-memory.limit",
+)
+_KEYS = frozenset(FRACTION_KEYS)
+_PROBLEM = "asks for a part of a GPU, and the stock scheduler, which starts gangs, gives out whole ones only"
+_REMEDY = "leave it out and ask for whole GPUs (resources.limits), or for the devices that MIG makes of one"
+
+
+def fractions(ref: ObjectRef, at: str, annotations: Mapping[str, str]) -> list[Fault]:
+    """What asks for a part of a GPU. `at`: where the annotations stand."""
+    if _KEYS.isdisjoint(annotations):
+        return []
+    return [Fault(ref, f"{at}[{key}]", _PROBLEM, _REMEDY) for key in FRACTION_KEYS if key in annotations]
+
+
+def without_fractions(reading: Reading) -> Reading:
+    """What was read, but for gangs with members that still wait for a part of a GPU: these are wrong.
+
+    What runs already runs as it was let in.
+    """
+    faults: list[Fault] = []
+    gangs = []
+    for gang in reading.gangs:
+        wrong = [fault for member in gang.members if not member.pod.bound for fault in of_pod(member.pod)]
+        faults += wrong
+        if not wrong:
+            gangs.append(gang)
+    return replace(reading, gangs=tuple(gangs), faults=(*reading.faults, *faults)) if faults else reading
+
+
+def of_pod(pod: Pod) -> list[Fault]:
+    """What of a pod asks for a part of a GPU."""
+    return fractions(pod_ref(pod), "metadata.annotations", pod.metadata.annotations)

@@ -1,0 +1,88 @@
+"""Pods that only name a policy, of workloads that are no Jobs: which are one gang, and what is told of the others.
+
+KAI Scheduler makes one group of a StatefulSet's or a training job's pods, and one group of each pod of a Deployment.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gangs import kinds
+from gangs.findings import Findings
+from gangs.kai import keys, members
+from gangs.kai.groups import Unit
+from gangs.kinds import Made, Template
+from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
+from gangs.model import Manifest, ObjectRef
+from gangs.sources import Sources
+from kube.objects import Pod
+
+TO_GROUP = (
+    f"make a {keys.POD_GROUP_KIND} with minMember, and write {keys.POD_GROUP}: <its name> on all its pod templates "
+    "instead"
+)
+"""What makes pods of several templates one gang, whatever makes them."""
+
+
+def asks(template: Template) -> bool:
+    """Whether the pods of a template name a policy, and no PodGroup."""
+    return keys.POLICY in template.annotations and not members.named_by(template.annotations)
+
+
+def unit_of_workload(unit: Unit, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit | None:
+    """The unit of pods that some workload made, or that stand alone; None where they are refused.
+
+    :param unit: of these pods, as if each stood alone. Raises `MalformedError`.
+    """
+    maker = kinds.maker_of(pods[0])
+    if maker is None:
+        return unit
+    if maker.made is Made.UNREAD:
+        for pod in pods:
+            problem = f"pods of {maker.kind}s ({maker.name}) are not read as one group yet"
+            findings.fault(pod_ref(pod), "metadata.ownerReferences", problem, TO_GROUP)
+        return None
+    if maker.made is not Made.TOGETHER:
+        findings.advise(unit.ref, members.annotation(keys.POLICY), _alone(maker.kind))
+        return unit
+    ref = ObjectRef(maker.api_version, maker.kind, unit.key.namespace, maker.name)
+    manifest = sources.get(group_of(maker.api_version), maker.kind, ref.namespace, ref.name)
+    if manifest is None:
+        return replace(unit, waiting_for=(str(ref),))
+    count = sum(each.count for each in kinds.templates(manifest) if asks(each))
+    return replace(
+        unit,
+        ref=ref_of(manifest),
+        minimum=max(1, count),
+        expected=max(1, count, len(pods)),
+        created=metadata_of(manifest).creation_timestamp or "",
+    )
+
+
+def check(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> None:
+    """Note where a workload that is no Job asks for what it does not get. Raises `MalformedError`.
+
+    :param pods: all that there are.
+    """
+    made, ref, said = kinds.made_by(manifest), ref_of(manifest), kinds.templates(manifest)
+    if made is None or kinds.controlled(manifest):
+        return
+    asking = [each for each in said if asks(each)]
+    if not asking:
+        named = any(members.named_by(each.annotations) for each in said)
+        if made is Made.UNREAD and keys.POLICY in metadata_of(manifest).annotations and not named:
+            text = f"does not reach the pods, and pods of {ref.kind}s are not read as one group yet: {TO_GROUP}"
+            findings.advise(ref, members.annotation(keys.POLICY), text)
+        return
+    at = f"{asking[0].path}.{members.annotation(keys.POLICY)}"
+    if ref.kind == "JobSet" and made is Made.UNREAD:
+        findings.advise(ref, at, f"makes each of its Jobs a gang of its own; for one gang {TO_GROUP}")
+    elif made is Made.UNREAD:
+        findings.fault(ref, at, f"pods of {ref.kind}s are not read as one group yet", TO_GROUP)
+    elif made is Made.ALONE:
+        findings.advise(ref, at, _alone(ref.kind))
+    kinds.check_parallel(manifest, sum(each.count for each in asking), pods, findings)
+
+
+def _alone(kind: str) -> str:
+    """What becomes of pods of which each is a group, and how to get a gang."""
+    return f"places each pod alone: as in KAI Scheduler each pod of a {kind} is its own group; for one gang {TO_GROUP}"

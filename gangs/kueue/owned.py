@@ -1,0 +1,227 @@
+"""Gangs of workloads that are no Jobs: of a StatefulSet's or a PyTorchJob's pods, as Kueue groups them by their kind.
+
+Kueue makes one group of the pods of a StatefulSet or of a training job, whose replica specs are pod sets with a place
+each. It admits those of a Deployment one by one. Groups of other kinds are refused: their size is not read here.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from gangs import kinds
+from gangs.findings import Findings
+from gangs.kinds import MAIN, Made, Template
+from gangs.kueue import NAME, keys, units, wishes
+from gangs.kueue.units import TO_GROUP, Asked, SetAsked, Surroundings, advise_ignored, gang_asked, queue_of
+from gangs.kueue.wishes import Annotated, Wish
+from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
+from gangs.membership import Seat, age, check_priorities, live, seated
+from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
+from gangs.workloads import controller_of
+from kube import keys as own
+from kube.objects import Pod
+
+
+def asks(template: Template) -> bool:
+    """Whether the pods of a template ask for a gang, and name no group of plain pods for it."""
+    named = template.labels.get(keys.QUEUE_NAME) or wishes.asks(template.annotations)
+    return bool(named) and not template.labels.get(keys.POD_GROUP)
+
+
+def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
+    """The gang of a workload whose templates ask for one; None where none does, or where something is wrong.
+
+    :param pods: those of the workload that name no group. Raises `MalformedError`.
+    """
+    asking = [each for each in kinds.templates(manifest) if asks(each) and each.count]
+    if not asking:
+        return None
+    found, ref, metadata = Findings(), ref_of(manifest), metadata_of(manifest)
+    mine = sorted(live(pods), key=lambda pod: age(pod.metadata))
+    if not mine and kinds.ended(manifest):
+        return None
+    sets = [SetAsked(each.role, each.count, _wish(ref, each, found, several=len(asking) > 1)) for each in asking]
+    total = sum(each.count for each in sets)
+    _check_rivals(ref, asking, found)
+    _check_silent(manifest, ref, found)
+    kinds.check_parallel(manifest, total, mine, found)
+    check_priorities(mine, ref, found)
+    several = len(sets) > 1
+    seats = [Seat(pod, kinds.role_of(pod) if several else MAIN) for pod in mine]
+    asked = Asked(
+        key=GangKey(NAME, ref.namespace, ref.name),
+        ref=ref,
+        members=seated(seats, tuple(each.name for each in sets) if several else (MAIN,), found),
+        expected=total,
+        minimum=total,
+        queue=_queue(ref, asking, found),
+        wish=Wish() if several else sets[0].wish,
+        created=metadata.creation_timestamp or "",
+        waiting_for=(f"{ref} to be resumed",) if kinds.suspended(manifest) else (),
+        sets=tuple(sets) if several else (),
+        together=_together(ref, asking, sets, found),
+    )
+    return gang_asked(asked, around, found, findings)
+
+
+def _wish(ref: ObjectRef, template: Template, findings: Findings, *, several: bool) -> Wish:
+    at = f"{template.path}.metadata"
+    advise_ignored(ref, at, {**template.labels, **template.annotations}, findings)
+    of = Annotated(ref, f"{at}.annotations", template.annotations, template.count, several=several)
+    return wishes.read_wish(of, findings)
+
+
+def _queue(ref: ObjectRef, asking: Sequence[Template], findings: Findings) -> str:
+    """The queue that all templates name, "" where none does: a gang is in one queue."""
+    first = asking[0].labels.get(keys.QUEUE_NAME, "")
+    for each in asking[1:]:
+        if (other := each.labels.get(keys.QUEUE_NAME, "")) != first:
+            problem = f"is {_said(other)}, but {_said(first)} at {asking[0].path}"
+            remedy = "write the same queue on all pod templates"
+            findings.fault(ref, f"{each.path}.metadata.labels[{keys.QUEUE_NAME}]", problem, remedy)
+    return first
+
+
+def _said(value: str) -> str:
+    return f'"{value}"' if value else "missing"
+
+
+def _together(
+    ref: ObjectRef, asking: Sequence[Template], sets: Sequence[SetAsked], findings: Findings
+) -> tuple[TogetherRule, ...]:
+    """What `podset-group-name` asks: the sets of one name share a domain of the level that they require."""
+    groups: dict[str, list[tuple[Template, SetAsked]]] = {}
+    for template, pod_set in zip(asking, sets, strict=True):
+        if name := template.annotations.get(keys.SET_GROUP):
+            groups.setdefault(name, []).append((template, pod_set))
+    rules = []
+    for name, members in groups.items():
+        at = f"{members[-1][0].path}.metadata.annotations[{keys.SET_GROUP}]"
+        levels = {pod_set.wish.required.level if pod_set.wish.required else "" for _, pod_set in members}
+        if len(members) == 1 and len(sets) > 1:
+            findings.fault(ref, at, f'no other pod template is in group "{name}"', "write it on both, or leave it out")
+        elif len(levels) > 1 or "" in levels:
+            problem = f"asks for one domain, but the templates of the group require no common level by {keys.REQUIRED}"
+            findings.fault(ref, at, problem, "write the same required level on them")
+        elif len(members) > 1:
+            rules.append(TogetherRule(tuple(pod_set.name for _, pod_set in members), levels.pop()))
+    return tuple(rules)
+
+
+def _check_rivals(ref: ObjectRef, asking: Sequence[Template], findings: Findings) -> None:
+    for each in asking:
+        if each.labels.get(own.GANG) or each.labels.get(own.WORKLOAD):
+            problem = "names a queue or a level of Kueue, but its pods are a gang by keys of phalanx.dev as well"
+            findings.fault(ref, f"{each.path}.metadata", problem, "keep one of the two ways of asking")
+
+
+def _check_silent(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None:
+    """Say which pods of a workload that is a gang are none of its members."""
+    for each in kinds.templates(manifest):
+        if each.count and not asks(each) and not each.labels.get(keys.POD_GROUP):
+            text = f"names neither a queue nor a level: its pods start by themselves, without the gang {ref.name}"
+            findings.advise(ref, f"{each.path}.metadata", text)
+
+
+def check(manifest: Manifest, findings: Findings) -> None:
+    """Note where a workload that is no Job asks for what it does not get. Raises `MalformedError`.
+
+    One that another object has made says what that one says, and is told nothing.
+    """
+    made, ref, metadata = kinds.made_by(manifest), ref_of(manifest), metadata_of(manifest)
+    if made is None or kinds.controlled(manifest):
+        return
+    said = kinds.templates(manifest)
+    if queue_of(metadata.labels, metadata.annotations):
+        _check_queue(manifest, made, said, findings)
+    for key in keys.WISHES:
+        if key in metadata.annotations and not any(key in each.annotations for each in said):
+            at = " and at ".join(f"{each.path}.metadata.annotations[{key}]" for each in said)
+            remedy = f"write it at {at}" if at and made is not Made.UNREAD else TO_GROUP
+            findings.fault(ref, f"metadata.annotations[{key}]", "does not reach the pods", remedy)
+    first = next(filter(asks, said), None)
+    if first is not None and made is Made.UNREAD:
+        findings.fault(ref, _first(first), f"pods of {ref.kind}s are not read as one group yet", TO_GROUP)
+    elif first is not None and made is Made.ALONE:
+        findings.advise(ref, _first(first), alone(ref.kind, first.annotations))
+
+
+def _check_queue(manifest: Manifest, made: Made, said: Sequence[Template], findings: Findings) -> None:
+    """A queue's name on the workload itself: only its pods' templates hand it to the pods."""
+    ref, labels, annotations = ref_of(manifest), metadata_of(manifest).labels, metadata_of(manifest).annotations
+    queue = queue_of(labels, annotations)
+    if said and all(each.labels.get(keys.QUEUE_NAME) == queue for each in said):
+        return
+    place = "labels" if keys.QUEUE_NAME in labels else "annotations"
+    at = f"metadata.{place}[{keys.QUEUE_NAME}]"
+    if made is Made.IN_JOBS:
+        there = f"{kinds.job_metadata(said[0])}.labels"
+        if keys.QUEUE_NAME not in kinds.texts_at(manifest, there):
+            findings.advise(ref, at, f"does not reach the Jobs: write it at {there}[{keys.QUEUE_NAME}]")
+    elif made is Made.UNREAD:
+        findings.fault(ref, at, f"a {ref.kind} cannot be queued as a whole", f"leave it out and {TO_GROUP}")
+    else:
+        where = "its pod template" if len(said) == 1 else "all its pod templates"
+        then = "its pods are one gang then" if made is Made.TOGETHER else "each pod is then queued alone, as Kueue does"
+        problem = f"a {ref.kind} cannot be queued as a whole"
+        findings.fault(ref, at, problem, f"write the label on {where} instead ({then})")
+
+
+def _first(template: Template) -> str:
+    """The field of the first key by which a template asks; one that names a place goes before the queue."""
+    key = next((key for key in keys.WISHES if key in template.annotations), None)
+    if key is None:
+        return f"{template.path}.metadata.labels[{keys.QUEUE_NAME}]"
+    return f"{template.path}.metadata.annotations[{key}]"
+
+
+def alone(kind: str, annotations: Mapping[str, str]) -> str:
+    """What becomes of the pods of a kind that Kueue admits one by one, and how to get a gang."""
+    level = annotations.get(keys.REQUIRED, "")
+    wish = f"required: {level} and " if level else ""
+    held = "holds for each pod alone, not for all together" if wishes.asks(annotations) else "queues each pod alone"
+    return (
+        f"{held}: as in Kueue the pods of a {kind} are admitted one by one; for one gang make a Gang with {wish}"
+        f"minMember, and label the pod template {own.GANG}: <its name> instead"
+    )
+
+
+def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
+    """The gang of pods without a group whose workload is not there or not read, or of one pod for itself."""
+    here = live(pods)
+    maker = kinds.maker_of(here[0]) if here else None
+    if maker is None:
+        return units.read_pods(key, here, around, findings)
+    if maker.made is Made.ALONE:
+        gang = units.read_pods(key, here, around, findings)
+        _tell_alone(here[0], findings)
+        return gang
+    if maker.made is Made.UNREAD:
+        for pod in here:
+            problem = f"pods of {maker.kind}s ({maker.name}) are not read as one group yet"
+            findings.fault(pod_ref(pod), "metadata.ownerReferences", problem, TO_GROUP)
+        return None
+    if around.sources.get(group_of(maker.api_version), maker.kind, key.namespace, maker.name) is not None:
+        return None  # what is wrong with it, or that it needs no more pods, has been said
+    return _awaiting(key, ObjectRef(maker.api_version, maker.kind, key.namespace, maker.name), here, findings)
+
+
+def _awaiting(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Findings) -> Gang:
+    """The gang of pods whose workload is not there (yet): it waits for that."""
+    return Gang(
+        key=key,
+        source=ref,
+        members=units.seated_in_order(pods, ref, findings),
+        pod_sets=(PodSet(MAIN, len(pods), len(pods)),),
+        expected=len(pods),
+        min_member=len(pods),
+        created=min(age(pod.metadata) for pod in pods)[0].rstrip("~"),
+        waiting_for=(str(ref),),
+        groups=(ref,),
+    )
+
+
+def _tell_alone(pod: Pod, findings: Findings) -> None:
+    """Say what becomes of the pods of a workload on a pod of it: the workload is not watched."""
+    owner, annotations = controller_of(pod), pod.metadata.annotations
+    key = next((key for key in keys.WISHES if key in annotations), None)
+    if owner is not None and key is not None and not pod.bound:
+        findings.advise(pod_ref(pod), f"metadata.annotations[{key}]", alone(owner.kind, annotations))

@@ -1,0 +1,125 @@
+"""The gangs of the pods that run already: how many members each needs, whatever its objects say now.
+
+A gang that runs goes as a whole or keeps its minimums. Where nobody can tell these any more (its object is gone, or
+contradicts itself by now), it needs all that run.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from cluster.snapshot import Snapshot, Tenant
+from gangs.model import Gang, GangKey, PodSet, Reading
+from kube.keys import GATE
+from solver.problem import VictimGang, VictimSet
+
+
+@dataclass(frozen=True, slots=True)
+class RunningGang:
+    """The gang of a running pod, and how many of its members must still run for it to be of use.
+
+    `minimum` None: all that run. `pod_set`: the pod's own, of which `set_minimum` must run.
+    """
+
+    key: GangKey
+    minimum: int | None
+    pod_set: str = ""
+    set_minimum: int = 0
+
+
+RunningGangs = Mapping[str, RunningGang]
+"""By the pod's `namespace/name`, its identity within one snapshot."""
+
+
+def running_gangs(reading: Reading) -> dict[str, RunningGang]:
+    """Who belongs to which gang, for every pod that has been let go: members of gangs that were read, those of gangs
+    that other systems have, and pods that name a gang which cannot be read or does not have them.
+    """
+    found: dict[str, RunningGang] = {}
+    for gang in (*reading.gangs, *reading.neighbours):
+        started = [member for member in gang.members if member.pod.bound or not member.pod.gated_by(GATE)]
+        if started:
+            of_set = {each.name: _member_of(gang, each) for each in gang.pod_sets}
+            found |= {member.pod.key: of_set[member.pod_set] for member in started}
+    if reading.astray:
+        owners = {name: gang for gang in (*reading.gangs, *reading.neighbours) for name in gang.names}
+        for pod, key in reading.astray:
+            owner = owners.get(key)
+            found.setdefault(pod.key, RunningGang(key, None) if owner is None else _member_of(owner, None))
+    return found
+
+
+def _member_of(gang: Gang, pod_set: PodSet | None) -> RunningGang:
+    """What is to be known of a member. A gang's only set counts as the gang; of which of several sets those were that
+    have ended is not known, and each is taken to need all that it has left.
+    """
+    if not gang.min_member:
+        return RunningGang(gang.key, None)
+    minimum = gang.still_needed
+    if len(gang.pod_sets) == 1:
+        return RunningGang(gang.key, max(minimum, gang.pod_sets[0].min_count - gang.succeeded))
+    if pod_set is None:
+        return RunningGang(gang.key, minimum)
+    needed = pod_set.min_count
+    if gang.succeeded:
+        needed = min(needed, sum(member.pod_set == pod_set.name for member in gang.members))
+    return RunningGang(gang.key, minimum, pod_set.name, needed)
+
+
+def victim_gangs(
+    tenants: Sequence[Tenant], keys: Sequence[GangKey | None], snapshot: Snapshot, running: RunningGangs
+) -> tuple[tuple[GangKey, ...], tuple[VictimGang, ...]]:
+    """The gangs of these candidates, whose `keys` are given, in the solver's words; both tuples are in one order."""
+    known = sorted({key for key in keys if key is not None})
+    if not known:
+        return (), ()
+    victims: dict[tuple[GangKey, str], set[int]] = {}
+    for position, (tenant, key) in enumerate(zip(tenants, keys, strict=True)):
+        if key is not None:
+            victims.setdefault((key, running[tenant.pod.key].pod_set), set()).add(position)
+    counts = _counted(snapshot, running, known)
+    totals = Counter[GangKey]()
+    for (key, _), count in counts.items():
+        totals[key] += count
+    members = {(each.key, each.pod_set): each for each in running.values() if each.key in totals}
+    minimums = {each.key: each.minimum for each in members.values() if each.minimum is not None}
+    sets: dict[GangKey, list[VictimSet]] = {key: [] for key in known}
+    for (key, name), mine in sorted(victims.items()):
+        if needed := members[key, name].set_minimum:
+            sets[key].append(VictimSet(name, frozenset(mine), counts[key, name], needed))
+    return tuple(known), tuple(
+        VictimGang(str(key), totals[key], minimums.get(key, totals[key]), tuple(sets[key])) for key in known
+    )
+
+
+def _counted(
+    snapshot: Snapshot, running: RunningGangs, keys: Sequence[GangKey], gone: AbstractSet[str] = frozenset()
+) -> Counter[tuple[GangKey, str]]:
+    """How many run of each set of these gangs. Those that plans in force evict, those on their way out and those `gone`
+    (`namespace/name`) run no more.
+    """
+    wanted, absent = frozenset(keys), snapshot.leaving | gone
+    return Counter(
+        (found.key, found.pod_set)
+        for state in snapshot.nodes
+        for tenant in state.tenants
+        if (found := running.get(tenant.pod.key)) is not None
+        and found.key in wanted
+        and not (tenant.reserved or tenant.terminating or tenant.pod.key in absent)
+    )
+
+
+def cut_short(gone: Collection[str], snapshot: Snapshot, running: RunningGangs) -> str:
+    """Which gang would be left with too few of its members, but not with none, if these pods (`namespace/name`) went
+    beside those that plans in force evict; "" for none.
+    """
+    keys = sorted({running[pod].key for pod in gone if pod in running})
+    staying = _counted(snapshot, running, keys, frozenset(gone)) if keys else Counter[tuple[GangKey, str]]()
+    for key in keys:
+        left = sum(count for (gang, _), count in staying.items() if gang == key)
+        for each in {each for each in running.values() if each.key == key} if left else ():
+            unknown = each.minimum is None
+            if unknown or left < (each.minimum or 0) or staying[key, each.pod_set] < each.set_minimum:
+                return f"gang {key} would be left with fewer members than it needs, and not go as a whole"
+    return ""

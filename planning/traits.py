@@ -1,0 +1,188 @@
+"""What tells members of one gang apart for other members: host ports, anti-affinity, and labels that are looked at.
+
+Members of equal traits bear the same neighbours. Traits that no two members notice are left out, so that members which
+only differ in those stay alike.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from cluster.neighbours import Namespaces, Term, affinity_terms, anti_affinity_terms
+from cluster.ports import HostPort, host_ports
+from kube.objects import LabelSelector, Pod, PodAffinityTerm
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """`ports`: host ports that another member wants, too. `apart`: the anti-affinity terms that it has, `meant`: those
+    that speak of it, both by position in `GangTraits.terms`. `wants`: its affinity, where that is about members (else
+    -1), `wanted`: by whose affinity it is meant, both by number. `labels`: those that topology spread of the gang looks
+    at.
+    """
+
+    ports: frozenset[HostPort] = frozenset()
+    apart: frozenset[int] = frozenset()
+    meant: frozenset[int] = frozenset()
+    wants: int = -1
+    wanted: frozenset[int] = frozenset()
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+NONE = Traits()
+
+
+class GangTraits:
+    """The traits of all members of a gang. `terms`: the anti-affinity terms of which some are about members."""
+
+    def __init__(self, pods: Iterable[Pod], namespaces: Namespaces) -> None:
+        self.terms: tuple[Term, ...] = ()
+        self._keys: frozenset[str] = frozenset()
+        self._spread_keys: frozenset[str] = frozenset()
+        self._of: dict[int, Traits] = {}
+        every = tuple(pods)
+        if not any(map(_minds_others, every)):
+            return
+        self._keys = frozenset(key for pod in every for key in looked_at(pod))
+        self._spread_keys = frozenset(key for pod in every for key in _spread_keys(pod))
+        marks = [self._mark(pod) for pod in every]
+        like = dict(zip(marks, every, strict=True))
+        traits = self._told_apart(like, Counter(marks), namespaces)
+        self._of = {id(pod): traits[mark] for pod, mark in zip(every, marks, strict=True)}
+
+    @property
+    def label_keys(self) -> frozenset[str]:
+        """Label keys that members look at on others."""
+        return self._keys
+
+    def of(self, pod: Pod) -> Traits:
+        """The traits of a member: one of the very pods that all traits were worked out from."""
+        return self._of.get(id(pod), NONE)
+
+    def _mark(self, pod: Pod) -> bytes:
+        """Equal for pods that have the same traits."""
+        affinity = pod.spec.affinity
+        return _encode(
+            (
+                pod.metadata.namespace,
+                {key: value for key, value in pod.metadata.labels.items() if key in self._keys},
+                (affinity.pod_anti_affinity, affinity.pod_affinity) if affinity is not None else None,
+                sorted((each.address, each.protocol, each.port) for each in host_ports(pod)),
+            )
+        )
+
+    def _told_apart(
+        self, like: Mapping[bytes, Pod], counts: Mapping[bytes, int], namespaces: Namespaces
+    ) -> dict[bytes, Traits]:
+        terms: dict[bytes, Term] = {}
+        having: dict[bytes, set[bytes]] = {}
+        for mark, pod in like.items():
+            for term in anti_affinity_terms(pod):
+                name = _name_of(term)
+                terms.setdefault(name, term)
+                having.setdefault(name, set()).add(mark)
+        meaning = {
+            name: {mark for mark, pod in like.items() if term.matches(pod, namespaces)} for name, term in terms.items()
+        }
+        noticed = [name for name in terms if _noticed(having[name], meaning[name], counts)]
+        self.terms = tuple(terms[name] for name in noticed)
+        clashing = _clashing(like, counts)
+        wishes = [(having, wanted) for having, wanted in _wishes(like, namespaces) if wanted]
+        return {
+            mark: Traits(
+                ports=frozenset(host_ports(pod) & clashing),
+                apart=frozenset(place for place, name in enumerate(noticed) if mark in having[name]),
+                meant=frozenset(place for place, name in enumerate(noticed) if mark in meaning[name]),
+                wants=next((number for number, (having, _) in enumerate(wishes) if mark in having), -1),
+                wanted=frozenset(number for number, (_, wanted) in enumerate(wishes) if mark in wanted),
+                labels=self._labels(pod),
+            )
+            for mark, pod in like.items()
+        }
+
+    def _labels(self, pod: Pod) -> tuple[tuple[str, str], ...]:
+        if not self._spread_keys:
+            return ()
+        labels = [(key, value) for key, value in pod.metadata.labels.items() if key in self._spread_keys]
+        return (("", pod.metadata.namespace), *sorted(labels))
+
+
+def _name_of(term: Term) -> bytes:
+    return _encode((term.topology_key, sorted(term.namespaces), term.namespace_selector, term.selector, term.narrowed))
+
+
+def _wishes(like: Mapping[bytes, Pod], namespaces: Namespaces) -> Iterable[tuple[set[bytes], set[bytes]]]:
+    """By affinity, who has it and whom all its terms mean."""
+    having: dict[tuple[bytes, ...], set[bytes]] = {}
+    terms: dict[tuple[bytes, ...], tuple[Term, ...]] = {}
+    for mark, pod in like.items():
+        if wanted := affinity_terms(pod):
+            name = tuple(map(_name_of, wanted))
+            terms.setdefault(name, wanted)
+            having.setdefault(name, set()).add(mark)
+    for name, marks in having.items():
+        yield marks, {mark for mark, pod in like.items() if all(each.matches(pod, namespaces) for each in terms[name])}
+
+
+def _noticed(having: set[bytes], meaning: set[bytes], counts: Mapping[bytes, int]) -> bool:
+    """Whether a term of one member is about another."""
+    alone = having == meaning and sum(counts[mark] for mark in having) == 1
+    return bool(meaning) and not alone
+
+
+def _clashing(like: Mapping[bytes, Pod], counts: Mapping[bytes, int]) -> frozenset[HostPort]:
+    """The host ports that two members cannot both have on one node."""
+    wanted: dict[tuple[str, int], Counter[HostPort]] = {}
+    for mark, pod in like.items():
+        for port in host_ports(pod):
+            wanted.setdefault((port.protocol, port.port), Counter())[port] += counts[mark]
+    return frozenset(
+        port
+        for alike in wanted.values()
+        for port in alike
+        if sum(count for other, count in alike.items() if port.clashes(other)) > 1
+    )
+
+
+def _minds_others(pod: Pod) -> bool:
+    """Whether the pod says anything about other pods, or wants what only one of them can have."""
+    affinity, spec = pod.spec.affinity, pod.spec
+    return bool(
+        (affinity is not None and (affinity.pod_anti_affinity is not None or affinity.pod_affinity is not None))
+        or spec.topology_spread_constraints
+        or (any(each.ports for each in (*spec.containers, *spec.init_containers)) and host_ports(pod))
+    )
+
+
+def looked_at(pod: Pod) -> Iterable[str]:
+    """Label keys that the pod's own required terms and constraints look at, on others and on pods like itself."""
+    affinity = pod.spec.affinity
+    if affinity is not None:
+        for each in (affinity.pod_affinity, affinity.pod_anti_affinity):
+            if each is not None:
+                yield from keys_of_terms(each.required)
+    yield from _spread_keys(pod)
+
+
+def keys_of_terms(terms: Sequence[PodAffinityTerm]) -> Iterable[str]:
+    """Label keys that terms look at."""
+    for term in terms:
+        yield from _keys_of_selector(term.label_selector)
+        yield from term.match_label_keys
+        yield from term.mismatch_label_keys
+
+
+def _spread_keys(pod: Pod) -> Iterable[str]:
+    for spread in pod.spec.topology_spread_constraints:
+        yield from _keys_of_selector(spread.label_selector)
+        yield from spread.match_label_keys
+
+
+def _keys_of_selector(selector: LabelSelector | None) -> Iterable[str]:
+    if selector is not None:
+        yield from selector.match_labels
+        yield from (each.key for each in selector.match_expressions)

@@ -1,0 +1,171 @@
+"""The way of a request from the event loop to a WSGI application: its whole body first, then its turn, then a thread.
+
+Too large a body: 413. Too many at once: 429 with `Retry-After`, upon which the API server asks again within its own
+timeout. A request that is let through finds in its environment, as `phalanx.waited`, the seconds since it was whole.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from typing import Any
+
+import msgspec
+from werkzeug.wrappers import Response
+
+from serving.limits import Limits
+from serving.protocol import PEER_CERTIFICATE
+from serving.turns import OverloadedError, Turns
+
+WAITED = "phalanx.waited"
+WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
+Scope = dict[str, Any]
+Message = dict[str, Any]
+Receive = Callable[[], Any]
+Send = Callable[[Message], Any]
+
+
+def peer_certificate(environ: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The certificate that a request's client has shown, as `ssl.SSLSocket.getpeercert` gives it."""
+    found: Mapping[str, Any] | None = environ["asgi.scope"]["state"].get(PEER_CERTIFICATE)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Threads for requests of one kind, so that another kind cannot take them all."""
+
+    threads: int
+    waiting: int
+
+
+class _Lane:
+    """A pool at work."""
+
+    def __init__(self, name: str, pool: Pool) -> None:
+        self.turns = Turns(pool.threads, pool.waiting)
+        self.threads = ThreadPoolExecutor(pool.threads, name)
+
+
+class Application:
+    """An ASGI application over a WSGI one. `pools` by name; `pool_of` names the one for a path."""
+
+    def __init__(
+        self, application: WSGI, pools: Mapping[str, Pool], pool_of: Callable[[str], str], limits: Limits
+    ) -> None:
+        self._application = application
+        self._lanes = {name: _Lane(name, pool) for name, pool in pools.items()}
+        self._pool_of = pool_of
+        self._limits = limits
+        self._held = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        body = bytearray()
+        try:
+            if await self._collected(scope, receive, send, body):
+                await self._answered(scope, bytes(body), send)
+        finally:
+            self._held -= len(body)
+
+    async def _answered(self, scope: Scope, body: bytes, send: Send) -> None:
+        lane = self._lanes[self._pool_of(scope["path"])]
+        source = scope["client"][0] if scope.get("client") else ""
+        whole = time.monotonic()
+        try:
+            async with lane.turns.turn(source):
+                work = partial(answer, self._application, environ_of(scope, body), whole)
+                response = await asyncio.get_running_loop().run_in_executor(lane.threads, work)
+        except OverloadedError:
+            text = f"overloaded: more than {lane.turns.waiting} requests wait to be answered; ask again"
+            await _refuse(send, 429, text, (b"retry-after", b"1"))
+            return
+        headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
+        await _send(send, response.status_code, headers, response.get_data())
+
+    async def _collected(self, scope: Scope, receive: Receive, send: Send, body: bytearray) -> bool:
+        """Receive the body, counting it; False where there is nothing more to do."""
+        declared = _declared(scope)
+        too_large = declared > self._limits.body_bytes
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return False  # the client has gone
+            chunk = message.get("body", b"")
+            if not too_large:
+                body += chunk
+                self._held += len(chunk)
+                if self._held > self._limits.bodies_bytes:
+                    await _refuse(
+                        send, 429, "overloaded: too much is being received; ask again", (b"retry-after", b"1")
+                    )
+                    return False
+            if len(body) > self._limits.body_bytes:
+                too_large, declared = True, len(body)
+            if not message.get("more_body", False):
+                break
+        if too_large:
+            text = f"the body is of {declared} bytes; at most {self._limits.body_bytes} are read"
+            await _refuse(send, 413, text)
+        return not too_large
+
+
+def answer(application: WSGI, environ: dict[str, Any], whole: float) -> Response:
+    """The application's whole answer. Runs in a thread, which never waits for the loop."""
+    environ[WAITED] = time.monotonic() - whole
+    return Response.from_app(application, environ, buffered=True)
+
+
+def environ_of(scope: Scope, body: bytes) -> dict[str, Any]:
+    """A request as PEP 3333 has it; `asgi.scope` holds it as it came."""
+    environ: dict[str, Any] = {
+        "asgi.scope": scope,
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": scope["path"].encode().decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "SERVER_NAME": str(scope["server"][0]) if scope.get("server") else "",
+        "SERVER_PORT": str(scope["server"][1]) if scope.get("server") else "",
+        "REMOTE_ADDR": str(scope["client"][0]) if scope.get("client") else "",
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+    for name, value in scope["headers"]:
+        _put_header(environ, name.decode("latin-1"), value.decode("latin-1"))
+    return environ
+
+
+def _put_header(environ: dict[str, Any], name: str, value: str) -> None:
+    """One more header; a name that comes twice has both values. Names with "_" are dropped: they would pass for "-"."""
+    if "_" in name or name in ("content-length", "transfer-encoding"):
+        return
+    key = "CONTENT_TYPE" if name == "content-type" else f"HTTP_{name.upper().replace('-', '_')}"
+    environ[key] = f"{environ[key]},{value}" if key in environ else value
+
+
+def _declared(scope: Scope) -> int:
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    return int(length)
+
+
+async def _refuse(send: Send, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
+    body = msgspec.json.encode({"error": text})
+    length = (b"content-length", str(len(body)).encode())
+    all_headers = [(b"content-type", b"application/json"), length, *headers]
+    await _send(send, status, all_headers, body)
+
+
+async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

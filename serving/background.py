@@ -1,0 +1,68 @@
+"""A small port beside the main work of a process (health, metrics): an event loop in a thread of its own."""
+
+import asyncio
+import socket
+import threading
+from contextlib import suppress
+
+from serving.application import WSGI, Application, Pool
+from serving.limits import Limits
+from serving.server import ContextOf, Port
+
+SMALL = Limits(
+    connections=100,
+    handshake_seconds=5.0,
+    request_seconds=5.0,
+    answer_seconds=30.0,
+    keep_seconds=30,
+    head_bytes=16 * 1024,
+    body_bytes=0,
+    bodies_bytes=64 * 1024,
+)
+"""For ports that a few probes and scrapers ask."""
+END_SECONDS = 2.0
+
+
+class BackgroundPort:
+    """Serves a WSGI application with few threads until `stop`. Raises OSError where the port cannot be had."""
+
+    def __init__(
+        self, name: str, address: tuple[str, int], application: WSGI, context_of: ContextOf | None = None
+    ) -> None:
+        host, port = address
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._name = name
+        self._listening = socket.create_server((host, port), family=family)
+        self._application = application
+        self._context_of = context_of
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.port = int(self._listening.getsockname()[1])
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End serving and give the port back."""
+        with suppress(RuntimeError):  # it has ended by itself
+            self._loop.call_soon_threadsafe(self._cancel)
+        self._thread.join(END_SECONDS * 2)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._task = self._loop.create_task(self._serve())
+        with suppress(asyncio.CancelledError):
+            self._loop.run_until_complete(self._task)
+        self._loop.close()
+
+    def _cancel(self) -> None:
+        self._task.cancel()
+
+    async def _serve(self) -> None:
+        application = Application(self._application, {self._name: Pool(2, 20)}, lambda _: self._name, SMALL)
+        port = Port(self._listening, application, SMALL, self._context_of)
+        try:
+            await port.serve()
+        finally:
+            await port.end(END_SECONDS)

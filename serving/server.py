@@ -1,0 +1,150 @@
+"""One port: accepts connections, secures them, holds their number and their times, and ends politely."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from serving.application import Application
+from serving.connections import Connection, Connections, State
+from serving.limits import Limits
+from serving.protocol import Protocol
+
+log = logging.getLogger(__name__)
+
+ContextOf = Callable[[], ssl.SSLContext | None]
+"""The TLS context of the next connection; None: it cannot be spoken to yet."""
+LOOK_SECONDS = 0.25
+ACCEPT_PAUSE_SECONDS = 0.1
+"""After an error of accept itself, such as too many open files."""
+
+
+class Port:
+    """Serves one listening socket in the running loop, over TLS where `context_of` is given, else plainly."""
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        application: Application,
+        limits: Limits,
+        context_of: ContextOf | None = None,
+    ) -> None:
+        listening.setblocking(False)  # noqa: FBT003 -- the signature is socket's
+        self._listening = listening
+        self._context_of = context_of
+        self._limits = limits
+        self._config = Config(
+            application,
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            date_header=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=limits.keep_seconds,
+        )
+        self._config.load()
+        self._state = ServerState()
+        self._leaving = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.connections = Connections(limits.connections)
+
+    async def serve(self) -> None:
+        """Accept and watch until cancelled."""
+        loop = asyncio.get_running_loop()
+        watching = loop.create_task(self._watch())
+        try:
+            while True:
+                try:
+                    accepted, address = await loop.sock_accept(self._listening)
+                except OSError as error:
+                    log.warning("cannot accept a connection: %s", error)
+                    await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
+                    continue
+                self._begin(accepted, str(address[0]))
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+
+    def leave(self) -> None:
+        """From now on every answer is the last one of its connection."""
+        self._leaving = True
+        for each in tuple(self._state.connections):
+            if isinstance(each, Protocol):
+                each.leaving = True
+
+    async def end(self, seconds: float) -> None:
+        """Answer what has been asked, for so long at most, and close everything. Nobody is accepted any more."""
+        self.leave()
+        self._listening.close()
+        for each in self.connections:
+            if each.state is not State.ANSWERED:
+                (each.finish or each.close)()
+            elif each.finish is not None:
+                each.finish()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while (pending := [*self._state.tasks, *self._tasks]) and loop.time() < end:
+            await asyncio.wait(pending, timeout=end - loop.time())
+        for each in self.connections:
+            each.close()
+
+    def _begin(self, accepted: socket.socket, source: str) -> None:
+        loop = asyncio.get_running_loop()
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        place = Connection(source, _closing(accepted), loop.time() + self._limits.handshake_seconds)
+        self.connections.add(place)
+        task = loop.create_task(self._secured(accepted, place))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _secured(self, accepted: socket.socket, place: Connection) -> None:
+        """Shake hands; from then on the connection has a protocol."""
+
+        def protocol() -> Protocol:
+            made = Protocol(self._config, self._state, place, self.connections, self._limits)
+            made.leaving = self._leaving
+            return made
+
+        context = self._context_of() if self._context_of is not None else None
+        if context is None and self._context_of is not None:
+            self._give_up(accepted, place)
+            return
+        seconds = self._limits.handshake_seconds if context is not None else None
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                protocol, accepted, ssl=context, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
+            )
+        except (OSError, asyncio.CancelledError) as error:  # ssl.SSLError is an OSError
+            log.debug("no handshake with %s: %s", place.source, error)
+            self._give_up(accepted, place)
+
+    def _give_up(self, accepted: socket.socket, place: Connection) -> None:
+        self.connections.remove(place)
+        accepted.close()
+
+    async def _watch(self) -> None:
+        """Close connections whose time is over."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            for each in self.connections.overdue(loop.time()):
+                self.connections.remove(each)
+                each.close()
+
+
+def _closing(accepted: socket.socket) -> Callable[[], None]:
+    """Ends a connection that has no protocol yet: its handshake finds the other side gone."""
+
+    def close() -> None:
+        with suppress(OSError):
+            accepted.shutdown(socket.SHUT_RDWR)
+
+    return close

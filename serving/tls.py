@@ -1,0 +1,126 @@
+"""Certificates that change while they serve.
+
+Loading a certificate into an SSL context that serves handshakes is not safe in OpenSSL and can end the process. Here a
+new context is built beside the live one and takes its place by reference.
+"""
+
+import logging
+import ssl
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from certs.files import CERTIFICATE, KEY
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A context ready to serve, and the certificate in it (DER) with the end of its life."""
+
+    context: ssl.SSLContext
+    certificate: bytes
+    not_after: datetime
+
+
+class CertificateFolder:
+    """The certificate files of a folder as an SSL context, exchanged whenever the files have changed.
+
+    `current` is None until a valid pair has been there; after that it is always the last valid one.
+
+    :param client_authority: file of the certificates by which those of clients are judged. A client may still show
+        none; one that shows another's is not spoken to.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        on_change: Callable[[datetime], None] = lambda _: None,
+        client_authority: Path | None = None,
+    ) -> None:
+        self._folder = folder
+        self._on_change = on_change
+        self._client_authority = client_authority
+        self._seen: tuple[bytes, ...] | None = None
+        self._complaint = ""
+        self._stopped = threading.Event()
+        self.current: Serving | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Whether there is a certificate that has not expired."""
+        return self.current is not None and datetime.now(UTC) < self.current.not_after
+
+    def problem(self) -> str:
+        """Why nothing can be served: "" where there is a valid certificate, whatever the files hold now."""
+        if self.valid:
+            return ""
+        expired = f"it expired at {self.current.not_after}" if self.current else ""
+        return f"no valid certificate: {self._complaint or expired}"
+
+    def context(self) -> ssl.SSLContext | None:
+        """The context for the next connection; None before the first certificate."""
+        return self.current.context if self.current is not None else None
+
+    def refresh(self) -> bool:
+        """Read the files; exchange the context where they hold another valid pair. Returns whether they did."""
+        try:
+            pair = self._read()
+            if pair == self._seen:
+                return False
+            serving = self._load()
+            if self._read() != pair:
+                return False  # the files changed under our hands: the next look finds them whole
+        except (OSError, ValueError) as error:
+            self._complain(f"certificate in {self._folder} is not usable: {error}")
+            return False
+        self._seen, self.current, self._complaint = pair, serving, ""
+        self._on_change(serving.not_after)
+        log.info("serving the certificate that is valid until %s", serving.not_after)
+        return True
+
+    def watch(self, seconds: float) -> None:
+        """Look at the files now and then every `seconds`, in a thread of its own, until `stop`."""
+        self.refresh()
+        threading.Thread(target=self._watch, args=(seconds,), name="certificates", daemon=True).start()
+
+    def stop(self) -> None:
+        """End the watching."""
+        self._stopped.set()
+
+    def _watch(self, seconds: float) -> None:
+        while not self._stopped.wait(seconds):
+            self.refresh()
+
+    def _read(self) -> tuple[bytes, ...]:
+        files = [self._folder / CERTIFICATE, self._folder / KEY]
+        if self._client_authority is not None:
+            files.append(self._client_authority)
+        return tuple(each.read_bytes() for each in files)
+
+    def _load(self) -> Serving:
+        # A mounted Secret is exchanged by one symbolic link: resolved paths stay within one version of it.
+        certificate_file, key_file = (self._folder / CERTIFICATE).resolve(), (self._folder / KEY).resolve()
+        certificate = x509.load_pem_x509_certificate(certificate_file.read_bytes())
+        if certificate.not_valid_after_utc <= datetime.now(UTC):
+            raise ValueError(f"it expired at {certificate.not_valid_after_utc}")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(certificate_file, key_file)
+        if self._client_authority is not None:
+            context.verify_mode = ssl.CERT_OPTIONAL
+            context.load_verify_locations(self._client_authority)
+        der = certificate.public_bytes(serialization.Encoding.DER)
+        return Serving(context, der, certificate.not_valid_after_utc)
+
+    def _complain(self, complaint: str) -> None:
+        """Log each complaint once."""
+        if complaint != self._complaint:
+            self._complaint = complaint
+            log.warning(complaint)

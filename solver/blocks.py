@@ -1,0 +1,147 @@
+"""A gang as blocks in blocks: members that must lie in one domain of a level, and in it others that must in a narrower.
+
+Slices, required levels, multiples and sets that belong together are all said this way. Blocks of one sign are alike:
+where one can be, so can another.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from solver.case import Case, Seat
+from solver.problem import Multiple, Problem, Together
+from solver.tree import ROOT
+
+
+@dataclass(frozen=True)
+class Run:
+    """Members of one set and shape that may lie anywhere, in order of rank. `pinned`: nodes of those that have one."""
+
+    pod_set: int
+    shape: int
+    seats: tuple[Seat, ...]
+
+    @property
+    def sign(self) -> object:
+        """What is equal for runs that are alike."""
+        return self.pod_set, self.shape, len(self.seats)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Parts that lie in one domain of `level` (ROOT: anywhere). `pinned`: nodes on which members of it are already."""
+
+    level: int
+    parts: tuple["Block | Run", ...]
+    pinned: frozenset[int] = frozenset()
+
+    @cached_property
+    def sign(self) -> object:
+        """What is equal for blocks that are alike."""
+        return self.level, tuple(part.sign for part in self.parts), self.pinned
+
+    @cached_property
+    def counts(self) -> dict[int, int]:
+        """How many members of each shape are to be seated."""
+        found: dict[int, int] = {}
+        for part in self.parts:
+            counts = {part.shape: len(part.seats)} if isinstance(part, Run) else part.counts
+            for shape, count in counts.items():
+                found[shape] = found.get(shape, 0) + count
+        return found
+
+
+def blocks_of(case: Case, seats: Sequence[Seat]) -> Block:
+    """These members of a gang, of each set those of the lowest ranks, and the pinned ones. The hardest parts first."""
+    problem = case.problem
+    sets = {pod_set: list(group) for pod_set, group in groupby(sorted(seats), key=lambda seat: seat.pod_set)}
+    level = ROOT if problem.required is None else problem.required
+    return _block(case, level, _bound_together(case, tuple(sets), problem.together, sets), sets.values())
+
+
+def beyond(case: Case, seats: Sequence[Seat], placed: frozenset[Seat]) -> list["Block | Run"]:
+    """More members of one set, part by part: where it has slices, only those of which nobody is `placed`."""
+    position = seats[0].pod_set
+    rules = [(rule.level, rule.size) for rule in case.problem.sets[position].slices]
+    if rules:
+        begun = {seat.rank // rules[0][1] for seat in placed if seat.pod_set == position}
+        seats = [seat for seat in seats if seat.rank // rules[0][1] not in begun]
+    return _in_slices(case, seats, rules)
+
+
+def _bound_together(
+    case: Case, pod_sets: tuple[int, ...], rules: Sequence[Together], seats: dict[int, list[Seat]]
+) -> list[Block]:
+    """Sets that share a domain as one block, the others for themselves."""
+    parts: list[Block] = []
+    left = list(pod_sets)
+    while left:
+        chain, inside = _chain(left[0], rules)
+        mine = [each for each in left if each in chain]
+        left = [each for each in left if each not in chain]
+        if not inside:
+            parts.append(_of_set(case, mine[0], seats[mine[0]]))
+            continue
+        level = min(rule.level for rule in inside)
+        narrower = [rule for rule in inside if rule.level > level]
+        inner = _bound_together(case, tuple(mine), narrower, seats)
+        parts.append(_block(case, level, inner, (seats[each] for each in mine)))
+    return sorted(parts, key=_weight, reverse=True)
+
+
+def _chain(first: int, rules: Sequence[Together]) -> tuple[set[int], list[Together]]:
+    """The sets that rules bind to one, one after the other, and these rules."""
+    chain, inside = {first}, list[Together]()
+    while more := [rule for rule in rules if rule not in inside and chain.intersection(rule.pod_sets)]:
+        inside += more
+        chain.update(*(rule.pod_sets for rule in more))
+    return chain, inside
+
+
+def _of_set(case: Case, position: int, seats: Sequence[Seat]) -> Block:
+    pod_set, problem = case.problem.sets[position], case.problem
+    rules = [(rule.level, rule.size) for rule in pod_set.slices]
+    rules += [(rule.level, rule.of) for rule in (*pod_set.multiples, *_alone(problem, position))]
+    level = ROOT if pod_set.required is None else pod_set.required
+    return _block(case, level, _in_slices(case, seats, sorted(rules, key=lambda rule: (rule[0], -rule[1]))), [seats])
+
+
+def _alone(problem: Problem, position: int) -> Iterable[Multiple]:
+    """The multiples of the whole gang, where this is its only set."""
+    filled = [place for place, pod_set in enumerate(problem.sets) if pod_set.members]
+    return problem.multiples if filled == [position] else ()
+
+
+def _in_slices(case: Case, seats: Sequence[Seat], rules: Sequence[tuple[int, int]]) -> list["Block | Run"]:
+    """The members in blocks of each rule's size, the widest rule first; at last in runs, the largest requests first."""
+    if not rules:
+        by_shape: dict[int, list[Seat]] = {}
+        for seat in seats:
+            member = case.member(seat)
+            if member.node is None:
+                by_shape.setdefault(member.shape, []).append(seat)
+        largest_first = sorted(by_shape, key=lambda shape: (-_size(case, shape), shape))
+        return [Run(by_shape[shape][0].pod_set, shape, tuple(by_shape[shape])) for shape in largest_first]
+    (level, size), *inner = rules
+    slices: dict[int, list[Seat]] = {}
+    for seat in seats:
+        slices.setdefault(seat.rank // size, []).append(seat)
+    return [_block(case, level, _in_slices(case, each, inner), [each]) for each in slices.values()]
+
+
+def _block(case: Case, level: int, parts: Iterable["Block | Run"], seats: Iterable[Sequence[Seat]]) -> Block:
+    pinned = frozenset[int]()
+    if case.pinned:
+        members = (case.member(seat).node for each in seats for seat in each)
+        pinned = frozenset(node for node in members if node is not None)
+    return Block(level, tuple(parts), pinned)
+
+
+def _size(case: Case, shape: int) -> int:
+    return case.problem.shapes[shape].requests[case.scarce]
+
+
+def _weight(block: Block) -> tuple[int, int]:
+    """The level that all of a block must share, then how many members it has: what is hard comes first."""
+    return block.level, sum(block.counts.values())

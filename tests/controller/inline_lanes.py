@@ -1,0 +1,48 @@
+"""Lanes that tests hold in hand: work is done at once, or when the test says so."""
+
+from controller.deciding import Lanes
+from controller.lanes import Work
+
+
+class InlineLane:
+    """Does its work before `do` returns."""
+
+    idle = True
+
+    def do(self, work: Work) -> None:
+        """Do it."""
+        work()
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+
+class HeldLane:
+    """Does its work when it is told to."""
+
+    def __init__(self) -> None:
+        self.works: list[Work] = []
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to do."""
+        return not self.works
+
+    def do(self, work: Work) -> None:
+        """Keep it for later."""
+        assert self.idle
+        self.works.append(work)
+
+    def run(self) -> None:
+        """Do what was given."""
+        for work in self.works:
+            work()
+        self.works = []
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+
+def inline() -> Lanes:
+    """Lanes in which every question is answered before the planner goes on."""
+    return Lanes(InlineLane(), InlineLane())

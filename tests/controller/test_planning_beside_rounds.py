@@ -1,0 +1,357 @@
+"""Planning goes on beside the rounds: what a round knows before, while and after a question is answered.
+
+r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from inline_lanes import HeldLane
+from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
+
+from controller import deciding, solving
+from controller.deciding import Lanes, Planner
+from controller.metrics import Metrics
+from controller.picture import Picture
+from gangs.model import Gang, GangKey, Reading
+from gangs.sources import Sources
+from kube.objects import Pod
+from planning.decision import Decision, Outcome
+from solver.plan import Proof
+from solver.problem import Limits
+
+FULL = Limits(seconds=36.0)
+
+
+def named(name: str, *pods: Pod) -> Gang:
+    """A gang that needs all its pods in one rack."""
+    created = "2026-01-01T00:00:00Z"
+    key = GangKey("phalanx", "default", name)
+    return replace(gang(*pods), key=key, required=RACK, created=created)
+
+
+def members(stem: str, count: int, priority: int = 10) -> list[Pod]:
+    """Gated pods of 4 cpu."""
+    return [pod(f"{stem}-{index}", priority=priority) for index in range(count)]
+
+
+def picture(*pods: Pod, version: str = "1") -> Picture:
+    """The cluster with these pods; `version` counts its changes."""
+    there = replace(snapshot(*pods), version=version)
+    live = {each.metadata.uid: each for each in pods}
+    return Picture(Sources(), Reading(), [TOPOLOGY], (), there, live, {})
+
+
+class Bench:
+    """A planner with lanes and clocks in hand."""
+
+    def __init__(self) -> None:
+        self.prompt, self.patient, self.now = HeldLane(), HeldLane(), 100.0
+        self.metrics = Metrics()
+        self.planner = Planner(FULL, self.metrics, Lanes(self.prompt, self.patient))
+
+    def round(self, *gangs: Gang, on: Picture | None = None) -> dict[str, Outcome | None]:
+        """What one round knows of each gang."""
+        self.last = self.planner.decide(gangs, on or picture())
+        return {key.name: decision and decision.outcome for key, decision in self.last.items()}
+
+    def nodes(self, name: str) -> list[str]:
+        """Where the last round's plan puts the members of a gang."""
+        decision = self.last[GangKey("phalanx", "default", name)]
+        return sorted(each.node for each in decision.assignments) if decision else []
+
+    def being_planned(self) -> float | None:
+        """How many gangs are told to be planned now."""
+        return self.metrics.registry.get_sample_value("phalanx_gangs_being_planned")
+
+    def stale(self) -> float:
+        """How many plans did not stand."""
+        return self.metrics.registry.get_sample_value("phalanx_stale_plans_total") or 0.0
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Its clock is the planner's, and that of what solves take."""
+    made = Bench()
+    for module in (deciding, solving):
+        monkeypatch.setattr(module, "monotonic", lambda: made.now)
+    return made
+
+
+Slow = Callable[..., None]
+
+
+@pytest.fixture
+def slow(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
+    """Makes gangs hard: where there are less than so many seconds, there is no plan in time, or one not proven."""
+    hard: dict[str, tuple[float, Proof]] = {}
+    real = solving.plan_in_turn
+
+    def planned(gangs: Sequence[Gang], *arguments: Any, **options: Any) -> Iterable[Sequence[Decision]]:
+        """As ever, each gang by itself; a hard one takes its time."""
+        standing = list(options.pop("standing"))
+        for each in gangs:
+            (tier,) = real([each], *arguments, standing=standing, **options)
+            needs, proof = hard.get(each.key.name, (0.0, Proof.OPTIMAL))
+            spent = min(needs, options["limits"].seconds)
+            bench.now += spent
+            if spent < needs:
+                tier = [_unproven(decision, proof) for decision in tier]
+            standing += tier
+            yield tier
+
+    def make(name: str, seconds: float, proof: Proof = Proof.UNPROVEN) -> None:
+        """It takes so many seconds until there is a proof; before there is a plan (Feasible) or nothing."""
+        hard[name] = seconds, proof
+
+    monkeypatch.setattr(solving, "plan_in_turn", planned)
+    return make
+
+
+def _unproven(decision: Decision, proof: Proof) -> Decision:
+    if proof is Proof.FEASIBLE:
+        return replace(decision, proof=proof.value)
+    return Decision(decision.gang, decision.key, Outcome.UNPLACEABLE, "?", proof=proof.value)
+
+
+def test_a_round_does_not_wait_and_a_later_one_takes_the_plan_up_once(bench: Bench) -> None:
+    pair = named("pair", *members("p", 2))
+    assert bench.round(pair) == {"pair": None}
+    assert bench.round(pair) == {"pair": None}
+    assert bench.being_planned() == 1
+    bench.prompt.run()
+    assert bench.round(pair) == {"pair": Outcome.PLACED}
+    assert bench.being_planned() == 0
+    assert bench.nodes("pair") == ["n1", "n2"]
+    assert bench.round(pair) == {"pair": None}, "nobody carried it out: it is asked again"
+
+
+def test_nothing_is_said_of_a_gang_that_is_planned_since_a_moment_ago(bench: Bench) -> None:
+    pair = named("pair", *members("p", 2))
+    bench.round(pair)
+    assert bench.planner.quiet(pair.key)
+    bench.now += deciding.QUIET_SECONDS
+    bench.round(pair)
+    assert not bench.planner.quiet(pair.key)
+
+
+def test_what_needs_no_solver_is_said_at_once(bench: Bench) -> None:
+    short = replace(named("short", *members("s", 1)), min_member=2)
+    assert bench.round(short) == {"short": Outcome.WAITING}
+    assert bench.prompt.idle
+
+
+def test_a_no_is_said_until_there_is_another_answer(bench: Bench) -> None:
+    wide = named("wide", *members("w", 3))
+    bench.round(wide)
+    bench.prompt.run()
+    assert bench.round(wide) == {"wide": Outcome.UNPLACEABLE}
+    bench.now += 1000
+    assert bench.round(wide, on=picture(version="2")) == {"wide": Outcome.UNPLACEABLE}
+    assert not bench.prompt.idle, "it is asked again"
+    bench.prompt.run()
+
+
+@pytest.mark.parametrize("proof", [Proof.INFEASIBLE, Proof.UNPROVEN])
+def test_a_no_is_kept_while_nothing_has_changed_proven_or_not(bench: Bench, slow: Slow, proof: Proof) -> None:
+    wide = named("wide", *members("w", 3))
+    slow("wide", 1000.0 if proof is Proof.UNPROVEN else 0.0)
+    bench.round(wide)
+    bench.prompt.run()
+    bench.round(wide)
+    bench.patient.run()
+    for _ in range(3):
+        assert bench.round(wide) == {"wide": Outcome.UNPLACEABLE}
+        decision = bench.last[wide.key]
+        assert decision is not None
+        assert decision.proof == proof.value
+        assert bench.prompt.idle
+        assert bench.patient.idle
+        bench.now += 1000
+
+
+def test_an_unproven_no_is_asked_again_after_growing_pauses_where_the_cluster_changes(bench: Bench, slow: Slow) -> None:
+    wide, asked, version = named("wide", *members("w", 3)), list[float](), 1
+    slow("wide", 1000.0)
+    begun = bench.now
+    while bench.now < begun + 300:
+        version += 1
+        bench.round(wide, on=picture(version=str(version)))
+        if not bench.prompt.idle:
+            asked.append(bench.now)
+        bench.prompt.run()
+        bench.patient.run()
+        bench.now += 1
+    pauses = [int(after - before) for before, after in pairwise(asked)]
+    assert pauses[0] >= 4 * deciding.PROMPT_SECONDS
+    assert pauses == sorted(pauses)
+    assert pauses[-1] <= deciding.LONGEST_UNPROVEN_PAUSE + FULL.seconds + deciding.PROMPT_SECONDS + 2
+
+
+def test_a_gang_that_takes_long_holds_up_nobody(bench: Bench, slow: Slow) -> None:
+    """The hog goes on in the patient lane; the pair, which comes later and is less important, is placed meanwhile."""
+    hog, pair = named("hog", *members("h", 3, 20)), named("pair", *members("p", 2))
+    slow("hog", 1000.0)
+    bench.round(hog)
+    bench.prompt.run()
+    assert bench.now == 100 + deciding.PROMPT_SECONDS
+    bench.round(hog, pair)
+    assert not bench.patient.idle
+    bench.prompt.run()
+    assert bench.round(hog, pair) == {"hog": Outcome.UNPLACEABLE, "pair": Outcome.PLACED}
+    bench.patient.run()
+    bench.round(hog)
+    assert bench.now == 100 + deciding.PROMPT_SECONDS + FULL.seconds
+
+
+def test_more_time_is_given_once_and_brings_the_better_plan(bench: Bench, slow: Slow) -> None:
+    pair = named("pair", *members("p", 2))
+    slow("pair", 20.0, Proof.FEASIBLE)
+    bench.round(pair)
+    bench.prompt.run()
+    assert bench.round(pair) == {"pair": None}
+    bench.patient.run()
+    assert bench.round(pair) == {"pair": Outcome.PLACED}
+    decision = bench.last[pair.key]
+    assert decision is not None
+    assert decision.proof == Proof.OPTIMAL.value
+
+
+def test_a_plan_for_which_there_is_no_more_time_is_good_enough(bench: Bench, slow: Slow) -> None:
+    """The patient lane is busy with another gang; meanwhile nobody gets the room that was found."""
+    hog, pair, late = named("hog", *members("h", 3, 20)), named("pair", *members("p", 2)), members("l", 2)
+    slow("hog", 1000.0)
+    slow("pair", 20.0, Proof.FEASIBLE)
+    bench.round(hog)
+    bench.prompt.run()
+    bench.round(hog, pair)
+    assert not bench.patient.idle
+    bench.prompt.run()
+    rival = named("rival", *late)
+    assert bench.round(hog, pair, rival)["pair"] is None
+    bench.prompt.run()
+    assert bench.round(hog, pair, rival)["rival"] is Outcome.UNPLACEABLE
+    bench.now += FULL.seconds
+    assert bench.round(hog, pair, rival)["pair"] is Outcome.PLACED
+
+
+def test_who_is_more_important_may_have_the_room_of_a_plan_that_waits_for_a_better_one(
+    bench: Bench, slow: Slow
+) -> None:
+    pair, chief = named("pair", *members("p", 2)), named("chief", *members("c", 2, 20))
+    slow("pair", 1000.0, Proof.FEASIBLE)
+    bench.round(pair)
+    bench.prompt.run()
+    bench.round(pair, chief)
+    bench.prompt.run()
+    assert bench.round(pair, chief) == {"pair": None, "chief": Outcome.PLACED}
+    assert bench.nodes("chief") == ["n1", "n2"]
+    bench.patient.run()
+    nominated = [pod(f"c-{index}", nominated=f"n{index + 1}", priority=20) for index in range(2)]
+    assert bench.round(pair, on=picture(*nominated, version="2")) == {"pair": None}
+    assert bench.stale() == 2, "neither the better plan nor the one before stands"
+
+
+def test_nobody_is_overtaken_twice_in_a_row(bench: Bench, slow: Slow) -> None:
+    """A plan that took long to find and came too late: next time those after it wait for it."""
+    hard = named("hard", *members("h", 2))
+    slow("hard", 20.0)
+    bench.round(hard)
+    bench.prompt.run()
+    bench.round(hard)
+    bench.patient.run()
+    taken = picture(pod("f-0", bound="n1"), version="2")
+    assert bench.round(hard, on=taken) == {"hard": None}
+    assert bench.stale() == 1
+    bench.prompt.run()
+    assert bench.now == 100 + deciding.PROMPT_SECONDS + 20 + 20, "with all its time, in the prompt lane"
+
+
+@pytest.mark.parametrize(
+    ("what", "others", "stands"),
+    [
+        ("nothing that matters", [pod("x", bound="n3")], True),
+        ("a node of the plan is taken", [pod("x", bound="n2")], False),
+        ("its room is held by an equal", [pod("x", nominated="n1")], False),
+        ("its room is held by a lesser one", [pod("x", nominated="n1", priority=1)], True),
+        ("who has it is on its way out", [pod("x", bound="n2", terminating=True)], True),
+    ],
+)
+def test_a_plan_is_taken_up_only_if_it_still_stands(
+    bench: Bench, what: str, others: list[Pod], *, stands: bool
+) -> None:
+    pair = named("pair", *members("p", 2))
+    bench.round(pair)
+    bench.prompt.run()
+    outcome = Outcome.PLACED if stands else None
+    assert bench.round(pair, on=picture(*others, version="2")) == {"pair": outcome}, what
+    assert bench.stale() == (0 if stands else 1)
+    assert bench.prompt.idle == stands, "it is planned again at once"
+
+
+def test_a_plan_with_victims_falls_when_they_need_not_go_any_more(bench: Bench) -> None:
+    old = [pod(f"o-{name}", bound=name, priority=1) for name in ("n1", "n2")]
+    pair = named("pair", *members("p", 2))
+    bench.round(pair, on=picture(*old))
+    bench.prompt.run()
+    assert bench.round(pair, on=picture(version="2")) == {"pair": None}
+    bench.prompt.run()
+    assert bench.round(pair, on=picture(version="2")) == {"pair": Outcome.PLACED}
+    decision = bench.last[pair.key]
+    assert decision is not None
+    assert decision.evictions == ()
+
+
+def test_an_answer_to_what_is_not_asked_any_more_is_not_heard(bench: Bench) -> None:
+    pair = named("pair", *members("p", 2))
+    bench.round(pair)
+    changed = replace(pair, required=None)
+    bench.round(changed)
+    bench.prompt.run()
+    assert bench.round(changed) == {"pair": None}
+    bench.prompt.run()
+    assert bench.round(changed) == {"pair": Outcome.PLACED}
+
+
+def test_a_gang_that_is_gone_or_held_off_keeps_no_room(bench: Bench) -> None:
+    first, second = named("first", *members("f", 2)), named("second", *members("s", 2))
+    bench.round(first)
+    bench.prompt.run()
+    bench.planner.hold_off(first, "its time is over", picture())
+    bench.round(second)
+    bench.prompt.run()
+    assert bench.round(second) == {"second": Outcome.PLACED}
+    assert bench.nodes("second") == ["n1", "n2"]
+
+
+def test_gangs_that_come_together_are_planned_together(bench: Bench) -> None:
+    """The more important one first, whatever the order in which they are named."""
+    lesser, chief = named("lesser", *members("l", 2)), named("chief", *members("c", 2, 20))
+    bench.round(lesser, chief)
+    bench.prompt.run()
+    assert bench.round(lesser, chief) == {"lesser": Outcome.UNPLACEABLE, "chief": Outcome.PLACED}
+
+
+def test_an_error_that_stops_a_whole_question_is_not_asked_again_at_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even what sets the faulty gang aside gets through."""
+
+    def failing(*_: object, **__: object) -> Iterable[Sequence[Decision]]:
+        """Nothing works."""
+        raise ArithmeticError
+
+    monkeypatch.setattr(deciding, "answers", failing)
+    pair = named("pair", *members("p", 2))
+    bench.round(pair)
+    with pytest.raises(ArithmeticError):
+        bench.prompt.run()
+    bench.prompt.works.clear()
+    assert bench.round(pair) == {"pair": Outcome.UNPLACEABLE}
+    assert bench.prompt.idle
+    bench.now += deciding.HOLD_SECONDS
+    bench.round(pair)
+    assert not bench.prompt.idle

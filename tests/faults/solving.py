@@ -1,0 +1,37 @@
+"""What `phalanx solve` answers to files, as a user sees it."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from cli.main import group
+
+_TIMES = re.compile(r"  \(snapshot [\d.]+ ms, solve [\d.]+ ms\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`report` and `said` are standard output and error without times and folders; `status` is the exit status."""
+
+    report: str
+    said: str
+    status: int
+
+
+def solved(*files: Path, verbose: bool = False) -> Answer:
+    """The answer to all these files together."""
+    arguments = ["solve", *(each for file in files for each in ("-f", str(file))), *(["-v"] if verbose else [])]
+    result = CliRunner().invoke(group, arguments, catch_exceptions=False)
+    said = result.stderr
+    for file in files:
+        said = said.replace(f"{file.parent}/", "")
+    return Answer(_TIMES.sub("", result.stdout), said, result.exit_code)
+
+
+def written(folder: Path, text: str, name: str = "written.yaml") -> Path:
+    """The text as a file."""
+    file = folder / name
+    file.write_text(text)
+    return file

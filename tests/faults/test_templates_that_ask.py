@@ -1,0 +1,70 @@
+"""A workload whose pods ask for a gang is planned with the pods that its controller will make, or is told of."""
+
+from pathlib import Path
+
+import pytest
+from solving import Answer, solved
+
+HERE = Path(__file__).parent / "templates"
+CLUSTER = [HERE.parent / "what_a_no_says" / f"{each}.yaml" for each in ("runai-nodes", "topology-zone")]
+
+PLANNED = {
+    "solve-deployment-template": """\
+default/inf3  Placed  optimal
+  4 pods fit in z1/b1/rack-a: gb-a-0..3, proven optimal
+
+  POD      NODE     ZONE   BLOCK   RACK
+  inf3-0   gb-a-0   z1     b1      rack-a
+  inf3-1   gb-a-1   z1     b1      rack-a
+  inf3-2   gb-a-2   z1     b1      rack-a
+  inf3-3   gb-a-3   z1     b1      rack-a
+
+  zone > block > rack: 4 pods
+  └── z1  4 pods
+      └── b1  4 pods
+          └── rack-a  4 pods  gb-a-0..3
+""",
+    "solve-pytorchjob-template": """\
+default/ptj  Placed  optimal
+  6 pods fit in z1/b1/rack-a: gb-a-0..5, proven optimal
+
+  POD            NODE     ZONE   BLOCK   RACK
+  ptj-master-0   gb-a-0   z1     b1      rack-a
+  ptj-worker-0   gb-a-1   z1     b1      rack-a
+  ptj-worker-1   gb-a-2   z1     b1      rack-a
+  ptj-worker-2   gb-a-3   z1     b1      rack-a
+  ptj-worker-3   gb-a-4   z1     b1      rack-a
+  ptj-worker-4   gb-a-5   z1     b1      rack-a
+
+  zone > block > rack: 6 pods
+  └── z1  6 pods
+      └── b1  6 pods
+          └── rack-a  6 pods  gb-a-0..5
+""",
+}
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_the_pods_to_come_are_planned(name: str) -> None:
+    """It used to be "nothing to plan: the input asks for no gang"."""
+    assert solved(*CLUSTER, HERE / f"{name}.yaml") == Answer(PLANNED[name], "", 0)
+
+
+TEMPLATES = {
+    "DaemonSet": "spec.template",
+    "CronJob": "spec.jobTemplate.spec.template",
+    "JobSet": "spec.replicatedJobs[0].template.spec.template",
+    "LeaderWorkerSet": "spec.leaderWorkerTemplate.workerTemplate",
+}
+
+
+@pytest.mark.parametrize(("kind", "path"), TEMPLATES.items())
+def test_of_pods_that_nobody_can_foresee_it_is_said_what_will_happen(kind: str, path: str) -> None:
+    said = (
+        f"warning: {kind}.yaml: {kind} default/w: {path}.metadata: names gang default/g, and the pods of a {kind} are "
+        "not planned before they exist: each is held back when it is made, until as many exist as must start together\n"
+    )
+    waits = "default/g  Waiting\n  waits for 2 more pods: 0 of 2 exist\n"
+    assert solved(*CLUSTER, HERE / "gang.yaml", HERE / f"{kind}.yaml") == Answer(waits, said, 3)
+    alone = solved(*CLUSTER, HERE / f"{kind}.yaml")
+    assert alone == Answer("", f"nothing to plan; -v: what was left out\n{said}", 0)

@@ -1,0 +1,316 @@
+"""What is kept up to date change by change is what a reading of everything comes to, whatever changes.
+
+Everything that the examples of all systems write, and their pods, comes, goes and changes at random; after each burst
+of changes the kept reading is compared with a fresh one.
+"""
+
+import random
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from written import documents, pod
+
+from gangs.dialects import DIALECTS, as_admitted, dialect_of, left_alone, read_all, topologies
+from gangs.expanding import expanded
+from gangs.kept_readings import KeptReadings
+from gangs.manifests import MalformedError, key_of, pod_of
+from gangs.model import GangKey, Reading
+from gangs.sources import Sources
+from kube import keys
+from kube.catalog import ObjectKey
+from kube.objects import Pod
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+BESIDE = documents("""
+    apiVersion: admissionregistration.k8s.io/v1
+    kind: MutatingWebhookConfiguration
+    metadata: {name: kueue-mutating-webhook-configuration}
+    webhooks: [{name: mclusterqueue.kb.io}]
+    ---
+    apiVersion: admissionregistration.k8s.io/v1
+    kind: ValidatingWebhookConfiguration
+    metadata: {name: koordinator}
+    webhooks: [{name: vpod.koordinator.sh}]
+    ---
+    apiVersion: phalanx.dev/v1alpha1
+    kind: Gang
+    metadata: {name: llm-sft, namespace: default, annotations: {phalanx.dev/mirrors: kueue/default/llm-sft}}
+    spec: {minMember: 1}
+    status: {flavors: [rack-flavor]}
+    ---
+    apiVersion: phalanx.dev/v1alpha1
+    kind: Topology
+    metadata: {name: another}
+    spec: {levels: [{name: block, nodeLabel: example.com/block}]}
+    ---
+    apiVersion: scheduling.sigs.k8s.io/v1alpha1
+    kind: PodGroup
+    metadata:
+      {name: one, namespace: a, annotations: {gang.scheduling.koordinator.sh/groups: '["a/one", "b/two", "b/three"]'}}
+    spec: {minMember: 1}
+    ---
+    apiVersion: scheduling.sigs.k8s.io/v1alpha1
+    kind: PodGroup
+    metadata: {name: two, namespace: b, annotations: {gang.scheduling.koordinator.sh/groups: '["a/one", "b/two"]'}}
+    spec: {minMember: 1}
+""")
+"""Systems that run here, mirrors with flavors, groups over namespaces that disagree: what the examples do not have."""
+
+
+def _annotated(called: str, namespace: str, **annotations: str) -> Pod:
+    prefix = "gang.scheduling.koordinator.sh"
+    written = {f"{prefix}/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    made = pod(called, annotations=written)
+    return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, namespace=namespace))
+
+
+LISTED = [
+    _annotated("p1", "b", name="three", min_available="1", groups='["a/one", "b/two", "b/three"]'),
+    _annotated("p2", "b", name="four", min_available="1", groups='["b/four", "b/three"]'),
+    _annotated("p3", "a", name="five", min_available="1"),
+]
+
+
+@dataclass
+class World:
+    """What there is, by name; `pods` and `objects` hold all there may be."""
+
+    pods: dict[str, Pod]
+    objects: dict[ObjectKey, Mapping[str, Any]]
+    namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
+    here: dict[str, Pod] = field(default_factory=dict)
+    there: dict[ObjectKey, Mapping[str, Any]] = field(default_factory=dict)
+    versions: int = 0
+
+    def sources(self) -> Sources:
+        """What dialects read from now."""
+        pods = [self.here[key] for key in sorted(self.here)]
+        return Sources(pods, dict(self.there), {name: dict(labels) for name, labels in self.namespaces.items()})
+
+
+def _written() -> list[dict[str, Any]]:
+    files = [*EXAMPLES.glob("**/*.yaml"), *(Path(__file__).parents[1] / "refusals").glob("*.yaml")]
+    found = []
+    for file in sorted(files):
+        for each in yaml.safe_load_all(file.read_text()):
+            found += _objects_in(each)
+    return found
+
+
+def _objects_in(value: Any) -> list[dict[str, Any]]:
+    """Every object that stands somewhere in a document: tables of refusals hold some."""
+    if isinstance(value, list):
+        return [each for part in value for each in _objects_in(part)]
+    if not isinstance(value, dict):
+        return []
+    if isinstance(value.get("kind"), str) and isinstance(value.get("metadata"), dict) and "apiVersion" in value:
+        return _objects_in(value["items"]) if "items" in value else [value]
+    return [each for part in value.values() for each in _objects_in(part)]
+
+
+def world() -> World:
+    """All of it; nothing is there yet."""
+    made = _made()
+    return World(dict(made.pods), dict(made.objects))
+
+
+@cache
+def _made() -> World:
+    manifests = [*_written(), *BESIDE]
+    pods, objects = {}, {}
+    for number, each in enumerate(manifests):
+        each["metadata"] = {"uid": f"uid-{number}", **each["metadata"]}
+        if each["kind"] in ("Node", "PriorityClass", "Namespace"):
+            continue
+        if each["kind"] == "Pod":
+            each["metadata"].setdefault("namespace", "default")
+            try:
+                pods[f"{each['metadata']['namespace']}/{each['metadata'].get('name', number)}"] = _gated(pod_of(each))
+            except MalformedError:
+                continue
+        else:
+            _settle(each, objects)
+    whole, _ = expanded(Sources(list(pods.values()), objects))
+    return World({each.key: _gated(each) for each in [*whole.pods[:700], *LISTED]}, objects)
+
+
+def _settle(manifest: dict[str, Any], objects: dict[ObjectKey, Mapping[str, Any]]) -> None:
+    clustered = {(kind.group, kind.kind) for each in DIALECTS for kind in each.topology_kinds if not kind.namespaced}
+    if key_of(manifest)[:2] not in clustered:
+        manifest["metadata"].setdefault("namespace", "default")
+    with suppress(MalformedError):
+        manifest = dict(as_admitted(manifest, Sources()))
+    objects[key_of(manifest)] = manifest
+
+
+def _gated(each: Pod) -> Pod:
+    claim = dialect_of(each)
+    labels = {**each.metadata.labels, **({keys.DIALECT: claim[0].name} if claim and sum(each.key.encode()) % 2 else {})}
+    return msgspec.structs.replace(each, metadata=msgspec.structs.replace(each.metadata, labels=labels))
+
+
+class Walk:
+    """Changes a world at random, and notes what has changed."""
+
+    def __init__(self, of: World, dice: random.Random) -> None:
+        self.world = of
+        self.dice = dice
+        self.pods: set[str] = set()
+        self.objects: set[ObjectKey] = set()
+
+    def step(self) -> None:
+        """One change."""
+        acts = (self.toggle_pod, self.toggle_object, self.change_pod, self.change_object, self.relabel)
+        self.dice.choices(acts, (5, 4, 4, 3, 1))[0]()
+
+    def toggle_pod(self) -> None:
+        """One comes or goes."""
+        key = self.dice.choice(sorted(self.world.pods))
+        if self.world.here.pop(key, None) is None:
+            self.world.here[key] = self.world.pods[key]
+        self.pods.add(key)
+
+    def toggle_object(self) -> None:
+        """One comes or goes."""
+        key = self.dice.choice(sorted(self.world.objects))
+        if self.world.there.pop(key, None) is None:
+            self.world.there[key] = self.world.objects[key]
+        self.objects.add(key)
+
+    def change_pod(self) -> None:
+        """One runs, ends, or names other gangs."""
+        if not self.world.here:
+            return
+        key = self.dice.choice(sorted(self.world.here))
+        old = self.world.here[key]
+        change = self.dice.choice(("bind", "end", "leave", "forget", "renew", "adopt"))
+        metadata, spec, status = old.metadata, old.spec, old.status
+        if change == "bind":
+            spec = msgspec.structs.replace(spec, node_name="" if spec.node_name else "node-1")
+        elif change == "end":
+            status = msgspec.structs.replace(status, phase=self.dice.choice(("Running", "Succeeded", "Failed")))
+        elif change == "leave":
+            metadata = msgspec.structs.replace(metadata, deletion_timestamp="2026-11-21T09:00:00Z")
+        elif change == "forget":
+            metadata = msgspec.structs.replace(metadata, labels={})
+        elif change == "adopt":
+            other = self.world.pods[self.dice.choice(sorted(self.world.pods))].metadata
+            metadata = msgspec.structs.replace(metadata, labels=other.labels, annotations=other.annotations)
+        else:
+            metadata = msgspec.structs.replace(metadata, resource_version=str(self.dice.random()))
+        self.world.here[key] = Pod(metadata=metadata, spec=spec, status=status)
+        self.pods.add(key)
+
+    def change_object(self) -> None:
+        """One gets another status, other annotations, or all of its own again."""
+        if not self.world.there:
+            return
+        key = self.dice.choice(sorted(self.world.there))
+        old = self.world.there[key]
+        metadata, change = old.get("metadata") or {}, self.dice.choice(("status", "job", "unname", "swap"))
+        if change == "status":
+            new = {**old, "status": {"seen": self.dice.random()}} if key[1] != "Job" else old
+        elif change == "job":
+            new = {**old, "status": {"succeeded": self.dice.randint(0, 3)}} if key[1] == "Job" else old
+        elif change == "unname":
+            new = {**old, "metadata": {**metadata, "annotations": {}}}
+        else:
+            new = self.world.objects[key]
+        self.world.there[key] = new
+        self.objects.add(key)
+
+    def relabel(self) -> None:
+        """A namespace becomes automatic or is no more."""
+        name = self.dice.choice(("default", "a", "b"))
+        labels = self.dice.choice(({}, {keys.AUTOMATIC: "true"}))
+        self.world.namespaces = {**self.world.namespaces, name: labels}
+
+
+def unreadable(sources: Sources) -> set[GangKey]:
+    left = left_alone(sources)
+    claims = (dialect_of(each, left) for each in sources.pods if not each.finished)
+    named = {claim[1] for claim in claims if claim is not None}
+    return named - {name for gang in read_all(sources).gangs for name in gang.names}
+
+
+def by_name(reading: Reading) -> list[tuple[str, tuple[Pod, GangKey]]]:
+    """The pods that are astray."""
+    return [(pod.key, (pod, key)) for pod, key in reading.astray]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_kept_is_what_there_is(seed: int) -> None:
+    dice = random.Random(seed)  # noqa: S311 - for a test that can be repeated
+    of = world()
+    walk = Walk(of, dice)
+    for _ in range(150):
+        walk.step()
+    kept, anew = KeptReadings(of.sources()), 0
+    for _ in range(40):
+        walk.pods, walk.objects = set(), set()
+        for _ in range(dice.choice((1, 2, 8, 30))):
+            walk.step()
+        sources = of.sources()
+        before = {gang.key: gang for gang in kept.gangs()}
+        changed = kept.update(sources, {key: of.here.get(key) for key in walk.pods}, walk.objects)
+        if changed is None:
+            kept, anew = KeptReadings(sources), anew + 1
+        fresh = read_all(sources)
+        assert {gang.key: gang for gang in kept.gangs()} == {gang.key: gang for gang in fresh.gangs}
+        assert [gang.key for gang in kept.gangs()] == [gang.key for gang in fresh.gangs]
+        assert set(fresh.faults) <= set(kept.reading().faults)
+        assert (list(kept.topologies), list(kept.topology_faults)) == topologies(sources)
+        assert {gang.key: gang for gang in kept.reading().neighbours} == {gang.key: gang for gang in fresh.neighbours}
+        assert dict(by_name(kept.reading())) == dict(by_name(fresh))
+        assert kept.unreadable() == unreadable(sources)
+        if changed is not None:
+            after = {gang.key: gang for gang in fresh.gangs}
+            assert changed.gangs == {key for key in before | after if before.get(key) != after.get(key)}
+    assert anew < 20
+
+
+def test_a_status_that_decides_nothing_has_no_gang_read_again() -> None:
+    of = world()
+    of.there, of.here = dict(of.objects), dict(of.pods)
+    for key in [each for each in of.there if each[0] == "admissionregistration.k8s.io"]:
+        del of.there[key]
+    kept = KeptReadings(of.sources())
+    before = {gang.key: gang for gang in kept.gangs()}
+    assert len(before) > 10
+    told = {
+        key: {**each, "status": {"conditions": []}} for key, each in of.there.items() if key[1] not in ("Job", "Gang")
+    }
+    of.there |= told
+    changed = kept.update(of.sources(), {}, set(told))
+    assert changed is not None
+    assert not changed.gangs
+    assert all(gang is before[gang.key] for gang in kept.gangs())
+
+
+def test_an_error_of_ours_is_told_for_its_gang_and_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    koordinator = next(each for each in DIALECTS if each.name == "koordinator")
+    read = type(koordinator).read
+
+    def failing(self: Any, sources: Sources, known: Any, about: GangKey | None = None) -> Any:
+        if about is not None and about.name == "three":
+            raise OverflowError
+        return read(self, sources, known, about)
+
+    monkeypatch.setattr(type(koordinator), "read", failing)
+    kept = KeptReadings(Sources([replace_group(each) for each in LISTED]))
+    assert [str(gang.key) for gang in kept.gangs()] == ["a/five", "b/four"]
+    (fault,) = kept.reading().faults
+    assert str(fault).startswith("Gang b/three: metadata.name: could not be read: an error of Phalanx itself")
+
+
+def replace_group(each: Pod) -> Pod:
+    """The pod without the list of gangs that it names."""
+    annotations = {key: value for key, value in each.metadata.annotations.items() if not key.endswith("/groups")}
+    return msgspec.structs.replace(each, metadata=msgspec.structs.replace(each.metadata, annotations=annotations))

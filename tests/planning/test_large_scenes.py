@@ -1,0 +1,82 @@
+"""Whatever is asked of clusters of thousands of nodes, there is a verified plan or a proven no within the limit that
+the caller gave, and no worker has to be stopped for that.
+
+In the normal suite the clock is this process's own time, so that it says the same on a busy machine; where
+`PHALANX_BRUTE_FORCE_INSTANCES` asks for the long suite it is the wall's, with workers, and the machine should be idle.
+"""
+
+import logging
+import os
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from planning.worker import EXPLAINING
+from planning.workers import SOLVER_SHARE, WORKER_SHARE, Workers
+from solver.deadline import Deadline
+from solver.explain import explained
+from solver.plan import Answer, NoPlan, Plan, Proof
+from solver.problem import Limits, Problem
+from solver.solving import decide
+from solver.verify import verify
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "solver"))
+from large_scenes import SCENES, Scene, problem_of
+
+LONG = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "0")) >= 20_000
+LATE = 1.1
+TRIES = 4
+"""A machine may have so much more to do that caches are cold, but hardly every time."""
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+def test_a_second_is_enough_for_a_plan_or_a_proven_no(scene: Scene) -> None:
+    problem = problem_of(scene)
+    for _ in range(TRIES):
+        answer, took = answered(problem, scene.seconds)
+        if took <= WORKER_SHARE * scene.seconds and answer.proof is not Proof.UNPROVEN:
+            break
+    assert isinstance(answer, Plan) == scene.possible, answer
+    assert answer.proof is Proof.INFEASIBLE or (isinstance(answer, Plan) and verify(problem, answer) == ())
+    assert took <= WORKER_SHARE * scene.seconds, took
+
+
+def answered(problem: Problem, seconds: float) -> tuple[Answer, float]:
+    """What a worker answers within the caller's limit, and how long that takes it, both in this process's own time."""
+    began, share = time.process_time(), SOLVER_SHARE * seconds
+    answer = decide(problem, Limits(seconds=share), deadline=own_time(began + share))
+    if isinstance(answer, NoPlan):
+        end = began + share * (1 + EXPLAINING)
+        answer = explained(problem, answer, Limits(seconds=share), own_time(end))
+    return answer, time.process_time() - began
+
+
+def own_time(end: float) -> Deadline:
+    """When this process has worked so long."""
+    return Deadline(lambda: end - time.process_time())
+
+
+if LONG:
+
+    @pytest.mark.parametrize("longest", [1.0, 10.0])
+    @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+    def test_workers_keep_the_limit_by_themselves(
+        scene: Scene, longest: float, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        problem, seconds = problem_of(scene), max(longest, scene.seconds)
+        with closing(Workers(1)) as workers:
+            for _ in range(TRIES):
+                caplog.clear()
+                workers.await_started()
+                with caplog.at_level(logging.WARNING):
+                    began = time.monotonic()
+                    answer = workers.solve(problem, Limits(seconds=seconds))
+                    took = time.monotonic() - began
+                if took <= LATE * seconds and not caplog.messages and answer.proof is not Proof.UNPROVEN:
+                    break
+        assert took <= LATE * seconds, took
+        assert caplog.messages == []
+        assert isinstance(answer, Plan) == scene.possible

@@ -1,0 +1,224 @@
+"""Gangs of pods that mind each other and those that run, planned from manifests, against a judge that looks at each.
+
+`PHALANX_BRUTE_FORCE_INSTANCES` says how many (2,000 by default).
+"""
+
+import copy
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import pytest
+import scenes
+from pod_by_pod import (
+    Best,
+    Cluster,
+    Manifest,
+    Place,
+    allowed,
+    at,
+    best,
+    goals,
+    is_near,
+    means,
+    name,
+    plans,
+    priority,
+    terms,
+)
+from random_pods import random_cluster, random_pair
+
+from planning.decision import Decision, Outcome
+
+pytestmark = pytest.mark.timeout(3600)
+"""A slow machine may take its time."""
+
+INSTANCES = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "2000"))
+CHUNK = 100
+SAMPLE = 600
+"""Instances over which it is counted how often each feature decides."""
+
+
+def planned(cluster: Cluster) -> Decision:
+    """The decision for the gang."""
+    (decision,) = decisions(cluster, scenes.gang("g", minMember=len(cluster.members)))
+    return decision
+
+
+def decisions(cluster: Cluster, *gangs: dict[str, Any]) -> Sequence[Decision]:
+    """The decisions for some gangs."""
+    topology = {
+        "apiVersion": "phalanx.dev/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": "t"},
+        "spec": {"levels": [{"name": "rack", "nodeLabel": "rack"}]},
+    }
+    parts = [topology, *gangs, *map(dict, (*cluster.nodes, *cluster.running, *cluster.members))]
+    return scenes.solved(parts).decisions
+
+
+def told(cluster: Cluster, decision: Decision) -> Best:
+    """The plan's first goals, counted from where it puts whom."""
+    nodes = {name(node): node for node in cluster.nodes}
+    used = [nodes[each.node] for each in decision.assignments]
+    return goals(cluster, [each.name for each in decision.evictions], used)
+
+
+def stands(cluster: Cluster, decision: Decision) -> bool:
+    """Whether every member is placed where the judge allows it."""
+    nodes = {name(node): node for node in cluster.nodes}
+    where = {each.member.pod.metadata.name: nodes[each.node] for each in decision.assignments}
+    gone = [each.name for each in decision.evictions]
+    return allowed(cluster, gone, [where[name(pod)] for pod in cluster.members])
+
+
+@pytest.mark.parametrize("first", range(0, INSTANCES, CHUNK))
+def test_the_plan_is_allowed_and_the_best_and_a_no_is_one(first: int) -> None:
+    for seed in range(first, min(first + CHUNK, INSTANCES)):
+        cluster = random_cluster(seed)
+        decision = planned(cluster)
+        expected = best(cluster)
+        if decision.outcome is Outcome.PLACED:
+            assert stands(cluster, decision), f"seed {seed}: {decision.message}"
+            assert expected is not None
+            assert told(cluster, decision) >= expected, f"seed {seed}"
+            if decision.proof == "Optimal":
+                assert told(cluster, decision) == expected, f"seed {seed}"
+        elif decision.proof == "Infeasible":
+            assert expected is None, f"seed {seed}: {decision.message}"
+        if not spreads(cluster) and not chained(cluster):
+            assert decision.proof in ("Optimal", "Infeasible"), f"seed {seed}"
+
+
+def spreads(cluster: Cluster) -> bool:
+    """Whether members are spread: then not everything is proven."""
+    return any("topologySpreadConstraints" in pod["spec"] for pod in cluster.members)
+
+
+def chained(cluster: Cluster) -> bool:
+    """Whether a member wants to be near one that wants to be near others again: they may wait for each other."""
+    near = [(pod, terms(pod, "podAffinity")) for pod in cluster.members if terms(pod, "podAffinity")]
+    return any(its != mine and all(means(term, other) for term in mine) for _, mine in near for other, its in near)
+
+
+def of_members(*fields: str) -> Callable[[Cluster], Cluster]:
+    """The cluster whose members lack these fields, named by their paths."""
+    return lambda cluster: cluster._replace(members=[without(pod, fields) for pod in cluster.members])
+
+
+def of_victims(*fields: str) -> Callable[[Cluster], Cluster]:
+    """The cluster whose pods of lower priority lack these fields."""
+    return lambda cluster: cluster._replace(
+        running=[without(pod, fields) if priority(pod) < 10 else pod for pod in cluster.running]
+    )
+
+
+def without(pod: Manifest, fields: Iterable[str]) -> Manifest:
+    """The pod without some fields of its spec."""
+    bare: dict[str, Any] = copy.deepcopy(dict(pod))
+    for field in fields:
+        *path, last = field.split(".")
+        place = bare["spec"]
+        for key in path:
+            place = place[int(key)] if key.isdigit() else place.get(key, {})
+        place.pop(last, None)
+    return bare
+
+
+def alike(cluster: Cluster) -> Cluster:
+    """All members are like the first one but for what they ask for."""
+    first = cluster.members[0]
+    members = []
+    for pod in cluster.members:
+        member: dict[str, Any] = copy.deepcopy(dict(first))
+        member["metadata"]["name"] = name(pod)
+        member["spec"]["containers"][0]["resources"] = pod["spec"]["containers"][0]["resources"]
+        members.append(member)
+    return cluster._replace(members=members)
+
+
+PORTS, APART, NEAR = "containers.0.ports", "affinity.podAntiAffinity", "affinity.podAffinity"
+FEATURES: Mapping[str, Callable[[Cluster], Cluster]] = {
+    "ports of members": of_members(PORTS),
+    "anti-affinity of members": of_members(APART),
+    "affinity of members": of_members(NEAR),
+    "topology spread of members": of_members("topologySpreadConstraints"),
+    "node selectors of members": of_members("nodeSelector"),
+    "ports of victims": of_victims(PORTS),
+    "anti-affinity of victims": of_victims(APART),
+    "members that differ": alike,
+}
+
+
+@cache
+def bests() -> list[tuple[Cluster, Best | None]]:
+    return [(cluster, best(cluster)) for cluster in map(random_cluster, range(SAMPLE))]
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_the_feature_decides_in_a_hundredth_of_the_instances(name: str) -> None:
+    assert sum(best(FEATURES[name](cluster)) != found for cluster, found in bests()) / SAMPLE >= 0.01
+
+
+@pytest.mark.parametrize("first", range(0, INSTANCES // 4, CHUNK))
+def test_two_gangs_of_one_priority_bear_each_other(first: int) -> None:
+    for seed in range(first, min(first + CHUNK, INSTANCES // 4)):
+        cluster, gangs = random_pair(seed)
+        made = [scenes.gang(gang, minMember=gangs.count(gang)) for gang in "gh" if gang in gangs]
+        faults = faults_of_pair(cluster, decisions(cluster, *made))
+        assert not faults, f"seed {seed}: {faults}"
+
+
+def faults_of_pair(cluster: Cluster, found: Sequence[Decision]) -> list[str]:
+    """What is wrong with the decisions for two gangs, the second of which was placed beside the first: it takes nobody
+    away whom the first was promised to be near to.
+    """
+    nodes = {name(node): node for node in cluster.nodes}
+    faults: list[str] = []
+    running, promised = [*cluster.running], list[Place]()
+    for gang in found:
+        mine = [pod for pod in cluster.members if pod["metadata"]["labels"]["phalanx.dev/gang"] == gang.key.name]
+        now = Cluster(cluster.nodes, running, mine)
+        where = {each.member.pod.metadata.name: nodes[each.node] for each in gang.assignments}
+        gone = [each.name for each in gang.evictions]
+        placed = [where[name(pod)] for pod in mine if where]
+        if where and not (allowed(now, gone, placed) and promises_kept(now, promised, gone)):
+            faults.append(f"the plan of {gang.key.name} is not allowed")
+        if gang.proof == "Infeasible" and has_place(now, promised):
+            faults.append(f"{gang.key.name} has a place")
+        bound = [at_node(pod, node) for pod, node in zip(mine, placed, strict=False)]
+        running = [pod for pod in running if name(pod) not in gone] + bound
+        others = [(pod, at(cluster, pod)) for pod in running]
+        promised = [
+            (pod, at(cluster, pod)) for pod in bound if meant(pod, [other for other in others if other[0] is not pod])
+        ]
+    return faults
+
+
+def meant(pod: Manifest, others: Sequence[Place]) -> bool:
+    """Whether any of the others is one that the pod's affinity is about."""
+    return any(all(means(term, other) for term in terms(pod, "podAffinity")) for other, _ in others)
+
+
+def promises_kept(cluster: Cluster, promised: Sequence[Place], gone: Sequence[str]) -> bool:
+    """Whether those who are yet to be bound are still near to whom they want to be, whoever comes."""
+    stay = [(pod, at(cluster, pod)) for pod in cluster.running if name(pod) not in gone]
+    return all(is_near(pod, node, [each for each in stay if each[0] is not pod]) for pod, node in promised)
+
+
+def has_place(cluster: Cluster, promised: Sequence[Place]) -> bool:
+    """Whether there is a plan that keeps what was promised to others."""
+    low = [name(pod) for pod in cluster.running if priority(pod) < priority(cluster.members[0])]
+    return any(
+        promises_kept(cluster, promised, gone)
+        for count in range(len(low) + 1)
+        for gone in combinations(low, count)
+        for _ in plans(cluster, gone)
+    )
+
+
+def at_node(pod: Manifest, node: Manifest) -> Manifest:
+    """The pod as one that runs there."""
+    return {**pod, "spec": {**pod["spec"], "nodeName": name(node)}}

@@ -1,0 +1,76 @@
+"""Gangs of several priorities, planned in one go and over several rounds, against an accounting of its own of all that
+is evicted: no budget is overdrawn, and every running gang keeps what it needs or goes whole.
+
+`PHALANX_PROTECTION_INSTANCES` says how many (100).
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cache
+from random import Random
+from unittest.mock import patch
+
+import pytest
+from protected_pods import Instance, carry_out, draw, plan, wrongs
+
+from gangs.model import Gang, PodSet
+from planning import running
+from planning.decision import Decision
+
+pytestmark = pytest.mark.timeout(3600)
+"""A slow machine may take its time."""
+
+INSTANCES = int(os.environ.get("PHALANX_PROTECTION_INSTANCES", "100"))
+CHUNK = 50
+ROUNDS = 2
+
+
+def in_rounds(seed: int, rounds: int) -> tuple[Instance, list[Decision]]:
+    """All gangs planned, in each round some more of them; what the rounds before decided is on its way."""
+    instance, random, decisions = draw(seed), Random(seed), list[Decision]()  # noqa: S311 - to be repeatable
+    for left in range(rounds, 0, -1):
+        names = instance.asking if left == 1 else instance.asking[: len(instance.asking) // left]
+        found = plan(instance, names)
+        decisions += found
+        instance = carry_out(instance, found, random)
+    return instance, decisions
+
+
+@pytest.mark.parametrize("rounds", [1, ROUNDS])
+@pytest.mark.parametrize("first", range(0, INSTANCES, CHUNK))
+def test_no_budget_is_overdrawn_and_no_gang_is_cut_short(first: int, rounds: int) -> None:
+    for seed in range(first, min(first + CHUNK, INSTANCES)):
+        assert wrongs(in_rounds(seed, rounds)[0]) == [], f"seed {seed}"
+
+
+@cache
+def evicting() -> Counter[int]:
+    """How many plans of an instance evict somebody."""
+    plans = (in_rounds(seed, ROUNDS)[1] for seed in range(INSTANCES))
+    return Counter(sum(bool(each.evictions) for each in found) for found in plans)
+
+
+def test_several_plans_evict_often_enough() -> None:
+    assert sum(count for several, count in evicting().items() if several > 1) >= INSTANCES / 10
+
+
+def without_sets(gang: Gang, _: PodSet | None) -> running.RunningGang:
+    """A gang of which only the whole number counts."""
+    return running.RunningGang(gang.key, gang.min_member)
+
+
+BLIND: Mapping[str, tuple[str, Callable[..., object]]] = {
+    "what plans spend of budgets": ("planning.budgets._spent_in", lambda _: {}),
+    "what plans in force evict": ("protected_pods.promised_by", lambda _: []),
+    "minimums of sets": ("planning.running._member_of", without_sets),
+    "gangs that cannot be read": ("gangs.dialects._astray", lambda *_: ()),
+}
+
+
+@pytest.mark.parametrize("what", BLIND)
+def test_a_planner_blind_to_it_does_wrong(what: str) -> None:
+    """In a hundredth of the instances at least."""
+    with patch(*BLIND[what]):
+        share = sum(bool(wrongs(in_rounds(seed, ROUNDS)[0])) for seed in range(INSTANCES))
+    assert share >= INSTANCES / 100, share

@@ -1,0 +1,33 @@
+"""Quick plans: what they claim holds, and they are there wherever a plan is easily found."""
+
+from random_problems import random_problem
+
+from solver.greedy import greedy_plans
+from solver.plan import Plan, Proof
+from solver.problem import Limits
+from solver.solving import decide
+from solver.verify import verify
+
+SEEDS = range(300)
+SOUND, FOUND = 0.6, 0.8
+"""The least shares: of quick plans, and of gangs that can be placed. Some rules are known to the verifier alone."""
+
+
+def test_quick_plans_mostly_pass_the_verifier_and_claim_no_more_than_that() -> None:
+    made, sound = 0, 0
+    for seed in SEEDS:
+        for plan in greedy_plans(random_problem(seed)):
+            assert plan.proof is Proof.FEASIBLE
+            made += 1
+            sound += not verify(random_problem(seed), plan)
+    assert sound > SOUND * made, (made, sound)
+
+
+def test_there_is_a_quick_plan_for_most_gangs_that_have_one() -> None:
+    placeable, found = 0, 0
+    for seed in SEEDS:
+        problem = random_problem(seed)
+        if isinstance(decide(problem, Limits()), Plan):
+            placeable += 1
+            found += any(not verify(problem, plan) for plan in greedy_plans(problem))
+    assert found > FOUND * placeable, (placeable, found)

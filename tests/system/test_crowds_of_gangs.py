@@ -1,0 +1,92 @@
+"""Gangs that run or wait cost nothing as long as nothing changes for them, however many they are.
+
+1,000 waiting and 5,000 running for ten minutes in `make test-long`; fewer, and shorter, in every run.
+"""
+
+import time
+
+import pytest
+from many_gangs import GANGS, PODS, Spent, asks_own, crowd, fill, gang, member, spent
+from system import Phalanx
+
+pytestmark = pytest.mark.controlplane
+
+ROUND_SECONDS = 0.1
+"""What a round without work may take on a machine that has a core for it."""
+START_SECONDS = 1.0
+"""From the last pod created to both bound, likewise; a shared machine gets more."""
+PATIENCE = 10.0
+"""How many times slower than that a machine under other load may be before a test fails."""
+
+
+class Watched:
+    """A controller, and what it spends."""
+
+    def __init__(self, phalanx: Phalanx) -> None:
+        self._phalanx = phalanx
+        account = phalanx.cluster.kubectl("create", "token", "default", "-n", "kube-system", "--duration", "2h")
+        self._token = account.strip()
+        role = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+        subject = {"kind": "ServiceAccount", "name": "default", "namespace": "kube-system"}
+        binding = {
+            "metadata": {"name": "test-reads-metrics"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "phalanx-metrics"},
+            "subjects": [subject],
+        }
+        phalanx.cluster.request("POST", role, binding)
+
+    def now(self) -> Spent:
+        """So far."""
+        pid = self._phalanx.cluster.program("controller").pid
+        return spent(self._phalanx.deployment.metrics_url(), self._token, pid)
+
+
+def told(phalanx: Phalanx) -> bool:
+    """Whether every gang has a Gang object that says how it stands."""
+    gangs = phalanx.cluster.request("GET", GANGS)["items"]
+    of = crowd()
+    return len(gangs) >= of.waiting + of.running and all((each.get("status") or {}).get("phase") for each in gangs)
+
+
+def start_of(phalanx: Phalanx, name: str) -> float:
+    """Seconds from the last pod of a new gang created to all bound."""
+    phalanx.cluster.create(GANGS, [gang(name, 2)])
+    phalanx.cluster.create(PODS, [member(f"{name}-{index}", asks_own(name)) for index in range(2)])
+    began = time.monotonic()
+    while not all(phalanx.pod(f"{name}-{index}")["spec"].get("nodeName") for index in range(2)):
+        assert time.monotonic() - began < START_SECONDS * PATIENCE, f"gang {name} has not started"
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def test_gangs_for_which_nothing_changes_cost_nothing(phalanx: Phalanx) -> None:
+    of = crowd()
+    fill(phalanx.cluster, of)
+    deadline = time.monotonic() + 120 + (of.waiting + of.running) / 10
+    while not told(phalanx):
+        assert time.monotonic() < deadline, "not every gang is told how it stands"
+        time.sleep(1.0)
+    watched = Watched(phalanx)
+    time.sleep(5.0)
+    before = watched.now()
+    for number in range(20):  # each is a change of the cluster, and none for any gang
+        phalanx.cluster.create(PODS, [member(f"alone-{number}", {}, node="n001")])
+        time.sleep(0.2)
+    time.sleep(2.0)
+    worked = watched.now()
+    starts = [start_of(phalanx, f"new-{number}") for number in range(3)]
+    settled, ended = watched.now(), time.monotonic() + of.seconds
+    while time.monotonic() < ended:
+        time.sleep(min(10.0, of.seconds))
+    after = watched.now()
+    rounds, seconds = worked.rounds - before.rounds, worked.round_seconds - before.round_seconds
+    share = (after.processor - settled.processor) / of.seconds
+    print(  # noqa: T201 - the figures of the long run
+        f"{of}: {rounds:.0f} rounds without work of {1000 * seconds / max(1, rounds):.0f} ms, "
+        f"{100 * (worked.within - before.within) / max(1, rounds):.0f} % within 100 ms; new gangs started in "
+        f"{', '.join(f'{each:.2f}' for each in starts)} s; idle {100 * share:.1f} % of a core; "
+        f"{before.memory:.0f} MiB, {settled.memory:.0f} when it was left alone, {after.memory:.0f} in the end"
+    )
+    assert rounds > 0
+    assert seconds / rounds <= ROUND_SECONDS * PATIENCE
+    assert after.memory <= settled.memory * 1.05 + 5

@@ -1,0 +1,191 @@
+"""Whoever reaches the port can open connections; honest clients must not notice. One attacker, and more connections of
+his than there are places.
+"""
+
+import contextlib
+import http.client
+import socket
+import ssl
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from servers import PATIENCE, RunningServer, echo_server
+
+from certs.files import write_self_signed
+from serving.limits import Limits
+
+PLACES = 60
+ATTACKERS = 70
+"""Connections that the attacker holds or opens anew, all the time."""
+HONEST = 4
+REQUESTS = 15
+"""Of each honest client."""
+SLOWEST_SECONDS = 4.0
+"""At the 99th centile, for an honest client that shares a slow machine with its attackers; who waits for a connection
+that stalls waits ten."""
+HEAD = b"POST /mutate HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """An echo server with few places."""
+    folder = tmp_path_factory.mktemp("certificates")
+    write_self_signed(folder, ["localhost"], ["127.0.0.1"])
+    with echo_server(folder, threads=4, connections=PLACES) as running:
+        running.wait("/readyz", 200)
+        yield running
+
+
+def silent(_: socket.socket) -> None:
+    """Say nothing."""
+
+
+def sending(start: bytes, more: bytes) -> Callable[[socket.socket], None]:
+    """Begin, then go on byte by byte."""
+
+    def send(connection: socket.socket) -> None:
+        connection.sendall(start)
+        while True:
+            time.sleep(0.5)
+            connection.sendall(more)
+
+    return send
+
+
+ATTACKS = {
+    "connections that say nothing": (False, silent),
+    "no TLS": (False, sending(b"GET / HTTP/1.1\r\n\r\n", b"x")),
+    "handshakes, then silence": (True, silent),
+    "heads that never end": (True, sending(HEAD, b"X-A: b\r\n")),
+    "bodies that never end": (True, sending(HEAD + b"Content-Length: 1000000\r\n\r\n" + b"x" * 65536, b"x")),
+    "chunks for ever": (True, sending(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n")),
+}
+
+
+@pytest.mark.parametrize("sources", [1, ATTACKERS], ids=["from one address", "each from its own"])
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_honest_clients_are_answered_in_time_beside_more_connections_than_places(
+    server: RunningServer, attack: str, sources: int
+) -> None:
+    """As a stock server would not: these hold its threads, or all of its places. Who comes anew among as many sources
+    as there are places has to try again; who has asked before keeps its connection.
+    """
+    over = threading.Event()
+    secured, act = ATTACKS[attack]
+    attackers = [
+        threading.Thread(target=_attack, args=(server, over, f"127.0.1.{1 + index % sources}", secured, act))
+        for index in range(ATTACKERS)
+    ]
+    kept = [_known(server) for _ in range(HONEST)]
+    for each in attackers:
+        each.start()
+    try:
+        time.sleep(1.0)
+        seconds = _asked_honestly(server, kept, anew=sources == 1)
+    finally:
+        over.set()
+        for each in attackers:
+            each.join(PATIENCE)
+    assert statistics.quantiles(seconds, n=100)[98] <= SLOWEST_SECONDS
+
+
+def test_a_head_without_end_is_cut_off(server: RunningServer) -> None:
+    with contextlib.closing(server.connect()) as connection, contextlib.suppress(OSError):
+        connection.sock.sendall(HEAD + b"X-Long: ")
+        for _ in range(100):
+            connection.sock.sendall(b"x" * 16384)
+        connection.sock.settimeout(Limits().request_seconds / 2)
+        assert connection.sock.recv(1) == b""
+
+
+def test_health_is_answered_beside_connections_that_say_nothing(server: RunningServer) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(200):
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.health_port)))
+        before = _threads(server)
+        assert server.health("/healthz") == (200, "ok\n")
+        assert _threads(server) == before
+
+
+def _threads(server: RunningServer) -> int:
+    """Threads of the server and its worker."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    return sum(len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in (server.process.pid, *children))
+
+
+def _attack(
+    server: RunningServer,
+    over: threading.Event,
+    source: str,
+    secured: bool,  # noqa: FBT001 -- one of a table's columns
+    act: Callable[[socket.socket], None],
+) -> None:
+    """Hold a connection, and open another when it is closed."""
+    while not over.is_set():
+        with contextlib.suppress(OSError):
+            raw = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE, source_address=(source, 0))
+            with _trusting().wrap_socket(raw) if secured else raw as connection:
+                connection.settimeout(0.5)
+                threading.Thread(target=_suppressed, args=(act, connection), daemon=True).start()
+                while not over.is_set():
+                    with contextlib.suppress(TimeoutError):
+                        if not connection.recv(1024):
+                            break
+        over.wait(0.5)
+
+
+def _suppressed(act: Callable[[socket.socket], None], connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        act(connection)
+
+
+def _trusting() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _asked_honestly(server: RunningServer, kept: list[http.client.HTTPSConnection], *, anew: bool) -> list[float]:
+    """Seconds of each request of clients that keep their connection, and where `anew` of some that always make one."""
+    seconds: list[float] = []
+
+    def client(connection: http.client.HTTPSConnection, *, anew: bool) -> None:
+        for _ in range(REQUESTS):
+            started = time.monotonic()
+            if anew:
+                connection.close()
+                connection = server.connect()
+            connection.request("POST", "/mutate", b"{}")
+            assert _status(connection) == 200
+            seconds.append(time.monotonic() - started)
+            time.sleep(0.02)
+        connection.close()
+
+    clients = [
+        threading.Thread(target=client, args=(each,), kwargs={"anew": anew and index % 2 == 1})
+        for index, each in enumerate(kept)
+    ]
+    for each in clients:
+        each.start()
+    for each in clients:
+        each.join(PATIENCE)
+    assert len(seconds) == HONEST * REQUESTS, "honest clients have failed"
+    return seconds
+
+
+def _known(server: RunningServer) -> http.client.HTTPSConnection:
+    """A connection that has asked once."""
+    connection = server.connect()
+    connection.request("POST", "/mutate", b"{}")
+    assert _status(connection) == 200
+    return connection
+
+
+def _status(connection: http.client.HTTPSConnection) -> int:
+    response = connection.getresponse()
+    response.read()
+    return response.status

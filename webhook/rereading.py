@@ -1,0 +1,87 @@
+"""Objects read from the API server itself, before another one is refused because of them.
+
+What the caches hold is a moment old. Of two objects that are applied one after the other, the second may contradict
+the first as it was before: it would be refused once, and accepted when it is applied again. So whatever a refusal has
+looked at is read anew, and the object reviewed again. Only refusals cost this, only for objects that nobody but their
+author waits for, and never longer than a bound: pods are admitted from memory alone.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from cluster.single import UnreadError, read_one
+from cluster.transport import Transport
+from gangs.dialects import all_kinds
+from gangs.looked_at import KIND, OBJECT, SOUGHT, Look
+from gangs.manifests import key_of
+from gangs.sources import Kind, Sources
+from kube.catalog import Naming, ObjectKey
+
+LOG = logging.getLogger(__name__)
+
+SECONDS = 1.0
+"""How long all of it may take."""
+MOST = 16
+"""Objects, or whole kinds that are few, that are read for one review."""
+AT_ONCE = 2
+"""Reviews that may read at a time; others are answered from memory."""
+
+_KINDS: Mapping[tuple[str, str], Kind] = {(each.group, each.kind): each for each in all_kinds()}
+
+
+class Rereader:
+    """Reads objects again. Safe to share between threads."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._turns = threading.BoundedSemaphore(AT_ONCE)
+
+    def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
+        """The sources with the objects that were looked at as they are now; as they were, where there is no time."""
+        if not self._turns.acquire(blocking=False):
+            return sources
+        try:
+            changes = self._read(_places(sources, looks), time.monotonic() + SECONDS)
+        finally:
+            self._turns.release()
+        return sources.changed(changes)
+
+    def _read(self, places: Iterable[tuple[Kind, str, str]], over: float) -> dict[ObjectKey, Mapping[str, Any] | None]:
+        found: dict[ObjectKey, Mapping[str, Any] | None] = {}
+        for kind, namespace, name in places:
+            left = over - time.monotonic()
+            if left <= 0:
+                break
+            try:
+                found[kind.group, kind.kind, namespace, name] = self._one(kind, namespace, name, left)
+            except UnreadError as error:
+                LOG.info("%s %s/%s is not read again: %s", kind.kind, namespace, name, error)
+        return found
+
+    def _one(self, kind: Kind, namespace: str, name: str, seconds: float) -> Mapping[str, Any] | None:
+        where = {"namespace": namespace, "name": name}
+        return read_one(self._transport, kind.group, kind.versions, kind.kind, kind.plural, **where, seconds=seconds)
+
+
+def _places(sources: Sources, looks: Iterable[Look]) -> Iterator[tuple[Kind, str, str]]:
+    """The objects to be read, at most `MOST`: those looked at one by one first."""
+    keys: dict[ObjectKey, None] = {}
+    for look in sorted(looks, key=lambda each: (each[0] != OBJECT, str(each))):
+        keys.update(dict.fromkeys(_keys(sources, look)))
+    known = [(kind, key) for key in keys if (kind := _KINDS.get(key[:2])) is not None]
+    for kind, (_, _, namespace, name) in known[:MOST]:
+        yield kind, namespace, name
+
+
+def _keys(sources: Sources, look: Look) -> Iterator[ObjectKey]:
+    """The objects that a look has found; the one that it was for, also where it is not there."""
+    kind, *about = look
+    if kind == OBJECT:
+        yield cast("ObjectKey", about[0])
+    elif kind == KIND:
+        yield from map(key_of, sources.catalog.of_kind(*cast("tuple[str, str]", tuple(about))))
+    elif kind == SOUGHT:
+        yield from map(key_of, sources.catalog.sought(*cast("tuple[str, str, Naming, Hashable]", tuple(about))))
