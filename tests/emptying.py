@@ -86,8 +86,13 @@ def _remove_named(control_plane: ControlPlane, path: str, kept: tuple[str, ...])
 
 
 def _custom_kinds(control_plane: ControlPlane) -> Iterator[str]:
+    """The kinds that are served: of one that is on its way in or out the API server knows nothing."""
     for definition in control_plane.request("GET", _DEFINITIONS)["items"]:
-        spec = definition["spec"]
+        spec, conditions = definition["spec"], definition.get("status", {}).get("conditions", [])
+        if {("Established", "True")}.isdisjoint((each["type"], each["status"]) for each in conditions):
+            continue
+        if "deletionTimestamp" in definition["metadata"]:
+            continue
         version = next(each["name"] for each in spec["versions"] if each["served"])
         yield f"{spec['group']}/{version}/{spec['names']['plural']}"
 

@@ -11,6 +11,7 @@ import pytest
 from drawings import Drawing, pods
 
 from solver.bidding import Bidding
+from solver.deadline import Deadline
 from solver.joint import JointProblem, Share, faults_of, solve_whole
 from solver.market import NEVER, Buyer, Market, Prices, stock_of
 from solver.nodes import Node, nodes_of
@@ -167,7 +168,7 @@ def test_bidding_ends_after_a_certain_effort_and_keeps_what_it_found(looked: lis
 def test_where_the_time_is_over_every_gang_keeps_its_place_after_those_before_it(looked: list[int]) -> None:
     """A machine so slow that nothing can be bargained for: six looks, one for each gang, and a plan with its bounds."""
     joint = large(600, [(1, 1), (2, 3), (3, 5), (1, 2), (2, 4), (3, 1)], 16, 16)
-    answer = solve_whole(joint, LIMITS, lambda: True)
+    answer = solve_whole(joint, LIMITS, Deadline(lambda: 0.0))
     assert answer is not None
     assert all(share is not None for share in answer.shares)
     assert faults_of(joint, answer) == ()
@@ -197,7 +198,7 @@ def test_gangs_limited_by_different_resources_are_placed_though_they_want_the_sa
     assert domains_of(joint, answer.shares) == [2, 3, 4]
     assert answer.levels == 1
     assert faults_of(joint, answer) == ()
-    late = solve_whole(joint, LIMITS, lambda: True)
+    late = solve_whole(joint, LIMITS, Deadline(lambda: 0.0))
     assert late is not None
     assert domains_of(joint, late.shares) == [2, 3, 4]
 

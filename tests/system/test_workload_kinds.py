@@ -15,9 +15,10 @@ from node_manifests import node_manifest
 from system import Object, Phalanx, one_line
 from test_doctor import doctor
 
+from controlplane.control_plane import ControlPlane
 from gangs.kinds import WORKLOADS
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("definitions")]
 
 FILES = Path(__file__).parents[1] / "faults" / "kinds"
 CLUSTER = ("topology-and-flavor", "pool")
@@ -42,12 +43,20 @@ def document(name: str) -> Object:
     return found
 
 
-@pytest.fixture
-def kinds(phalanx: Phalanx) -> Iterator[Phalanx]:
-    """The pool of the Baize guide, and the kinds of other projects."""
-    phalanx.apply(*(definition(*kind, version) for kind, version in DEFINED.items()))
+@pytest.fixture(scope="module")
+def definitions(control_plane: ControlPlane) -> Iterator[None]:
+    """The kinds of other projects, gone when the module's tests are over: whoever empties the cluster asks for all."""
+    text = yaml.safe_dump_all(definition(*kind, version) for kind, version in DEFINED.items())
+    control_plane.kubectl("apply", "-f", "-", stdin=text)
     names = [f"crd/{WORKLOADS[kind].plural}.{kind[0]}" for kind in DEFINED]
-    phalanx.cluster.kubectl("wait", "--for=condition=established", *names)
+    control_plane.kubectl("wait", "--for=condition=established", *names)
+    yield
+    control_plane.kubectl("delete", *names)
+
+
+@pytest.fixture
+def kinds(phalanx: Phalanx) -> Phalanx:
+    """The pool of the Baize guide, and the kinds of other projects."""
     nodes = []
     for number in range(10):
         part = {"shanghai-cube/super-node": f"sn{1 if number < 4 else 2 if number < 7 else 3}"}
@@ -57,8 +66,7 @@ def kinds(phalanx: Phalanx) -> Iterator[Phalanx]:
     phalanx.apply(*nodes)
     phalanx.cluster.await_nodes(f"n{number}" for number in range(10))
     phalanx.apply_files(*(FILES / f"{name}.yaml" for name in CLUSTER))
-    yield phalanx
-    phalanx.cluster.kubectl("delete", "--wait=false", *names)
+    return phalanx
 
 
 def created(phalanx: Phalanx, manifest: Object, *, dry: bool = True) -> str:
