@@ -4,9 +4,9 @@ import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
@@ -24,7 +24,7 @@ _STYLES = {
 _UNLIMITED = 100_000
 """Columns where nobody looks at a terminal: lines stay whole, whatever reads them."""
 
-_INDENT = (0, 0, 0, 2)
+_INDENT, _GAP = "  ", "   "
 
 
 def render(decisions: Sequence[Decision]) -> str:
@@ -45,19 +45,19 @@ def _parts(decision: Decision) -> Iterator[RenderableType]:
     yield Text(f"  {decision.message}")
     if decision.assignments:
         yield Text()
-        yield _indented(_members(decision))
+        yield _members(decision)
     if decision.evictions:
         yield Text()
-        yield _indented(_victims(decision))
+        yield _victims(decision)
     if len(decision.levels) > 1:
         yield Text()
-        yield _indented(_tree(decision))
+        yield Padding(_tree(decision), (0, 0, 0, len(_INDENT)), expand=False)
     if decision.explanation.why_here:
         yield Text()
         yield Text(f"  why here: {decision.explanation.why_here}")
     if decision.explanation.nearest:
         yield Text()
-        yield _indented(_nearest(decision.explanation.nearest))
+        yield _nearest(decision.explanation.nearest)
     if decision.explanation.would_fit_if:
         yield Text()
         yield from (Text(f"  would fit if: {change}") for change in decision.explanation.would_fit_if)
@@ -74,7 +74,7 @@ def _headline(decision: Decision) -> Text:
     return line
 
 
-def _members(decision: Decision) -> Table:
+def _members(decision: Decision) -> Text:
     above = decision.levels[:-1]
     sets = len({each.member.pod_set for each in decision.assignments}) > 1
     paths = {each.path[-1]: each.path for each in decision.levels[-1].domains}
@@ -88,7 +88,7 @@ def _members(decision: Decision) -> Table:
         ]
         for each in decision.assignments
     ]
-    return _table(columns, rows)
+    return _columns(columns, rows)
 
 
 def _pod_name(assignment: Assignment, decision: Decision) -> str:
@@ -98,7 +98,7 @@ def _pod_name(assignment: Assignment, decision: Decision) -> str:
     return f"{name} (there already)" if assignment.held else name
 
 
-def _victims(decision: Decision) -> Table:
+def _victims(decision: Decision) -> Text:
     rows = [
         [f"{each.namespace}/{each.name}", each.node, str(each.priority), str(each.gang or "")]
         for each in decision.evictions
@@ -106,7 +106,7 @@ def _victims(decision: Decision) -> Table:
     columns = ["VICTIM", "NODE", "PRIORITY", "GANG"]
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
-    return _table(columns, rows)
+    return _columns(columns, rows)
 
 
 def _tree(decision: Decision) -> Tree:
@@ -127,19 +127,17 @@ def _nodes_in(path: tuple[str, ...], nodes: LevelUse) -> str:
     return compressed(each.path[-1] for each in nodes.domains if each.path[: len(path)] == path)
 
 
-def _nearest(nearest: Iterable[NearDomain]) -> Table:
+def _nearest(nearest: Iterable[NearDomain]) -> Text:
     rows = [nearest_row(each.path, each.fits, each.needed, each.nodes, each.excluded) for each in nearest]
-    return _table(NEAREST_COLUMNS, rows)
+    return _columns(NEAREST_COLUMNS, rows)
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table
+def _columns(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Text:
+    """Rows below their titles, aligned as kubectl's: a line a row, however many, never broken inside a cell."""
+    widths = [max(map(cell_len, cells)) + len(_GAP) for cells in zip(titles, *rows, strict=True)]
 
+    def line(cells: Sequence[str]) -> str:
+        padded = (set_cell_size(cell, width) for cell, width in zip(cells, widths, strict=True))
+        return f"{_INDENT}{''.join(padded).rstrip()}"
 
-def _indented(part: RenderableType) -> Padding:
-    return Padding(part, _INDENT, expand=False)
+    return Text("\n").join([Text(line(titles), style="dim"), Text("\n".join(map(line, rows)))])

@@ -13,6 +13,7 @@ import yaml
 from kube.yaml_text import Doubled, read_all
 from planning.valid_metadata import shown
 
+_BLANKS = re.compile(r"\s*")
 _HALF_CHARACTER = re.compile(r"\\u[dD][89abAB]")
 """JSON's way to write a character in two halves. One half alone is a text that cannot be written anywhere."""
 
@@ -95,16 +96,22 @@ def _json_values(text: str | bytes, doubled: list[str]) -> list[Any] | None:
             doubled.extend(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
         return whole
 
-    rest = text = text.decode() if isinstance(text, bytes) else text
+    text = text.decode() if isinstance(text, bytes) else text
     values, decoder = [], json.JSONDecoder(object_pairs_hook=mapping, parse_constant=_no_json)
-    while rest := rest.lstrip():
+    place = _after_blanks(text, 0)
+    while place < len(text):  # where one ends the next is read: a copy of the rest for each would be quadratic
         try:
-            value, end = decoder.raw_decode(rest)
+            value, end = decoder.raw_decode(text, place)
         except ValueError:
             return None
         values.append(value)
-        rest = rest[end:]
+        place = _after_blanks(text, end)
     return values if _HALF_CHARACTER.search(text) is None or _has_whole_characters(values) else None
+
+
+def _after_blanks(text: str, place: int) -> int:
+    found = _BLANKS.match(text, place)
+    return found.end() if found else place
 
 
 def _has_whole_characters(values: list[Any]) -> bool:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -168,7 +169,8 @@ def _api_version(group: str, kind: str) -> str:
     return "/".join(filter(None, (group, version)))
 
 
-def _dialect_kinds() -> dict[_GroupKind, bool]:
+@cache
+def _dialect_kinds() -> Mapping[_GroupKind, bool]:
     """Kinds that dialects read, and workloads (so that one that is not built yet is refused and not unseen), with
     whether each is namespaced.
     """
