@@ -32,7 +32,9 @@ def live_picture(kubeconfig: str | None) -> tuple[Transport, Live]:
         with cache.still():
             live = Live(
                 cache.snapshot(),
-                Sources(cache.pods(), cache.objects(), cache.namespaces(), cache.found(), cache.tried()),
+                Sources(
+                    cache.pods(), cache.objects(), cache.namespaces(), cache.found(), cache.tried(), cache.sharing()
+                ),
             )
             return transport, live
     finally:

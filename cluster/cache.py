@@ -108,6 +108,7 @@ class ClusterCache:
         self._classes: Table[PriorityClass] = Table(self)
         self._budgets: Table[PodDisruptionBudget] = Table(self)
         self._namespaces: Table[Namespace] = Table(self)
+        self._sharing: tuple[tuple[Namespace, ...], Mapping[str, str]] = (), {}
         self._labelled: tuple[tuple[Namespace, ...], Mapping[str, Mapping[str, str]]] = (), {}
         self._claims: Table[PersistentVolumeClaim] = Table(self)
         self._volumes: Table[PersistentVolume] = Table(self)
@@ -299,6 +300,15 @@ class ClusterCache:
             if kept is not self._labelled[0]:
                 self._labelled = kept, {each.metadata.name: each.metadata.labels for each in kept}
             return self._labelled[1]
+
+    def sharing(self) -> Mapping[str, str]:
+        """With whom namespaces share their groups, by name. The same object until one of them changes."""
+        with self._changed:
+            kept = self._namespaces.all()
+            if kept is not self._sharing[0]:
+                said = ((each.metadata.name, each.metadata.annotations.get(keys.SHARES_GROUPS_WITH)) for each in kept)
+                self._sharing = kept, {name: text for name, text in said if text}
+            return self._sharing[1]
 
     def ending(self) -> frozenset[str]:
         """Names of the namespaces that are being deleted: nothing can be made there any more."""

@@ -64,7 +64,9 @@ class Looker:
         cache = self._cache
         with cache.still():
             entries = self._journal.take()
-            sources = Sources(cache.pods(), cache.objects(), cache.namespaces(), cache.found(), cache.tried())
+            sources = Sources(
+                cache.pods(), cache.objects(), cache.namespaces(), cache.found(), cache.tried(), cache.sharing()
+            )
             snapshot, ending = cache.snapshot(), cache.ending()
             pods = {f"{at[0]}/{at[1]}": cache.pod(*at) for at in entries.pods}
         concerned = self._read(sources, entries, pods)

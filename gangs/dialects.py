@@ -367,13 +367,17 @@ def _about(ref: ObjectRef, reading: Reading) -> Findings:
 def _add_bystanders(
     ref: ObjectRef, key: GangKey, reading: Reading, findings: Findings, at: Callable[[str], str] = lambda _: NAME_FIELD
 ) -> None:
-    """Add, as advice on one object of a gang, what is wrong with the others and, `at` a field, what it waits for."""
+    """Add, as advice on one object of a gang, what is wrong with the others and, `at` a field, what it waits for.
+
+    Nothing of what another namespace has written is told (docs/decisions/0013).
+    """
     for fault in reading.faults:
-        if fault.object != ref:
+        if fault.object != ref and fault.object.namespace in ("", ref.namespace):
             findings.advise(ref, NAME_FIELD, f"the gang {key} cannot be planned: {fault}")
     said = {each.awaited for each in findings.advice}
     for gang in reading.gangs:
-        for what in gang.waiting_for:
+        own = any(each.namespace == ref.namespace for each in (gang.source, *gang.groups))
+        for what in gang.waiting_for if own else ():
             if what not in said:
                 findings.advise(ref, at(what), f"the gang {gang.key} waits for {what}", what)
 

@@ -68,7 +68,7 @@ class KeptPods:
         self._companies = _Index()
         self._in_dialect: dict[str, dict[str, Pod]] = {dialect.name: {} for dialect in DIALECTS}
         self._lists: defaultdict[GangKey, Counter[GangKey]] = defaultdict(Counter)
-        """How many pods of a gang list another, and the other way round."""
+        """How many pods of a gang list another and, within a namespace, the other way round."""
         self._unfinished: Counter[GangKey] = Counter()
         self._succeeded: Counter[GangKey] = Counter()
         self._admitted: defaultdict[str, dict[str, GangKey]] = defaultdict(dict)
@@ -130,7 +130,10 @@ class KeptPods:
         return self._companies.of((dialect, company))
 
     def linked(self, key: GangKey) -> Iterable[GangKey]:
-        """The gangs next to one by the lists of pods."""
+        """The gangs next to one by the lists of pods: those that it lists, and those of its namespace that list it.
+
+        What pods of another namespace list concerns nobody there (docs/decisions/0013).
+        """
         return self._lists.get(key, Counter()).keys()
 
     def claim(self, key: str) -> GangKey | None:
@@ -204,7 +207,8 @@ class KeptPods:
         if known.claim is not None and _ended_well(pod):
             _add(self._succeeded, key, by)
         for other in known.joined:
-            for one, another in ((key, other), (other, key)):
+            there_and_back = ((key, other), (other, key))
+            for one, another in there_and_back if other.namespace == key.namespace else there_and_back[:1]:
                 _add(self._lists[one], another, by)
                 if not self._lists[one]:
                     del self._lists[one]
@@ -238,7 +242,7 @@ def _looks(known: _Known) -> Iterable[Look]:
         yield (_MADE, *known.job)
     if known.key is not None:
         yield KeptPods.look_at(known.key)
-        yield from map(KeptPods.look_at, known.joined)
+        yield from (KeptPods.look_at(each) for each in known.joined if each.namespace == known.key.namespace)
         if known.company is not None:
             yield KeptPods.look_at_company(known.key.dialect, known.company)
 

@@ -17,7 +17,7 @@ from gangs.dialects import DIALECTS
 from gangs.kept_pods import KeptPods
 from gangs.kinds import WORKLOADS
 from gangs.leaving import Left, left_to
-from gangs.looked_at import LABELS, SCHEDULER, SOUGHT, Look, Looks, looks_at, says_the_same
+from gangs.looked_at import LABELS, SCHEDULER, SHARING, SOUGHT, Look, Looks, looks_at, says_the_same
 from gangs.manifests import key_of
 from gangs.model import Advice, Fault, Gang, GangKey, ObjectRef, Reading
 from gangs.sources import Dialect, Grouping, Sources
@@ -168,7 +168,8 @@ class KeptReadings:
         """
         before, self._sources = self._sources, sources
         changed = self._changed_objects(before, objects) | self._changed_labels(before)
-        changed |= self._changed_schedulers(before) | self._pods.update(pods, self._left)
+        changed |= self._changed_sharing(before) | self._changed_schedulers(before)
+        changed |= self._pods.update(pods, self._left)
         if self._left_now() != self._left:
             return None
         known = self._read_topologies(changed)
@@ -193,6 +194,12 @@ class KeptReadings:
         if old is new:
             return set()
         return {(LABELS, each) for each in old.keys() | new.keys() if old.get(each) != new.get(each)}
+
+    def _changed_sharing(self, before: Sources) -> set[Look]:
+        old, new = before.sharing, self._sources.sharing
+        if old is new:
+            return set()
+        return {(SHARING, each) for each in old.keys() | new.keys() if old.get(each) != new.get(each)}
 
     def _changed_schedulers(self, before: Sources) -> set[Look]:
         old, new = before.tried, self._sources.tried

@@ -13,7 +13,7 @@ from kube.catalog import Naming, ObjectKey
 Look = tuple[Hashable, ...]
 """One thing that was looked at; the first part says what kind of look it was."""
 
-OBJECT, KIND, EXISTENCE, KINDS, SOUGHT, CALLED, LABELS, SCHEDULER = (
+OBJECT, KIND, EXISTENCE, KINDS, SOUGHT, CALLED, LABELS, SHARING, SCHEDULER = (
     "object",
     "kind",
     "existence",
@@ -21,6 +21,7 @@ OBJECT, KIND, EXISTENCE, KINDS, SOUGHT, CALLED, LABELS, SCHEDULER = (
     "sought",
     "called",
     "labels",
+    "sharing",
     "scheduler",
 )
 
@@ -58,6 +59,10 @@ class Looks:
     def at_labels(self, namespace: str) -> None:
         """The labels of a namespace."""
         self.all.add((LABELS, namespace))
+
+    def at_sharing(self, namespace: str) -> None:
+        """With whom a namespace shares its groups."""
+        self.all.add((SHARING, namespace))
 
     def at_scheduler(self, name: str) -> None:
         """When a scheduler last tried a pod."""

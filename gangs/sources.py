@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 NAME_FIELD = "metadata.name"
+EVERYBODY = "*"
+"""In the place of a namespace: all of them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -76,6 +78,9 @@ class Looked(Protocol):
     def at_labels(self, namespace: str) -> None:
         """The labels of a namespace."""
 
+    def at_sharing(self, namespace: str) -> None:
+        """With whom a namespace shares its groups."""
+
     def at_scheduler(self, name: str) -> None:
         """When a scheduler last tried a pod."""
 
@@ -88,6 +93,8 @@ class Sources:
     by key. `namespaces`: labels by namespace name, for `phalanx.dev/automatic`. `found`: the topology that the nodes'
     labels show (`cluster.finding`); it counts where no object describes one.
     `tried`: by scheduler other than the stock one, when it was last seen to try a pod (RFC 3339; `cluster.schedulers`).
+    `sharing`: by namespace, the annotation that says with whom it shares its groups; under "*" what those say that are
+    not in it (absent: nothing).
     """
 
     pods: Sequence[Pod] = ()
@@ -95,6 +102,7 @@ class Sources:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     found: Topology | None = None
     tried: Mapping[str, str] = field(default_factory=dict)
+    sharing: Mapping[str, str] = field(default_factory=dict)
     looked: Looked | None = field(default=None, repr=False, compare=False)
     """Who is told what is looked at; pods, and what is taken from `objects` directly, are not told."""
     _made_by: dict[tuple[str, str], list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -126,6 +134,16 @@ class Sources:
         if self.looked is not None:
             self.looked.at_labels(namespace)
         return self.namespaces.get(namespace, {})
+
+    def shares(self, namespace: str, other: str) -> bool:
+        """Whether gangs of the `other` namespace may join groups with those of this one, as this one says itself."""
+        if namespace == other:
+            return True
+        if self.looked is not None:
+            self.looked.at_sharing(namespace)
+        said = self.sharing.get(namespace, self.sharing.get(EVERYBODY, ""))
+        allowed = {each.strip() for each in said.split(",")}
+        return bool(allowed & {other, EVERYBODY})
 
     def last_try(self, scheduler: str) -> str:
         """When a scheduler other than the stock one was last seen to try a pod (RFC 3339), "" where it never was."""

@@ -20,6 +20,9 @@ NODE_POOLS = "phalanx.dev/node-pools"
 AUTOMATIC = "phalanx.dev/automatic"
 """Namespace label "true": every workload of more than one pod is a gang."""
 
+SHARES_GROUPS_WITH = "phalanx.dev/shares-groups-with"
+"""Namespace annotation: the namespaces whose gangs may join groups with its own, by comma; "*": all. Absent: none."""
+
 WORKLOAD = "phalanx.dev/workload"
 """Pod label, put on a workload's template at its admission: the kind of the workload that is the gang. The pod's
 controller reference names it, so that workloads with a generated name work too."""

@@ -142,7 +142,8 @@ def _request(objects: Objects) -> _Request:
         storage_classes=objects.storage_classes(),
         protected=protection(objects.manifests),
     )
-    sources, faults = expanded(Sources(pods, objects.manifests, namespaces, found_on(objects.nodes()), tried_of(pods)))
+    found, tried = found_on(objects.nodes()), tried_of(pods)
+    sources, faults = expanded(Sources(pods, objects.manifests, namespaces, found, tried, objects.sharing()))
     return _Request(snapshot, sources, faults)
 
 

@@ -20,8 +20,9 @@ from gangs.dialects import all_kinds
 from gangs.kinds import WORKLOADS
 from gangs.manifests import MalformedError, group_of, key_of, parted, shape_remedy
 from gangs.model import Manifest
-from gangs.sources import ObjectKey
+from gangs.sources import EVERYBODY, ObjectKey
 from gangs.workloads import example_pod, is_job
+from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import Node, ObjectMeta, Pod, PodDisruptionBudget, PriorityClass, Struct
 from planning.documents import Document, Mistake
 from planning.valid_kinds import wrong_in
@@ -102,6 +103,11 @@ class Objects:
         """Labels by namespace."""
         found = (each for each in self.typed.values() if isinstance(each, Namespace))
         return {each.metadata.name: each.metadata.labels for each in found}
+
+    def sharing(self) -> dict[str, str]:
+        """With whom namespaces share their groups, by namespace. Those that no document describes share with all."""
+        found = (each.metadata for each in self.typed.values() if isinstance(each, Namespace))
+        return {EVERYBODY: EVERYBODY, **{each.name: each.annotations.get(SHARES_GROUPS_WITH, "") for each in found}}
 
 
 def read_objects(documents: Iterable[Document]) -> Objects:

@@ -92,4 +92,5 @@ def sources_of(manifests: list[Manifest]) -> Sources:
     namespaces = {
         each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in whole if each["kind"] == "Namespace"
     }
-    return Sources(pods, {key_of(each): each for each in whole if each["kind"] != "Pod"}, namespaces)
+    objects = {key_of(each): each for each in whole if each["kind"] != "Pod"}
+    return Sources(pods, objects, namespaces, sharing={"*": "*"})

@@ -90,4 +90,4 @@ class LivePicture:
 
     def _with(self, pods: Sequence[Pod]) -> Sources:
         cache = self._cache
-        return Sources(pods, cache.objects(), cache.namespaces(), cache.found(), cache.tried())
+        return Sources(pods, cache.objects(), cache.namespaces(), cache.found(), cache.tried(), cache.sharing())

@@ -26,10 +26,15 @@ from gangs.membership import Seat, check_priorities, seated
 from gangs.model import Gang, GangKey, Manifest, PodSet, Reading
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND
+from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import Pod
 from kube.topology import Topology
 
 _SET = "main"
+
+_Asked = tuple[Network | None, Settled]
+"""What a JobNetworkTopology asks, None where it is wrong or not there, and the topology it is about."""
+_Networks = dict[Name, _Asked]
 
 
 class AckDialect:
@@ -56,12 +61,12 @@ class AckDialect:
         findings, gangs = Findings(), list[Gang]()
         groups = [each for each in groups_of(sources, about) if about is None or touches(each, about)]
         named = {network_named(example_of(each)) for each in groups}
-        networks: dict[Name, tuple[Network | None, Settled]] = {}
+        networks: _Networks = {}
         for manifest in _networks(sources, named, about):
             ref = ref_of(manifest)
             networks[ref.namespace, ref.name] = _network(manifest, topologies, findings)
         for group in groups:
-            gang = _gang(group, networks, findings)
+            gang = _gang(group, _network_for(group, networks, sources), findings)
             gangs += [] if gang is None else [gang]
         return Reading(tuple(gangs), findings.faults, findings.advice)
 
@@ -101,7 +106,7 @@ def _networks(sources: Sources, named: Iterable[Name], about: GangKey | None) ->
             yield manifest
 
 
-def _network(manifest: Manifest, topologies: Sequence[Topology], findings: Findings) -> tuple[Network | None, Settled]:
+def _network(manifest: Manifest, topologies: Sequence[Topology], findings: Findings) -> _Asked:
     """What a JobNetworkTopology asks, None where it is wrong, and the topology it is about."""
     own = Findings()
     network = network_of(manifest, own)
@@ -113,17 +118,35 @@ def _network(manifest: Manifest, topologies: Sequence[Topology], findings: Findi
     return (None if own.faults else network), settled
 
 
-def _gang(group: Group, networks: Mapping[Name, tuple[Network | None, Settled]], findings: Findings) -> Gang | None:
+def _network_for(group: Group, networks: _Networks, sources: Sources) -> _Asked | None:
+    """What the JobNetworkTopology that a group names asks, None where it is wrong and the group's own to mend.
+
+    One of another namespace is read only where that shares its groups with the group's (docs/decisions/0013); what is
+    wrong with it is told there alone.
+    """
+    (namespace, name), own = network_named(example_of(group)), group.key.namespace
+    if not sources.shares(namespace, own):
+        closed = f"Namespace {namespace} to share its groups with {own} ({SHARES_GROUPS_WITH})"
+        return None, Settled(waiting_for=(closed,))
+    there = f"{keys.KIND} {namespace}/{name}"
+    if (namespace, name) not in networks:
+        return None, Settled(waiting_for=(there,))
+    if networks[namespace, name][0] is None:
+        return None if namespace == own else (None, Settled(waiting_for=(f"{there} to be put right",)))
+    return networks[namespace, name]
+
+
+def _gang(group: Group, asked: _Asked | None, findings: Findings) -> Gang | None:
     """The gang of a group; None where something is wrong with it or with its JobNetworkTopology."""
     own, name = Findings(), network_named(example_of(group))
-    network, settled = networks.get(name, (None, Settled(waiting_for=(f"{keys.KIND} {'/'.join(name)}",))))
+    network, settled = asked or (None, Settled())
     check_labels(group, own)
     minimum = minimum_of(group, own)
     check_numbers(group, minimum, "/".join(name), network.workers if network else None, own)
     check_priorities(group.pods, group.source, own)
     members = seated([Seat(pod, _SET) for pod in group.pods], (_SET,), own)
     findings.take(own.faults, own.advice)
-    if own.faults or (name in networks and network is None):
+    if own.faults or asked is None:
         return None
     gathers = network.gathers if network else ()
     levels = wanted(gathers, settled.topology, group.source, Findings()) if gathers else Wanted()

@@ -5,7 +5,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 
 from gangs.findings import Findings
 from gangs.koordinator import NAME, groups, keys, topologies, units
-from gangs.koordinator.settings import settings_of
+from gangs.koordinator.agreement import agreed, parted
+from gangs.koordinator.settings import Settings, settings_of
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.sources import Kind, PodKeys, Sources
@@ -55,18 +56,20 @@ class KoordinatorDialect:
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """One gang to each GangGroup whose units agree."""
         known, faulty = _units(sources, about)
+        known = agreed(known, sources.shares)
         configured = settings_of(sources, Findings())
         findings, gangs = Findings(), list[Gang]()
+
+        def read(group: Sequence[units.Unit]) -> tuple[Gang | None, Findings]:
+            return _read(group, faulty, topologies, configured, sources.pods)
+
         for group in groups.groups_of(known):
-            members = {unit.key for unit in group} | group[0].groups
-            if about is not None and about not in members:
-                continue
-            wrong = [faulty[unit.key] for unit in group]
-            for each in wrong:
-                findings.take(each.faults, each.advice)
-            gang = groups.read_group(group, topologies, findings, configured, sources.pods)
-            if gang is not None and not any(each.faults for each in wrong):
-                gangs.append(gang)
+            whole = read(group)
+            for part, (gang, own) in [(group, whole)] if not whole[1].faults else _apart(group, whole, read):
+                members = {unit.key for unit in part} | part[0].groups
+                if about in (None, *members):
+                    findings.take(own.faults, own.advice)
+                    gangs += [] if gang is None else [gang]
         for key in faulty.keys() - known.keys():
             if about in (None, key):
                 findings.take(faulty[key].faults, faulty[key].advice)
@@ -96,6 +99,35 @@ class KoordinatorDialect:
     ) -> Mapping[str, str]:
         del manifest, sources, claimed
         return {}
+
+
+_Outcome = tuple[Gang | None, Findings]
+
+
+def _read(
+    group: Sequence[units.Unit],
+    faulty: Mapping[GangKey, Findings],
+    topologies: Sequence[Topology],
+    configured: Settings,
+    pods: Sequence[Pod],
+) -> _Outcome:
+    """The gang of units that belong together, None where something is wrong, and all that was found."""
+    findings = Findings()
+    for unit in group:
+        findings.take(faulty[unit.key].faults, faulty[unit.key].advice)
+    gang = groups.read_group(group, topologies, findings, configured, pods)
+    return (None if findings.faults else gang), findings
+
+
+def _apart(
+    group: Sequence[units.Unit], whole: _Outcome, read: Callable[[Sequence[units.Unit]], _Outcome]
+) -> Iterator[tuple[Sequence[units.Unit], _Outcome]]:
+    """A group with something wrong in it, namespace by namespace: what one has written is no fault of another."""
+    parts = parted(group)
+    if len(parts) == 1:
+        yield group, whole
+    else:
+        yield from ((part, read(part)) for part in parts)
 
 
 def _units(sources: Sources, about: GangKey | None) -> tuple[dict[GangKey, units.Unit], dict[GangKey, Findings]]:
@@ -138,32 +170,56 @@ def _pod_groups(sources: Sources, linked: Collection[GangKey] | None) -> Iterato
 
 
 def _links(pods: Mapping[GangKey, Sequence[Pod]]) -> defaultdict[GangKey, set[GangKey]]:
-    """The gangs next to each, by the lists on pods, in both directions."""
+    """The gangs next to each, by the lists on pods: as `gangs.kept_pods.KeptPods.linked`."""
     links: defaultdict[GangKey, set[GangKey]] = defaultdict(set)
     for key, mine in pods.items():
         for other in (other for pod in mine for other in units.listed(pod.metadata.annotations)):
             links[key].add(other)
-            links[other].add(key)
+            if other.namespace == key.namespace:
+                links[other].add(key)
     return links
 
 
 def _linked(about: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-    """The gangs that are grouped with this one, itself among them, by their lists, directly or through others."""
-    linked, todo = {about}, [about]
+    """The gangs that may be grouped with this one, itself among them, by their lists, directly or through others.
+
+    One of another namespace is looked at where it is listed, and only where it lists in turn what lies beyond it: what
+    others write about a gang costs it nothing.
+    """
+    linked, todo, followed = {about}, [about], {about}
     while todo:
         key = todo.pop()
-        near = set(links(key))
-        group = sources.get(*_GROUP_KIND, key.namespace, key.name)
-        near.update(() if group is None else _listed_in(group))
-        for each in sources.sought(*_GROUP_KIND, _listed_in, key):
-            _, _, namespace, name = key_of(each)
-            near.add(GangKey(NAME, namespace, name))
-        todo += near - linked
+        near = _near(key, links, sources)
         linked |= near
+        mutual = {each for each in near - followed if _follows(key, each, links, sources)}
+        todo += mutual
+        followed |= mutual
     return linked
+
+
+def _near(key: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
+    """The gangs that one lists, and those of its namespace that list it."""
+    near = set(links(key))
+    group = sources.get(*_GROUP_KIND, key.namespace, key.name)
+    near.update(() if group is None else _listed_in(group))
+    for each in sources.sought(*_GROUP_KIND, _listed_beside, key):
+        _, _, namespace, name = key_of(each)
+        near.add(GangKey(NAME, namespace, name))
+    return near
+
+
+def _follows(key: GangKey, other: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> bool:
+    """Whether what the other gang lists concerns this one."""
+    return other.namespace == key.namespace or key in _near(other, links, sources)
 
 
 def _listed_in(group: Manifest) -> frozenset[GangKey]:
     """The gangs that the annotation of a PodGroup lists."""
     annotations = (group.get("metadata") or {}).get("annotations")
     return units.listed(annotations if isinstance(annotations, Mapping) else {})
+
+
+def _listed_beside(group: Manifest) -> frozenset[GangKey]:
+    """Those of them that are in its own namespace."""
+    namespace = key_of(group)[2]
+    return frozenset(each for each in _listed_in(group) if each.namespace == namespace)

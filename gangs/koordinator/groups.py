@@ -54,8 +54,8 @@ def check_agreement(units: Sequence[Unit], findings: Findings) -> None:
     in_order = sorted(saying, key=lambda unit: (unit.created or "~", natural_key(unit.key.name)))
     for unit in in_order[1:]:
         eldest = in_order[0]
-        if unit.groups != eldest.groups:
-            problem = f"lists {_listed(unit.groups)}, but {eldest.ref} lists {_listed(eldest.groups)}"
+        if unit.listed != eldest.listed:
+            problem = f"lists {_listed(unit.listed)}, but {eldest.ref} lists {_listed(eldest.listed)}"
             findings.fault(unit.ref, annotation(keys.GROUPS), problem, "write the same list on all of them")
         elif unit.strategy.said() != eldest.strategy.said():
             problem = f"differs from that of {eldest.ref}, which is in the same group"
@@ -99,7 +99,7 @@ def read_group(
         for unit in units
     )
     named, kind = _topology(settled, topologies)
-    waits = tuple(dict.fromkeys(what for unit in units for what in unit.waiting_for))
+    waits = tuple(dict.fromkeys(what for unit in units for what in (*unit.waiting_for, *unit.lacks)))
     return Gang(
         key=min(first.groups | known),
         source=first.ref,

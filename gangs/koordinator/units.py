@@ -39,7 +39,8 @@ _SPEC_FIELDS = ("minMember", "minResources", "scheduleTimeoutSeconds")
 class Unit:
     """One gang in Koordinator's sense. `ref` is its PodGroup, or its first pod where it has none.
 
-    `groups`: the units of its GangGroup, itself among them. `declared`: its total-number, where it says one.
+    `groups`: the units of its GangGroup, itself among them; `listed`: those that it lists itself, of which those of
+    other namespaces may not have agreed. `declared`: its total-number, where it says one.
     `named`: whether the object or setting that describes it is there; else `waiting_for` names what is missing.
     """
 
@@ -51,9 +52,12 @@ class Unit:
     declared: int | None = None
     timeout: int | None = None
     groups: frozenset[GangKey] = frozenset()
+    listed: frozenset[GangKey] = frozenset()
     strategy: Strategy = NO_WISH
     policy: str = ONCE_SATISFIED
     waiting_for: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    """What other namespaces have not agreed to of what it lists; it waits for that, too."""
 
 
 def annotation(key: str) -> str:
@@ -94,7 +98,8 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -
         minimum=minimum,
         declared=_total(meta.annotations, minimum, "spec.minMember", ref, findings),
         timeout=timeout,
-        groups=_groups(meta.annotations, key, ref, findings),
+        groups=(grouped := _groups(meta.annotations, key, ref, findings)),
+        listed=grouped,
         strategy=_strategy(meta.annotations, ref, findings),
         policy=_policy(meta.annotations, meta.labels, ref, findings),
         waiting_for=(),
@@ -114,7 +119,9 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit 
     advise_older(here, (keys.MIN_AVAILABLE, keys.WAITING_TIME, *keys.ON_GROUPS), "annotations", findings)
     if any(keys.POD_GROUP in pod.metadata.labels for pod in here) or not any(_min_place(pod) for pod in here):
         missing = (f"{keys.POD_GROUP_KIND} {key}",)
-        return Unit(key, ref, created, here, len(here), groups=frozenset({key}), waiting_for=missing)
+        return Unit(
+            key, ref, created, here, len(here), groups=frozenset({key}), listed=frozenset({key}), waiting_for=missing
+        )
     annotations = first.metadata.annotations
     minimum, at = _minimum([pod for pod in speakers(here) if _min_place(pod)] or here, findings)
     return Unit(
@@ -125,7 +132,8 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit 
         minimum=minimum,
         declared=_total(annotations, minimum, at, ref, findings),
         timeout=_waiting_time(annotations, ref, findings),
-        groups=_groups(annotations, key, ref, findings),
+        groups=(grouped := _groups(annotations, key, ref, findings)),
+        listed=grouped,
         strategy=_strategy(annotations, ref, findings),
         policy=_policy(annotations, first.metadata.labels, ref, findings),
     )

@@ -11,5 +11,6 @@ KEYS: tuple[str, ...] = (
     keys.MIN_MEMBER,
     keys.TOPOLOGY,
     keys.AUTOMATIC,
+    keys.SHARES_GROUPS_WITH,
 )
 """All keys of labels and annotations that users of this dialect write."""

@@ -22,7 +22,7 @@ from kube.objects import Node, ObjectMeta, OwnerReference
 
 def gangs_of(*texts: str, pods: tuple[Any, ...] = ()) -> tuple[Gang, ...]:
     written = sources(*texts)
-    found, _ = expanded(Sources(pods=[*written.pods, *pods], objects=written.objects))
+    found, _ = expanded(Sources([*written.pods, *pods], written.objects, sharing={"*": "*"}))
     reading = read_all(found)
     assert reading.faults == ()
     return reading.gangs

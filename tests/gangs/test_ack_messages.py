@@ -15,7 +15,7 @@ NO_GPU = "Insufficient nvidia.com/gpu"
 def gang(strategies: str = "[{layer: PoDTopologyLayer, strategy: MustGather}]") -> Gang:
     """A gang of two bare pods."""
     objects = sources(LINGJUN, network(2, strategies)).objects
-    (found,) = read_all(Sources([member("a"), member("b")], objects)).gangs
+    (found,) = read_all(Sources([member("a"), member("b")], objects, sharing={"*": "*"})).gangs
     return found
 
 
@@ -74,5 +74,6 @@ def test_a_job_without_completions_waits_for_nobody_once_a_pod_has_ended_well() 
     """Such a Job makes no more pods then (Kubernetes documentation, "Jobs")."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "pi", "controller": True, "uid": ""}
     ended = job(2).rstrip() + "\n        status: {succeeded: 1}\n"
-    (found,) = read_all(Sources([member("pi-a", owner=owner)], sources(LINGJUN, network(2), ended).objects)).gangs
+    objects = sources(LINGJUN, network(2), ended).objects
+    (found,) = read_all(Sources([member("pi-a", owner=owner)], objects, sharing={"*": "*"})).gangs
     assert (found.min_member, found.expected) == (1, 1)

@@ -60,8 +60,23 @@ BESIDE = documents("""
     kind: PodGroup
     metadata: {name: two, namespace: b, annotations: {gang.scheduling.koordinator.sh/groups: '["a/one", "b/two"]'}}
     spec: {minMember: 1}
+    ---
+    apiVersion: scheduling.sigs.k8s.io/v1alpha1
+    kind: PodGroup
+    metadata: {name: six, namespace: a, annotations: {gang.scheduling.koordinator.sh/groups: '["a/six", "b/seven"]'}}
+    spec: {minMember: 1}
+    ---
+    apiVersion: scheduling.sigs.k8s.io/v1alpha1
+    kind: PodGroup
+    metadata: {name: seven, namespace: b, annotations: {gang.scheduling.koordinator.sh/groups: '["a/six", "b/seven"]'}}
+    spec: {minMember: 1}
+    ---
+    apiVersion: scheduling.sigs.k8s.io/v1alpha1
+    kind: PodGroup
+    metadata: {name: ten, namespace: b, annotations: {gang.scheduling.koordinator.sh/groups: '["b/ten", "b/seven"]'}}
+    spec: {minMember: 0}
 """)
-"""Systems that run here, mirrors with flavors, groups over namespaces that disagree: what the examples do not have."""
+"""Systems that run here, mirrors with flavors, groups over namespaces that agree or not: the examples have none."""
 
 
 def _annotated(called: str, namespace: str, **annotations: str) -> Pod:
@@ -85,6 +100,7 @@ class World:
     pods: dict[str, Pod]
     objects: dict[ObjectKey, Mapping[str, Any]]
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
+    sharing: dict[str, str] = field(default_factory=dict)
     here: dict[str, Pod] = field(default_factory=dict)
     there: dict[ObjectKey, Mapping[str, Any]] = field(default_factory=dict)
     versions: int = 0
@@ -92,7 +108,8 @@ class World:
     def sources(self) -> Sources:
         """What dialects read from now."""
         pods = [self.here[key] for key in sorted(self.here)]
-        return Sources(pods, dict(self.there), {name: dict(labels) for name, labels in self.namespaces.items()})
+        labels = {name: dict(labels) for name, labels in self.namespaces.items()}
+        return Sources(pods, dict(self.there), labels, sharing=dict(self.sharing))
 
 
 def _written() -> list[dict[str, Any]]:
@@ -167,8 +184,13 @@ class Walk:
 
     def step(self) -> None:
         """One change."""
-        acts = (self.toggle_pod, self.toggle_object, self.change_pod, self.change_object, self.relabel)
-        self.dice.choices(acts, (5, 4, 4, 3, 1))[0]()
+        acts = (self.toggle_pod, self.toggle_object, self.change_pod, self.change_object, self.relabel, self.share)
+        self.dice.choices(acts, (5, 4, 4, 3, 1, 1))[0]()
+
+    def share(self) -> None:
+        """A namespace shares its groups with others, or with nobody any more."""
+        name = self.dice.choice(("a", "b", "net", "sample-network-topology"))
+        self.world.sharing[name] = self.dice.choice(("", "*", "a, b", "default"))
 
     def toggle_pod(self) -> None:
         """One comes or goes."""

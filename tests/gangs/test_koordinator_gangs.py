@@ -14,7 +14,7 @@ from gangs.sources import Sources
 
 def gangs_of(*texts: str, pods: tuple[Any, ...] = ()) -> tuple[Gang, ...]:
     written = sources(*texts)
-    reading = read_all(Sources(pods=[*written.pods, *pods], objects=written.objects))
+    reading = read_all(Sources([*written.pods, *pods], written.objects, sharing={"*": "*"}))
     assert reading.faults == ()
     return reading.gangs
 

@@ -1,0 +1,71 @@
+"""GangGroups over several namespaces: units join only where all of them, and their namespaces, say so.
+
+Whoever lists a gang of another namespace claims something of it. Until that one says the same, and both namespaces
+share their groups, the claim is its author's business alone: his units wait and say for what, the others' are read as
+if nobody had named them (docs/decisions/0013).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from gangs.koordinator import keys
+from gangs.koordinator.units import Unit
+from gangs.model import GangKey
+from kube.keys import SHARES_GROUPS_WITH
+
+Shares = Callable[[str, str], bool]
+"""Whether a namespace lets gangs of another one join its groups."""
+
+
+def agreed(units: Mapping[GangKey, Unit], shares: Shares) -> dict[GangKey, Unit]:
+    """The units, of which those that list others of other namespaces without their agreement are left to their own."""
+    verdicts: dict[frozenset[GangKey], bool] = {}
+    found = {}
+    for key, unit in units.items():
+        if all(each.namespace == key.namespace for each in unit.listed):
+            found[key] = unit
+            continue
+        if unit.listed not in verdicts:
+            verdicts[unit.listed] = _agrees(unit.listed, units, shares)
+        joins = key in unit.listed and verdicts[unit.listed]
+        found[key] = unit if joins else _alone(unit, _lacking(unit, shares))
+    return found
+
+
+def parted(group: Sequence[Unit]) -> list[list[Unit]]:
+    """The units of a group by their namespaces; those of each wait for those of the others to be put right."""
+    spaces = sorted({unit.key.namespace for unit in group})
+    if len(spaces) == 1:
+        return [list(group)]
+    return [[_alone(unit, _discord(unit, group)) for unit in group if unit.key.namespace == each] for each in spaces]
+
+
+def _agrees(listed: frozenset[GangKey], units: Mapping[GangKey, Unit], shares: Shares) -> bool:
+    """Whether all units of a list are there, write the same list, and may join each other."""
+    spaces = {each.namespace for each in listed}
+    return all(each in units and units[each].listed == listed for each in listed) and all(
+        shares(one, other) for one in spaces for other in spaces
+    )
+
+
+def _lacking(unit: Unit, shares: Shares) -> Iterable[str]:
+    """What a unit waits for. Of a namespace that shares nothing with its own it does not learn even what is there."""
+    own = unit.key.namespace
+    for each in sorted(unit.listed):
+        if each.namespace == own:
+            continue
+        closed = [pair for pair in ((each.namespace, own), (own, each.namespace)) if not shares(*pair)]
+        yield from (f"Namespace {one} to share its groups with {other} ({SHARES_GROUPS_WITH})" for one, other in closed)
+        if not closed:
+            yield f"{keys.POD_GROUP_KIND} {each} to list the same gangs"
+
+
+def _discord(unit: Unit, group: Sequence[Unit]) -> Iterable[str]:
+    others = (each.key for each in group if each.key.namespace != unit.key.namespace)
+    return (f"{keys.POD_GROUP_KIND} {each}, with which it is grouped, to be valid together with it" for each in others)
+
+
+def _alone(unit: Unit, lacking: Iterable[str]) -> Unit:
+    """The unit with the others of its namespace alone."""
+    own = frozenset(each for each in unit.groups if each.namespace == unit.key.namespace)
+    return replace(unit, groups=own | {unit.key}, lacks=tuple(dict.fromkeys(lacking)))
