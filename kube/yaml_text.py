@@ -11,6 +11,10 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 MOST_REPEATED = 400_000
 """Values that aliases may stand for in one document: ten lines of them can stand for more than any memory holds."""
 
+DEEPEST = 200
+"""Values inside of one another. The library makes them without any look at its stack: a deep text ends the process."""
+_OFTEN = 256
+"""Values between two looks at the clock."""
 _TAG = "tag:yaml.org,2002:"
 _PLAIN = tuple(f"{_TAG}{each}" for each in ("bool", "int", "float", "timestamp"))
 _TRUE = ("true", "yes", "on")
@@ -29,12 +33,19 @@ class Doubled:
         return f'key "{self.key}" is given twice, first in line {self.first}'
 
 
-def read_all(text: str | bytes, doubled: list[Doubled]) -> Iterator[Any]:
-    """The documents of a text. A key that is given twice has its last value and is noted. Raises `yaml.YAMLError`."""
-    loader = _Loader(text)
+def _go_on() -> None:
+    """Whoever has time."""
+
+
+def read_all(text: str | bytes, doubled: list[Doubled], look: Callable[[], None] = _go_on) -> Iterator[Any]:
+    """The documents of a text. A key that is given twice has its last value and is noted. Raises `yaml.YAMLError`.
+
+    :param look: called every few values; what it raises ends the reading.
+    """
+    loader = _Loader(text, look)
     try:
         while (node := loader.get_node() if loader.check_node() else None) is not None:
-            _Survey(doubled).check(node)
+            _Survey(doubled, loader.go_on).check(node)
             yield loader.construct_document(node)
     finally:
         loader.dispose()
@@ -42,6 +53,36 @@ def read_all(text: str | bytes, doubled: list[Doubled]) -> Iterator[Any]:
 
 class _Loader(yaml.CSafeLoader):
     """What looks like a time, or like a number and is none, is a text."""
+
+    def __init__(self, text: str | bytes, look: Callable[[], None]) -> None:
+        super().__init__(text)
+        self._look = look
+        self._steps = 0
+        self._depth = 0
+
+    def go_on(self) -> None:
+        """One step more of the reading."""
+        self._steps += 1
+        if self._steps % _OFTEN == 0:
+            self._look()
+
+    def descend_resolver(self, current_node: Node | None, current_index: Any) -> None:
+        """Called for each node of the text, before it is made."""
+        del current_index  # it counts where tags depend on paths; ours do not
+        self._depth += 1
+        if self._depth > DEEPEST and current_node is not None:
+            problem = f"nests deeper than {DEEPEST} levels"
+            raise ConstructorError(None, None, problem, current_node.start_mark)
+        self.go_on()
+
+    def ascend_resolver(self) -> None:
+        """Called for each node of the text, after it was made."""
+        self._depth -= 1
+
+    def construct_object(self, node: Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 -- as PyYAML has it
+        """Called for each value that a node stands for."""
+        self.go_on()
+        return super().construct_object(node, deep=deep)
 
 
 def _number(read: Callable[[_Loader, ScalarNode], Any]) -> Callable[[_Loader, ScalarNode], Any]:
@@ -64,8 +105,9 @@ _Loader.add_constructor(f"{_TAG}timestamp", lambda _, node: node.value)
 class _Survey:
     """A look at one document before anything is made of it: building it would follow every alias."""
 
-    def __init__(self, doubled: list[Doubled]) -> None:
+    def __init__(self, doubled: list[Doubled], go_on: Callable[[], None]) -> None:
         self._doubled = doubled
+        self._go_on = go_on
         self._sizes: dict[int, int] = {}
         self._written = 0
 
@@ -77,6 +119,7 @@ class _Survey:
 
     def _size(self, node: Node) -> int:
         """Values that the node stands for, aliases written out."""
+        self._go_on()
         known = self._sizes.get(id(node))
         if known == 0:
             raise ConstructorError(None, None, "an alias stands for what it is itself a part of", node.start_mark)

@@ -12,10 +12,13 @@ import yaml
 
 from kube.yaml_text import Doubled, read_all
 from planning.valid_metadata import shown
+from solver.deadline import NO_DEADLINE, Deadline
 
 _BLANKS = re.compile(r"\s*")
 _HALF_CHARACTER = re.compile(r"\\u[dD][89abAB]")
 """JSON's way to write a character in two halves. One half alone is a text that cannot be written anywhere."""
+_OFTEN = 256
+"""Objects of a JSON text that are read between two looks at the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +54,21 @@ class Mistake:
         return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
-def parse(text: str | bytes, origin: str) -> tuple[list[Document], list[Mistake]]:
-    """The objects in one text, in their order, with what is wrong; text that cannot be read gives no objects."""
+def parse(text: str | bytes, origin: str, deadline: Deadline = NO_DEADLINE) -> tuple[list[Document], list[Mistake]]:
+    """The objects in one text, in their order, with what is wrong; text that cannot be read gives no objects.
+
+    Raises `OutOfTimeError` where the deadline comes first. Takes time in proportion to the text's length.
+    """
     documents: list[Document] = []
     mistakes: list[Mistake] = []
     doubled: list[str | Doubled] = []
     try:
-        for value in _values(text, doubled):
-            for each in _flattened(value, origin):
-                if isinstance(each, Document):
-                    documents.append(each)
-                else:
-                    mistakes.append(each)
+        values = _values(text, doubled, deadline)
+        for each in deadline.through(found for value in values for found in _flattened(value, origin)):
+            if isinstance(each, Document):
+                documents.append(each)
+            else:
+                mistakes.append(each)
     except yaml.MarkedYAMLError as error:
         return [], [_yaml_mistake(error, origin)]
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
@@ -70,27 +76,32 @@ def parse(text: str | bytes, origin: str) -> tuple[list[Document], list[Mistake]
     return documents, [*(_doubled_mistake(each, origin) for each in doubled), *mistakes]
 
 
-def _values(text: str | bytes, doubled: list[str | Doubled]) -> Iterator[Any]:
+def _values(text: str | bytes, doubled: list[str | Doubled], deadline: Deadline) -> Iterator[Any]:
     """The documents of a text. JSON, one document or several, goes first where it looks like it: it reads fast.
 
     Keys that an object has twice go to `doubled`: of JSON without their lines, which its reader does not tell.
     """
     if text.lstrip()[:1] in ("{", "[", b"{", b"["):
         keys: list[str] = []
-        if (values := _json_values(text, keys)) is not None:
+        if (values := _json_values(text, keys, deadline)) is not None:
             doubled += keys
             yield from values
             return
     lines: list[Doubled] = []
-    for value in read_all(text, lines):
+    for value in read_all(text, lines, deadline.look):
         yield _without_nulls(value)
     doubled += lines
 
 
-def _json_values(text: str | bytes, doubled: list[str]) -> list[Any] | None:
+def _json_values(text: str | bytes, doubled: list[str], deadline: Deadline) -> list[Any] | None:
     """The documents of a JSON stream; None where it is none: it may still be YAML, whose reader names the line."""
+    objects = 0
 
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal objects
+        objects += 1
+        if objects % _OFTEN == 0:
+            deadline.look()
         whole = {key: value for key, value in pairs if value is not None}
         if len(whole) < len(pairs):
             doubled.extend(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)

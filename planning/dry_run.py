@@ -1,7 +1,7 @@
 """What would happen to the gangs in some documents, on the cluster they describe or on a live one. Changes nothing."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -29,6 +29,7 @@ from planning.priorities import admitted
 from planning.promises import promised_by, with_promised
 from planning.quotas import usage_of
 from planning.running import running_gangs
+from solver.deadline import NO_DEADLINE, Deadline
 from solver.problem import Limits
 
 
@@ -60,18 +61,24 @@ def dry_run(
     preemption: bool = True,
     limits: Limits = DEFAULT_LIMITS,
     comparing: bool = False,
+    deadline: Deadline = NO_DEADLINE,
 ) -> DryRun:
     """Plan every pending gang of the documents, as far as it can be read.
 
     With `live` the cluster is that one: the documents only ask, as if they had just been applied to it, and its
-    other gangs are not planned. `comparing`: say of each plan why it is better here than next door.
+    other gangs are not planned. `comparing`: say of each plan why it is better here than next door. `deadline`: of all
+    of it. Raises `OutOfTimeError` where it comes before the objects are understood; gangs whose turn comes after it
+    are not planned.
     """
-    objects = read_objects(documents)
+    objects = read_objects(documents, deadline)
     request = _request(objects) if live is None else _applied(objects, live)
+    deadline.look()
     reading = read_all(request.sources)
+    deadline.look()
     known, _ = topologies(request.sources)
     concerned = (fault for fault in (*request.faults, *reading.faults) if request.concerns(fault.object))
-    faults = list(dict.fromkeys(_as_written(fault, request.sources, objects) for fault in concerned))
+    pods = {_pod_key(pod): pod for pod in request.sources.pods}
+    faults = list(dict.fromkeys(_as_written(fault, request.sources, objects, pods) for fault in concerned))
     decisions = plan_all(
         [gang for gang in reading.gangs if is_pending(gang) and request.asks_for(gang)],
         with_promised(request.snapshot, promised_by(request.sources.of_kind(GROUP, "Gang"))),
@@ -81,14 +88,15 @@ def dry_run(
         preemption=preemption,
         limits=limits,
         comparing=comparing,
+        deadline=deadline,
     )
     return DryRun(
-        decisions=(*decisions, *_invalid(faults, request.sources)),
+        decisions=(*decisions, *_invalid(faults, request.sources, pods)),
         mistakes=(*objects.mistakes, *(_mistake(fault, objects) for fault in faults)),
         warnings=(
             *objects.doubtful,
             *dict.fromkeys(
-                _warning(_as_written(advice, request.sources, objects), objects)
+                _warning(_as_written(advice, request.sources, objects, pods), objects)
                 for advice in (
                     *reading.advice,
                     *slips(request.sources, (*reading.faults, *reading.advice)),
@@ -206,6 +214,9 @@ def _nowhere(decisions: Iterable[Decision], request: _Request) -> Iterator[Mista
         yield Mistake("", "there is no Node, so nothing can be placed: give the nodes, too, or name a cluster")
 
 
+_Pods = Mapping[ObjectKey, Pod]
+
+
 def _pod_key(pod: Pod) -> ObjectKey:
     return "", "Pod", pod.metadata.namespace, pod.metadata.name
 
@@ -214,11 +225,11 @@ def _ignored(objects: Objects) -> list[str]:
     return [f"ignored: {count} {kind}" for kind, count in sorted(objects.ignored.items())]
 
 
-def _invalid(faults: Sequence[Fault], sources: Sources) -> list[Decision]:
+def _invalid(faults: Sequence[Fault], sources: Sources, pods: _Pods) -> list[Decision]:
     """One entry for each gang that has faults; a wrong topology is nobody's request."""
     by_gang: dict[GangKey, list[Fault]] = {}
     for fault in faults:
-        if (key := _gang_of(fault.object, sources)) is not None:
+        if (key := _gang_of(fault.object, sources, pods)) is not None:
             by_gang.setdefault(key, []).append(fault)
     return [
         Decision(gang=None, key=key, outcome=Outcome.INVALID, message="; ".join(map(str, wrong)), faults=tuple(wrong))
@@ -226,10 +237,10 @@ def _invalid(faults: Sequence[Fault], sources: Sources) -> list[Decision]:
     ]
 
 
-def _gang_of(ref: ObjectRef, sources: Sources) -> GangKey | None:
+def _gang_of(ref: ObjectRef, sources: Sources, pods: _Pods) -> GangKey | None:
     """The gang that an object speaks for: a pod for the one it names, a group or a workload for its own."""
     if ref.kind == "Pod":
-        pod = next((pod for pod in sources.pods if _pod_key(pod)[2:] == (ref.namespace, ref.name)), None)
+        pod = pods.get(("", "Pod", ref.namespace, ref.name))
         claim = None if pod is None else dialect_of(pod)
         return None if claim is None else claim[1]
     group = group_of(ref.api_version)
@@ -257,13 +268,13 @@ def _named_by_pods_of(manifest: Manifest | None) -> GangKey | None:
 _Said = TypeVar("_Said", Fault, Advice)
 
 
-def _as_written(said: _Said, sources: Sources, objects: Objects) -> _Said:
+def _as_written(said: _Said, sources: Sources, objects: Objects, pods: _Pods) -> _Said:
     """What is said of a pod that a workload would make, said of the workload's template: nobody has written the pod."""
     ref = said.object
     key = (group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
     if key in objects.origins:
         return said
-    pod = next((each for each in sources.pods if _pod_key(each) == key), None)
+    pod = pods.get(key)
     owner = None if pod is None else controller_of(pod)
     if pod is None or owner is None:
         return said

@@ -28,6 +28,7 @@ from planning.documents import Document, Mistake
 from planning.valid_kinds import wrong_in
 from planning.valid_metadata import wrong_names
 from planning.wording import listed
+from solver.deadline import NO_DEADLINE, Deadline
 
 DEFAULT_NAMESPACE = "default"
 
@@ -61,6 +62,7 @@ _CLUSTER_SCOPED = {"Node", "Namespace", "PersistentVolume", "StorageClass", "Pri
 class Objects:
     """All that was read. `manifests` holds the objects that dialects read; `origins` the file of every object.
 
+    `generated`: by namespace and beginning, the next number for a name that the API server would make.
     `doubtful`: what is left out and hardly meant to be: a kind that is read, but in another group or spelling.
     """
 
@@ -70,6 +72,7 @@ class Objects:
     ignored: Counter[str] = field(default_factory=Counter)
     mistakes: list[Mistake] = field(default_factory=list)
     doubtful: list[Mistake] = field(default_factory=list)
+    generated: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def nodes(self) -> list[Node]:
         """The nodes."""
@@ -110,10 +113,10 @@ class Objects:
         return {EVERYBODY: EVERYBODY, **{each.name: each.annotations.get(SHARES_GROUPS_WITH, "") for each in found}}
 
 
-def read_objects(documents: Iterable[Document]) -> Objects:
-    """Sort the documents by what they are."""
+def read_objects(documents: Iterable[Document], deadline: Deadline = NO_DEADLINE) -> Objects:
+    """Sort the documents by what they are. Raises `OutOfTimeError` where the deadline comes first."""
     objects = Objects()
-    for document in documents:
+    for document in deadline.through(documents):
         problems = list(_problems(document.manifest))
         if problems:
             objects.mistakes += [_mistake(document, *problem) for problem in problems]
@@ -219,9 +222,11 @@ def _defaulted(manifest: Mapping[str, Any], group_kind: _GroupKind, objects: Obj
 
 def _generated(metadata: Mapping[str, Any], objects: Objects) -> str:
     """A name as the API server would make one, but the same each time: the beginning and a number."""
-    prefix, number = metadata["generateName"], 0
-    while ("", "Pod", metadata["namespace"], f"{prefix}{number}") in objects.origins:
+    prefix, namespace = metadata["generateName"], metadata["namespace"]
+    number = objects.generated.get((namespace, prefix), 0)
+    while ("", "Pod", namespace, f"{prefix}{number}") in objects.origins:
         number += 1
+    objects.generated[namespace, prefix] = number + 1
     return f"{prefix}{number}"
 
 

@@ -28,6 +28,7 @@ from planning.quotas import NO_USAGE, Usage
 from planning.reserving import after
 from planning.running import RunningGangs
 from planning.workers import shared_workers
+from solver.deadline import NO_DEADLINE, Deadline
 from solver.greedy import unproven
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
@@ -141,10 +142,12 @@ def plan_all(
     preemption: bool = True,
     usage: Usage = NO_USAGE,
     comparing: bool = False,
+    deadline: Deadline = NO_DEADLINE,
 ) -> list[Decision]:
     """Decisions for all `gangs`, in the order of their planning; each plan counts for those that follow.
 
-    Gangs of one priority are planned together where they compete and none of them is charged to a queue.
+    Gangs of one priority are planned together where they compete and none of them is charged to a queue. `deadline`:
+    of all together; whose turn comes after it is not looked at, and that is said.
     """
     tiers = plan_in_turn(
         gangs,
@@ -155,6 +158,7 @@ def plan_all(
         preemption=preemption,
         usage=usage,
         comparing=comparing,
+        deadline=deadline,
     )
     return [decision for tier in tiers for decision in tier]
 
@@ -170,6 +174,7 @@ def plan_in_turn(
     usage: Usage = NO_USAGE,
     comparing: bool = False,
     standing: Iterable[Decision] = (),
+    deadline: Deadline = NO_DEADLINE,
 ) -> Iterator[Sequence[Decision]]:
     """The same priority by priority, the decisions for one as soon as they are known.
 
@@ -178,12 +183,14 @@ def plan_in_turn(
     """
 
     def plan(gang: Gang, now: Snapshot, weighed: bool) -> Decision:  # noqa: FBT001 -- planning.joining calls it
+        if deadline.over:
+            return _too_late(gang)
         return plan_gang(
             gang,
             now,
             topologies,
             running_gangs=running_gangs,
-            limits=limits,
+            limits=_until(deadline, limits),
             preemption=preemption,
             usage=usage,
             weighed=weighed,
@@ -191,6 +198,8 @@ def plan_in_turn(
         )
 
     def framed(gang: Gang, now: Snapshot) -> Framing | Decision:
+        if deadline.over:
+            return _too_late(gang)
         return _framed(gang, now, topologies, running_gangs, preemption=preemption)
 
     before = sorted(standing, key=_priority_of)
@@ -200,7 +209,7 @@ def plan_in_turn(
             snapshot, usage = after(before[-1], snapshot), charged(before.pop(), usage)
         tier = tuple(mates)
         if all(each.account is None for each in tier):
-            found, snapshot = plan_tier(Tier(tier, snapshot, running_gangs, limits, framed, plan))
+            found, snapshot = plan_tier(Tier(tier, snapshot, running_gangs, _until(deadline, limits), framed, plan))
             yield found
             continue
         decisions = []
@@ -287,6 +296,16 @@ def _waiting(gang: Gang, reasons: Sequence[str]) -> Decision:
     if missing_members(gang):
         message += wording.one_by_one(gang)
     return Decision(gang=gang, key=gang.key, outcome=Outcome.WAITING, message=message)
+
+
+def _until(deadline: Deadline, limits: Limits) -> Limits:
+    """The limits of one solve that ends before the deadline."""
+    return replace(limits, seconds=max(0.0, min(limits.seconds, deadline.left())))
+
+
+def _too_late(gang: Gang) -> Decision:
+    message = "the time was over before it was this gang's turn, so nothing is known of it, and nothing proven"
+    return Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.UNPROVEN.value)
 
 
 def _invalid(gang: Gang, fault: Fault) -> Decision:

@@ -70,7 +70,7 @@ def _container(container: Mapping[str, Any], at: str, names: set[str]) -> Iterat
         yield f"{at}.name", "is missing; name the container"
     elif isinstance(name, str) and not is_dns_label(name):
         yield f"{at}.name", f'"{shown(name)}" is no name of a container; use lower-case letters, digits and dashes'
-    elif name in names:
+    elif str(name) in names:
         yield f"{at}.name", f'"{name}" is the name of another container; give each a name of its own'
     names.add(str(name))
     if not container.get("image"):

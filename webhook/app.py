@@ -13,12 +13,13 @@ from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException
 
 from cluster.access import AccessCheck, refusal
+from gangs.manifests import MalformedError
 from gangs.model import Gang, Manifest
 from serving.application import WAITED
 from serving.limits import LARGEST_BODY
 from webhook import admission, live
 from webhook.callers import Caller, anybody
-from webhook.dry_run import InputError, solve_stream
+from webhook.dry_run import InputError, TooLongError, solve_stream
 from webhook.errors import BadReview, Unavailable
 from webhook.forecasting import forecast
 from webhook.metrics import CONTENT_TYPE, Metrics
@@ -26,7 +27,7 @@ from webhook.page import HEADERS, page
 from webhook.picture import Picture
 from webhook.quick_forecasts import QuickForecasts
 from webhook.readings import RecentGangs
-from webhook.reviews import Admitted, Decision, Request, decode, encode
+from webhook.reviews import Admitted, Decision, Refused, Request, decode, encode
 from webhook.slots import BusyError, SolveSlot
 
 DEFAULT_TIMEOUT = 5.0
@@ -35,6 +36,7 @@ MARGIN = 0.3
 LONGEST_FORECAST = 2.0
 """An admission waits this long for a plan, never longer."""
 LONGEST_DRY_RUN = 30.0
+MOST_MISTAKES = 1000
 MOST_WARNINGS = 30
 LONGEST_WARNING = 500
 """Clients read no more than so many headers, and so much of them."""
@@ -135,12 +137,13 @@ def _admission(
                 return _error(403, stranger)
             review = decode(body)
             resource, operation = review.resource.resource, review.operation
-            decision = decide(review)
+            decision = _judged(review, decide)
             outcome = _outcome(decision)
             return Response(encode(review.uid, decision), mimetype="application/json")
-        except BadReview as error:
+        except (BadReview, RecursionError) as error:
             outcome = "bad-review"
-            return Response(f"{error}\n", status=400, mimetype="text/plain")
+            said = "the object nests too deep" if isinstance(error, RecursionError) else " ".join(str(error).split())
+            return Response(f"{said}\n", status=400, mimetype="text/plain")
         except Unavailable as error:
             outcome = "unavailable"
             return Response(f"{error}\n", status=500, mimetype="text/plain")
@@ -151,6 +154,14 @@ def _admission(
             metrics.answered(path, resource, operation, outcome, time.perf_counter() - started)
 
     return view
+
+
+def _judged(review: Request, decide: Callable[[Request], Decision]) -> Decision:
+    """The decision. A part of a shape that its kind does not have is a fault of the object, whoever meets it."""
+    try:
+        return decide(review)
+    except MalformedError as error:
+        return Refused(str(error.fault))
 
 
 def _outcome(decision: Decision) -> str:
@@ -199,8 +210,14 @@ def _solved(webhook: Webhook, body: bytes, picture: Picture | None) -> Response:
         answer.headers["Retry-After"] = "1"
         return answer
     except InputError as error:
-        mistakes = [str(each) for each in error.mistakes]
+        mistakes = [str(each) for each in error.mistakes[:MOST_MISTAKES]]
+        if more := len(error.mistakes) - len(mistakes):
+            mistakes.append(f"and {more} more")
         return _json({"error": "bad input", "mistakes": mistakes}, status=400)
+    except TooLongError as error:
+        return _error(413, f"{error}; send fewer objects, or give more time: ?timeout=30s is the most")
+    except RecursionError:
+        return _error(400, "bad input: an object nests too deep")
     response = _json(solved.report)
     response.headers.extend([("Warning", _warning(text)) for text in solved.warnings[:MOST_WARNINGS]])
     return response

@@ -1,5 +1,6 @@
 """`POST /v1/solve`: the dry run of `phalanx solve`, over HTTP."""
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,6 +8,7 @@ from planning.documents import Mistake, parse
 from planning.dry_run import Live, dry_run
 from planning.inputs import read_objects
 from planning.report import solve_report
+from solver.deadline import Deadline, OutOfTimeError
 from solver.problem import Limits
 from webhook.picture import Picture
 
@@ -21,6 +23,10 @@ class InputError(Exception):
         self.mistakes = mistakes
 
 
+class TooLongError(Exception):
+    """The body takes longer to read than its sender wants to wait, or is let."""
+
+
 @dataclass(frozen=True, slots=True)
 class Solved:
     """The SolveReport, and beside it what is wrong with objects that are nobody's request, or hardly meant."""
@@ -33,13 +39,19 @@ def solve_stream(body: bytes, picture: Picture | None, seconds: float) -> Solved
     """Plan the objects in `body` (YAML or JSON, any number of documents).
 
     :param picture: the live cluster that is asked, None where the objects describe their own.
-    :param seconds: how long the solver may take for each gang.
+    :param seconds: how long all of it may take.
     :raises InputError: the text or the shape of an object is wrong. A wrong request is a verdict: outcome Invalid.
+    :raises TooLongError: the objects were not read in this time.
     """
-    documents, mistakes = parse(body, ORIGIN)
-    mistakes += read_objects(documents).mistakes
-    if mistakes:
-        raise InputError(mistakes)
-    live = None if picture is None else Live(picture.snapshot(), picture.sources())
-    run = dry_run(documents, live=live, limits=Limits(seconds=seconds))
+    end = time.monotonic() + seconds
+    deadline = Deadline(lambda: end - time.monotonic())
+    try:
+        documents, mistakes = parse(body, ORIGIN, deadline)
+        mistakes += read_objects(documents, deadline).mistakes
+        if mistakes:
+            raise InputError(mistakes)
+        live = None if picture is None else Live(picture.snapshot(), picture.sources())
+        run = dry_run(documents, live=live, limits=Limits(seconds=seconds), deadline=deadline)
+    except OutOfTimeError as error:
+        raise TooLongError(f"cannot be read in the {seconds:.1f} s that are left of the time given") from error
     return Solved(solve_report(run.decisions), tuple(map(str, (*run.mistakes, *run.warnings))))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from gangs import dialects, schedulers
 from gangs.dialects import Arrival
 from gangs.leaving import EVIDENCE_KINDS, MAY_BE_LEFT, Left
-from gangs.manifests import MalformedError, pod_of, pod_ref
+from gangs.manifests import MalformedError, pod_of, pod_ref, section
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest
 from gangs.sources import Dialect, Sources
 from gangs.workloads import controller_of
@@ -127,7 +127,7 @@ def _beside_siblings(
 def updated(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
     """Put the scheduler's name of a gang's pod back to what it was, unless the gang is another system's."""
     patch = PatchBuilder(manifest)
-    before = (old.get("spec") or {}).get("schedulerName")
+    before = section(old, "spec").get("schedulerName")
     if before and _names_a_gang(old, picture):
         patch.set(("spec", "schedulerName"), before)
     return Admitted(patch.build())

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kube.objects import Struct
+from kube.objects import OwnerReference, Struct
 from webhook.errors import BadReview
 from webhook.patches import Operation
 
@@ -31,6 +31,41 @@ class Options(Struct, frozen=True):
     """The options of the call under review (CreateOptions, UpdateOptions, PatchOptions), as far as they are used."""
 
     field_manager: str = ""
+
+
+class ManagedFields(Struct, frozen=True):
+    """metav1.ManagedFieldsEntry, as far as it is used."""
+
+    manager: str | None = None
+    operation: str | None = None
+    subresource: str | None = None
+    fields_v1: dict[str, Any] | None = None
+
+
+class Metadata(Struct, frozen=True):
+    """What every API server sends of metav1.ObjectMeta in this shape, null where it is unset.
+
+    The values of labels and annotations are judged later, with a remedy.
+    """
+
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    labels: dict[str, Any] | None = None
+    annotations: dict[str, Any] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    managed_fields: tuple[ManagedFields, ...] | None = None
+
+
+class Identity(Struct, frozen=True):
+    """What every object has, whatever its kind."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: Metadata | None = None
 
 
 class Request(Struct, frozen=True):
@@ -78,13 +113,20 @@ _decoder = msgspec.json.Decoder(Review)
 
 
 def decode(body: bytes) -> Request:
-    """Read an AdmissionReview. Raises BadReview where it is not one of v1."""
+    """Read an AdmissionReview. Raises BadReview where it is not one of v1, or is about something that is no object."""
     try:
         review = _decoder.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadReview(f"not an AdmissionReview: {error}") from error
+    except RecursionError as error:
+        raise BadReview("not an AdmissionReview: it nests too deep") from error
     if (review.api_version, review.kind) != (API_VERSION, KIND):
         raise BadReview(f"expected {API_VERSION} {KIND}, got {review.api_version} {review.kind}")
+    for name, each in (("object", review.request.object), ("oldObject", review.request.old_object)):
+        try:
+            msgspec.convert(each, Identity | None)
+        except msgspec.ValidationError as error:
+            raise BadReview(f"request.{name} is no object of Kubernetes: {error}") from error
     return review.request
 
 

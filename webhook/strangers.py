@@ -5,7 +5,7 @@ They are sent only where the component `manifests/absent-schedulers`, or the cha
 
 from gangs.dialects import dialect_of
 from gangs.fractions import of_pod
-from gangs.manifests import MalformedError, pod_of, pod_ref
+from gangs.manifests import MalformedError, pod_of, pod_ref, section
 from gangs.model import Advice, Manifest
 from gangs.schedulers import FIELD, runs, unread
 from gangs.sources import PodKeys
@@ -48,6 +48,6 @@ def created(manifest: Manifest, picture: Picture) -> Decision:
 def updated(manifest: Manifest, old: Manifest) -> Decision:
     """Put back the stock scheduler's name where a manifest that was handed over is applied again."""
     patch = PatchBuilder(manifest)
-    if (old.get("spec") or {}).get("schedulerName") == STOCK_SCHEDULER:
+    if section(old, "spec").get("schedulerName") == STOCK_SCHEDULER:
         patch.set(("spec", "schedulerName"), STOCK_SCHEDULER)
     return Admitted(patch.build())

@@ -88,14 +88,15 @@ def _applies_as_client(old: Manifest, manager: str) -> bool:
 
 
 def _suspended(manifest: Manifest) -> bool:
-    return bool((manifest.get("spec") or {}).get("suspend"))
+    spec = manifest.get("spec")
+    return isinstance(spec, Mapping) and bool(spec.get("suspend"))
 
 
 def _said_by(applied: str) -> bool:
     """Whether what kubectl last applied has the workload suspended."""
     try:
         return _suspended(json.loads(applied))
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         return False
 
 
@@ -108,5 +109,5 @@ def _managers(old: Manifest) -> Iterator[Mapping[str, Any]]:
 
 def _owns(entry: Mapping[str, Any]) -> bool:
     """Whether a manager has written the whole manifest, its suspension included."""
-    spec = (entry.get("fieldsV1") or {}).get("f:spec") or {}
-    return "f:template" in spec and "f:suspend" in spec
+    spec = (entry.get("fieldsV1") or {}).get("f:spec")
+    return isinstance(spec, Mapping) and "f:template" in spec and "f:suspend" in spec

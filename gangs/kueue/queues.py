@@ -349,7 +349,7 @@ def _check_cohort(manifest: Manifest, sources: Sources, findings: Findings) -> N
     if ref.name in cohorts and cohort_circle(ref.name, cohorts) == ref.name:
         problem = f'"{cohorts[ref.name].parent}" stands under {keys.COHORT} {ref.name} itself'
         findings.fault(ref, "spec.parentName", problem, "name a cohort that does not")
-    if (manifest.get("spec") or {}).get("fairSharing"):
+    if section(manifest, "spec").get("fairSharing"):
         findings.advise(ref, "spec.fairSharing", f"has no effect: {NOT_HONOURED['fairSharing']}")
 
 
