@@ -9,6 +9,7 @@ from gangs.manifests import MalformedError, key_of
 from gangs.model import Advice, Fault, Manifest
 from gangs.slips import slips_of
 from gangs.sources import Sources
+from gangs.workloads import is_job
 from webhook import suspending
 from webhook.patches import PatchBuilder
 from webhook.reviews import Admitted, Decision, Refused
@@ -19,6 +20,8 @@ Forecast = Callable[[Manifest], tuple[str, ...]]
 
 Reread = Callable[[Sources, Iterable[Look]], Sources]
 """The sources with what was looked at as it is now; the same sources where it is not read again."""
+
+_ON_TEMPLATE = " spec.template."
 
 
 def memory_alone(sources: Sources, looks: Iterable[Look]) -> Sources:
@@ -61,12 +64,23 @@ def checked(
             sources = again
             faults, advice, new = _reviewed(manifest, old, sources)
     advice += slips_of(manifest, sources, (*faults, *advice))
+    if old is not None and is_job(manifest):
+        advice = [replace(each, text=_made_anew(each.text)) for each in advice]
+        faults = [replace(each, remedy=_made_anew(each.remedy)) for each in faults]
+        new = [replace(each, remedy=_made_anew(each.remedy)) for each in new]
     if new:
         return Refused("; ".join(map(str, new)), lines(advice))
     told = forecast(manifest) if old is None and not faults else ()
     said = {f"waits for {each.awaited}" for each in advice}
     more = [text for text in told if text.partition(": ")[2] not in said]
     return Admitted(warnings=lines([*faults, *advice, *more]))
+
+
+def _made_anew(remedy: str) -> str:
+    """A remedy for a Job that exists: its template stays as it is."""
+    return (
+        f"{remedy}, in a Job made anew: the template of this one does not change" if _ON_TEMPLATE in remedy else remedy
+    )
 
 
 def _reviewed(

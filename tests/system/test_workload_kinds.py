@@ -265,6 +265,8 @@ def test_keys_that_come_to_a_workload_later_are_told(kinds: Phalanx) -> None:
         label = kinds.cluster.kubectl_result("label", kind, "w", "phalanx.dev/gang=g")
         said = f"{kind} default/w: metadata.labels[phalanx.dev/gang]: does not reach the pods: write it at "
         assert said in one_line(label.stderr)
+        anew = ", in a Job made anew: the template of this one does not change"
+        assert (anew in one_line(label.stderr)) == (kind == "Job")
     late = kinds.cluster.kubectl_result("annotate", "job", "w", "phalanx.dev/required=shanghai-cube/super-node")
     text = (
         "Job default/w: metadata.annotations: came too late: the Job was made without it or without Phalanx; delete it"
