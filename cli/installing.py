@@ -20,6 +20,7 @@ SYSTEM_FILES = (
     "access.yaml",
     "certificates.yaml",
     "guard.yaml",
+    "mirrors.yaml",
     "priorityclass.yaml",
     "schedulers.yaml",
 )

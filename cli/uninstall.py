@@ -20,7 +20,8 @@ from cluster.connecting import connect
 from cluster.transport import MERGE_PATCH, UNREACHABLE, Transport, message_of
 from controller.release import release_patch
 from controller.times import now
-from kube.keys import API_VERSION, GATE, MIRRORS, SYSTEM_NAMESPACE
+from gangs.mirroring import is_marked
+from kube.keys import API_VERSION, GATE, SYSTEM_NAMESPACE
 from kube.objects import Node, Pod
 
 PAGE = 500
@@ -221,7 +222,7 @@ def _delete_mirrors(transport: Transport) -> int:
         if error.status == HTTPStatus.NOT_FOUND:  # no such kind
             return 0
         raise
-    made = [each["metadata"] for each in gangs if MIRRORS in (each["metadata"].get("annotations") or {})]
+    made = [each["metadata"] for each in gangs if is_marked(each)]
     paths = (f"/apis/{API_VERSION}/namespaces/{each['namespace']}/gangs/{each['name']}" for each in made)
     return sum(_gone(transport, path) for path in paths)
 

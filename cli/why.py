@@ -14,11 +14,11 @@ from cli.why_text import Story, render
 from cluster.connecting import connect
 from cluster.transport import UNREACHABLE, Transport, message_of
 from controller.events import REPORTING_CONTROLLER
-from controller.mirrors import mirrored_key
 from gangs.dialects import dialect_of
 from gangs.koordinator import NAME as KOORDINATOR
 from gangs.leaving import ADMISSION, EVIDENCE_KINDS, left_to
 from gangs.manifests import key_of
+from gangs.mirroring import mirrored_key
 from gangs.model import GangKey, Manifest
 from gangs.phalanx import NAME as OWN_DIALECT
 from gangs.sources import Sources

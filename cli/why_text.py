@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from controller.mirrors import mirrored_key
+from gangs.mirroring import mirrored_key
 from gangs.model import Manifest
 from kube.keys import GATE, PLANNED_NODE
 from kube.names import natural_key

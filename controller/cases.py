@@ -20,6 +20,7 @@ from controller.reporting import BATCH, TURN_SECONDS, phase_of
 from controller.statuses import Phase, status_patch
 from controller.timeouts import timed_out
 from controller.writes import Writer, gang_path
+from gangs.mirroring import MARK, claim_of
 from gangs.model import Gang, GangKey, Manifest
 from planning.decision import Decision, Outcome
 from planning.flavors import settled
@@ -213,7 +214,17 @@ class Cases:
     def _make(self, wanted: Manifest) -> Manifest | None:
         written = self._writer.create(gang_path(wanted["metadata"]["namespace"]), wanted)
         metadata = {**wanted["metadata"], "uid": written.uid, "resourceVersion": written.version}
-        return {**wanted, "metadata": metadata} if written.done else None
+        made = {**wanted, "metadata": metadata}
+        return self._marked(made) if written.done else None
+
+    def _marked(self, made: Manifest) -> Manifest:
+        """A mirror with the mark that we made it. One with an owner gets it with its first status: it goes with him."""
+        if made["metadata"].get("ownerReferences"):
+            return made
+        status = {MARK: claim_of(made)}
+        written = self._writer.merge(f"{gang_path(*mirrors.place_of(made))}/status", {"status": status}, made)
+        metadata = {**made["metadata"], "resourceVersion": written.version}
+        return {**made, "metadata": metadata, "status": status} if written.done else made
 
     def _mend(self, present: Manifest, wanted: Manifest) -> Manifest | None:
         spec = status_patch(present.get("spec"), wanted["spec"])

@@ -1,7 +1,8 @@
 """Gang objects for gangs that were asked for in another way: one object shows every gang, whatever its dialect.
 
-Pure: what exists and what should, as manifests. The annotation `phalanx.dev/mirrors` says whose mirror an object is;
-its owner is the object that asked, so that the garbage collector takes the mirror with it.
+Pure: what exists and what should, as manifests. The annotation `phalanx.dev/mirrors` says whose mirror an object is,
+and a mark in its status that we made it (`gangs.mirroring`); its owner is the object that asked, so that the garbage
+collector takes the mirror with it.
 """
 
 import re
@@ -11,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from gangs.mirroring import claimed_key, is_marked, key_text
 from gangs.model import Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet
 from kube.catalog import Catalog
 from kube.keys import API_VERSION, DIALECT, GROUP, MIRRORS
@@ -29,12 +31,9 @@ def is_mirrored(gang: Gang) -> bool:
     return (gang.source.api_version, gang.source.kind) != (API_VERSION, GANG_KIND)
 
 
-def mirrored_key(manifest: Manifest) -> GangKey | None:
-    """The gang that a Gang object mirrors; None for one that a user wrote."""
-    text = ((manifest.get("metadata") or {}).get("annotations") or {}).get(MIRRORS, "")
-    dialect, _, rest = text.partition("/")
-    namespace, _, name = rest.partition("/")
-    return GangKey(dialect, namespace, name) if name else None
+def mark_of(gang: Gang) -> str:
+    """What the status of the gang's object says of whose mirror it is; "" where it is none."""
+    return key_text(gang.key) if is_mirrored(gang) else ""
 
 
 def place_of(manifest: Manifest) -> Place:
@@ -69,7 +68,7 @@ class GangObjects:
 
     def add(self, manifest: Manifest) -> None:
         """An object is made, so that no other takes its name."""
-        place, key = place_of(manifest), mirrored_key(manifest)
+        place, key = place_of(manifest), claimed_key(manifest)
         self._made[place] = manifest
         if key is not None:
             self._made_for.setdefault(key, set()).add(place)
@@ -81,8 +80,8 @@ class GangObjects:
 
 
 def _mirrored_in(manifest: Manifest) -> tuple[GangKey, ...]:
-    """The gang that a Gang object mirrors; nothing for one that a user wrote."""
-    key = mirrored_key(manifest)
+    """The gang that a Gang object of ours mirrors; nothing for one that only claims to."""
+    key = claimed_key(manifest) if is_marked(manifest) else None
     return () if key is None else (key,)
 
 
@@ -99,8 +98,16 @@ def mirror_place(gang: Gang, existing: GangObjects) -> Place:
     base = _object_name(gang.key.name) if gang.source.kind == "Pod" else gang.source.name
     if own:
         return namespace, base if base in own else own[0]
-    names = _candidates(base, gang.source.kind.lower())
-    return next((namespace, name) for name in names if existing.at((namespace, name)) is None)
+    places = ((namespace, name) for name in _candidates(base, gang.source.kind.lower()))
+    return next(place for place in places if _is_free(existing.at(place), gang, place))
+
+
+def _is_free(there: Manifest | None, gang: Gang, place: Place) -> bool:
+    """Whether the gang's mirror may stand there: nothing does, or what would be made, to the letter.
+
+    The latter was made by a controller that died before it could mark it.
+    """
+    return there is None or (claimed_key(there) == gang.key and not differs(there, mirror_of(gang, place)))
 
 
 def mirror_of(gang: Gang, place: Place) -> dict[str, Any]:
@@ -110,7 +117,7 @@ def mirror_of(gang: Gang, place: Place) -> dict[str, Any]:
         "name": name,
         "namespace": namespace,
         "labels": {DIALECT: gang.key.dialect},
-        "annotations": {MIRRORS: _key_text(gang.key)},
+        "annotations": {MIRRORS: key_text(gang.key)},
     }
     if gang.source.kind != "Pod" and gang.source.uid:
         metadata["ownerReferences"] = [_owner(gang.source)]
@@ -152,10 +159,6 @@ def _candidates(base: str, kind: str) -> Iterable[str]:
 def _object_name(text: str) -> str:
     """A gang's name on pods may be any text; an object's is lower case letters, digits, dots and dashes."""
     return _NOT_IN_NAMES.sub("-", text.lower()).strip("-.") or "gang"
-
-
-def _key_text(key: GangKey) -> str:
-    return f"{key.dialect}/{key.namespace}/{key.name}"
 
 
 def _owner(source: ObjectRef) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from cluster.cache import ClusterCache
 from cluster.journal import Entries, Journal
 from cluster.snapshot import Snapshot
-from controller.mirrors import mirrored_key
 from gangs.dialects import DIALECTS
 from gangs.kept_readings import Changed, KeptReadings
 from gangs.leaving import NOTHING, Left
+from gangs.mirroring import mirrored_key
 from gangs.model import Fault, GangKey, Reading
 from gangs.sources import Sources
 from kube.catalog import ObjectKey

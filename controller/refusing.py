@@ -11,11 +11,12 @@ from functools import partial
 from controller import events
 from controller.conditions import UNSCHEDULABLE, condition, differs
 from controller.events import Recorder
-from controller.mirrors import GANG_KIND, GangObjects, mirrored_key
+from controller.mirrors import GANG_KIND, GangObjects
 from controller.picture import Picture
 from controller.statuses import invalid_status, status_patch
 from controller.times import now
 from controller.writes import Writer, gang_path
+from gangs.mirroring import mirrored_key
 from gangs.model import Fault, GangKey, Manifest, ObjectRef, Reading
 from gangs.phalanx import NAME
 from kube.keys import API_VERSION, GATE
@@ -107,8 +108,8 @@ def _own_objects(picture: Picture) -> set[GangKey]:
 
 
 def _objects_of(key: GangKey, objects: GangObjects) -> Iterator[Manifest]:
-    """The gang's mirrors, and the Gang object of a user that goes by its name."""
-    own = objects.at((key.namespace, key.name))
+    """The gang's mirrors, and the Gang object by which a user asked for it."""
+    own = objects.at((key.namespace, key.name)) if key.dialect == NAME else None
     if own is not None and mirrored_key(own) is None:
         yield own
     for place in objects.mirroring(key):

@@ -13,7 +13,7 @@ from controller import events
 from controller.conditions import Condition, differs, member_conditions
 from controller.events import Reason, Recorder
 from controller.metrics import Metrics
-from controller.mirrors import GANG_KIND
+from controller.mirrors import GANG_KIND, mark_of
 from controller.picture import Picture
 from controller.protocol import AwaitBinding, AwaitVictims, Cause, Evict, NeedPlan, Planned, Renominate, Settled
 from controller.records import PlannedVictim
@@ -264,6 +264,7 @@ class Reporter:
             untried=case.untried,
             reason=ROOM_TAKEN if stuck else "",
             message=wording.stranded(stuck),
+            mirrors=mark_of(case.gang),
         )
 
     def _tell_change(self, case: "Case", before: Mapping[str, Any], status: Mapping[str, Any]) -> None:

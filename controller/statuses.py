@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from gangs.mirroring import MARK
 from gangs.model import Fault, Gang, Member
 from kube.keys import PLANNED_NODE
 from planning.decision import Decision, Outcome
@@ -77,6 +78,7 @@ def gang_status(
     message: str = "",
     timed_out: bool | None = None,
     untried: str = "",
+    mirrors: str = "",
 ) -> dict[str, Any]:
     """The status that the gang's object should have.
 
@@ -88,6 +90,7 @@ def gang_status(
     :param reason: one word, `message`: one line for a person; "" for those that the phase and the numbers give.
     :param timed_out: whether the gang's time is over; None: as it was, and over no more once it is released.
     :param untried: what is to be said of members that were let go and that nobody tries.
+    :param mirrors: of a Gang that mirrors another object's gang: which (`controller.mirrors.mark_of`).
     """
     before = previous or {}
     plan = _plan(gang, phase, decision, plan_id, before)
@@ -103,6 +106,7 @@ def gang_status(
         "reason": reason,
         "message": message,
         "observedGeneration": generation,
+        MARK: mirrors,
         "topology": topology or gang.topology or _topology(decision, before),
         "conditions": kept_conditions(conditions, before.get("conditions") or (), now, generation),
         "members": counts,
@@ -124,6 +128,7 @@ def invalid_status(
         "reason": "Contradiction",
         "message": message,
         "observedGeneration": generation,
+        MARK: before.get(MARK),
         "conditions": kept_conditions(conditions, before.get("conditions") or (), now, generation),
         "members": before.get("members"),
     }

@@ -8,6 +8,7 @@ from cluster.snapshot import NodeState
 from cluster.tree import DomainTree, domains
 from gangs import dialects
 from gangs.leaving import left_to
+from gangs.mirroring import claim_of, mirrored_key
 from gangs.model import Fault, Gang, GangKey, Manifest
 from gangs.phalanx import NAME as OWN
 from gangs.sources import Sources
@@ -27,7 +28,7 @@ def gangs(picture: Picture) -> Json:
     return {
         "synced": picture.synced(),
         "age": round(picture.age(), 3),
-        "gangs": [_gang(each, known, statuses.get(_key_text(each.key), {})) for each in reading.gangs],
+        "gangs": [_gang(each, known, statuses.get(each.key, {})) for each in reading.gangs],
         "faults": [str(each) for each in reading.faults],
         "left": {name: str(each) for name, each in sorted(left_to(sources).items())},
     }
@@ -50,18 +51,17 @@ def topology(picture: Picture) -> Json:
     }
 
 
-def _statuses(sources: Sources) -> dict[str, Manifest]:
-    """The status of every Gang object, by the text of the gang's key that it shows."""
+def _statuses(sources: Sources) -> dict[GangKey, Manifest]:
+    """The status of every Gang object, by the gang that it shows. What only claims to show one is not asked."""
     found = {}
     for manifest in sources.of_kind(keys.GROUP, "Gang"):
         meta = manifest["metadata"]
-        own = f"{OWN}/{meta.get('namespace', '')}/{meta['name']}"
-        found[(meta.get("annotations") or {}).get(keys.MIRRORS, own)] = manifest.get("status") or {}
+        key = mirrored_key(manifest)
+        if key is None and not claim_of(manifest):
+            key = GangKey(OWN, meta.get("namespace", ""), meta["name"])
+        if key is not None:
+            found[key] = manifest.get("status") or {}
     return found
-
-
-def _key_text(key: GangKey) -> str:
-    return f"{key.dialect}/{key.namespace}/{key.name}"
 
 
 def _gang(gang: Gang, known: Sequence[Topology], status: Manifest) -> Json:

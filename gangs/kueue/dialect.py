@@ -7,6 +7,7 @@ from gangs.findings import Findings
 from gangs.kinds import READ, made_this, shape_of
 from gangs.kueue import NAME, keys, owned, queues, topologies, units
 from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
+from gangs.mirroring import key_text, mirrored_key
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
@@ -175,8 +176,8 @@ def _used(sources: Sources, about: GangKey | None) -> units.Used:
 
 def _shown_in(gang: Manifest) -> tuple[str, ...]:
     """The gang of this dialect that a Gang object shows; nothing where it shows none."""
-    shown = (gang["metadata"].get("annotations") or {}).get(own.MIRRORS, "")
-    return (shown,) if shown.startswith(f"{NAME}/") else ()
+    key = mirrored_key(gang)
+    return (key_text(key),) if key is not None and key.dialect == NAME else ()
 
 
 def _check(manifest: Manifest, findings: Findings) -> None:

@@ -19,12 +19,12 @@ from controller.mirrors import (
     is_mirrored,
     mirror_of,
     mirror_place,
-    mirrored_key,
     place_of,
     stale_mirrors,
 )
 from controller.protocol import Settled
 from gangs.manifests import key_of
+from gangs.mirroring import claim_of, is_marked, mirrored_key
 from gangs.model import CapRule, Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
 from gangs.phalanx.spec import GangSpec
 from kube.catalog import Catalog
@@ -38,6 +38,11 @@ USERS = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": {"nam
 
 def existing(*manifests: Manifest) -> GangObjects:
     return GangObjects(Catalog({key_of(each): each for each in manifests}))
+
+
+def marked(manifest: Manifest) -> dict[str, Any]:
+    """A mirror as it is once the controller has written its status."""
+    return {**manifest, "status": {"mirrors": claim_of(manifest)}}
 
 
 def mirror(of: Gang, *others: Manifest) -> dict[str, Any]:
@@ -110,14 +115,23 @@ def test_the_spec_of_a_mirror_says_everything_that_the_gang_asks_for() -> None:
     assert spec.preempts is False
 
 
+def forged(namespace: str = "default", name: str = "llm") -> dict[str, Any]:
+    """A Gang of a user that claims to show another gang."""
+    metadata = {"name": name, "namespace": namespace, "annotations": {"phalanx.dev/mirrors": "koordinator/default/llm"}}
+    return {**USERS, "metadata": metadata, "spec": {"minMember": 7}}
+
+
 NAMES = [
     # source, name of the gang, what exists, name of the mirror
     (POD_GROUP, "llm", [], "llm"),
     (POD_GROUP, "llm", [USERS], "podgroup-llm"),
     (JOB, "llm", [USERS], "job-llm"),
-    (JOB, "llm", [mirror_of(gang(), ("default", "llm"))], "job-llm"),
-    (POD_GROUP, "llm", [mirror_of(gang(), ("default", "llm"))], "llm"),
-    (POD_GROUP, "llm", [mirror_of(gang(), ("default", "podgroup-llm"))], "podgroup-llm"),
+    (JOB, "llm", [marked(mirror_of(gang(), ("default", "llm")))], "job-llm"),
+    (POD_GROUP, "llm", [marked(mirror_of(gang(), ("default", "llm")))], "llm"),
+    (POD_GROUP, "llm", [mirror_of(gang(), ("default", "llm"))], "llm"),  # made a moment ago, before a controller died
+    (POD_GROUP, "llm", [forged()], "podgroup-llm"),
+    (POD_GROUP, "llm", [{**forged(), "status": {"phase": "Placed"}}], "podgroup-llm"),
+    (POD_GROUP, "llm", [marked(mirror_of(gang(), ("default", "podgroup-llm")))], "podgroup-llm"),
     (POD_GROUP, "llm", [USERS, mirror_of(gang(source=JOB), ("default", "podgroup-llm"))], "podgroup-llm-2"),
     (POD, "llm", [], "llm"),
     (POD, "My_Gang.v2", [], "my-gang.v2"),
@@ -155,7 +169,7 @@ def over_namespaces(source: ObjectRef) -> Gang:
 def test_the_mirror_of_a_group_over_namespaces_is_beside_the_first_that_is_there() -> None:
     made = mirror(over_namespaces(SECOND))
     assert place_of(made) == ("b", "llm")
-    assert mirrored_key(made) == GROUP
+    assert mirrored_key(marked(made)) == GROUP
 
 
 def test_its_status_is_sent_where_its_mirror_is() -> None:
@@ -165,10 +179,10 @@ def test_its_status_is_sent_where_its_mirror_is() -> None:
 
 
 def test_once_the_first_has_come_the_mirror_moves_to_it() -> None:
-    before = mirror(over_namespaces(SECOND))
+    before = marked(mirror(over_namespaces(SECOND)))
     now = over_namespaces(FIRST)
     assert mirror_place(now, existing(before)) == ("a", "llm")
-    assert stale_mirrors(existing(before, mirror(now)), GROUP, now) == [before]
+    assert stale_mirrors(existing(before, marked(mirror(now))), GROUP, now) == [before]
 
 
 CHANGES = [
@@ -191,23 +205,49 @@ def test_a_mirror_is_written_again_only_when_it_says_something_else(
 
 def test_mirrors_whose_gang_is_gone_are_stale_and_users_gangs_never_are() -> None:
     kept, gone = gang(), gang(source=ObjectRef("x/v1", "PodGroup", "default", "old", "uid-old"))
-    objects = existing(mirror(kept), mirror(gone), {**USERS, "metadata": {"name": "mine", "namespace": "default"}})
+    objects = existing(
+        marked(mirror(kept)), marked(mirror(gone)), {**USERS, "metadata": {"name": "mine", "namespace": "default"}}
+    )
     assert stale_mirrors(objects, kept.key, kept) == []
     assert [each["metadata"]["name"] for each in stale_mirrors(objects, gone.key, None)] == ["old"]
     assert stale_mirrors(objects, GangKey("phalanx", "default", "mine"), None) == []
 
 
 def test_the_mirror_of_a_gang_that_asks_by_an_object_of_its_own_now_is_stale() -> None:
-    objects = existing(mirror(gang()))
+    objects = existing(marked(mirror(gang())))
     own = replace(gang(source=OWN), key=gang().key)
     assert [each["metadata"]["name"] for each in stale_mirrors(objects, own.key, own)] == ["llm"]
 
 
 def test_the_mirror_of_a_gang_that_cannot_be_read_now_stays() -> None:
-    assert stale_mirrors(existing(mirror(gang())), gang().key, None, kept=True) == []
+    assert stale_mirrors(existing(marked(mirror(gang()))), gang().key, None, kept=True) == []
 
 
 def test_of_two_mirrors_of_one_gang_only_one_stays() -> None:
-    objects = existing(mirror_of(gang(), ("default", "llm")), mirror_of(gang(), ("default", "podgroup-llm")))
+    objects = existing(
+        *(marked(mirror_of(gang(), ("default", name))) for name in ("llm", "podgroup-llm")),
+    )
     stale = stale_mirrors(objects, gang().key, gang())
     assert [each["metadata"]["name"] for each in stale] == ["podgroup-llm"]
+
+
+@pytest.mark.parametrize("namespace", ["default", "team-a"])
+@pytest.mark.parametrize("of", [gang(), None])
+def test_what_only_claims_to_be_a_mirror_is_neither_taken_nor_deleted(namespace: str, of: Gang | None) -> None:
+    objects = existing(forged(namespace, "prod"), forged(namespace, "llm"))
+    assert objects.mirroring(gang().key) == []
+    assert stale_mirrors(objects, gang().key, of) == []
+    assert mirror_place(gang(), objects) == ("default", "podgroup-llm" if namespace == "default" else "llm")
+
+
+def test_a_claim_counts_beside_its_gang_at_most() -> None:
+    assert mirrored_key(forged("team-a")) is None
+    assert mirrored_key(forged("default")) == gang().key
+    assert mirrored_key(marked(forged("team-a"))) == gang().key
+
+
+def test_a_mark_that_says_something_else_is_none() -> None:
+    """Who changes the annotation of a mirror has made it his own."""
+    other = {**forged(), "status": {"mirrors": "koordinator/default/other"}}
+    assert not is_marked(other)
+    assert existing(other).mirroring(gang().key) == []
