@@ -12,6 +12,7 @@ from typing import Any
 from gangs.mirroring import MARK
 from gangs.model import Fault, Gang, Member
 from kube.keys import PLANNED_NODE
+from kube.text import one_line
 from planning.decision import Decision, Outcome
 from planning.report import gang_report
 from planning.wording import compressed, listed, more_pods, one_by_one, pods
@@ -99,7 +100,7 @@ def gang_status(
         plan = {key: value for key, value in plan.items() if key not in _PROVEN_FIELDS}
         counts["placed"] = counts["bound"]
     reason = reason or (NOT_TRIED if untried and phase is Phase.RELEASED else _reason(gang, phase, decision))
-    message = "; ".join(each for each in (message or _message(gang, phase, decision, plan), untried) if each)
+    message = one_line("; ".join(each for each in (message or _message(gang, phase, decision, plan), untried) if each))
     conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, told=timed_out))
     status = {
         "phase": phase.value,
