@@ -27,10 +27,12 @@ test: lint binaries ## All set-up, then everything that proves it works
 test-fast: $(STAMP) ## The tests that need no control plane
 	$(BIN)/pytest $(BY_FILE) -m "not controlplane"
 
-test-long: $(STAMP) ## The solver against brute force, ten times as long; 6,000 gangs; end to end on the Kubernetes before
+test-long: $(STAMP) ## The solver against brute force, ten times as long; 6,000 gangs; 200 killed leaders; end to end on the Kubernetes before
 	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest $(BY_TEST) tests/solver tests/planning/test_pods_against_brute_force.py
 	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest tests/planning/test_large_scenes.py tests/faults/test_large_inputs.py
 	PHALANX_MANY_GANGS=1000,5000,600 $(BIN)/pytest -s tests/system/test_crowds_of_gangs.py
+	PHALANX_RELEASE_KILLS=200 $(BIN)/pytest -s tests/system/test_killed_releases.py
+	PHALANX_HANDOVERS=50 $(BIN)/pytest -s tests/system/test_handed_over.py
 	@$(BIN)/python -m controlplane 1.36
 	PHALANX_KUBERNETES=1.36 $(BIN)/pytest $(BY_FILE) tests/serving tests/system
 

@@ -35,7 +35,12 @@ SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option("--metrics-port", type=PORT, default=8443, show_default=True, help="HTTPS port of /metrics.")
 @click.option("--solve-seconds", type=SECONDS, default=10.0, show_default=True, help="Emergency stop of one solve.")
 @click.option(
-    "--lease-seconds", type=SECONDS, default=15.0, show_default=True, help="How long a silent leader keeps the Lease."
+    "--lease-seconds", type=SECONDS, default=4.0, show_default=True, help="How long a silent leader keeps the Lease."
+)
+@click.option(
+    "--partly-seconds",
+    type=SECONDS,
+    help="How long a gang may run in part that cannot become whole.  [default: a second more than the Lease]",
 )
 @click.option(
     "--topology-seconds",
@@ -65,6 +70,7 @@ def controller(
     metrics_port: int,
     solve_seconds: float,
     lease_seconds: float,
+    partly_seconds: float | None,
     topology_seconds: float,
     untried_seconds: float,
     traces: bool,
@@ -87,6 +93,7 @@ def controller(
                 identity,
                 solve_seconds,
                 lease_seconds,
+                lease_seconds + 1.0 if partly_seconds is None else partly_seconds,
                 keeping,
                 topology_seconds=topology_seconds,
                 untried_seconds=untried_seconds,

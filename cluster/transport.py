@@ -4,7 +4,7 @@ The client's typed decode costs a hundred times more than msgspec's, so callers 
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -130,7 +130,7 @@ class Transport:
         return msgspec.json.decode(response.data or b"null")
 
 
-def lines_of(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+def lines_of(response: urllib3.BaseHTTPResponse) -> Generator[bytes, None, None]:
     """Yield the lines of a watch as they come, until the server ends it; the connection is closed in the end.
 
     :raises urllib3.exceptions.HTTPError, OSError: the connection broke, or was silent for too long.

@@ -11,7 +11,7 @@ from controller.pinning import solved_domain
 from controller.probe import Probes
 from controller.protocol import Cause, Evict, NeedPlan, Nominate, Planned, Release, Renominate
 from controller.records import PlannedVictim
-from controller.release import release_patch
+from controller.release import in_order, release_patch
 from controller.reporting import Reporter
 from controller.times import now
 from controller.writes import Result, Writer, Written
@@ -159,9 +159,10 @@ class Carrier:
         nodes = {state.name: state.node for state in picture.snapshot.nodes}
         time = now()
         patches = [
-            (m.pod, release_patch(m.pod, nodes[m.node], domain=domain, now=time, tolerating=added)) for m in members
+            (m.pod, release_patch(m.pod, nodes[m.node], domain=domain, now=time, tolerating=added))
+            for m in in_order(members, case.gang, picture.snapshot)
         ]
-        written = self._writer.all(partial(self._writer.release, *each) for each in patches)
+        written = self._writer.all([partial(self._writer.release, *each) for each in patches])
         if all(each.done for each in written):
             self._reporter.released(case, members)
 

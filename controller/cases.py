@@ -39,8 +39,10 @@ class Case:
     timed_out: bool | None = None
     untried: str = ""
     """What is to be said of members that were let go and that nobody tries."""
+    withdrawn: str = ""
+    """Why its members that have started are evicted in this round."""
     watched: bool = False
-    """Whether there are members that a scheduler could try now, or that are to be made again in a moment."""
+    """Whether there are members that a scheduler could try now, that are to be made again, or to be withdrawn."""
     fallen: PlanRecord | None = None
     """The plan that was in progress, where it does not hold any more."""
     deferred: bool = False

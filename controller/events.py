@@ -23,7 +23,6 @@ from cluster.transport import MERGE_PATCH, UNREACHABLE, Timeout, Transport, mess
 from gangs.leaving import ADMISSION, MUTATING
 from gangs.model import ObjectRef
 from kube.keys import CONFIGURATION
-from kube.text import one_line
 
 LOG = logging.getLogger(__name__)
 
@@ -120,6 +119,15 @@ MEMBER_MADE_AGAIN = Reason(
     "Repairing",
     "The scheduler that a member names does not run here: it is deleted, and its controller makes it again.",
 )
+GANG_WITHDRAWN = Reason(
+    "GangWithdrawn",
+    Kind.WARNING,
+    "Withdrawing",
+    "Some members had started and the rest could not: the gang was never whole, and those are evicted.",
+)
+MEMBER_WITHDRAWN = Reason(
+    "MemberWithdrawn", Kind.WARNING, "Withdrawing", "On a member: it is evicted because its gang cannot become whole."
+)
 GANG_TIMED_OUT = Reason(
     "GangTimedOut", Kind.WARNING, "Waiting", "The gang's time to be scheduled is over; its held room was given back."
 )
@@ -212,7 +220,7 @@ class Recorder:
         :param note: a full sentence for a person; cut at 1,024 bytes.
         :param related: a second object, as the gang for which a victim had to go.
         """
-        sighting = _Sighting(ref, reason, _cut(one_line(note), _NOTE_BYTES), related, time.time())
+        sighting = _Sighting(ref, reason, _cut(note, _NOTE_BYTES), related, time.time())
         try:
             self._queue.put_nowait(sighting)
         except queue.Full:

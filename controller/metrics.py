@@ -123,6 +123,11 @@ class Metrics:
             "Members deleted to be made again because the scheduler that they name does not run here",
             registry=registry,
         )
+        self.withdrawn = Counter(
+            "phalanx_gangs_withdrawn",
+            "Gangs of which some had started and the rest could not, so that those were evicted",
+            registry=registry,
+        )
         self._replans = Counter(
             "phalanx_replans", "Plans that fell before release, by cause", ("cause",), registry=registry
         )

@@ -1,19 +1,56 @@
-"""How a member is let go: one merge patch that pins it and takes its gate away.
+"""How members are let go: one merge patch each that pins it and takes its gate away, and in which order these are sent.
 
 A released pod's affinity can never change again, so the pin is as wide as the gang's promise allows, unless the exact
 node was promised or the stock scheduler could do harm in between (research: exact pins never evict on their own).
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cluster.requests import pod_requests
+from cluster.snapshot import Snapshot
+from gangs.model import Gang, Member
 from kube.keys import GATE, RELEASED
 from kube.objects import Node, Pod
 from kube.scheduling import release_note
 from kube.topology import HOSTNAME_LABEL
 from planning.ties import Labels, holds_affinity, pinned_by_affinity
+
+if TYPE_CHECKING:
+    from controller.protocol import Planned
+
+
+def in_order(members: "Iterable[Planned]", gang: Gang, snapshot: Snapshot) -> "list[Planned]":
+    """Who is let go first. Should we be killed half-way, what is left is what is the easiest to place again.
+
+    Members beyond the minimum come last: nobody waits for them. Before them, those that may go to some nodes only are
+    let go before those that may go anywhere, and those that ask for more before those that ask for less; else in the
+    order of set and rank.
+    """
+    extra = _beyond_minimum(gang)
+    there = Counter[str]()
+    for state in snapshot.nodes:
+        there.update(state.allocatable)
+
+    def hardness(planned: "Planned") -> tuple[bool, bool, float]:
+        spec, asked = planned.pod.spec, pod_requests(planned.pod)
+        share = max((amount / there[name] for name, amount in asked.items() if there[name]), default=0.0)
+        return planned.pod.metadata.uid in extra, not (spec.node_selector or spec.affinity), -share
+
+    return sorted(members, key=hardness)
+
+
+def _beyond_minimum(gang: Gang) -> frozenset[str]:
+    """The uids of members that are not needed for the gang to be whole: the last ones of each set."""
+    left = {pod_set.name: pod_set.min_count for pod_set in gang.pod_sets}
+    needed, others = list[Member](), list[Member]()
+    for member in sorted(gang.members, key=lambda each: not each.pod.bound):
+        (needed if left.get(member.pod_set, 0) > 0 else others).append(member)
+        left[member.pod_set] = left.get(member.pod_set, 0) - 1
+    return frozenset(member.pod.metadata.uid for member in others[max(0, gang.still_needed - len(needed)) :])
 
 
 def release_patch(

@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, zip_longest
@@ -83,7 +82,7 @@ def phase_of(case: "Case") -> Phase:
         case AwaitBinding() | Renominate():
             return Phase.RELEASED
         case Settled():
-            return Phase.PLACED if _whole(case.gang) else Phase.WAITING
+            return Phase.PLACED if case.gang.suffice(case.gang.members) else Phase.WAITING
         case _:
             return Phase.NOMINATED
 
@@ -96,15 +95,6 @@ def _phase_of_answer(case: "Case") -> Phase:
     if case.record is not None and case.record.victims:
         return Phase.EVICTING
     return _OUTCOMES[case.decision.outcome]
-
-
-def _whole(gang: Gang) -> bool:
-    """Whether as many members as must run together are there, or have done their work."""
-    existing = Counter(member.pod_set for member in gang.members)
-    if gang.succeeded:
-        return existing.total() >= gang.still_needed
-    sets = all(existing[pod_set.name] >= pod_set.min_count for pod_set in gang.pod_sets)
-    return sets and existing.total() >= max(gang.min_member, 1)
 
 
 class Reporter:
@@ -233,6 +223,14 @@ class Reporter:
         )
         self._recorder.record(_pod_ref(pod), events.MEMBER_UNTRIED, note, related=self.ref(case))
 
+    def withdrawn(self, case: "Case", pods: Iterable[Pod], why: str) -> None:
+        """Members of a gang that never became whole are evicted."""
+        self._metrics.withdrawn.inc()
+        self._tell(case, events.GANG_WITHDRAWN, why)
+        for pod in pods:
+            note = f"evicted: gang {case.gang.key} has begun and cannot become whole; {why}"
+            self._recorder.record(_pod_ref(pod), events.MEMBER_WITHDRAWN, note, related=self.ref(case))
+
     def made_again(self, case: "Case", pod: Pod) -> None:
         """A member goes, for its controller to make it again for the stock scheduler."""
         note = (
@@ -262,6 +260,7 @@ class Reporter:
             generation=case.manifest["metadata"].get("generation"),
             timed_out=over,
             untried=case.untried,
+            withdrawn=case.withdrawn,
             reason=ROOM_TAKEN if stuck else "",
             message=wording.stranded(stuck),
             mirrors=mark_of(case.gang),

@@ -26,6 +26,7 @@ from controller.showing import Shower
 from controller.strays import Strays
 from controller.timeouts import expired
 from controller.untried import Reclaimer
+from controller.withdrawing import Withdrawer
 from controller.writes import Writer
 from gangs.model import Gang, GangKey
 from planning.decision import Outcome
@@ -63,6 +64,7 @@ class Controller:
         carrier: Carrier,
         reporter: Reporter,
         reclaimer: Reclaimer,
+        withdrawer: Withdrawer,
         refuser: Refuser,
         shower: Shower,
         leaver: Leaver,
@@ -76,6 +78,7 @@ class Controller:
         self._carrier = carrier
         self._reporter = reporter
         self._reclaimer = reclaimer
+        self._withdrawer = withdrawer
         self._refuser = refuser
         self._shower = shower
         self._leaver = leaver
@@ -114,6 +117,7 @@ class Controller:
         changed = [case for case in cases if not case.unchanged]
         self._carrier.carry(changed, picture)
         self._reclaimer.reclaim(changed, picture)
+        self._withdrawer.withdraw(changed, picture)
         self._reporter.report(changed, picture)
         known.cases.close(changed)
         self._tell(known, picture)

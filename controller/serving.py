@@ -12,9 +12,10 @@ from cluster.transport import Transport
 from controller.carrying import Carrier
 from controller.certificates import Keeping, keep_certificate
 from controller.deciding import Lanes, Planner
-from controller.election import Election, Term, Timing
+from controller.election import Election, Term
 from controller.events import Recorder
 from controller.lanes import ThreadLane
+from controller.lease import timing_of
 from controller.leaving import Leaver
 from controller.metrics import Metrics, Observer
 from controller.metrics_server import metrics_server
@@ -26,6 +27,7 @@ from controller.showing import TREE_SECONDS, Shower
 from controller.strays import Strays
 from controller.untried import UNTRIED_SECONDS, Reclaimer
 from controller.versions import tell_version
+from controller.withdrawing import Withdrawer
 from controller.writes import Writer
 from gangs.dialects import all_kinds
 from gangs.protecting import protection
@@ -42,6 +44,7 @@ SYNC_STEP_SECONDS = 0.5
 class Settings:
     """How a controller runs. `kubeconfig`: None for in-cluster, else the user's own.
 
+    `partly_seconds`: a gang that cannot become whole may run in part so long before it is withdrawn.
     `topology_seconds`: the statuses of topologies are not written more often than this.
     `untried_seconds`: a scheduler may take so long over a member that was let go.
     `observers` are told how the gangs stand after each round.
@@ -51,6 +54,7 @@ class Settings:
     identity: str
     solve_seconds: float
     lease_seconds: float
+    partly_seconds: float
     keeping: Keeping
     topology_seconds: float = TREE_SECONDS
     untried_seconds: float = UNTRIED_SECONDS
@@ -97,9 +101,7 @@ def _lead(
     recorder = Recorder(transport, instance=settings.identity)
     lanes = Lanes(ThreadLane("plan-promptly"), ThreadLane("plan-patiently"))
     planner = Planner(Limits(seconds=settings.solve_seconds), metrics, lanes, cache.wake)
-    lease = settings.lease_seconds
-    timing = Timing(lease=lease, renew_deadline=lease * 2 / 3, retry=lease * 2 / 15)
-    election = Election(transport, identity=settings.identity, timing=timing)
+    election = Election(transport, identity=settings.identity, timing=timing_of(settings.lease_seconds))
 
     def lead(term: Term) -> None:
         fenced = transport.within(term.allowance)
@@ -114,6 +116,7 @@ def _lead(
             carrier=Carrier(writer, reporter, planner, Probes(writer)),
             reporter=reporter,
             reclaimer=Reclaimer(writer, reporter, metrics, seconds=settings.untried_seconds),
+            withdrawer=Withdrawer(writer, reporter, seconds=settings.partly_seconds),
             refuser=Refuser(writer, recorder),
             shower=Shower(writer, settings.topology_seconds),
             leaver=Leaver(recorder),

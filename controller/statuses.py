@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from controller.wholeness import WHOLE, ever_whole, still_withdrawn, wholeness
 from gangs.mirroring import MARK
 from gangs.model import Fault, Gang, Member
 from kube.keys import PLANNED_NODE
-from kube.text import one_line
 from planning.decision import Decision, Outcome
 from planning.report import gang_report
 from planning.wording import compressed, listed, more_pods, one_by_one, pods
@@ -80,6 +80,7 @@ def gang_status(
     timed_out: bool | None = None,
     untried: str = "",
     mirrors: str = "",
+    withdrawn: str = "",
 ) -> dict[str, Any]:
     """The status that the gang's object should have.
 
@@ -92,6 +93,7 @@ def gang_status(
     :param timed_out: whether the gang's time is over; None: as it was, and over no more once it is released.
     :param untried: what is to be said of members that were let go and that nobody tries.
     :param mirrors: of a Gang that mirrors another object's gang: which (`controller.mirrors.mark_of`).
+    :param withdrawn: why those that had started are evicted now; it is said until the gang is let go again.
     """
     before = previous or {}
     plan = _plan(gang, phase, decision, plan_id, before)
@@ -100,8 +102,11 @@ def gang_status(
         plan = {key: value for key, value in plan.items() if key not in _PROVEN_FIELDS}
         counts["placed"] = counts["bound"]
     reason = reason or (NOT_TRIED if untried and phase is Phase.RELEASED else _reason(gang, phase, decision))
-    message = one_line("; ".join(each for each in (message or _message(gang, phase, decision, plan), untried) if each))
+    withdrawn = withdrawn or still_withdrawn(before, released=phase.released)
+    message = "; ".join(each for each in (message or _message(gang, phase, decision, plan), untried, withdrawn) if each)
     conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, told=timed_out))
+    if phase.planned or ever_whole(before) is not None:
+        conditions.append(_condition(WHOLE, **wholeness(gang, before, withdrawn)))
     status = {
         "phase": phase.value,
         "reason": reason,

@@ -1,13 +1,13 @@
 """A gang, whichever dialect asked for it, and what can be wrong with the asking."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from gangs.queues import Account
 from kube.node_rules import NodeRule
 from kube.objects import NodeAffinity, Pod, PreferredSchedulingTerm
-from kube.text import one_line
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -22,7 +22,7 @@ class ObjectRef:
 
     def __str__(self) -> str:
         """`Kind namespace/name`, as people write it."""
-        return one_line(f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}")
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -35,7 +35,7 @@ class GangKey:
 
     def __str__(self) -> str:
         """`namespace/name`."""
-        return one_line(f"{self.namespace}/{self.name}")
+        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Fault:
 
     def __str__(self) -> str:
         """One line that names object, field, what is wrong and what to do."""
-        return one_line(f"{self.object}: {self.field}: {self.problem}; {self.remedy}")
+        return f"{self.object}: {self.field}: {self.problem}; {self.remedy}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Advice:
 
     def __str__(self) -> str:
         """One line for a warning."""
-        return one_line(f"{self.object}: {self.field}: {self.text}")
+        return f"{self.object}: {self.field}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +181,8 @@ class Gang:
     """Pods of the gang that have ended well and still exist: they need no node any more, and nobody waits for them."""
     preempts: bool = True
     """Whether pods of lower priority may be evicted for it, as far as its members allow it themselves."""
+    all_or_none: bool = True
+    """Whether it was promised that none of its members runs where not as many run as must (docs/decisions/0015)."""
     messages: str = ""
     """Name of the shape of messages on members' PodScheduled conditions (`gangs.dialects.WORDS`; "" = our own)."""
 
@@ -194,6 +196,14 @@ class Gang:
     def still_needed(self) -> int:
         """Members that must run together, besides those that have ended well already."""
         return max(0, self.min_member - self.succeeded)
+
+    def suffice(self, members: Iterable[Member]) -> bool:
+        """Whether these are as many as must run together, beside those that have done their work."""
+        counts = Counter(member.pod_set for member in members)
+        if self.succeeded:
+            return counts.total() >= self.still_needed
+        sets = all(counts[pod_set.name] >= pod_set.min_count for pod_set in self.pod_sets)
+        return sets and counts.total() >= max(self.min_member, 1)
 
     @property
     def priority(self) -> int:

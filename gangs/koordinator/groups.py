@@ -8,7 +8,7 @@ from gangs.gathering import Wanted, request_of, wanted
 from gangs.koordinator import NAME, keys
 from gangs.koordinator.settings import DEFAULTS, TITLE, Settings
 from gangs.koordinator.strategy import FIELD, NO_WISH, Strategy
-from gangs.koordinator.units import ONCE_SATISFIED, ONLY_WAITING, Unit, annotation
+from gangs.koordinator.units import ONCE_SATISFIED, ONLY_WAITING, STRICT, Unit, annotation
 from gangs.levels import Settled, settle
 from gangs.membership import Promise, Seat, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, PodSet
@@ -118,6 +118,7 @@ def read_group(
         waiting_for=waits + absent + settled.waiting_for + _only_waiting(units),
         groups=tuple(unit.ref for unit in units),
         exact_nodes=any(member.index is not None for member in members),
+        all_or_none=any(unit.mode == STRICT for unit in units),
         messages=NAME,
         preempts=settings.preemption,
     )

@@ -20,7 +20,8 @@ _DURATION = re.compile(r"([0-9]*\.?[0-9]+)(ns|us|µs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LONGEST = 2**63 * 1e-9
 """Seconds: Go counts nanoseconds in 63 bits, and calls what is longer no duration."""
-MODES = ("Strict", "NonStrict")
+STRICT, NON_STRICT = "Strict", "NonStrict"
+MODES = (STRICT, NON_STRICT)
 ONCE_SATISFIED, ONLY_WAITING = "once-satisfied", "only-waiting"
 POLICIES = (ONCE_SATISFIED, ONLY_WAITING, "waiting-and-running")
 
@@ -55,6 +56,7 @@ class Unit:
     listed: frozenset[GangKey] = frozenset()
     strategy: Strategy = NO_WISH
     policy: str = ONCE_SATISFIED
+    mode: str = STRICT
     waiting_for: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     """What other namespaces have not agreed to of what it lists; it waits for that, too."""
@@ -102,6 +104,7 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -
         listed=grouped,
         strategy=_strategy(meta.annotations, ref, findings),
         policy=_policy(meta.annotations, meta.labels, ref, findings),
+        mode=meta.annotations.get(keys.MODE, STRICT),
         waiting_for=(),
     )
 
@@ -136,6 +139,7 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit 
         listed=grouped,
         strategy=_strategy(annotations, ref, findings),
         policy=_policy(annotations, first.metadata.labels, ref, findings),
+        mode=annotations.get(keys.MODE, STRICT),
     )
 
 
@@ -218,7 +222,7 @@ def _keys_of(names: Any) -> frozenset[GangKey] | None:
 
 
 def _strategy(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings) -> Strategy:
-    mode = annotations.get(keys.MODE, MODES[0])
+    mode = annotations.get(keys.MODE, STRICT)
     if mode not in MODES:
         findings.fault(ref, annotation(keys.MODE), f'"{mode}" is not known', f"write one of {', '.join(MODES)}")
     text = annotations.get(keys.TOPOLOGY_SPEC)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.election import Timing
+from controller.lease import LEASE_SECONDS, Timing, timing_of
 
 
 @pytest.mark.parametrize(("lease", "deadline", "retry"), [(10, 10, 2), (15, 2, 2), (15, 10, 0), (5, 10, 2)])
@@ -11,5 +11,7 @@ def test_times_that_would_let_two_lead_are_refused(lease: float, deadline: float
         Timing(lease, deadline, retry)
 
 
-def test_the_usual_times_hold() -> None:
-    assert (Timing().lease, Timing().renew_deadline, Timing().retry) == (15, 10, 2)
+def test_the_usual_times_leave_a_leader_three_tries() -> None:
+    usual = timing_of(LEASE_SECONDS)
+    assert usual.lease == 4
+    assert 3 * usual.retry < usual.renew_deadline

@@ -100,7 +100,7 @@ PHASES = [
         "AllBound",
         "2 pods are bound on node-5..6",
         (2, 2, 2, 2),
-        "Complete Planned Released Placed",
+        "Complete Planned Released Placed Whole",
     ),
 ]
 
@@ -229,7 +229,7 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     before = nominated()
     after = status(BOUND, Phase.PLACED, previous=before, now=T1, generation=1)
     times = {each["type"]: each["lastTransitionTime"] for each in after["conditions"]}
-    assert times == {"Complete": T0, "Planned": T0, "Released": T1, "Placed": T1}
+    assert times == {"Complete": T0, "Planned": T0, "Released": T1, "Placed": T1, "Whole": T1}
 
 
 def test_a_gang_out_of_time_says_so_until_it_is_released() -> None:

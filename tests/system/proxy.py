@@ -4,11 +4,13 @@ import http.client
 import json
 import ssl
 import threading
-from collections.abc import Callable
-from contextlib import closing
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Self
 
@@ -37,6 +39,12 @@ class _Server(ThreadingHTTPServer):
         del request, client_address
 
 
+def chunks(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    """What comes, as it comes."""
+    while chunk := answer.read1(65536):
+        yield chunk
+
+
 class Proxy:
     """Passes everything on; asks `before` and `after` about every write, and tells `answered` its status code.
 
@@ -51,6 +59,8 @@ class Proxy:
         self.before: Callable[[Request], None] = lambda _: None
         self.after: Callable[[Request], None] = lambda _: None
         self.answered: Callable[[Request, int], None] = lambda *_: None
+        self.lag = 0.0
+        """Seconds by which events of watches come later."""
         self.directory = directory
         self._server = _Server(("127.0.0.1", 0), self._handler())
 
@@ -80,6 +90,21 @@ class Proxy:
         path.write_text(yaml.safe_dump(self._settings))
         return path
 
+    def late(self, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+        """What comes, each part by `lag` later than it came."""
+        came: SimpleQueue[tuple[float, bytes]] = SimpleQueue()
+
+        def read() -> None:
+            with suppress(OSError, http.client.HTTPException, ValueError):  # the client has gone
+                for chunk in chunks(answer):
+                    came.put((time.monotonic(), chunk))
+            came.put((time.monotonic(), b""))
+
+        threading.Thread(target=read, daemon=True).start()
+        while (part := came.get())[1]:
+            time.sleep(max(0.0, part[0] + self.lag - time.monotonic()))
+            yield part[1]
+
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         proxy = self
 
@@ -106,7 +131,7 @@ class Proxy:
                 self.send_header("Content-Type", answer.getheader("Content-Type") or "application/json")
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
-                while chunk := answer.read1(65536):
+                for chunk in proxy.late(answer) if "watch=true" in self.path else chunks(answer):
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
                     self.wfile.flush()
                 self.wfile.write(b"0\r\n\r\n")

@@ -1,6 +1,8 @@
 """A member is let go, and before the scheduler binds it its node fills up.
 
 team-0, team-1 let go   ── scheduler killed ──►   filler takes the node of team-1   ── scheduler back ──►
+
+A gang that was promised all or nothing is withdrawn then; one that was not stays as it is until there is room.
 """
 
 from collections.abc import Iterator
@@ -30,8 +32,11 @@ def scheduler_dies_at_release(phalanx: Phalanx, folder: Path) -> Iterator[None]:
     scheduler = phalanx.cluster.program("kube-scheduler")
     phalanx.cluster.program("controller").kill()
 
+    killed: list[str] = []
+
     def kill(request: Request) -> None:
-        if releases(request) and scheduler.running:
+        if releases(request) and not killed:
+            killed.append(request.path)
             scheduler.kill()
 
     with Proxy(phalanx.cluster.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller"), folder) as proxy:
@@ -46,13 +51,47 @@ def gated(phalanx: Phalanx, name: str) -> bool:
     return bool(phalanx.pod(name)["spec"].get("schedulingGates"))
 
 
+def let_go(phalanx: Phalanx, mode: str) -> str:
+    """Make the gang, and wait until its members are let go; the node of team-1."""
+    group = pod_group("team", 2, MUST_SPINE)
+    group["metadata"]["annotations"]["gang.scheduling.koordinator.sh/mode"] = mode
+    phalanx.apply(group, *(pod(each, "team") for each in MEMBERS))
+    phalanx.wait(lambda: not any(gated(phalanx, each) for each in MEMBERS), "both to be let go")
+    return str(phalanx.pod("team-1")["status"]["nominatedNodeName"])
+
+
+def test_a_gang_of_all_or_nothing_whose_member_lost_its_node_is_withdrawn(phalanx: Phalanx, tmp_path: Path) -> None:
+    phalanx.cluster.add_nodes(node(f"node-{i}", "spine-0", "block-0") for i in range(2))
+    phalanx.apply(topology())
+    with scheduler_dies_at_release(phalanx, tmp_path):
+        lost = let_go(phalanx, "Strict")
+        phalanx.apply(pod("filler", nodeName=lost))
+        phalanx.cluster.program("kube-scheduler").start()
+        phalanx.cluster.await_ready("kube-scheduler")
+        phalanx.wait(lambda: not set(MEMBERS) & {each["metadata"]["name"] for each in phalanx.pods()}, "both to go")
+        phalanx.wait(lambda: phalanx.status("team").get("phase") == "Waiting", "the gang to wait")
+        said = phalanx.status("team")["message"]
+        assert said.startswith("waits for 2 more pods: 0 of 2 exist; withdrawn: 1 of 2 pods that must run together had")
+        assert f"(team-1 was let go to {lost}, which cannot take it: Insufficient cpu), so those were evicted" in said
+        assert said.endswith("pods that no controller makes again have to be created again")
+        whole = next(each for each in phalanx.status("team")["conditions"] if each["type"] == "Whole")
+        assert (whole["status"], whole["reason"]) == ("False", "Withdrawn")
+        path = "/apis/events.k8s.io/v1/namespaces/default/events"
+        reasons = {"GangWithdrawn", "MemberWithdrawn"}
+        phalanx.wait(
+            lambda: reasons <= {each.get("reason") for each in phalanx.cluster.request("GET", path)["items"]}, "events"
+        )
+        phalanx.cluster.kubectl("delete", "pod", "filler", "--force", "--grace-period=0")
+        phalanx.apply(*(pod(each, "team") for each in MEMBERS))
+        phalanx.await_bound(MEMBERS)
+        assert "withdrawn" not in phalanx.await_phase("team", "Placed")["message"]
+
+
 def test_a_member_whose_node_filled_up_is_told_of_until_there_is_room(phalanx: Phalanx, tmp_path: Path) -> None:
     phalanx.cluster.add_nodes(node(f"node-{i}", "spine-0", "block-0") for i in range(2))
     phalanx.apply(topology())
     with scheduler_dies_at_release(phalanx, tmp_path):
-        phalanx.apply(pod_group("team", 2, MUST_SPINE), *(pod(each, "team") for each in MEMBERS))
-        phalanx.wait(lambda: not any(gated(phalanx, each) for each in MEMBERS), "both to be let go")
-        lost = phalanx.pod("team-1")["status"]["nominatedNodeName"]
+        lost = let_go(phalanx, "NonStrict")
         assert phalanx.await_phase("team", "Released")["proof"] == "Optimal"
         phalanx.apply(pod("filler", nodeName=lost))
         said = (

@@ -1,0 +1,249 @@
+"""The Lease by which controllers elect their leader, as one candidate sees and writes it.
+
+Whoever waits watches it, so that one that is given up is taken at once, and one that is renewed no more in the moment
+it expires: counted, as in client-go, from when its record last changed *as observed here*, on our own monotonic clock,
+so that clocks of different machines are never compared.
+"""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import urllib3
+from kubernetes.client.exceptions import ApiException, ConflictException, NotFoundException
+
+from cluster.transport import UNREACHABLE, Timeout, Transport, lines_of, message_of
+
+LOG = logging.getLogger(__name__)
+
+LEASE_SECONDS = 4.0
+"""The usual lease. What it costs, and why it is not longer: docs/decisions/0015."""
+_SILENT_RENEWALS = 1.5
+"""Renewals that a watch may miss until it is opened again, to see whether it is the watch that is silent."""
+_AFTER_EXPIRY = 0.01
+"""Seconds after a lease's end at which it is looked at: not a moment before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds. A leader that could not renew for `renew_deadline` stops before another may take over.
+
+    :raises ValueError: if two leaders could overlap (lease <= deadline) or a leader had no second try.
+    """
+
+    lease: float
+    renew_deadline: float
+    retry: float
+
+    def __post_init__(self) -> None:
+        if not self.lease > self.renew_deadline > self.retry > 0:
+            message = f"lease ({self.lease} s) > renew deadline ({self.renew_deadline} s) > retry ({self.retry} s) > 0"
+            raise ValueError(f"must hold: {message}")
+
+
+def timing_of(lease: float) -> Timing:
+    """The times that go with a lease of so many seconds: a leader has three tries before its term is over."""
+    return Timing(lease=lease, renew_deadline=lease * 2 / 3, retry=lease / 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenure:
+    """Who holds a Lease, since when (its `acquireTime`), and after how many others."""
+
+    holder: str
+    since: str
+    transitions: int
+
+
+class Lease:
+    """The coordination.k8s.io/v1 Lease as one candidate sees it. To be used by one thread at a time."""
+
+    def __init__(self, transport: Transport, identity: str, namespace: str, name: str, timing: Timing) -> None:
+        self._transport = transport
+        self._identity = identity
+        self._name = name
+        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._timing = timing
+        self._timeout: Timeout = (timing.retry, timing.renew_deadline / 2)
+        self._known: Mapping[str, Any] | None = None
+        """The object as it was last read or written."""
+        self._seen: tuple[Any, ...] = ()
+        self._expires = 0.0
+        self.ours: Tenure | None = None
+        """What the Lease says of our present term; None: we do not hold it, as far as we know."""
+
+    def take(self) -> bool:
+        """Acquire the Lease. False: another holds it, or the API server did not agree in time."""
+        return self._agreed(self._take)
+
+    def renew(self) -> bool:
+        """Renew the Lease that was taken. False: the API server did not agree in time, or `ours` is gone.
+
+        What counts is the tenure, not the name alone: another may have held it, and given it up, in between.
+        """
+        return self._agreed(self._renew)
+
+    def release(self) -> None:
+        """Give the Lease up if it is ours, so that the next candidate takes it at once."""
+        try:
+            lease = self._read()
+            if lease is None or self.ours is None or _tenure(_spec(lease)) != self.ours:
+                return
+            given_up = {**_spec(lease), "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
+            self._write("PUT", self._path, {**lease, "spec": given_up})
+        except (ApiException, *UNREACHABLE) as error:
+            LOG.warning("lease %s was not released and will expire: %s", self._name, message_of(error))
+        finally:
+            self.ours = None
+
+    def pause(self, stop: threading.Event) -> None:
+        """Wait until the next try, where nothing is known of the Lease. Candidates do not all come at once."""
+        stop.wait(self._timing.retry * random.uniform(1.0, 1.2))  # noqa: S311 - spreads candidates, hides nothing
+
+    def await_turn(self, stop: threading.Event) -> None:
+        """Wait until the Lease that another holds may be had, or nobody can say; not much longer than `stop`."""
+        if self._known is None:
+            self.pause(stop)
+            return
+        try:
+            begun = time.monotonic()
+            while not stop.is_set() and not self._free():
+                if not self._watched(stop):
+                    stop.wait(begun + self._timing.retry - time.monotonic())
+                    return
+        except (ApiException, *UNREACHABLE, msgspec.MsgspecError) as error:
+            LOG.warning("lease %s cannot be watched: %s", self._name, message_of(error))
+            self.pause(stop)
+
+    def _agreed(self, ask: Callable[[], bool]) -> bool:
+        try:
+            return ask()
+        except ConflictException:
+            return False  # another candidate was faster; the next try reads who
+        except (ApiException, *UNREACHABLE) as error:
+            LOG.warning("lease %s: %s", self._name, message_of(error))
+            return False
+
+    @property
+    def _path(self) -> str:
+        return f"{self._collection}/{self._name}"
+
+    def _take(self) -> bool:
+        self._known = None
+        lease, now = self._read(), _now()
+        spec = _spec(lease)
+        if lease is not None and not self._free():
+            return False
+        transitions = 0 if lease is None else (spec.get("leaseTransitions") or 0) + 1
+        ours = Tenure(self._identity, now, transitions)
+        claim = {
+            **spec,
+            "holderIdentity": ours.holder,
+            "leaseDurationSeconds": max(1, round(self._timing.lease)),
+            "acquireTime": ours.since,
+            "renewTime": now,
+            "leaseTransitions": ours.transitions,
+        }
+        if lease is None:
+            self._write("POST", self._collection, self._new(claim))
+        else:
+            self._write("PUT", self._path, {**lease, "spec": claim})
+        self.ours = ours
+        return True
+
+    def _renew(self) -> bool:
+        """One request, as long as nobody else writes."""
+        if self._known is not None and _tenure(_spec(self._known)) == self.ours:
+            try:
+                self._put_off(self._known)
+            except ConflictException:
+                LOG.debug("lease %s was changed by somebody", self._name)  # by us, where an answer did not arrive
+            except NotFoundException:
+                LOG.warning("lease %s is gone", self._name)
+            else:
+                return True
+        lease = self._read()
+        if lease is None or _tenure(_spec(lease)) != self.ours:
+            self.ours = None
+            return False
+        self._put_off(lease)
+        return True
+
+    def _put_off(self, lease: Mapping[str, Any]) -> None:
+        """Let it end later."""
+        self._write("PUT", self._path, {**lease, "spec": {**_spec(lease), "renewTime": _now()}})
+
+    def _watched(self, stop: threading.Event) -> bool:
+        """Follow the Lease until it is free, or as long as it is silent; False where it has to be read anew."""
+        query = {
+            "watch": "true",
+            "fieldSelector": f"metadata.name={self._name}",
+            "resourceVersion": (self._known or {}).get("metadata", {}).get("resourceVersion"),
+        }
+        silence = min(self._timing.retry * _SILENT_RENEWALS, max(0.0, self._expires - time.monotonic()))
+        timeout = (self._timing.retry, silence + _AFTER_EXPIRY)
+        try:
+            response = self._transport.open("GET", self._collection, query=query, timeout=timeout)
+            with closing(lines_of(response)) as lines:
+                for line in lines:
+                    event = msgspec.json.decode(line)
+                    if event["type"] not in ("ADDED", "MODIFIED"):
+                        return False
+                    self._note(event["object"])
+                    if self._free() or stop.is_set():
+                        return True
+        except urllib3.exceptions.ReadTimeoutError:
+            return True
+        return False
+
+    def _free(self) -> bool:
+        """Whether the Lease as it is known is nobody's, ours by name, or has expired."""
+        holder = _spec(self._known).get("holderIdentity")
+        return holder in (None, "", self._identity) or time.monotonic() > self._expires
+
+    def _note(self, lease: Mapping[str, Any]) -> None:
+        self._known, spec = lease, _spec(lease)
+        record = tuple(spec.get(key) for key in ("holderIdentity", "acquireTime", "renewTime", "leaseTransitions"))
+        if record != self._seen:
+            lasting = float(spec.get("leaseDurationSeconds") or self._timing.lease)
+            self._seen, self._expires = record, time.monotonic() + lasting
+
+    def _new(self, claim: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self._name},
+            "spec": claim,
+        }
+
+    def _read(self) -> Mapping[str, Any] | None:
+        try:
+            lease: Mapping[str, Any] = self._transport.request("GET", self._path, timeout=self._timeout)
+        except NotFoundException:
+            return None
+        self._note(lease)
+        return lease
+
+    def _write(self, method: str, path: str, lease: Mapping[str, Any]) -> None:
+        self._known = self._transport.request(method, path, body=lease, timeout=self._timeout)
+
+
+def _tenure(spec: Mapping[str, Any]) -> Tenure:
+    return Tenure(
+        spec.get("holderIdentity") or "", spec.get("acquireTime") or "", int(spec.get("leaseTransitions") or 0)
+    )
+
+
+def _spec(lease: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return (lease or {}).get("spec") or {}
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

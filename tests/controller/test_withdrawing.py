@@ -1,0 +1,146 @@
+"""Which gangs of which some run cannot become whole, and what says that one never was.
+
+r1: n1, n2      r2: n3      each node has room for one of the gang llm: a runs on n1
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from protocol_scenes import PLAN_ID, gang, pod, record, snapshot
+
+from cluster.snapshot import Snapshot
+from controller.cases import Case
+from controller.protocol import AwaitBinding, NeedPlan, Release
+from controller.records import PlanRecord
+from controller.statuses import Phase, gang_status
+from controller.wholeness import ever_whole, still_withdrawn
+from controller.withdrawing import begun, why_not
+from gangs.model import Gang, PodSet
+from kube.keys import RELEASED
+from kube.objects import Pod
+
+NOON = "2026-01-01T12:00:00Z"
+A, B = pod("a", bound="n1"), pod("b")
+
+
+def let_go(made: Pod, time: str = NOON) -> Pod:
+    """The same, with the note that its release leaves."""
+    annotations = {**made.metadata.annotations, RELEASED: time}
+    return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, annotations=annotations))
+
+
+def case(of: Gang, plan: PlanRecord | None = None, status: dict[str, Any] | None = None, **fields: Any) -> Case:
+    step = fields.pop("step", NeedPlan() if plan is None else Release(()))
+    return Case(of, {"metadata": {}, "status": status or NEVER}, plan, step, **fields)
+
+
+def said(whole: str) -> dict[str, Any]:
+    return {"conditions": [{"type": "Whole", "status": whole, "reason": "NotYet"}]}
+
+
+NEVER = said("False")
+
+BEGUN: dict[str, tuple[Case, str | None]] = {
+    "one of two runs": (case(gang(let_go(A), B)), NOON),
+    "the first of two that run": (
+        case(gang(let_go(A, "2026-01-01T12:00:01Z"), let_go(pod("c", bound="n2")), B)),
+        NOON,
+    ),
+    "none runs": (case(gang(pod("a"), B)), None),
+    "both run": (case(gang(let_go(A), let_go(pod("b", bound="n2")))), None),
+    "as many as must run": (case(replace(gang(let_go(A), B), min_member=1, pod_sets=(PodSet("main", 2, 1),))), None),
+    "it was whole once, and is mended": (case(gang(let_go(A), B), status=said("True")), None),
+    "nothing is known: an older version placed it": (case(gang(let_go(A), B), status={"phase": "Released"}), None),
+    "its dialect promises no more than a start together": (
+        case(replace(gang(let_go(A), B), all_or_none=False)),
+        None,
+    ),
+    "the one that runs came past us": (case(gang(A, B)), None),
+}
+
+
+@pytest.mark.parametrize(("of", "since"), BEGUN.values(), ids=BEGUN)
+def test_since_when_a_gang_runs_in_part_that_never_was_whole(of: Case, since: str | None) -> None:
+    assert begun(of) == since
+
+
+FREED = let_go(pod("b", gated=False, nominated="n2"))
+TAKEN = pod("other", bound="n2", priority=100)
+VICTIM = pod("low", bound="n2", priority=0, terminating=True)
+
+CANS: dict[str, tuple[Sequence[Pod], PlanRecord | None, dict[str, Any], Sequence[Pod], str]] = {
+    "the rest has a place in a plan": ((A, B), record([("b", "n2")]), {}, (), ""),
+    "the rest has none": ((A, B), None, {}, (), "the rest has no place"),
+    "the rest is being planned": ((A, B), None, {"deferred": True}, (), "the rest has no place"),
+    "its plan fell a moment ago": (
+        (A, B),
+        record([("b", "n2")]),
+        {"step": NeedPlan(), "deferred": True},
+        (),
+        "the rest",
+    ),
+    "the rest was let go, too": ((A, FREED), record([("b", "n2")]), {"step": AwaitBinding(())}, (), ""),
+    "the rest was let go, and its room is taken": (
+        (A, FREED),
+        record([("b", "n2")]),
+        {"step": AwaitBinding(())},
+        (TAKEN,),
+        "b was let go to n2, which cannot take it: Insufficient cpu",
+    ),
+    "the rest waits for a victim": ((A, B), record([("b", "n2")], [("low", "n2")]), {}, (VICTIM,), ""),
+}
+
+
+@pytest.mark.parametrize(("pods", "plan", "fields", "others", "why"), CANS.values(), ids=CANS)
+def test_whether_the_rest_can_start(
+    pods: Sequence[Pod], plan: PlanRecord | None, fields: dict[str, Any], others: Sequence[Pod], why: str
+) -> None:
+    there = snapshot(*pods, *others)
+    found = why_not(case(gang(*pods), plan, **fields), there, (), patient=True)
+    assert found.startswith(why)
+    assert bool(found) == bool(why)
+
+
+def test_victims_are_not_waited_for_for_ever() -> None:
+    plan = record([("b", "n2")], [("low", "n2")])
+    assert why_not(case(gang(A, B), plan), snapshot(A, B, VICTIM), (), patient=False) == "victims have not gone in time"
+
+
+def test_a_member_that_is_missing_is_named() -> None:
+    of = replace(gang(A), expected=2, min_member=2, pod_sets=(PodSet("main", 2, 2),))
+    assert why_not(case(of), there(A), (), patient=True) == "waits for 1 more pod: 1 of 2 exist"
+
+
+def there(*pods: Pod) -> Snapshot:
+    return snapshot(*pods)
+
+
+def test_what_the_condition_says_along_the_way() -> None:
+    half, both = gang(A, B), gang(A, pod("b", bound="n2"))
+    status: dict[str, Any] = {}
+    told = []
+    for of, phase, withdrawn in (
+        (gang(pod("a"), B), Phase.WAITING, ""),
+        (gang(pod("a"), B), Phase.NOMINATED, ""),
+        (half, Phase.UNPLACEABLE, "withdrawn: 1 of 2 had started"),
+        (gang(B), Phase.WAITING, ""),
+        (gang(pod("a"), B), Phase.NOMINATED, ""),
+        (both, Phase.PLACED, ""),
+        (half, Phase.WAITING, ""),
+        (gang(B), Phase.WAITING, ""),
+    ):
+        status = gang_status(of, phase=phase, now=NOON, plan_id=PLAN_ID, previous=status, withdrawn=withdrawn)
+        told.append((ever_whole(status), bool(still_withdrawn(status, released=phase.released))))
+    assert told == [
+        (None, False),
+        (False, False),
+        (False, True),
+        (False, True),
+        (False, True),
+        (True, False),
+        (True, False),
+        (False, False),
+    ]
