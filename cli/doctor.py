@@ -11,6 +11,7 @@ from cli import installation
 from cli.live import live_picture
 from cluster.transport import Transport, message_of
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
+from kube.text import one_line
 from planning.checkup import check_up
 from planning.finding import Finding, Severity
 
@@ -29,9 +30,9 @@ def doctor(kubeconfig: str | None) -> None:
     findings = [*_installation(transport), *check_up(live.snapshot, live.sources, datetime.now(UTC))]
     for each in findings:
         word, colour = _SYMBOLS[each.severity]
-        click.echo(f"{click.style(word.ljust(8), fg=colour)} {each.subject}: {each.text}")
+        click.echo(f"{click.style(word.ljust(8), fg=colour)} {one_line(f'{each.subject}: {each.text}')}")
         if each.remedy:
-            click.echo(f"{'':8}   {each.remedy}")
+            click.echo(f"{'':8}   {one_line(each.remedy)}")
     if any(each.severity is Severity.ERROR for each in findings):
         raise SystemExit(1)
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from kube.text import one_line
+
 Command = Callable[..., Any]
 
 FIELDS = "%(asctime)s %(levelname)s %(name)s %(message)s"
@@ -45,10 +47,20 @@ def set_up(level: str, form: str) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler])
 
 
+class _Lines(logging.Formatter):
+    """A record is one line, whatever users have written into it; the lines of a traceback are indented below it."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 -- the library's name
+        return one_line(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 -- the library's name
+        return "\n".join(f"    {one_line(line)}" for line in super().formatException(ei).splitlines())
+
+
 def formatter(form: str) -> logging.Formatter:
     """The formatter for "text" or "json". What is logged with `extra` becomes fields of the JSON object."""
     if form == "text":
-        return logging.Formatter(_LINE)
+        return _Lines(_LINE)
     from pythonjsonlogger.json import JsonFormatter  # noqa: PLC0415 - not needed by most commands
 
     return JsonFormatter(FIELDS, rename_fields=_NAMES)

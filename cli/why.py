@@ -24,6 +24,7 @@ from gangs.phalanx import NAME as OWN_DIALECT
 from gangs.sources import Sources
 from kube.keys import API_VERSION, CONTROLLER_LEASE, SYSTEM_NAMESPACE
 from kube.objects import Pod
+from kube.text import one_line_each
 
 TIMEOUT = (5.0, 30.0)
 _PAGE = 500
@@ -118,7 +119,7 @@ class Reader:
         while True:
             query = {"limit": _PAGE, "continue": token}
             answer = self.transport.open("GET", f"/api/v1/namespaces/{namespace}/pods", query=query, timeout=TIMEOUT)
-            page = msgspec.json.decode(answer.data, type=_PodPage)
+            page = msgspec.convert(one_line_each(msgspec.json.decode(answer.data)), type=_PodPage)
             yield from page.items
             token = page.metadata.get("continue")
             if not token:
@@ -152,7 +153,8 @@ class Reader:
         return spec
 
     def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        return self.transport.request("GET", path, query=query, timeout=TIMEOUT)
+        """An answer, with nothing in it that a terminal would obey."""
+        return one_line_each(self.transport.request("GET", path, query=query, timeout=TIMEOUT))
 
 
 def member_keys(manifest: Manifest) -> set[GangKey]:

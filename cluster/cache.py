@@ -307,7 +307,7 @@ class ClusterCache:
             kept = self._namespaces.all()
             if kept is not self._sharing[0]:
                 said = ((each.metadata.name, each.metadata.annotations.get(keys.SHARES_GROUPS_WITH)) for each in kept)
-                self._sharing = kept, {name: text for name, text in said if text}
+                self._sharing = kept, {name: text for name, text in said if text is not None}
             return self._sharing[1]
 
     def ending(self) -> frozenset[str]:

@@ -8,6 +8,7 @@ from gangs.dialects import WORDS
 from gangs.model import Gang
 from gangs.telling import NoRoom
 from kube.objects import Pod
+from kube.text import one_line
 from planning.decision import Decision, Outcome
 from planning.offering import node_offers
 from planning.planner import plan_gang
@@ -22,7 +23,7 @@ UNSCHEDULABLE = "Unschedulable"
 
 def condition(reason: str, message: str) -> Condition:
     """A PodScheduled condition that is not true (yet)."""
-    return {"type": POD_SCHEDULED, "status": "False", "reason": reason, "message": message}
+    return {"type": POD_SCHEDULED, "status": "False", "reason": reason, "message": one_line(message)}
 
 
 def differs(pod: Pod, wanted: Condition) -> bool:

@@ -23,6 +23,7 @@ from cluster.transport import MERGE_PATCH, UNREACHABLE, Timeout, Transport, mess
 from gangs.leaving import ADMISSION, MUTATING
 from gangs.model import ObjectRef
 from kube.keys import CONFIGURATION
+from kube.text import one_line
 
 LOG = logging.getLogger(__name__)
 
@@ -220,7 +221,7 @@ class Recorder:
         :param note: a full sentence for a person; cut at 1,024 bytes.
         :param related: a second object, as the gang for which a victim had to go.
         """
-        sighting = _Sighting(ref, reason, _cut(note, _NOTE_BYTES), related, time.time())
+        sighting = _Sighting(ref, reason, _cut(one_line(note), _NOTE_BYTES), related, time.time())
         try:
             self._queue.put_nowait(sighting)
         except queue.Full:

@@ -13,6 +13,7 @@ from controller.wholeness import WHOLE, ever_whole, still_withdrawn, wholeness
 from gangs.mirroring import MARK
 from gangs.model import Fault, Gang, Member
 from kube.keys import PLANNED_NODE
+from kube.text import one_line
 from planning.decision import Decision, Outcome
 from planning.report import gang_report
 from planning.wording import compressed, listed, more_pods, one_by_one, pods
@@ -103,7 +104,8 @@ def gang_status(
         counts["placed"] = counts["bound"]
     reason = reason or (NOT_TRIED if untried and phase is Phase.RELEASED else _reason(gang, phase, decision))
     withdrawn = withdrawn or still_withdrawn(before, released=phase.released)
-    message = "; ".join(each for each in (message or _message(gang, phase, decision, plan), untried, withdrawn) if each)
+    said = (message or _message(gang, phase, decision, plan), untried, withdrawn)
+    message = one_line("; ".join(each for each in said if each))
     conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, told=timed_out))
     if phase.planned or ever_whole(before) is not None:
         conditions.append(_condition(WHOLE, **wholeness(gang, before, withdrawn)))

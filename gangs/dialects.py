@@ -32,6 +32,7 @@ from gangs.workloads import (
 )
 from kube import keys
 from kube.objects import Pod
+from kube.text import one_line
 from kube.topology import Topology
 
 DIALECTS: tuple[Dialect, ...] = (
@@ -197,7 +198,15 @@ def read_by(
     dialect: Dialect, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None
 ) -> Reading:
     """What a dialect reads, and what holds for the gangs of all of them."""
-    return waited_for(without_fractions(dialect.read(sources, topologies, about)), sources)
+    return _in_lines(waited_for(without_fractions(dialect.read(sources, topologies, about)), sources))
+
+
+def _in_lines(reading: Reading) -> Reading:
+    """What gangs wait for is told to many: what users have written there is on one line, whatever it is."""
+    if all(what.isprintable() for gang in reading.gangs for what in gang.waiting_for):
+        return reading
+    gangs = (replace(gang, waiting_for=tuple(map(one_line, gang.waiting_for))) for gang in reading.gangs)
+    return replace(reading, gangs=tuple(gangs))
 
 
 def described(manifest: Manifest, sources: Sources) -> Gang | None:

@@ -8,6 +8,7 @@ from typing import Any
 from gangs.queues import Account
 from kube.node_rules import NodeRule
 from kube.objects import NodeAffinity, Pod, PreferredSchedulingTerm
+from kube.text import one_line
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -22,7 +23,7 @@ class ObjectRef:
 
     def __str__(self) -> str:
         """`Kind namespace/name`, as people write it."""
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+        return one_line(f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -35,7 +36,7 @@ class GangKey:
 
     def __str__(self) -> str:
         """`namespace/name`."""
-        return f"{self.namespace}/{self.name}"
+        return one_line(f"{self.namespace}/{self.name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Fault:
 
     def __str__(self) -> str:
         """One line that names object, field, what is wrong and what to do."""
-        return f"{self.object}: {self.field}: {self.problem}; {self.remedy}"
+        return one_line(f"{self.object}: {self.field}: {self.problem}; {self.remedy}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Advice:
 
     def __str__(self) -> str:
         """One line for a warning."""
-        return f"{self.object}: {self.field}: {self.text}"
+        return one_line(f"{self.object}: {self.field}: {self.text}")
 
 
 @dataclass(frozen=True, slots=True)

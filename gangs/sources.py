@@ -102,7 +102,7 @@ class Sources:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     found: Topology | None = None
     tried: Mapping[str, str] = field(default_factory=dict)
-    sharing: Mapping[str, str] = field(default_factory=dict)
+    sharing: Mapping[str, str | None] = field(default_factory=dict)
     looked: Looked | None = field(default=None, repr=False, compare=False)
     """Who is told what is looked at; pods, and what is taken from `objects` directly, are not told."""
     _made_by: dict[tuple[str, str], list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -141,9 +141,18 @@ class Sources:
             return True
         if self.looked is not None:
             self.looked.at_sharing(namespace)
-        said = self.sharing.get(namespace, self.sharing.get(EVERYBODY, ""))
-        allowed = {each.strip() for each in said.split(",")}
-        return bool(allowed & {other, EVERYBODY})
+        return _lets_in(self.sharing.get(namespace, self.sharing.get(EVERYBODY)), other)
+
+    def lends(self, namespace: str, other: str) -> bool:
+        """Whether gangs of the `other` namespace may be placed by what is written in this one. That binds nobody here,
+        so it is so unless this one says whom it lets in, and the other is not among them.
+        """
+        if namespace == other:
+            return True
+        if self.looked is not None:
+            self.looked.at_sharing(namespace)
+        said = self.sharing.get(namespace)
+        return said is None or _lets_in(said, other)
 
     def last_try(self, scheduler: str) -> str:
         """When a scheduler other than the stock one was last seen to try a pod (RFC 3339), "" where it never was."""
@@ -302,3 +311,8 @@ class Resuming(Protocol):
 
     def resumes(self, manifest: Manifest) -> bool:
         """Whether this workload is started at its admission. Raises `MalformedError`."""
+
+
+def _lets_in(said: str | None, namespace: str) -> bool:
+    """Whether a list of namespaces has this one."""
+    return not {each.strip() for each in (said or "").split(",")}.isdisjoint({namespace, EVERYBODY})

@@ -95,4 +95,14 @@ class Decision:
     explanation: Explanation = field(default_factory=Explanation)
     faults: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
+    naming: tuple[tuple[str, str], ...] = ()
+    """Parts of the message that name what belongs to others, each with what stands there for who may not see that."""
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def nameless(self) -> str:
+        """The message for those who may not see the others' pods and budgets: counts and nodes alone."""
+        text = self.message
+        for part, instead in self.naming:
+            text = text.replace(part, instead)
+        return text

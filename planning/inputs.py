@@ -107,10 +107,10 @@ class Objects:
         found = (each for each in self.typed.values() if isinstance(each, Namespace))
         return {each.metadata.name: each.metadata.labels for each in found}
 
-    def sharing(self) -> dict[str, str]:
+    def sharing(self) -> dict[str, str | None]:
         """With whom namespaces share their groups, by namespace. Those that no document describes share with all."""
         found = (each.metadata for each in self.typed.values() if isinstance(each, Namespace))
-        return {EVERYBODY: EVERYBODY, **{each.name: each.annotations.get(SHARES_GROUPS_WITH, "") for each in found}}
+        return {EVERYBODY: EVERYBODY, **{each.name: each.annotations.get(SHARES_GROUPS_WITH) for each in found}}
 
 
 def read_objects(documents: Iterable[Document], deadline: Deadline = NO_DEADLINE) -> Objects:

@@ -51,6 +51,7 @@ def _placed(gang: Gang, framing: Framing, plan: Plan, running: RunningGangs, sec
         proof=plan.proof.value,
         topology=framing.topology.name,
         notes=framing.unmodelled,
+        naming=tuple(wording.nameless(evictions, ())),
         seconds=seconds,
     )
 
@@ -63,11 +64,13 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
     )
     needed = needed_members(framing.problem)
     required = None if gang.required is None else framing.problem.levels[framing.problem.required or 0]
+    budgets: tuple[str, ...] = ()
     if answer is UNFULFILLED:
         message = wording.unfulfilled(needed, framing.among_members)
     else:
         told = replace(answer, nearest=explanation.nearest)
-        message = wording.refused(needed, told, required, misfits(framing), limiting_budgets(framing, told.nearest))
+        budgets = limiting_budgets(framing, told.nearest)
+        message = wording.refused(needed, told, required, misfits(framing), budgets)
     return Decision(
         gang=gang,
         key=gang.key,
@@ -80,6 +83,7 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
         topology=framing.topology.name,
         explanation=explanation,
         notes=framing.unmodelled,
+        naming=tuple(wording.nameless((), budgets)),
         seconds=seconds,
     )
 

@@ -148,7 +148,8 @@ def _refused(gang: Gang, account: Account, tried: Sequence[_Tried]) -> Decision:
         return _waits(gang, message)
     placing = next((each.decision for each in tried if each.decision is not None), None)
     if placing is not None:
-        return replace(placing, gang=gang, message=message)
+        naming = tuple(part for each in tried if each.decision is not None for part in each.decision.naming)
+        return replace(placing, gang=gang, message=message, naming=naming)
     return Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.INFEASIBLE.value)
 
 

@@ -67,7 +67,7 @@ def placed(
     nodes = compressed(each.node for each in (new or assignments))
     parts = [_who_fits(gang, len(new), held) + (f" in {where}: {nodes}" if where else f" on {nodes}")]
     if evictions:
-        parts.append(_after(evictions))
+        parts.append(after(evictions))
     parts.append("proven optimal" if proof is Proof.OPTIMAL else "not proven optimal in the time given")
     parts.extend(_preferred(levels))
     return ", ".join(parts)
@@ -84,11 +84,24 @@ def refused(
     need = f"needs {pods(needed)}" + (f" in one {required}" if required else "")
     found = [_misfit(each) for each in misfits] + [_near(each) for each in answer.nearest[:_NEAREST_SHOWN]]
     if budgets:
-        found.append(f"evictions there are limited by PodDisruptionBudget {listed(budgets)}")
+        found.append(limited(budgets))
     text = f"{need}: {'; '.join(found)}" if found else need
     if answer.proof is Proof.UNPROVEN:
         return f"no placement found in the time given, and not proven that there is none; {text}"
     return text
+
+
+def limited(budgets: Sequence[str]) -> str:
+    """What keeps pods there, by name."""
+    return f"evictions there are limited by PodDisruptionBudget {listed(budgets)}"
+
+
+def nameless(evictions: Sequence[Eviction], budgets: Sequence[str]) -> Iterable[tuple[str, str]]:
+    """What a message says of others by name, and the same without the names."""
+    if evictions:
+        yield after(evictions), f"after evicting {pods(len(evictions))}"
+    if budgets:
+        yield limited(budgets), f"evictions there are limited by {len(budgets)} PodDisruptionBudgets"
 
 
 def why_here(beside: NextDoor) -> str:
@@ -198,7 +211,8 @@ def _where(levels: Sequence[LevelUse]) -> str:
     return listed(paths) if len(paths) <= _DOMAINS_SHOWN else f"{len(paths)} {levels[0].level} domains"
 
 
-def _after(evictions: Sequence[Eviction]) -> str:
+def after(evictions: Sequence[Eviction]) -> str:
+    """At whose cost, by name."""
     names = [f"{each.namespace}/{each.name}" for each in evictions[:_VICTIMS_SHOWN]]
     rest = len(evictions) - len(names)
     return "after evicting " + (f"{', '.join(names)} and {rest} more" if rest else listed(names))

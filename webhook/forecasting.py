@@ -38,6 +38,8 @@ def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds:
 def told_of(gang: Gang, sources: Sources, others: Reading, picture: Picture, seconds: float) -> tuple[str, ...]:
     """What would become of a gang among others, as sentences.
 
+    Anybody may have asked who reaches the port, and nobody asks the API server who it is: nothing of others is named.
+
     :param gang: as it would stand; `others` may hold it as it stands now.
     """
     topologies = dialects.known_topologies(sources)
@@ -50,7 +52,7 @@ def told_of(gang: Gang, sources: Sources, others: Reading, picture: Picture, sec
         usage=usage_of(others.gangs, snapshot),
         limits=Limits(seconds=seconds),
     )
-    return (f"{_title(gang)}: {decision.message}", *decision.notes)
+    return (f"{_title(gang)}: {decision.nameless}", *decision.notes)
 
 
 def _title(gang: Gang) -> str:

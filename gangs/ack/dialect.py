@@ -121,11 +121,11 @@ def _network(manifest: Manifest, topologies: Sequence[Topology], findings: Findi
 def _network_for(group: Group, networks: _Networks, sources: Sources) -> _Asked | None:
     """What the JobNetworkTopology that a group names asks, None where it is wrong and the group's own to mend.
 
-    One of another namespace is read only where that shares its groups with the group's (docs/decisions/0013); what is
-    wrong with it is told there alone.
+    One of another namespace is read unless that keeps the group's out (docs/decisions/0013); what is wrong with it is
+    told there alone.
     """
     (namespace, name), own = network_named(example_of(group)), group.key.namespace
-    if not sources.shares(namespace, own):
+    if not sources.lends(namespace, own):
         closed = f"Namespace {namespace} to share its groups with {own} ({SHARES_GROUPS_WITH})"
         return None, Settled(waiting_for=(closed,))
     there = f"{keys.KIND} {namespace}/{name}"

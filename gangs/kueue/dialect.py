@@ -166,7 +166,7 @@ def _used(sources: Sources, about: GangKey | None) -> units.Used:
     if about is None:
         gangs = tuple(sources.of_kind(own.GROUP, "Gang"))
     else:
-        gangs = tuple(sources.sought(own.GROUP, "Gang", _shown_in, f"{NAME}/{about}"))
+        gangs = tuple(sources.sought(own.GROUP, "Gang", _shown_in, key_text(about)))
     found: dict[str, tuple[str, ...]] = {}
     for gang in gangs:
         flavors = (gang.get("status") or {}).get("flavors")

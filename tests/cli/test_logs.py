@@ -3,6 +3,8 @@
 import json
 import logging
 
+import pytest
+
 from cli.logs import formatter
 
 
@@ -23,3 +25,25 @@ def test_json_has_the_ids_as_fields() -> None:
 
 def test_text_is_a_line_for_people() -> None:
     assert formatter("text").format(record()).endswith("INFO controller: gang a/llm: released")
+
+
+FORGED = "x\n2026-11-22 00:00:00,000 WARNING controller.election: FORGED\x1b[2J\x1b[31mRED"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_users_write_forges_no_line(form: str) -> None:
+    made = logging.LogRecord("controller", logging.INFO, __file__, 1, "gang %s: %s", (FORGED, FORGED), None)
+    line = formatter(form).format(made)
+    assert line.isprintable()
+
+
+def test_a_traceback_with_what_users_wrote_forges_no_line() -> None:
+    try:
+        int(f"{{{FORGED}")
+    except ValueError as error:
+        told = (ValueError, ValueError(FORGED), error.__traceback__)
+    made = logging.LogRecord("controller", logging.INFO, __file__, 1, "failed", (), told)
+    first, *rest = formatter("text").format(made).split("\n")
+    assert first.endswith("failed")
+    assert rest
+    assert all(each.startswith("    ") and each.isprintable() for each in rest)

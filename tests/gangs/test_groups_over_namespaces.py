@@ -194,12 +194,13 @@ def lingjun(at: str, minimum: str = "2") -> Any:
 
 def test_a_network_of_a_closed_namespace_is_not_read() -> None:
     pods = lingjun("team-a/p-0"), lingjun("team-a/p-1")
-    (shut,) = read_all(standing(NET.format(strategy="MustGather"), pods=pods)).gangs
-    (absent,) = read_all(standing(pods=pods)).gangs
+    (shut,) = read_all(standing(NET.format(strategy="MustGather"), pods=pods, sharing={"team-b": "team-c"})).gangs
+    (absent,) = read_all(standing(pods=pods, sharing={"team-b": ""})).gangs
     assert shut == absent
     assert shut.waiting_for == ("Namespace team-b to share its groups with team-a (phalanx.dev/shares-groups-with)",)
-    (shared,) = read_all(standing(NET.format(strategy="MustGather"), pods=pods, sharing={"team-b": "team-a"})).gangs
-    assert (shared.required, shared.waiting_for) == ("SpineLayer", ())
+    for said in ({"team-b": "team-a"}, {"team-b": "team-c, team-a"}, {}):
+        (shared,) = read_all(standing(NET.format(strategy="MustGather"), pods=pods, sharing=said)).gangs
+        assert (shared.required, shared.waiting_for) == ("SpineLayer", ())
 
 
 def test_a_network_that_is_wrong_is_told_to_its_own_namespace_alone() -> None:

@@ -39,6 +39,11 @@ class Crowd:
     running: int
     seconds: float
 
+    @property
+    def patience(self) -> float:
+        """Seconds within which a busy machine has made them all and looked at them so long."""
+        return 300 + self.seconds + 0.4 * (self.waiting + self.running)
+
 
 def crowd() -> Crowd:
     """As many as the environment says (`make test-long`), else few enough for every run of the tests."""
@@ -46,10 +51,15 @@ def crowd() -> Crowd:
     return Crowd(int(waiting), int(running), float(seconds))
 
 
-def fill(cluster: ControlPlane, of: Crowd) -> None:
-    """Nodes, running gangs of one and two pods in three dialects, and gangs that wait, in four ways."""
+def furnish(cluster: ControlPlane) -> None:
+    """Nodes in racks of ten."""
     cluster.add_nodes({**node_manifest(f"n{number:03}", {RACK: f"r{number // 10}"}, 200)} for number in range(NODES))
     cluster.apply([TOPOLOGY])
+
+
+def fill(cluster: ControlPlane, of: Crowd) -> None:
+    """Nodes, running gangs of one and two pods in three dialects, and gangs that wait, in four ways."""
+    furnish(cluster)
     for path, objects in (
         (GANGS, [*_gangs(of)]),
         (POD_GROUPS, [*_pod_groups(of)]),

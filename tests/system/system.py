@@ -13,7 +13,6 @@ from node_manifests import node_manifest
 from cli.deployment import Deployment
 from controlplane.control_plane import ControlPlane, wait_until
 from controlplane.recording import Recorder, WatchEvent, bound
-from kube.keys import SHARES_GROUPS_WITH
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 GUIDE = EXAMPLES / "koordinator"
@@ -101,9 +100,8 @@ class Phalanx:
         assert answer.returncode == 0 or "NotFound" in answer.stderr, answer.stderr
 
     def make_namespace(self, name: str) -> None:
-        """Make a namespace that shares its groups; one of that name that an earlier test has left is gone first."""
-        metadata = {"name": name, "annotations": {SHARES_GROUPS_WITH: "*"}}
-        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+        """Make a namespace; one of that name that an earlier test has left is gone first."""
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
         def there() -> bool:
             self.cluster.request("POST", "/api/v1/namespaces", manifest)
