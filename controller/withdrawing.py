@@ -17,9 +17,9 @@ from controller.picture import Picture
 from controller.protocol import NeedPlan
 from controller.reporting import Reporter
 from controller.times import seconds_since
-from controller.wholeness import ever_whole
+from controller.wholeness import ever_whole, still_withdrawn
 from controller.writes import Result, Writer
-from gangs.model import GangKey, Member
+from gangs.model import Gang, GangKey, Member
 from gangs.workloads import controller_of
 from kube.keys import GATE
 from kube.scheduling import released
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 SEEN_SECONDS = 0.25
 """How long a leader itself must have seen it: the times on the pods may come from a machine whose clock is ahead."""
-MISSING_SECONDS = 10.0
-"""The same where members are missing: new ones may come, and one may have been lost before it was seen to be whole."""
+CLOCK_SECONDS = 1.0
+"""A member that is older than the first release, but for as much as clocks may differ, was there when it began."""
 VICTIMS_SECONDS = 60.0
 """How long the rest may wait for victims to go, since the first of the gang was let go."""
 AGAIN_SECONDS = 2.0
@@ -69,13 +69,18 @@ class Withdrawer:
             if why:
                 key = case.gang.key
                 seen[key] = self._seen.get(key, monotonic())
-                sure = SEEN_SECONDS if case.gang.suffice(case.gang.members) else MISSING_SECONDS
-                if waited >= self._seconds and monotonic() >= max(seen[key] + sure, self._again.get(key, 0.0)):
+                if waited >= self._seconds and monotonic() >= max(seen[key] + SEEN_SECONDS, self._again.get(key, 0.0)):
                     self._evict(case, why)
         self._seen = seen
 
     def _evict(self, case: "Case", why: str) -> None:
-        """All that were let go: those that are not bound have an affinity that fits their siblings' places alone."""
+        """All that were let go: those that are not bound have an affinity that fits their siblings' places alone.
+
+        It is recorded first: who goes on from half of it must know that members are missing for this reason.
+        """
+        case.withdrawn = self._told(case, why)
+        if not self._reporter.write_status(case):
+            return
         pods = [member.pod for member in case.gang.members if not member.pod.gated_by(GATE)]
         metas = [pod.metadata for pod in pods]
         evict = self._writer.evict
@@ -83,7 +88,6 @@ class Withdrawer:
             partial(evict, meta.namespace, meta.name, meta.uid, version=meta.resource_version) for meta in metas
         )
         case.writing = True
-        case.withdrawn = self._told(case, why)
         refusal = next((each.message for each in answers if each.result in (Result.REFUSED, Result.FAILED)), "")
         if refusal:
             self._again[case.gang.key] = monotonic() + AGAIN_SECONDS
@@ -110,7 +114,20 @@ def begun(case: "Case") -> str | None:
     if not gang.all_or_none or not bound or ever_whole(case.status) is not False or gang.suffice(bound):
         return None
     times = [released(member.pod) for member in bound]
-    return min(times) if all(times) else None  # one that came past us is none of ours to evict
+    since = min(times)
+    if not all(times) or seconds_since(since, datetime.now(UTC)) is None:
+        return None  # one that came past us is none of ours to evict; anybody may have written what is no time
+    return since if still_withdrawn(case.status, released=False) or _as_begun(gang, since) else None
+
+
+def _as_begun(gang: Gang, since: str) -> bool:
+    """Whether all members are there that were there at the first release. If not, it may have been whole before one was
+    lost: it is mended.
+    """
+    begun_at = datetime.fromisoformat(since)
+    unbound = [member.pod for member in gang.members if not member.pod.bound]
+    later = [-(seconds_since(pod.metadata.creation_timestamp or "", begun_at) or 0.0) for pod in unbound]
+    return gang.suffice(gang.members) and max(later, default=0.0) <= CLOCK_SECONDS
 
 
 def why_not(case: "Case", snapshot: Snapshot, topologies: Sequence[Topology], *, patient: bool) -> str:
@@ -128,8 +145,7 @@ def why_not(case: "Case", snapshot: Snapshot, topologies: Sequence[Topology], *,
     if stuck:
         first = stuck[0]
         return f"{first.member.pod.metadata.name} was let go to {first.node}, which cannot take it: {first.why}"
-    missing = waiting(gang, snapshot, topologies)
-    told = missing or case.decision
+    told = waiting(gang, snapshot, topologies) or case.decision
     if told is not None and told.message:
         return told.message
     return "the rest has no place" if patient else "victims have not gone in time"

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from protocol_scenes import PLAN_ID, gang, pod, record, snapshot
 
-from cluster.snapshot import Snapshot
 from controller.cases import Case
 from controller.protocol import AwaitBinding, NeedPlan, Release
 from controller.records import PlanRecord
@@ -30,6 +29,11 @@ def let_go(made: Pod, time: str = NOON) -> Pod:
     """The same, with the note that its release leaves."""
     annotations = {**made.metadata.annotations, RELEASED: time}
     return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, annotations=annotations))
+
+
+def made(pod: Pod, time: str) -> Pod:
+    """The same, created then."""
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, creation_timestamp=time))
 
 
 def case(of: Gang, plan: PlanRecord | None = None, status: dict[str, Any] | None = None, **fields: Any) -> Case:
@@ -59,6 +63,17 @@ BEGUN: dict[str, tuple[Case, str | None]] = {
         None,
     ),
     "the one that runs came past us": (case(gang(A, B)), None),
+    "what is said of its release is no time": (case(gang(let_go(A, "soon"), B)), None),
+    "one has been lost since": (case(replace(gang(let_go(A)), min_member=2, pod_sets=(PodSet("main", 2, 2),))), None),
+    "one has come since in place of another": (case(gang(let_go(A), made(B, "2026-01-01T12:00:02Z"))), None),
+    "one came a moment before, by another clock": (case(gang(let_go(A), made(B, "2026-01-01T12:00:01Z"))), NOON),
+    "it is being withdrawn, and one has gone": (
+        case(
+            replace(gang(let_go(A)), min_member=2, pod_sets=(PodSet("main", 2, 2),)),
+            status={"conditions": [{"type": "Whole", "status": "False", "reason": "Withdrawn", "message": "so"}]},
+        ),
+        NOON,
+    ),
 }
 
 
@@ -107,15 +122,6 @@ def test_whether_the_rest_can_start(
 def test_victims_are_not_waited_for_for_ever() -> None:
     plan = record([("b", "n2")], [("low", "n2")])
     assert why_not(case(gang(A, B), plan), snapshot(A, B, VICTIM), (), patient=False) == "victims have not gone in time"
-
-
-def test_a_member_that_is_missing_is_named() -> None:
-    of = replace(gang(A), expected=2, min_member=2, pod_sets=(PodSet("main", 2, 2),))
-    assert why_not(case(of), there(A), (), patient=True) == "waits for 1 more pod: 1 of 2 exist"
-
-
-def there(*pods: Pod) -> Snapshot:
-    return snapshot(*pods)
 
 
 def test_what_the_condition_says_along_the_way() -> None:
