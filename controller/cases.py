@@ -16,7 +16,7 @@ from controller.metrics import Standing
 from controller.picture import Picture
 from controller.protocol import NeedPlan, Settled, Situation, Step, next_step
 from controller.records import PlanRecord, record_from
-from controller.reporting import BATCH, TURN_SECONDS, phase_of
+from controller.reporting import BATCH, phase_of, turn_seconds
 from controller.statuses import Phase, status_patch
 from controller.timeouts import timed_out
 from controller.writes import Writer, gang_path
@@ -166,7 +166,7 @@ class Cases:
                 writes[key] = found
             else:
                 self._put(gang, found, picture)
-        over, todo = monotonic() + TURN_SECONDS, iter(writes.items())
+        over, todo = monotonic() + turn_seconds(map(self._cases.__getitem__, self._open)), iter(writes.items())
         while (batch := list(islice(todo, BATCH))) and monotonic() < over:
             for (key, _), manifest in zip(batch, self._writer.each(write for _, write in batch), strict=True):
                 self._put(picture.kept.gang(key), manifest, picture)

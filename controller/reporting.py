@@ -33,7 +33,9 @@ LOG = logging.getLogger(__name__)
 
 TURN_SECONDS = 0.2
 """How long a round may tell of gangs that are not on their way: those on their way wait for the next one."""
-BATCH = 32
+HURRIED_SECONDS = 0.04
+"""Likewise in a round that some gang waits for: what tells how others wait must not keep it."""
+BATCH = 16
 """Of how many gangs is told at once."""
 
 _Change = tuple[dict[str, Any], dict[str, Any]]
@@ -116,7 +118,7 @@ class Reporter:
         """
         telling = [case for case in cases if not case.deferred]
         self._report([case for case in telling if case.on_its_way], picture)
-        over = monotonic() + TURN_SECONDS
+        over = monotonic() + turn_seconds(cases)
         others = in_turns(case for case in telling if not case.on_its_way)
         while (batch := list(islice(others, BATCH))) and monotonic() < over:
             self._report(batch, picture)
@@ -307,6 +309,11 @@ class Reporter:
             for pod in pods
             if differs(pod, told[pod.metadata.uid])
         ]
+
+
+def turn_seconds(cases: Iterable["Case"]) -> float:
+    """How long a round may tell what is not urgent."""
+    return HURRIED_SECONDS if any(case.on_its_way or case.deferred for case in cases) else TURN_SECONDS
 
 
 def in_turns(cases: Iterable["Case"]) -> Iterator["Case"]:
