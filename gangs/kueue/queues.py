@@ -109,17 +109,12 @@ class Charged:
     waiting_for: tuple[str, ...] = field(default=())
 
 
-def any_queue(sources: Sources) -> bool:
-    """Whether the cluster has queue objects. Where it has none, queue names are labels and nothing else."""
-    kinds = (keys.LOCAL_QUEUE, keys.CLUSTER_QUEUE)
-    return any(sources.has(keys.GROUP, kind) for kind in kinds)
-
-
 def account_of(namespace: str, name: str, sources: Sources) -> Charged:
     """Follow a queue's name to its ClusterQueue and the flavors there."""
-    if not any_queue(sources):
-        return Charged()
-    local = valid(sources.get(keys.GROUP, keys.LOCAL_QUEUE, namespace, name), LocalQueueSpec)
+    written = sources.get(keys.GROUP, keys.LOCAL_QUEUE, namespace, name)
+    if written is None and not sources.has(keys.GROUP, keys.CLUSTER_QUEUE):
+        return Charged()  # where there is no such queue, and no cluster's to draw on, its name is a label
+    local = valid(written, LocalQueueSpec)
     if local is None:
         return Charged(waiting_for=(f"{keys.LOCAL_QUEUE} {namespace}/{name}",))
     manifest = sources.get(keys.GROUP, keys.CLUSTER_QUEUE, "", local.cluster_queue)

@@ -26,8 +26,8 @@ _WISHES = {
     keys.TOPOLOGY: "topology",
 }
 """What Jobs write as annotations stands in a Gang's spec."""
-_QUEUE = "LocalQueue"
-"""The kind of what gangs are queued in, where a system has such objects."""
+_QUEUE, _QUOTAS = "LocalQueue", "ClusterQueue"
+"""The kinds of what gangs are queued in and of what it draws on, where a system has such objects."""
 _ON_PODS = (keys.GANG, keys.POD_SET, keys.INDEX)
 _MARKS = (keys.WORKLOAD, keys.DIALECT, keys.PLANNED_NODE, keys.PINNED_DOMAIN, keys.PLAN)
 """Written on pods by Phalanx itself."""
@@ -102,10 +102,23 @@ def read_gang(
 
 
 def _check_queue(ref: ObjectRef, spec: GangSpec, sources: Sources, findings: Findings) -> None:
-    """A queue's name is a label. Where the cluster has queues with quotas it would be more, and that is not built."""
-    if spec.queue is not None and any(kind == _QUEUE for _, kind in sources.kinds()):
+    """A queue's name is a label. Where the cluster has queues with quotas it would be more, and that is not built.
+
+    A LocalQueue concerns the Gangs of its own namespace alone, what it draws on those of all.
+    """
+    if spec.queue is not None and _has_queues(ref.namespace, sources):
         problem = f"this cluster has {_QUEUE}s, and a Gang is not charged to one yet"
         findings.fault(ref, "spec.queue", problem, "leave it out, or queue a Job by the label of the queues' system")
+
+
+def _has_queues(namespace: str, sources: Sources) -> bool:
+    """Whether gangs of the namespace may be queued in something that has quotas."""
+    groups = [(group, kind) for group, kind in sources.kinds() if kind in (_QUEUE, _QUOTAS)]
+    return any(kind == _QUOTAS or sources.sought(group, kind, _namespace_of, namespace) for group, kind in groups)
+
+
+def _namespace_of(manifest: Manifest) -> tuple[str, ...]:
+    return (key_of(manifest)[2],)
 
 
 def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:

@@ -215,3 +215,25 @@ def test_the_pods_that_name_a_network_say_nothing_to_its_author() -> None:
     there = standing(pods=(lingjun("team-a/p-0", minimum="many"),), sharing={"team-b": "team-a"})
     (written,) = (each for key, each in sources(NET.format(strategy="MustGather")).objects.items())
     assert review(written, there) == review(written, standing())
+
+
+GANG = """
+    apiVersion: phalanx.dev/v1alpha1
+    kind: Gang
+    metadata: {name: g, namespace: team-b}
+    spec: {minMember: 2, queue: research}
+"""
+QUEUE = """
+    apiVersion: kueue.x-k8s.io/v1beta1
+    kind: LocalQueue
+    metadata: {name: q, namespace: team-a}
+    spec: {clusterQueue: pool}
+"""
+
+
+def test_a_queue_of_one_namespace_changes_no_gang_of_another() -> None:
+    """Where the cluster has none, a queue's name is a label: one tenant's LocalQueue does not make it more."""
+    queued = pod("team-b/p-0", labels={"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/pod-group-name": "k"})
+    without, beside = (read_all(standing(GANG, *more, pods=(queued,))) for more in ((), (QUEUE,)))
+    assert (without.gangs, without.faults) == (beside.gangs, beside.faults)
+    assert read_all(standing(GANG, QUEUE.replace("team-a", "team-b"))).faults
