@@ -6,6 +6,7 @@ all: those that were let go are evicted, which gives their room back, and the ga
 withdrawn whose gang was promised no more than a start together, nor one that was whole before (docs/decisions/0015).
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -117,17 +118,28 @@ def begun(case: "Case") -> str | None:
     since = min(times)
     if not all(times) or seconds_since(since, datetime.now(UTC)) is None:
         return None  # one that came past us is none of ours to evict; anybody may have written what is no time
-    return since if still_withdrawn(case.status, released=False) or _as_begun(gang, since) else None
+    return since if still_withdrawn(case.status, released=False) or _never_whole(gang, since) else None
 
 
-def _as_begun(gang: Gang, since: str) -> bool:
-    """Whether all members are there that were there at the first release. If not, it may have been whole before one was
-    lost: it is mended.
+def _never_whole(gang: Gang, since: str) -> bool:
+    """Whether so many of the members that were there at the first release are still not bound that it cannot have been
+    whole in between, though nobody saw it. Who is lost, or has come in the place of another, may have been bound.
     """
     begun_at = datetime.fromisoformat(since)
-    unbound = [member.pod for member in gang.members if not member.pod.bound]
-    later = [-(seconds_since(pod.metadata.creation_timestamp or "", begun_at) or 0.0) for pod in unbound]
-    return gang.suffice(gang.members) and max(later, default=0.0) <= CLOCK_SECONDS
+    waiting_since = Counter(
+        member.pod_set
+        for member in gang.members
+        if not member.pod.bound and _age_at(member, begun_at) >= -CLOCK_SECONDS
+    )
+    most = max(gang.expected, gang.min_member, len(gang.members)) - waiting_since.total()
+    return most < gang.still_needed or any(
+        each.count - waiting_since[each.name] < each.min_count for each in gang.pod_sets if not gang.succeeded
+    )
+
+
+def _age_at(member: Member, time: datetime) -> float:
+    """Seconds; negative for one that came later."""
+    return seconds_since(member.pod.metadata.creation_timestamp or "", time) or 0.0
 
 
 def why_not(case: "Case", snapshot: Snapshot, topologies: Sequence[Topology], *, patient: bool) -> str:

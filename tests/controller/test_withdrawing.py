@@ -67,6 +67,14 @@ BEGUN: dict[str, tuple[Case, str | None]] = {
     "one has been lost since": (case(replace(gang(let_go(A)), min_member=2, pod_sets=(PodSet("main", 2, 2),))), None),
     "one has come since in place of another": (case(gang(let_go(A), made(B, "2026-01-01T12:00:02Z"))), None),
     "one came a moment before, by another clock": (case(gang(let_go(A), made(B, "2026-01-01T12:00:01Z"))), NOON),
+    "one has been lost, and one waits since the release": (
+        case(replace(gang(let_go(A), B), expected=3, min_member=3, pod_sets=(PodSet("main", 3, 3),))),
+        NOON,
+    ),
+    "one has been lost, and one that waits was never needed": (
+        case(replace(gang(let_go(A), B), expected=3, min_member=2, pod_sets=(PodSet("main", 3, 2),))),
+        None,
+    ),
     "it is being withdrawn, and one has gone": (
         case(
             replace(gang(let_go(A)), min_member=2, pod_sets=(PodSet("main", 2, 2),)),

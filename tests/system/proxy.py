@@ -95,7 +95,8 @@ class Proxy:
         came: SimpleQueue[tuple[float, bytes]] = SimpleQueue()
 
         def read() -> None:
-            with suppress(OSError, http.client.HTTPException, ValueError):  # the client has gone
+            # The client has gone, and the answer was closed meanwhile: then http.client stumbles, too.
+            with suppress(OSError, http.client.HTTPException, ValueError, AttributeError):
                 for chunk in chunks(answer):
                     came.put((time.monotonic(), chunk))
             came.put((time.monotonic(), b""))
@@ -131,7 +132,7 @@ class Proxy:
                 self.send_header("Content-Type", answer.getheader("Content-Type") or "application/json")
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
-                for chunk in proxy.late(answer) if "watch=true" in self.path else chunks(answer):
+                for chunk in proxy.late(answer) if proxy.lag and "watch=true" in self.path else chunks(answer):
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
                     self.wfile.flush()
                 self.wfile.write(b"0\r\n\r\n")
