@@ -1,6 +1,6 @@
 """`phalanx doctor`: whether this cluster is fit for gangs, and whether Phalanx itself is well."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import click
@@ -10,6 +10,7 @@ from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli import installation
 from cli.live import live_picture
 from cluster.transport import Transport, message_of
+from gangs.leaving import MUTATING, left_to
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
 from kube.text import one_line
 from planning.checkup import check_up
@@ -27,7 +28,8 @@ def doctor(kubeconfig: str | None) -> None:
     Exit status 1 where something is an error.
     """
     transport, live = live_picture(kubeconfig)
-    findings = [*_installation(transport), *check_up(live.snapshot, live.sources, datetime.now(UTC))]
+    left = {dialect: each.title for dialect, each in left_to(live.sources).items()}
+    findings = [*_installation(transport, left), *check_up(live.snapshot, live.sources, datetime.now(UTC))]
     for each in findings:
         word, colour = _SYMBOLS[each.severity]
         click.echo(f"{click.style(word.ljust(8), fg=colour)} {one_line(f'{each.subject}: {each.text}')}")
@@ -37,13 +39,15 @@ def doctor(kubeconfig: str | None) -> None:
         raise SystemExit(1)
 
 
-def _installation(transport: Transport) -> Iterator[Finding]:
-    """What of Phalanx itself can be seen from outside."""
+def _installation(transport: Transport, left: Mapping[str, str]) -> Iterator[Finding]:
+    """What of Phalanx itself can be seen from outside. `left`: by dialect, the system that has its workloads."""
     now = datetime.now(UTC)
     served = _read(transport, f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}")
     for kind, name in CONFIGURATIONS:
         found = _read(transport, f"{_ADMISSION}/{kind.lower()}s/{name}")
         yield from installation.configuration(kind, name, found, served, now)
+        if kind == MUTATING:
+            yield from installation.asked(found, left)
     yield installation.answering(_tried(transport))
     yield installation.certificate(served, now)
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases"

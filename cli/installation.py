@@ -16,11 +16,23 @@ from cryptography.x509.verification import VerificationError
 from certs.authority import service_names, verify
 from certs.cluster_edge import DEFAULT_PLACE
 from cluster.selectors import selects
+from gangs.leaving import OWN
 from kube.keys import CONTROLLER_LEASE, GANG, GATE, SYSTEM_NAMESPACE
 from kube.objects import LabelSelector
 from kube.versions import shortcoming
 from planning.finding import Finding, Severity
+from planning.wording import listed
 
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "ack": ("ack",),
+    "kai": ("kai", "runai"),
+    "koordinator": ("koordinator",),
+    "kueue": ("kueue",),
+}
+"""By the component that has nobody ask about it (manifests/without-…): the dialects whose keys it leaves out."""
+_NOT_LEFT = "is-not-left-to-"
+"""Begins the name of the match condition that it adds."""
+_PODS = "pods.phalanx.dev"
 EXPIRY_WARNING = timedelta(days=14)
 SYSTEM_NAMESPACES = ("kube-system", SYSTEM_NAMESPACE)
 """Nothing in them may depend on a webhook of ours: Phalanx itself could not start without itself."""
@@ -52,6 +64,34 @@ def configuration(kind: str, name: str, found: Found, served: Found, now: dateti
         for severity, text in _scope(webhook):
             yield Finding(severity, whose, text, "apply the manifests again")
     yield Finding(Severity.OK, subject, f"{len(webhooks)} webhooks")
+
+
+def asked(found: Found, left: Mapping[str, str]) -> Iterator[Finding]:
+    """Look at whose pods the webhook is asked about, and who is left alone.
+
+    :param found: the mutating configuration.
+    :param left: by dialect, the title of the system that has its workloads.
+    """
+    if not isinstance(found, Mapping):
+        return
+    named = {
+        each["name"]
+        for webhook in found.get("webhooks") or ()
+        if webhook["name"] == _PODS
+        for each in webhook.get("matchConditions") or ()
+    }
+    for part, dialects in PARTS.items():
+        whose = next((left[each] for each in dialects if each in left), "")
+        unasked = f"{_NOT_LEFT}{part}" in named
+        if whose and not unasked:
+            text = "is left alone, but what it starts is refused all the same while no replica of our webhook answers"
+            remedy = f"components: [../without-{part}] in your kustomization, or --set systems.{part}=false"
+            yield Finding(Severity.WARNING, whose, text, remedy)
+        elif unasked and not whose:
+            keys = f"the keys of {listed(dialects)}"
+            text = f"is not asked about pods with {keys}, and no system is seen here that has them: they start alone"
+            remedy = f"to have them gated take without-{part} out of your kustomization, or --set systems.{part}=true"
+            yield Finding(Severity.WARNING, OWN, text, remedy)
 
 
 def _trust(client: Object, served: Found, now: datetime) -> str:

@@ -23,6 +23,7 @@ EVIDENCE_KINDS: tuple[Kind, ...] = tuple(
 
 OWN = f"{MUTATING} {keys.CONFIGURATION}"
 ALL = "all"
+IGNORED = "ignored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,11 @@ def chosen(sources: Sources, annotation: str) -> tuple[str, ...]:
     own = sources.get(ADMISSION, MUTATING, "", keys.CONFIGURATION)
     text = ((own or {}).get("metadata", {}).get("annotations") or {}).get(annotation, "")
     return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def exemptions_count(sources: Sources) -> bool:
+    """Whether users may exempt their own pods from eviction, as dialects let them."""
+    return IGNORED not in chosen(sources, keys.EXEMPTIONS)
 
 
 def running(sources: Sources) -> Iterator[tuple[System, ObjectRef]]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gangs.dialects import dialect_of, protected
-from gangs.leaving import SYSTEMS, left_to
+from gangs.leaving import SYSTEMS, exemptions_count, left_to
 from gangs.model import Manifest
 from gangs.sources import Sources
 from kube import keys
@@ -14,13 +14,18 @@ from kube.objects import Pod
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Says of a pod why it is never a victim, "" where it may be one. `left`: dialects that are left to others."""
+    """Says of a pod why it is never a victim, "" where it may be one. `left`: dialects that are left to others.
+
+    `exempting`: whether what users write on their pods counts.
+    """
 
     left: frozenset[str] = frozenset()
+    exempting: bool = True
 
     def __call__(self, pod: Pod) -> str:
         """The reason."""
-        return protected(pod) or (self._anothers(pod) if self.left else "")
+        exempted = protected(pod) if self.exempting else ""
+        return exempted or (self._anothers(pod) if self.left else "")
 
     def _anothers(self, pod: Pod) -> str:
         """What another system started, it alone ends; what came in through our webhook is ours."""
@@ -38,4 +43,5 @@ class Protection:
 
 def protection(objects: Mapping[ObjectKey, Manifest]) -> Protection:
     """The protection that holds in a cluster with these objects. Equal ones protect the same pods."""
-    return Protection(frozenset(left_to(Sources(objects=objects))))
+    sources = Sources(objects=objects)
+    return Protection(frozenset(left_to(sources)), exemptions_count(sources))

@@ -10,12 +10,12 @@ from datetime import datetime
 from cluster.snapshot import Snapshot
 from cluster.tree import DomainTree, domains
 from gangs.dialects import dialect_of, left_alone, read_all, topologies
-from gangs.leaving import ALL, CHOICES, OWN, chosen, left_to, running
+from gangs.leaving import ALL, CHOICES, IGNORED, OWN, chosen, left_to, running
 from gangs.levels import choose
 from gangs.model import Gang
 from gangs.slips import slips
 from gangs.sources import Sources
-from kube.keys import ADOPT, GATE, LEAVE
+from kube.keys import ADOPT, EXEMPTIONS, GATE, LEAVE
 from kube.names import natural_key
 from kube.topology import Topology
 from planning.finding import Finding, Severity
@@ -123,6 +123,10 @@ def _neighbours(sources: Sources) -> Iterator[Finding]:
             if name not in CHOICES and (annotation, name) != (ADOPT, ALL):
                 text = f'annotation {annotation} names "{name}", which is no system that Phalanx knows'
                 yield Finding(Severity.ERROR, OWN, text, f"the names are {', '.join(CHOICES)}")
+    for value in chosen(sources, EXEMPTIONS):
+        if value != IGNORED:
+            text = f'annotation {EXEMPTIONS} says "{value}", which means nothing: exemptions count'
+            yield Finding(Severity.ERROR, OWN, text, f"write {IGNORED}, or take it away")
 
 
 def _some(names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from certs.authority import Pair, issue, new_authority, service_names
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cli.installation import answering, certificate, configuration, leader
+from cli.installation import answering, asked, certificate, configuration, leader
 from cli.installing import webhook_configurations
 from planning.finding import Finding, Severity
 
@@ -159,3 +159,30 @@ def test_a_gangs_pod_that_is_tried(tried: Object | str, severity: Severity, text
     assert finding.severity is severity
     assert text in finding.text
     assert bool(finding.remedy) is (severity is Severity.ERROR)
+
+
+KUEUE = {"name": "pods.phalanx.dev", "matchConditions": [{"name": "is-not-left-to-kueue", "expression": "true"}]}
+ALL = {"name": "pods.phalanx.dev", "matchConditions": [{"name": "names-a-gang", "expression": "true"}]}
+
+
+@pytest.mark.parametrize(
+    ("pods", "left", "said"),
+    [
+        (ALL, {}, []),
+        (KUEUE, {"kueue": "Kueue"}, []),
+        (ALL, {"kueue": "Kueue"}, ["Kueue: is left alone, but what it starts is refused all the same"]),
+        (ALL, {"kai": "NVIDIA Run:ai", "runai": "NVIDIA Run:ai"}, ["NVIDIA Run:ai: is left alone, but"]),
+        (KUEUE, {}, ["MutatingWebhookConfiguration zz-phalanx: is not asked about pods with the keys of kueue"]),
+    ],
+)
+def test_whose_pods_are_asked_about_is_proposed_by_what_runs_here(
+    pods: Object, left: dict[str, str], said: list[str]
+) -> None:
+    found = list(asked({"webhooks": [pods]}, left))
+    assert [f"{each.subject}: {each.text}"[: len(start)] for each, start in zip(found, said, strict=True)] == said
+    assert all("systems." in each.remedy for each in found)
+
+
+@pytest.mark.parametrize("found", [None, "forbidden"])
+def test_where_no_configuration_can_be_read_nothing_is_proposed(found: str | None) -> None:
+    assert list(asked(found, {"kueue": "Kueue"})) == []

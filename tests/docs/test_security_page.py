@@ -1,10 +1,13 @@
 """`docs/security.md` says what the manifests grant, no more and no less, and what breaks without it."""
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from access_rules import granted
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from cli.installing import system_objects
 
@@ -51,3 +54,16 @@ def test_every_test_that_is_named_exists() -> None:
 def test_every_part_that_an_attacker_may_have_says_what_he_cannot_do_and_what_to_do() -> None:
     assert len(list(rows("he has"))) >= 8
     assert all(len(row) == 4 and all(row) for row in rows("he has"))
+
+
+def test_the_documented_commands_make_a_certificate_of_a_client(tmp_path: Path) -> None:
+    (shown,) = (each for each in re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL) if "openssl" in each)
+    commands, _, last = shown.rpartition("kubectl ")
+    assert "create configmap phalanx-client-ca --from-file=ca.crt=client-ca.crt" in last
+    subprocess.run(["bash", "-euc", commands], cwd=tmp_path, check=True, capture_output=True)
+    authority, client = (
+        x509.load_pem_x509_certificate((tmp_path / f"{name}.crt").read_bytes()) for name in ("client-ca", "client")
+    )
+    purpose = client.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert [each.dotted_string for each in purpose] == [ExtendedKeyUsageOID.CLIENT_AUTH.dotted_string]
+    client.verify_directly_issued_by(authority)

@@ -205,6 +205,15 @@ def test_protections_are_equal_where_the_same_systems_run() -> None:
     assert protection(cluster(KUEUE).objects) != protection(cluster(KUEUE, ours(adopt="kueue")).objects)
 
 
+def test_users_exempt_no_pods_of_their_own_where_the_cluster_does_not_want_it() -> None:
+    exempt = pod("p", labels={"quota.scheduling.koordinator.sh/preemptible": "false"})
+    theirs = pod("q", labels=QUEUED)
+    assert protection(cluster().objects)(exempt)
+    strict = protection(cluster(KUEUE, ours(exemptions="ignored")).objects)
+    assert (strict(exempt), strict(theirs)) == ("", REASON)
+    assert protection(cluster(KUEUE, ours(exemptions="no")).objects)(exempt)
+
+
 def test_our_own_way_of_asking_goes_on_beside_a_queue_of_kueue() -> None:
     job = documents(kueue_job())[0]
     job["metadata"]["annotations"] = {"phalanx.dev/gang": "true"}

@@ -19,7 +19,7 @@ def identity(manifest: Object) -> Identity:
 
 def by_identity(text: str) -> dict[Identity, Object]:
     """The objects of a YAML stream by kind, namespace and name; none may be there twice."""
-    found = [each for each in yaml.safe_load_all(text) if each]
+    found = [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
     named = {identity(each): each for each in found}
     assert len(named) == len(found)
     return named

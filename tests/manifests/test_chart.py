@@ -1,5 +1,6 @@
 """The Helm chart renders the manifests themselves: with its own values the very objects of the default installation."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from rendered import Identity, Object, by_identity, overlay
 
 from controlplane.checkers import check
 from controlplane.control_plane import ControlPlane
-from controlplane.rendering import MANIFESTS
+from controlplane.rendering import MANIFESTS, kustomize
 
 pytestmark = pytest.mark.controlplane
 
@@ -66,6 +67,39 @@ def test_definitions_that_another_system_has_brought_are_left_out() -> None:
     assert rendered("definitions.kueue=false", "definitions.keep=false") == overlay("beside-kueue")
 
 
+def with_component(folder: Path, component: str) -> dict[Identity, Object]:
+    """The default installation with a component."""
+    where = {each: os.path.relpath(MANIFESTS / each, folder.resolve()) for each in ("default", component)}
+    written = {"resources": [where["default"]], "components": [where[component]]}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(written))
+    return by_identity(kustomize(folder))
+
+
+@pytest.mark.parametrize(
+    ("component", "values"),
+    [
+        ("without-ack", ["systems.ack=false"]),
+        ("without-kai", ["systems.kai=false"]),
+        ("without-koordinator", ["leave={koordinator}"]),
+        ("without-kueue", ["systems.kueue=false"]),
+        ("client-certificates", ["clientAuthority=phalanx-client-ca"]),
+        ("egress-to-api-servers", ["apiServers={10.96.0.1/32,192.0.2.10/32}"]),
+    ],
+)
+def test_every_choice_is_one_component_and_one_value(tmp_path: Path, component: str, values: list[str]) -> None:
+    objects, wanted = rendered("definitions.keep=false", *values), with_component(tmp_path, component)
+    objects[MUTATING]["metadata"].pop("annotations", None)
+    assert {name for name in wanted if wanted[name] != objects[name]} == set()
+    assert {name for name in wanted if wanted[name] != overlay("default")[name]}
+
+
+def test_a_system_that_has_brought_its_definitions_is_asked_about_where_it_is_adopted() -> None:
+    objects = rendered("definitions.kueue=false", "definitions.keep=false", "adopt={kueue}")
+    objects[MUTATING]["metadata"].pop("annotations")
+    default = overlay("default")
+    assert {name for name, each in objects.items() if each != default[name]} == set()
+
+
 def test_values_reach_the_servers() -> None:
     objects = rendered(
         "image.repository=registry.example.com/phalanx",
@@ -78,6 +112,7 @@ def test_values_reach_the_servers() -> None:
         "controller.nodeSelector.pool=system",
         "adopt={kueue,kai}",
         "leave={ack}",
+        "exemptions=false",
         "absentSchedulers={volcano,kai-scheduler}",
         "networkPolicies=false",
         "namespace.create=false",
@@ -93,7 +128,8 @@ def test_values_reach_the_servers() -> None:
     variables = [{"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://collector.example.com:4318"}]
     assert pod_of(objects, CONTROLLER)["containers"][0]["env"] == variables
     annotations = objects[MUTATING]["metadata"]["annotations"]
-    assert annotations == {"phalanx.dev/adopt": "kueue,kai", "phalanx.dev/leave": "ack"}
+    choices = {"phalanx.dev/adopt": "kueue,kai", "phalanx.dev/leave": "ack"}
+    assert annotations == choices | {"phalanx.dev/exemptions": "ignored"}
     handed_over = objects[MUTATING]["webhooks"][-1]
     condition = "object.spec.schedulerName in ['volcano', 'kai-scheduler']"
     assert handed_over["name"] == "absent-schedulers.phalanx.dev"
@@ -109,6 +145,8 @@ def test_values_reach_the_servers() -> None:
         ("certificates=mine", "certificates"),
         ("image.digest=latest", "digest"),
         ("definitions.volcano=true", "volcano"),
+        ("systems.kueue=maybe", "kueue"),
+        ("apiServers={everybody}", "apiServers"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(setting: str, said: str) -> None:

@@ -1,0 +1,92 @@
+"""`docs/security.md` says what each account is answered to `kubectl auth can-i`; the API server is asked."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.installing import custom_resource_definitions, system_objects
+from controlplane.control_plane import ControlPlane, wait_until
+from kube.keys import SYSTEM_NAMESPACE
+
+pytestmark = pytest.mark.controlplane
+
+PAGE = Path(__file__).parents[2] / "docs" / "security.md"
+HEAD = "| `kubectl auth can-i …` |"
+PATIENCE = 120.0
+ANSWERS = {"yes": True, "no": False}
+USERS = {
+    "webhook": f"system:serviceaccount:{SYSTEM_NAMESPACE}:phalanx-webhook",
+    "controller": f"system:serviceaccount:{SYSTEM_NAMESPACE}:phalanx-controller",
+    "`phalanx-viewer`": "a-viewer",
+    "`phalanx-metrics`": "a-scraper",
+    "`edit` in `default`": "an-editor",
+}
+"""By the heading of a column: who is asked about."""
+_QUESTION = re.compile(
+    r"(?P<verb>\w+) (?P<what>\S+)(?: --subresource=(?P<below>\w+))?(?: -n (?P<where>\S+)| (?P<all>-A))?"
+)
+
+
+def table() -> Iterator[tuple[str, dict[str, bool]]]:
+    """Each question with its answers, by heading."""
+    text = HEAD + PAGE.read_text().partition(HEAD)[2].partition("\n\n")[0]
+    head, _, *lines = ([cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines())
+    for question, *answers in lines:
+        yield question.strip("`"), {name: ANSWERS[each] for name, each in zip(head[1:], answers, strict=True)}
+
+
+def attributes(question: str) -> dict[str, Any]:
+    """What a SubjectAccessReview asks for this question."""
+    found = _QUESTION.fullmatch(question)
+    assert found is not None, question
+    if found["what"].startswith("/"):
+        return {"nonResourceAttributes": {"verb": found["verb"], "path": found["what"]}}
+    kind, _, name = found["what"].partition("/")
+    resource, _, group = kind.partition(".")
+    whole = {"verb": found["verb"], "resource": resource, "group": group, "name": name}
+    return {"resourceAttributes": whole | {"subresource": found["below"] or "", "namespace": found["where"] or ""}}
+
+
+@pytest.fixture
+def installed(control_plane: ControlPlane) -> ControlPlane:
+    """With our roles, and somebody bound to each of those that are for people."""
+    control_plane.apply(custom_resource_definitions("phalanx"))
+    control_plane.apply(system_objects())
+    group = "rbac.authorization.k8s.io"
+    control_plane.apply(
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": f"{scope}RoleBinding",
+            "metadata": {"name": f"asked-{user}", **({} if scope else {"namespace": "default"})},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+        }
+        for scope, role, user in (
+            ("Cluster", "phalanx-viewer", "a-viewer"),
+            ("Cluster", "phalanx-metrics", "a-scraper"),
+            ("", "edit", "an-editor"),
+        )
+    )
+    wait_until(lambda: may(control_plane, "create gangs.phalanx.dev -n default", "an-editor"), PATIENCE, "the roles")
+    return control_plane
+
+
+def may(plane: ControlPlane, question: str, user: str) -> bool:
+    """What the API server answers."""
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": user, **attributes(question)},
+    }
+    answer = plane.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    return bool(answer["status"]["allowed"])
+
+
+def test_every_account_may_what_the_page_says(installed: ControlPlane) -> None:
+    asked = list(table())
+    assert len(asked) > 20
+    for question, answers in asked:
+        assert {name: may(installed, question, USERS[name]) for name in answers} == answers, question
