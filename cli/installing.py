@@ -21,6 +21,7 @@ SYSTEM_FILES = (
     "certificates.yaml",
     "guard.yaml",
     "mirrors.yaml",
+    "quota.yaml",
     "priorityclass.yaml",
     "schedulers.yaml",
 )

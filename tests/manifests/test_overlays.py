@@ -83,6 +83,16 @@ def test_the_servers_run_with_the_least_they_need(server: Identity) -> None:
     assert {"startupProbe", "readinessProbe", "livenessProbe", "resources"} <= one.keys()
 
 
+def test_a_quota_lets_the_servers_in_where_critical_priority_is_rationed() -> None:
+    for name in ("default", "high-availability"):
+        quota = overlay(name)["ResourceQuota", PLACE.namespace, "phalanx-critical"]["spec"]
+        (scope,) = quota["scopeSelector"]["matchExpressions"]
+        servers = [overlay(name)[each]["spec"] for each in (WEBHOOK, CONTROLLER)]
+        assert (scope["scopeName"], scope["operator"]) == ("PriorityClass", "In")
+        assert {each["template"]["spec"]["priorityClassName"] for each in servers} == set(scope["values"])
+        assert sum(each["replicas"] for each in servers) * 2 <= int(quota["hard"]["pods"])
+
+
 @pytest.mark.parametrize("kind", ["PodDisruptionBudget", "NetworkPolicy"])
 @pytest.mark.parametrize("server", [WEBHOOK, CONTROLLER], ids=["webhook", "controller"])
 def test_each_server_has_its_budget_and_its_network_policy(kind: str, server: Identity) -> None:

@@ -25,7 +25,7 @@ from certs.cluster_edge import DEFAULT_PLACE
 from cli.scenarios import folders, play, read
 from controlplane.control_plane import wait_until
 from gangs.kinds import WORKLOADS, Made
-from kube.keys import SYSTEM_NAMESPACE
+from kube.keys import MIRRORS, SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.controlplane
 
@@ -210,7 +210,26 @@ def test_nothing_was_asked_for_that_is_not_granted(installation: Installation) -
     assert [each for each in refused if "because it is being terminated" not in each[1]] == []
 
 
+def scheduled(status: str, reason: str) -> dict[str, Any]:
+    """A change of the condition PodScheduled."""
+    return {"status": {"conditions": [{"type": "PodScheduled", "status": status, "reason": reason}]}}
+
+
+def restricted(name: str, **spec: Any) -> dict[str, Any]:
+    """A pod that keeps the restricted profile, which our namespace demands."""
+    made = pod(name, securityContext={"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}, **spec)
+    held = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    made["spec"]["containers"][0]["securityContext"] = held
+    return made
+
+
 OURS, OTHER = {"name": "phalanx.dev/gang"}, {"name": "example.com/other"}
+OUTAGES = [
+    {"key": f"node.kubernetes.io/{each}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for each in ("not-ready", "unreachable")
+]
+"""What the API server lets every pod tolerate; nobody may take it away."""
+EVERYTHING = {"spec": {"tolerations": [*OUTAGES, {"operator": "Exists"}]}}
 IMAGE = {"spec": {"containers": [{"name": "main", "image": "of-somebody-else"}]}}
 
 
@@ -226,6 +245,14 @@ IMAGE = {"spec": {"containers": [{"name": "main", "image": "of-somebody-else"}]}
         ("", {"metadata": {"annotations": {"example.com/note": "x"}}}, "annotations of its own"),
         ("/status", {"metadata": {"annotations": {"example.com/own": None}}}, "annotations of its own"),
         ("/status", {"metadata": {"labels": {"app": "other"}}}, "annotations of its own"),
+        ("", EVERYTHING, ""),
+        ("/status", {"status": {"phase": "Failed"}}, "only write nominatedNodeName and the condition"),
+        ("/status", {"status": {"podIP": "10.6.6.6", "podIPs": [{"ip": "10.6.6.6"}]}}, "only write nominatedNodeName"),
+        ("/status", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, "only write nominatedNodeName"),
+        ("/status", {"status": {"reason": "Evicted", "message": "by whom?"}}, "only write nominatedNodeName"),
+        ("/status", scheduled("True", "Scheduled"), "why a pod is not scheduled"),
+        ("/status", scheduled("False", "Unschedulable"), ""),
+        ("/status", {"status": {"nominatedNodeName": "node-1"}}, ""),
         ("", {"spec": {"schedulingGates": [OTHER]}}, ""),
         ("", {"spec": {"schedulingGates": [OTHER], "nodeSelector": {"rack": "r1"}}}, ""),
         ("/status", {"metadata": {"annotations": {"phalanx.dev/plan": "p1"}}}, ""),
@@ -239,21 +266,68 @@ def test_the_controllers_account_changes_no_more_of_a_pod_than_it_is_for(
     installation.plane.kubectl("apply", "-f", "-", stdin=json.dumps(gated))
     path = f"/api/v1/namespaces/default/pods/guarded{below}?dryRun=All"
     # This kind of patch keeps lists whole that the change does not name.
-    kind = "application/strategic-merge-patch+json" if change is IMAGE else "application/merge-patch+json"
+    whole = change is IMAGE or "conditions" in change.get("status", {})
+    kind = "application/strategic-merge-patch+json" if whole else "application/merge-patch+json"
     answer = installation.account("phalanx-controller").request("PATCH", path, change, kind)
     assert (answer.get("message", "") == "") == (says == ""), answer
     assert says in answer.get("message", "")
 
 
+@pytest.mark.parametrize(
+    ("below", "change", "says"),
+    [
+        ("", EVERYTHING, "only place pods that its own gate holds"),
+        ("/status", scheduled("False", "Unschedulable"), "of one that has no node"),
+        ("/status", {"status": {"phase": "Succeeded"}}, "only write nominatedNodeName"),
+        ("", {"metadata": {"annotations": {"phalanx.dev/spared-from": "p1"}}}, ""),
+    ],
+)
+def test_the_controllers_account_leaves_a_running_pod_as_it_is(
+    installation: Installation, below: str, change: dict[str, Any], says: str
+) -> None:
+    running = pod("runs", nodeName="of-somebody")
+    installation.plane.kubectl("apply", "-f", "-", stdin=json.dumps(running))
+    path = f"/api/v1/namespaces/default/pods/runs{below}?dryRun=All"
+    kind = "application/strategic-merge-patch+json" if "status" in change else "application/merge-patch+json"
+    answer = installation.account("phalanx-controller").request("PATCH", path, change, kind)
+    assert (answer.get("message", "") == "") == (says == ""), answer
+    assert says in answer.get("message", "")
+
+
+def test_the_controllers_account_writes_no_gang_of_a_user(installation: Installation) -> None:
+    """Only the status of it. What shows a gang of another dialect is its own."""
+    controller, path = installation.account("phalanx-controller"), "/apis/phalanx.dev/v1alpha1/namespaces/default/gangs"
+    own = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": {"name": "own"}, "spec": {"minMember": 2}}
+    installation.plane.request("POST", path, own)
+    merge = "application/merge-patch+json"
+    refused = [
+        controller.request("POST", f"{path}?dryRun=All", own | {"metadata": {"name": "another"}}),
+        controller.request("PATCH", f"{path}/own?dryRun=All", {"spec": {"minMember": 1}}, merge),
+        controller.request("PATCH", f"{path}/own?dryRun=All", {"metadata": {"annotations": {MIRRORS: "a/b/c"}}}, merge),
+        controller.request("DELETE", f"{path}/own?dryRun=All"),
+    ]
+    for answer in refused:
+        assert "only write and delete the Gang objects that it made itself" in answer.get("message", ""), answer
+    allowed = controller.request("PATCH", f"{path}/own/status?dryRun=All", {"status": {"message": "waits"}}, merge)
+    assert allowed["kind"] == "Gang", allowed
+    installation.plane.request("DELETE", f"{path}/own")
+
+
+def test_nobody_else_has_the_priority_of_the_probes(installation: Installation) -> None:
+    """Anybody's pods of it would take the room that is held for gangs, and their victims would go in vain."""
+    of_the_class = restricted("thief", priorityClassName="phalanx-probe")
+    path = "/api/v1/namespaces/{}/pods?dryRun=All"
+    for namespace in ("default", SYSTEM_NAMESPACE):
+        of_the_class["metadata"]["namespace"] = namespace
+        answer = installation.plane.request("POST", path.format(namespace), of_the_class)
+        assert "for the probes of Phalanx' own controller" in answer.get("message", ""), answer
+
+
 def test_the_controllers_account_creates_probes_alone(installation: Installation) -> None:
-    """The namespace demands the restricted profile, which this pod keeps."""
-    held = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    security = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    container = {"name": "main", "image": "of-somebody-else", "securityContext": held}
     controller = installation.account("phalanx-controller")
     for selector, says in (({"phalanx.dev/probe": "never"}, ""), ({}, "only create probes")):
-        spec = {"containers": [container], "securityContext": security, "nodeSelector": selector}
-        made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "made"}, "spec": spec}
+        made = restricted("made", nodeSelector=selector, priorityClassName="phalanx-probe")
+        made["metadata"]["namespace"] = SYSTEM_NAMESPACE
         answer = controller.request("POST", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods?dryRun=All", made)
         assert (says in answer.get("message", ""), answer["kind"] == "Pod") == (True, says == ""), answer
 
