@@ -10,7 +10,7 @@ BY_FILE := --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 BY_TEST := --numprocesses $(PROCESSES) --dist load
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-fast test-long bench-solver lint binaries manifests sbom lock clean
+.PHONY: help demo examples test test-fast test-long test-image bench-solver lint binaries manifests image sbom lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -36,6 +36,9 @@ test-long: $(STAMP) ## The solver against brute force, ten times as long; 6,000 
 	@$(BIN)/python -m controlplane 1.36
 	PHALANX_KUBERNETES=1.36 $(BIN)/pytest $(BY_FILE) tests/serving tests/system
 
+test-image: image binaries ## Build the image, and have its tests look at it: both servers in containers (umoci, runc; as root)
+	PHALANX_IMAGE=dist/phalanx.oci.tar $(BIN)/pytest tests/packaging
+
 bench-solver: $(STAMP) ## How long the solver takes on 847, 5,082 and 15,246 nodes, and what it proves
 	$(BIN)/python -m benchmarks --write benchmarks/results/solver.json
 
@@ -52,6 +55,12 @@ binaries: $(STAMP) ## Build the control plane's programs, and those that check f
 manifests: $(STAMP) ## Write anew what is made from others: install.yaml
 	@$(BIN)/python -m controlplane.rendering
 
+# The base that is pulled, best by digest; without docker and podman, or where they cannot pull it, one of Debian's packages.
+BASE ?= python:3.11-slim
+
+image: $(STAMP) ## Build the image with docker, podman or buildah (dist/phalanx.oci.tar); its digest is printed
+	@$(BIN)/python -m image $(BASE)
+
 # An environment as the image has it; another one can be named.
 RUNTIME ?= dist/runtime/bin/python
 MATERIALS := dist/materials-$(shell cksum < requirements-materials.txt | tr -d ' ')
@@ -62,9 +71,10 @@ sbom: $(RUNTIME) $(MATERIALS) ## What the image holds (dist/phalanx.cdx.json), a
 	$(MATERIALS)/bin/pip-licenses --python $(RUNTIME) --with-urls --order license --format markdown \
 		--output-file dist/licences.md
 
-dist/runtime/bin/python: $(STAMP) requirements.txt
+dist/runtime/bin/python: $(STAMP) requirements.txt image/leave_out.py
 	$(PYTHON) -m venv --clear --without-pip dist/runtime
-	$(BIN)/pip --python $@ install --quiet --require-hashes --only-binary :all: -r requirements.txt
+	$(BIN)/pip --python $@ install --quiet --no-compile --require-hashes --only-binary :all: -r requirements.txt
+	$(PYTHON) image/leave_out.py dist/runtime
 	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	$(BIN)/pip --python $@ install --quiet --no-deps --no-index --find-links dist phalanx
 	@touch $@

@@ -1,172 +1,228 @@
-"""The image without a container runtime: the Dockerfile's steps in a clean directory, and what comes of them runs."""
+"""The image: what is in it, and both servers run from it, on a control plane, with what the manifests grant them.
+
+Without a container runtime it is what the Dockerfile's own steps leave in a clean directory. `make test-image` builds
+the image and has the same tests look at that one (`PHALANX_IMAGE` names its archive): in containers then, whose user,
+mounts, limits and root that nobody may write are those of the manifests.
+"""
 
 import json
 import os
 import shutil
-import stat
 import subprocess
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
+from types import TracebackType
+from typing import Any
 
 import pytest
 import yaml
+from emptying import empty
+from image_bundle import ACCOUNT, Bundle, mark
 from image_steps import ROOT, Image, build, context
+from installation import Installation
 
-from certs.files import write_self_signed
-from cli.installing import custom_resource_definitions, system_objects
-from controlplane.control_plane import ControlPlane, free_ports
-from controlplane.rendering import MANIFESTS
+from cli.scenarios import folders, play, read
+from image.leave_out import DISTRIBUTIONS, FILES, name_of
 from kube.keys import SYSTEM_NAMESPACE
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900)]
 
-MEGABYTES = 520
-"""Most that the environment may take on disk; CP-SAT, numpy and pandas are four fifths of it."""
+MEGABYTES = 250
+"""Most that we may add to the base; CP-SAT, numpy and pandas are three quarters of it."""
 NOBODY = 65532
+CONTROLLER = next(yaml.safe_load_all((ROOT / "manifests" / "system" / "controller.yaml").read_text()))
+POD = CONTROLLER["spec"]["template"]["spec"]
+NOT_MET = {
+    "kubernetes.client": "names all of its classes, and imports each when it is asked for",
+    "kubernetes.client.models": "as above",
+    "kubernetes.utils.metrics": "usage of nodes and pods, which we do not read",
+    "msgspec._utils": "for classes made with attrs",
+    "numpy": "numpy.f2py and numpy.distutils when they are asked for by name",
+    "numpy._pytesttester": "numpy's own tests",
+}
+"""Modules that are loaded and name one that is left out, and why they never come to it."""
 
 
 @pytest.fixture(scope="module")
-def image() -> Iterator[Image]:
+def image() -> Iterator[Image | Bundle]:
     """The image's files, readable by the image's user."""
     folder = Path(tempfile.mkdtemp(prefix="phalanx-image-"))
     folder.chmod(0o755)
+    archive = os.environ.get("PHALANX_IMAGE")
     try:
-        yield build(folder)
+        yield Bundle(Path(archive), folder) if archive else build(folder)
     finally:
         shutil.rmtree(folder)
 
 
-def start(image: Image, *arguments: str) -> subprocess.Popen[str]:
-    """Run the entry point, as the image's user where this one may become it and that one may run Python."""
-    program = image.root / "venv" / "bin" / image.entry_point[0]
-    user = image.user if os.geteuid() == 0 and _open_to_all(image.root / "venv" / "bin" / "python") else None
-    environment = {"PATH": str(program.parent), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen(
-        [program, *arguments],
-        cwd=image.root,
-        env=environment,
-        user=user,
-        group=user,
-        extra_groups=None if user is None else [],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+@pytest.fixture
+def nothing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The mounts of a command that reaches no cluster: the examples."""
+    shared = Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp()))
+    shutil.copytree(ROOT / "examples", shared / "examples")
+    (shared / "account").mkdir()
+    readable(shared)
+    return {ACCOUNT: shared / "account", "/examples": shared / "examples"}
 
 
-def _open_to_all(path: Path) -> bool:
-    folders = path.resolve().parents
-    return all(each.stat().st_mode & stat.S_IXOTH for each in folders)
+def readable(folder: Path) -> None:
+    """Let everybody read a folder, and get there."""
+    for each in [folder, *folder.rglob("*")]:
+        each.chmod(0o755 if each.is_dir() else 0o644)
+    for above in folder.parents:
+        if above.owner() == folder.owner() and above.is_relative_to(tempfile.gettempdir()):
+            above.chmod(above.stat().st_mode | 0o011)
 
 
-def files_of(image: Image) -> dict[Path, int]:
-    """Every file, and when it was changed last."""
-    return {each: each.lstat().st_mtime_ns for each in image.root.rglob("*")}
+def run(command: list[str]) -> str:
+    """What a command prints; it succeeds."""
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout
 
 
-def test_the_manifests_and_the_image_agree_on_the_user(image: Image) -> None:
+def files_of(image: Image | Bundle) -> dict[Path, int]:
+    """Every file of ours, and when it was changed last."""
+    return {each: each.lstat().st_mtime_ns for each in (image.root / "venv").rglob("*")}
+
+
+def packages_of(image: Image | Bundle) -> Path:
+    """Where Python's packages are."""
+    (packages,) = image.root.glob("venv/lib/*/site-packages")
+    return packages
+
+
+def test_the_manifests_and_the_image_agree_on_the_user(image: Image | Bundle) -> None:
     assert image.user == NOBODY
-    assert image.environment["PATH"] == "/venv/bin:$PATH"
+    assert image.environment["PATH"].startswith("/venv/bin:")
     for name in ("webhook", "controller"):
-        deployment = next(yaml.safe_load_all((MANIFESTS / "system" / f"{name}.yaml").read_text()))
+        deployment = next(yaml.safe_load_all((ROOT / "manifests" / "system" / f"{name}.yaml").read_text()))
         assert deployment["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == NOBODY
 
 
-def test_it_holds_what_runs_and_nothing_that_builds(image: Image) -> None:
-    assert [each.name for each in image.root.iterdir()] == ["venv"]
-    installed = {each.name.split("-")[0].lower() for each in image.root.glob("venv/lib/*/site-packages/*.dist-info")}
+def test_it_holds_what_runs_and_nothing_that_builds(image: Image | Bundle) -> None:
+    assert image.added() == {"venv"}
+    installed = {name_of(each) for each in distributions(path=[str(packages_of(image))])}
     assert {"phalanx", "ortools", "kubernetes"} <= installed
-    assert not {"pip", "setuptools", "pytest", "mypy"} & installed
-    size = sum(each.stat().st_size for each in image.root.rglob("*") if each.is_file() and not each.is_symlink())
+    assert not {"pip", "setuptools", "pytest", "mypy", *DISTRIBUTIONS} & installed
+    files = [each for each in (image.root / "venv").rglob("*") if each.is_file() and not each.is_symlink()]
+    size = sum(each.stat().st_size for each in files)
     assert size < MEGABYTES * 1_000_000, f"{size / 1e6:.0f} MB"
 
 
-def test_it_holds_every_file_of_the_packages_it_has(image: Image) -> None:
-    (packages,) = image.root.glob("venv/lib/*/site-packages")
+def test_it_holds_every_file_of_the_packages_it_has(image: Image | Bundle) -> None:
+    packages = packages_of(image)
     shipped = [each for each in context() if (packages / each.parent / "__init__.py").exists()]
     missing = [str(each) for each in shipped if len(each.parts) > 1 and not (packages / each).exists()]
     assert missing == []
 
 
-def test_the_entry_point_answers(image: Image) -> None:
+def test_its_lists_of_installed_files_are_true(image: Image | Bundle) -> None:
+    """Scanners compare them, and uninstalling goes by them."""
+    for each in distributions(path=[str(packages_of(image))]):
+        missing = [str(file) for file in each.files or () if not Path(str(each.locate_file(file))).exists()]
+        assert missing == [], each.name
+
+
+def test_all_is_compiled_once_because_where_it_runs_nothing_can_be_written(image: Image | Bundle) -> None:
+    sources = [each for each in packages_of(image).rglob("*.py") if "__pycache__" not in each.parts]
+    assert [str(each) for each in sources if not list(each.parent.glob(f"__pycache__/{each.stem}.*.pyc"))] == []
+
+
+def test_what_was_left_out_is_never_imported(image: Image | Bundle, nothing: dict[str, Path]) -> None:
+    """All of ours is imported, and of all that this imports nothing else names what was left out."""
+    program = ["python", "-c", (Path(__file__).parent / "image_contents.py").read_text()]
+    told = json.loads(run(image.command("contents", POD, [], nothing, program=program)))
+    assert told["failed"] == {"controller.tracing": "No module named 'opentelemetry'"}
+    owners, packages = packages_distributions(), packages_of(image)
+    named = {(module, target) for module, target in told["named"] if left_out(target, packages, owners)}
+    assert {each for each in named if each[0] not in NOT_MET} == set()
+    assert NOT_MET.keys() - {module for module, _ in named} == set()
+
+
+def left_out(name: str, packages: Path, owners: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a name that is imported is that of a module, or of something in a module, that the image has not.
+
+    :param owners: the distributions of each first name.
+    """
+    if {each.lower() for each in owners.get(name.partition(".")[0], ())} & DISTRIBUTIONS.keys():
+        return True
+    path = Path(*name.split("."))
+    if any((packages / each).with_suffix(".py").exists() for each in (path, path.parent)):
+        return False
+    return any(fnmatchcase(str(at), rule) for at in (path.with_suffix(".py"), path / "__init__.py") for rule in FILES)
+
+
+@pytest.mark.parametrize(("example", "output"), [("koordinator", "table"), ("lingjun", "yaml"), ("own", "json")])
+def test_the_command_line_plans(image: Image | Bundle, nothing: dict[str, Path], example: str, output: str) -> None:
     before = files_of(image)
-    helped = start(image, "--help")
-    assert "Gangs of pods" in helped.communicate()[0]
-    assert helped.returncode == 0
+    arguments = ["solve", "-f", f"/examples/{example}", "-o", output]
+    assert "Placed" in run(image.command("solve", POD, arguments, nothing))
     assert files_of(image) == before
 
 
-def test_both_servers_start_from_it_and_write_nothing_where_they_run(image: Image, cluster: ControlPlane) -> None:
-    cluster.apply(custom_resource_definitions())
-    cluster.apply(system_objects())
+class FromTheImage(Installation):
+    """Phalanx installed from the manifests, whose containers are the image's."""
+
+    def __init__(self, image: Image | Bundle) -> None:
+        super().__init__()
+        self._image = image
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop everything, what is left of containers too."""
+        super().__exit__(kind, error, trace)
+        if isinstance(self._image, Bundle):
+            for name in self.health:
+                self._image.remove(name)
+
+    def command(self, name: str, arguments: list[str], kubeconfig: Path) -> list[str]:
+        """The container as the kubelet would make it."""
+        account = self.certificates.parent / f"account-of-{name}"
+        account.mkdir(exist_ok=True)
+        config: dict[str, Any] = yaml.safe_load(kubeconfig.read_text())
+        (account / "token").write_text(config["users"][0]["user"]["token"])
+        (account / "namespace").write_text(SYSTEM_NAMESPACE)
+        shutil.copy(self.plane.ca_file, account / "ca.crt")
+        config["clusters"][0]["cluster"]["certificate-authority"] = str(account / "ca.crt")
+        if not isinstance(self._image, Bundle):
+            (account / "kubeconfig").write_text(yaml.safe_dump(config))
+        readable(self.certificates.parent)
+        host, _, port = self.plane.server.removeprefix("https://").rpartition(":")
+        variables = [f"KUBERNETES_SERVICE_HOST={host}", f"KUBERNETES_SERVICE_PORT={port}", mark(self.plane.directory)]
+        mounts = {ACCOUNT: account} | ({"/certificates": self.certificates} if name == "webhook" else {})
+        return self._image.command(name, self.pod(name), arguments, mounts, variables)
+
+
+@pytest.fixture(scope="module")
+def installation(image: Image | Bundle) -> Iterator[Installation]:
+    """Both servers, ready, and the API server trusts the webhook; nothing of the image has changed in the end."""
     before = files_of(image)
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        folder.chmod(0o755)
-        write_self_signed(folder / "certificates", dns_names=["localhost"], addresses=["127.0.0.1"])
-        https, health, other = map(str, free_ports(3))
-        webhook = ["webhook", "--host", "127.0.0.1", "--port", https, "--health-port", health]
-        webhook += ["--cert-dir", str(folder / "certificates"), "--kubeconfig", _kubeconfig(cluster, folder, "webhook")]
-        controller = ["controller", "--health-address", "127.0.0.1", "--health-port", other, "--metrics-port", "0"]
-        controller += ["--kubeconfig", _kubeconfig(cluster, folder, "controller"), "--identity", "from-the-image"]
-        _readable(folder)
-        with _running(image, webhook, health), _running(image, controller, other):
-            assert files_of(image) == before
+    with FromTheImage(image) as installed:
+        yield installed
     assert files_of(image) == before
 
 
-def _kubeconfig(cluster: ControlPlane, folder: Path, name: str) -> str:
-    """A service account's kubeconfig with everything in it, in a folder that others may read."""
-    config = yaml.safe_load(cluster.kubeconfig_for(SYSTEM_NAMESPACE, f"phalanx-{name}").read_text())
-    authority = folder / "ca.crt"
-    shutil.copy(cluster.ca_file, authority)
-    config["clusters"][0]["cluster"]["certificate-authority"] = str(authority)
-    path = folder / f"{name}.kubeconfig"
-    path.write_text(yaml.safe_dump(config))
-    return str(path)
+@pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
+def test_the_example_happens_as_documented(installation: Installation, folder: Path) -> None:
+    empty(installation.plane, webhooks=False)
+    for act in read(folder).acts:
+        rows = play(act, folder, installation.plane)
+        assert [(row.what, row.seen) for row in rows] == [(row.what, row.expected) for row in rows], act.title
 
 
-def _readable(folder: Path) -> None:
-    for each in folder.rglob("*"):
-        each.chmod(0o755 if each.is_dir() else 0o644)
-
-
-class _running:  # noqa: N801 - used as a function
-    """A server that has become ready; ended politely on leaving."""
-
-    def __init__(self, image: Image, arguments: list[str], port: str) -> None:
-        self._program = start(image, *arguments)
-        self._port = port
-
-    def __enter__(self) -> None:
-        deadline = time.monotonic() + 180
-        while time.monotonic() < deadline and self._program.poll() is None:
-            with suppress(URLError, OSError), urlopen(f"http://127.0.0.1:{self._port}/readyz", timeout=2) as answer:
-                if answer.status == 200:
-                    return
-            time.sleep(0.1)
-        self._program.kill()
-        pytest.fail(self._program.communicate()[0])
-
-    def __exit__(self, *_: object) -> None:
-        self._program.terminate()
-        said = self._program.communicate(timeout=180)[0]
-        assert self._program.returncode == 0, said
-
-
-def test_its_contents_and_their_licences_are_listed(image: Image) -> None:
-    python = image.root / "venv" / "bin" / "python"
-    made = subprocess.run(["make", "sbom", f"RUNTIME={python}"], cwd=ROOT, capture_output=True, text=True, check=False)
+def test_its_contents_and_their_licences_are_listed(image: Image | Bundle) -> None:
+    """`make sbom` lists an environment that is made and trimmed alike: what is in the image, and nothing else."""
+    made = subprocess.run(["make", "sbom"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
     listed = json.loads((ROOT / "dist" / "phalanx.cdx.json").read_text())
-    components = {each["name"]: each for each in listed["components"]}
-    assert {"ortools", "kubernetes", "gunicorn"} <= components.keys()
+    components = {(each["name"].lower(), each["version"]) for each in listed["components"]}
+    installed = list(distributions(path=[str(packages_of(image))]))
+    assert components == {(name_of(each), each.version) for each in installed} - {("phalanx", "0.1.0")}
     licences = (ROOT / "dist" / "licences.md").read_text()
-    for name in ("ortools", "gunicorn"):
-        assert components[name]["version"] in licences
+    assert [each.name for each in installed if f"| {each.name} " not in licences] == []
     assert "GPL" not in licences.replace("LGPL", "")

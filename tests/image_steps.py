@@ -1,6 +1,7 @@
 """What the Dockerfile does, done without a container runtime: the same steps in a directory of their own.
 
-Paths of the image become paths below that directory. What is not tried this way: the base image itself, and layers.
+Paths of the image become paths below that directory. What is not tried this way: the base image itself, layers, and a
+root that nobody may write; `image_bundle` has the image that was built.
 """
 
 import fnmatch
@@ -8,12 +9,17 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from image_bundle import ACCOUNT
+
+ROOT = Path(__file__).parents[1]
 ABSOLUTE = re.compile(r"(?<![\w./-])/(?=(?:venv|source|build|wheels)\b)")
 """The directories that the steps make; others belong to the base image."""
 ABOUT_THE_BASE = ("ARG", "FROM", "WORKDIR")
@@ -31,6 +37,44 @@ class Image:
     def inside(self, text: str) -> str:
         """The text with paths of the image as they are here."""
         return ABSOLUTE.sub(f"{self.root}/", text)
+
+    def added(self) -> set[str]:
+        """The first folders of what the image adds to its base."""
+        return {each.name for each in self.root.iterdir()}
+
+    def command(
+        self,
+        name: str,  # noqa: ARG002 - of the container; there is none
+        pod: Mapping[str, Any],
+        arguments: Sequence[str],
+        folders: Mapping[str, Path],
+        variables: Sequence[str] = (),
+        program: Sequence[str] = (),
+    ) -> list[str]:
+        """As `image_bundle.Bundle.command`. Folders that would be mounted are named in the arguments instead, and the
+        user is the pod's where this one may become it and that one may run Python.
+        """
+        path = self.root / "venv" / "bin"
+        wanted = pod["securityContext"]["runAsUser"]
+        becomes = os.geteuid() == 0 and _open_to_all(path / "python")
+        user = ["setpriv", f"--reuid={wanted}", f"--regid={wanted}", "--clear-groups"] if becomes else []
+        here = [_replaced(each, folders) for each in arguments]
+        if (config := folders[ACCOUNT] / "kubeconfig").exists():
+            here.append(f"--kubeconfig={config}")
+        first, *rest = program or self.entry_point
+        given = [f"PATH={path}:/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", *variables]
+        return [*user, "env", "-i", *given, str(path / first), *rest, *here]
+
+
+def _replaced(argument: str, folders: Mapping[str, Path]) -> str:
+    for target, folder in folders.items():
+        argument = argument.replace(target, str(folder))
+    return argument
+
+
+def _open_to_all(path: Path) -> bool:
+    folders = path.resolve().parents
+    return all(each.stat().st_mode & stat.S_IXOTH for each in folders)
 
 
 def build(root: Path) -> Image:
@@ -95,8 +139,9 @@ def copy(image: Image, paths: list[str]) -> None:
     folder = Path(image.inside(target))
     for relative in context():
         if sources == ["."] or str(relative) in sources:
-            (folder / relative).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / relative, folder / relative)
+            place = folder / (relative if sources == ["."] else relative.name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / relative, place)
 
 
 def context() -> list[Path]:

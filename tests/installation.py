@@ -36,7 +36,7 @@ from controlplane.earlier import asked_for
 from controlplane.processes import Program
 from kube.keys import SYSTEM_NAMESPACE
 
-MANIFESTS = Path(__file__).parents[2] / "manifests" / "default"
+MANIFESTS = Path(__file__).parents[1] / "manifests" / "default"
 PATIENCE = 120.0
 USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
 FORBIDDEN = 403
@@ -75,8 +75,9 @@ class Installation:
         self.tokens: list[str] = []
         """Every token that has gone to one of the servers."""
         self.health = {"webhook": webhook_health, "controller": controller_health}
-        self._certificates = self._folder / "certificates"
-        self._certificates.mkdir()
+        self.certificates = self._folder / "certificates"
+        """What the webhook's container mounts."""
+        self.certificates.mkdir()
         self._over = threading.Event()
         self._kubelet = threading.Thread(target=self._mount, name="kubelet", daemon=True)
 
@@ -112,12 +113,27 @@ class Installation:
         config = self.plane.kubeconfig_for(SYSTEM_NAMESPACE, f"phalanx-{name}")
         self.tokens.append(yaml.safe_load(config.read_text())["users"][0]["user"]["token"])
         own = {
-            "webhook": [f"--port={self.port}", f"--cert-dir={self._certificates}", "--host=127.0.0.1"],
+            "webhook": [f"--port={self.port}", "--host=127.0.0.1"],
             "controller": ["--health-address=127.0.0.1", "--lease-seconds=2", f"--metrics-port={self.metrics_port}"],
         }[name]
-        command = [*_COMMAND, *self._container(name)["args"], f"--kubeconfig={config}", *own]
-        command += [f"--health-port={self.health[name]}", "--log-level=debug"]
+        own += [f"--health-port={self.health[name]}", "--log-level=debug"]
+        command = self.command(name, [*self.pod(name)["containers"][0]["args"], *own], config)
         return self.plane.run(name, command, {**os.environ, "HOME": str(self.plane.directory)})
+
+    def command(self, name: str, arguments: list[str], kubeconfig: Path) -> list[str]:
+        """How the container `name` is run on this machine, in the foreground."""
+        here = [f"--cert-dir={self.certificates}"] if name == "webhook" else []
+        return [*_COMMAND, *arguments, f"--kubeconfig={kubeconfig}", *here]
+
+    def pod(self, name: str) -> dict[str, Any]:
+        """The spec of a server's pods."""
+        deployment = next(
+            each
+            for each in self.objects()
+            if (each["kind"], each["metadata"]["name"]) == ("Deployment", f"phalanx-{name}")
+        )
+        spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
+        return spec
 
     @contextlib.contextmanager
     def stopped(self, name: str) -> Iterator[None]:
@@ -240,15 +256,6 @@ class Installation:
             patch = [{"op": "replace", "path": path.format(index), "value": self.port} for index in range(count)]
             self.plane.kubectl("patch", kind, name, "--type=json", "-p", json.dumps(patch))
 
-    def _container(self, name: str) -> dict[str, Any]:
-        deployment = next(
-            each
-            for each in self.objects()
-            if (each["kind"], each["metadata"]["name"]) == ("Deployment", f"phalanx-{name}")
-        )
-        container: dict[str, Any] = deployment["spec"]["template"]["spec"]["containers"][0]
-        return container
-
     def _mount(self) -> None:
         """Keep the mounted files as the Secret is, like the kubelet."""
         while not self._over.wait(0.2):
@@ -257,7 +264,7 @@ class Installation:
             except OSError:
                 continue
             for name in ("tls.crt", "tls.key"):
-                path = self._certificates / name
+                path = self.certificates / name
                 if name in held and (not path.exists() or path.read_bytes() != held[name]):
                     path.write_bytes(held[name])
 

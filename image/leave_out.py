@@ -1,0 +1,142 @@
+"""What of the dependencies is left out of the image, because nothing of ours ever imports it.
+
+`python image/leave_out.py ENVIRONMENT` removes it, from the lists of installed files (RECORD) too, so that the bill of
+materials and the list of licences name what is there. It needs nothing but the standard library. A rule that fits
+nothing any more is an error, so that new versions of dependencies are looked at. `docs/decisions/0016` has the sizes.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from importlib.metadata import Distribution, PackagePath, distributions
+from pathlib import Path
+from types import MappingProxyType
+
+DISTRIBUTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "aiohappyeyeballs": "of kubernetes.aio",
+        "aiohttp": "of kubernetes.aio",
+        "aiohttp-retry": "of kubernetes.aio",
+        "aiosignal": "of kubernetes.aio",
+        "attrs": "of kubernetes.aio",
+        "frozenlist": "of kubernetes.aio",
+        "multidict": "of kubernetes.aio",
+        "propcache": "of kubernetes.aio",
+        "yarl": "of kubernetes.aio",
+        "absl-py": "of ortools.math_opt",
+        "immutabledict": "of ortools.math_opt",
+        "h11": "uvicorn's other parser; ours is httptools",
+        "markdown-it-py": "rich's Markdown",
+        "mdurl": "rich's Markdown",
+        "pycparser": "cffi's, to compile with",
+        "pygments": "rich's coloured source text",
+        "tzdata": "pandas' time zones",
+    }
+)
+"""Whole distributions, by name, and whose they are."""
+
+FILES: tuple[str, ...] = (
+    # What is there for people who build, check or test: headers, archives, types, tests.
+    "*.a",
+    "*.h",
+    "*.pxd",
+    "*.pyi",
+    "*.pyx",
+    "*/tests/*",
+    "google/protobuf/testdata/*",
+    "numpy/_core/_*_tests.*",
+    "numpy/_core/_simd.*",
+    *(("numpy/distutils/*",) if sys.version_info < (3, 12) else ()),
+    "numpy/f2py/*",
+    "numpy/random/_examples/*",
+    # Of the client only transport and authentication are used (cluster/transport.py). It imports a model when one is
+    # asked for by name.
+    "kubernetes/aio/*",
+    "kubernetes/client/api/[!_]*",
+    "kubernetes/client/apis/*",
+    "kubernetes/client/models/[!_]*",
+    # Of OR-Tools only CP-SAT (ortools.sat) and GLOP (ortools.linear_solver) are used.
+    "ortools/algorithms/*",
+    "ortools/bop/*",
+    "ortools/constraint_solver/*",
+    "ortools/glop/*",
+    "ortools/graph/*",
+    "ortools/init/*",
+    "ortools/math_opt/*",
+    "ortools/packing/*",
+    "ortools/pdlp/*",
+    "ortools/sat/colab/*",
+    "ortools/scheduling/*",
+    "ortools/service/*",
+    "ortools/set_cover/*",
+    "pybind11_abseil/*",
+)
+"""Parts of the others: paths below site-packages, where a star also stands for folders."""
+
+
+def leave_out(environment: Path) -> None:
+    """Remove what is left out from a virtual environment.
+
+    :raises ValueError: rules fit nothing there; nothing has been removed then.
+    """
+    (packages,) = environment.glob("lib/python3.*/site-packages")
+    installed = list(distributions(path=[str(packages)]))
+    unused = unused_rules(installed)
+    if unused:
+        raise ValueError(f"nothing there is named {', '.join(unused)}: take it out of image/leave_out.py")
+    for each in installed:
+        if name_of(each) in DISTRIBUTIONS:
+            _remove(each, each.files or ())
+        else:
+            gone = [file for file in each.files or () if is_left_out(file)]
+            _remove(each, gone)
+            _rewrite(each, gone)
+    _remove_empty_folders(packages)
+
+
+def name_of(distribution: Distribution) -> str:
+    """Its name as package indices write it: small letters, hyphens."""
+    return re.sub(r"[-_.]+", "-", distribution.name).lower()
+
+
+def is_left_out(file: PackagePath) -> bool:
+    """Whether a file of a distribution that stays is left out."""
+    return any(fnmatchcase(str(file), rule) for rule in FILES)
+
+
+def unused_rules(installed: Iterable[Distribution]) -> list[str]:
+    """The rules that fit nothing of what is installed."""
+    found = list(installed)
+    names = {name_of(each) for each in found}
+    files = [str(file) for each in found if name_of(each) not in DISTRIBUTIONS for file in each.files or ()]
+    absent = [name for name in DISTRIBUTIONS if name not in names]
+    return absent + [rule for rule in FILES if not any(fnmatchcase(file, rule) for file in files)]
+
+
+def _remove(distribution: Distribution, files: Iterable[PackagePath]) -> None:
+    for file in files:
+        Path(str(distribution.locate_file(file))).unlink(missing_ok=True)
+
+
+def _rewrite(distribution: Distribution, gone: Iterable[PackagePath]) -> None:
+    """Take files out of the list of what is installed."""
+    names = {str(file) for file in gone}
+    (record,) = (
+        Path(str(distribution.locate_file(each))) for each in distribution.files or () if each.name == "RECORD"
+    )
+    lines = record.read_text().splitlines(keepends=True)
+    record.write_text("".join(line for line in lines if line.split(",")[0] not in names))
+
+
+def _remove_empty_folders(packages: Path) -> None:
+    for folder in sorted((each for each in packages.rglob("*") if each.is_dir()), reverse=True):
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+if __name__ == "__main__":
+    try:
+        leave_out(Path(sys.argv[1]))
+    except ValueError as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,76 @@
+"""What is left out of the image is in no list of installed files either; a rule that fits nothing is told."""
+
+import json
+import re
+import tarfile
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+
+from image import leave_out as module
+from image.__main__ import digest_of
+from image.leave_out import leave_out
+
+ROOT = Path(__file__).parents[2]
+
+
+def installed(environment: Path, name: str, *files: str) -> Path:
+    """A distribution in a virtual environment, with a console script; returns its folder of metadata."""
+    packages = environment / "lib" / "python3.11" / "site-packages"
+    metadata = packages / f"{name}-1.dist-info"
+    listed = [*files, f"../../../bin/{name}", f"{metadata.name}/METADATA", f"{metadata.name}/RECORD"]
+    for file in listed:
+        (packages / file).parent.mkdir(parents=True, exist_ok=True)
+        (packages / file).touch()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (metadata / "RECORD").write_text("".join(f"{file},sha256=x,1\n" for file in listed))
+    return metadata
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One distribution of which all goes, one of which a part does."""
+    (tmp_path / "bin").mkdir()
+    installed(tmp_path, "Never_Used", "never_used/__init__.py")
+    installed(tmp_path, "used", "used/__init__.py", "used/tests/test_it.py", "used/more/tests.py")
+    monkeypatch.setattr(module, "DISTRIBUTIONS", {"never-used": "nobody's"})
+    monkeypatch.setattr(module, "FILES", ("*/tests/*",))
+    return tmp_path
+
+
+def files(environment: Path) -> set[str]:
+    return {str(each.relative_to(environment)) for each in environment.rglob("*") if each.is_file()}
+
+
+def test_distributions_and_files_go_and_the_rest_stays(environment: Path) -> None:
+    leave_out(environment)
+    packages = environment / "lib" / "python3.11" / "site-packages"
+    assert {each.name for each in packages.iterdir()} == {"used", "used-1.dist-info"}
+    assert {each.name for each in (packages / "used").iterdir()} == {"__init__.py", "more"}
+    assert {each.name for each in (environment / "bin").iterdir()} == {"used"}
+    (left,) = distributions(path=[str(packages)])
+    assert [str(each) for each in left.files or () if not each.locate().exists()] == []
+    assert len(left.files or ()) == 5
+
+
+def test_a_rule_that_fits_nothing_is_told_and_nothing_goes(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = files(environment)
+    monkeypatch.setattr(module, "FILES", ("*/tests/*", "used/gone/*"))
+    with pytest.raises(ValueError, match="used/gone/\\*: take it out"):
+        leave_out(environment)
+    assert files(environment) == before
+
+
+def test_the_image_and_the_bill_of_materials_are_trimmed_by_the_same_rules() -> None:
+    called = re.compile(r"image/leave_out\.py (/venv|dist/runtime)$", re.MULTILINE)
+    assert called.findall((ROOT / "Dockerfile").read_text()) == ["/venv"]
+    assert called.findall((ROOT / "Makefile").read_text()) == ["dist/runtime"]
+
+
+def test_the_digest_is_that_of_the_archives_image(tmp_path: Path) -> None:
+    """Built with `buildah push … oci-archive:`: `index.json` names the manifest."""
+    (tmp_path / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [{"digest": "sha256:12"}]}))
+    with tarfile.open(tmp_path / "image.tar", "w") as packed:
+        packed.add(tmp_path / "index.json", "index.json")
+    assert digest_of(tmp_path / "image.tar") == "sha256:12"
