@@ -10,6 +10,9 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from cli.installing import system_objects
+from serving.background import SMALL
+from serving.limits import Limits
+from webhook.serving import GUARDED_THREADS, GUARDED_WAITING, Settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "security.md"
@@ -40,6 +43,29 @@ def test_the_table_of_rights_is_the_manifests_own() -> None:
 
 def test_every_right_says_what_breaks_without_it() -> None:
     assert all(len(row) == 5 and all(row) for row in rows("who"))
+
+
+def test_the_limits_are_those_that_hold() -> None:
+    written = [(int(main), int(small)) for _, main, small in rows("limit")]
+    kept = [
+        (
+            each.connections,
+            each.handshake_seconds,
+            each.request_seconds,
+            each.answer_seconds,
+            each.keep_seconds,
+            each.head_bytes / 1024,
+            each.body_bytes / 1024,
+            each.bodies_bytes / 1024,
+        )
+        for each in (Limits(), SMALL)
+    ]
+    assert written == list(zip(*kept, strict=True))
+    settings = Settings(Path())
+    places = (settings.threads, settings.most_waiting, GUARDED_THREADS, GUARDED_WAITING)
+    text = " ".join(PAGE.read_text().split())
+    assert "has {} threads and {} places to wait, everything that asks for a token {} and {}".format(*places) in text
+    assert (settings.connections, settings.keepalive) == written[0][0:1] + written[4][0:1]
 
 
 def test_every_test_that_is_named_exists() -> None:
