@@ -86,7 +86,7 @@ def leave_out(environment: Path) -> None:
     if unused:
         raise ValueError(f"nothing there is named {', '.join(unused)}: take it out of image/leave_out.py")
     for each in installed:
-        if name_of(each) in DISTRIBUTIONS:
+        if normalised(each.name) in DISTRIBUTIONS:
             _remove(each, each.files or ())
         else:
             gone = [file for file in each.files or () if is_left_out(file)]
@@ -95,9 +95,9 @@ def leave_out(environment: Path) -> None:
     _remove_empty_folders(packages)
 
 
-def name_of(distribution: Distribution) -> str:
-    """Its name as package indices write it: small letters, hyphens."""
-    return re.sub(r"[-_.]+", "-", distribution.name).lower()
+def normalised(name: str) -> str:
+    """A distribution's name as package indices write it: small letters, hyphens."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def is_left_out(file: PackagePath) -> bool:
@@ -108,8 +108,8 @@ def is_left_out(file: PackagePath) -> bool:
 def unused_rules(installed: Iterable[Distribution]) -> list[str]:
     """The rules that fit nothing of what is installed."""
     found = list(installed)
-    names = {name_of(each) for each in found}
-    files = [str(file) for each in found if name_of(each) not in DISTRIBUTIONS for file in each.files or ()]
+    names = {normalised(each.name) for each in found}
+    files = [str(file) for each in found if normalised(each.name) not in DISTRIBUTIONS for file in each.files or ()]
     absent = [name for name in DISTRIBUTIONS if name not in names]
     return absent + [rule for rule in FILES if not any(fnmatchcase(file, rule) for file in files)]
 

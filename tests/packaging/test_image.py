@@ -25,7 +25,7 @@ from image_steps import ROOT, Image, build, context
 from installation import Installation
 
 from cli.scenarios import folders, play, read
-from image.leave_out import DISTRIBUTIONS, FILES, name_of
+from image.leave_out import DISTRIBUTIONS, FILES, normalised
 from kube.keys import SYSTEM_NAMESPACE
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900)]
@@ -105,7 +105,7 @@ def test_the_manifests_and_the_image_agree_on_the_user(image: Image | Bundle) ->
 
 def test_it_holds_what_runs_and_nothing_that_builds(image: Image | Bundle) -> None:
     assert image.added() == {"venv"}
-    installed = {name_of(each) for each in distributions(path=[str(packages_of(image))])}
+    installed = {normalised(each.name) for each in distributions(path=[str(packages_of(image))])}
     assert {"phalanx", "ortools", "kubernetes"} <= installed
     assert not {"pip", "setuptools", "pytest", "mypy", *DISTRIBUTIONS} & installed
     files = [each for each in (image.root / "venv").rglob("*") if each.is_file() and not each.is_symlink()]
@@ -220,9 +220,9 @@ def test_its_contents_and_their_licences_are_listed(image: Image | Bundle) -> No
     made = subprocess.run(["make", "sbom"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
     listed = json.loads((ROOT / "dist" / "phalanx.cdx.json").read_text())
-    components = {(each["name"].lower(), each["version"]) for each in listed["components"]}
+    components = {(normalised(each["name"]), each["version"]) for each in listed["components"]}
     installed = list(distributions(path=[str(packages_of(image))]))
-    assert components == {(name_of(each), each.version) for each in installed} - {("phalanx", "0.1.0")}
+    assert components == {(normalised(each.name), each.version) for each in installed} - {("phalanx", "0.1.0")}
     licences = (ROOT / "dist" / "licences.md").read_text()
     assert [each.name for each in installed if f"| {each.name} " not in licences] == []
     assert "GPL" not in licences.replace("LGPL", "")

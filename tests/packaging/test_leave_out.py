@@ -1,15 +1,12 @@
 """What is left out of the image is in no list of installed files either; a rule that fits nothing is told."""
 
-import json
 import re
-import tarfile
 from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
 from image import leave_out as module
-from image.__main__ import digest_of
 from image.leave_out import leave_out
 
 ROOT = Path(__file__).parents[2]
@@ -66,11 +63,3 @@ def test_the_image_and_the_bill_of_materials_are_trimmed_by_the_same_rules() -> 
     called = re.compile(r"image/leave_out\.py (/venv|dist/runtime)$", re.MULTILINE)
     assert called.findall((ROOT / "Dockerfile").read_text()) == ["/venv"]
     assert called.findall((ROOT / "Makefile").read_text()) == ["dist/runtime"]
-
-
-def test_the_digest_is_that_of_the_archives_image(tmp_path: Path) -> None:
-    """Built with `buildah push … oci-archive:`: `index.json` names the manifest."""
-    (tmp_path / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [{"digest": "sha256:12"}]}))
-    with tarfile.open(tmp_path / "image.tar", "w") as packed:
-        packed.add(tmp_path / "index.json", "index.json")
-    assert digest_of(tmp_path / "image.tar") == "sha256:12"
