@@ -17,7 +17,7 @@ import pytest
 from replica import PATIENCE, Replica
 from test_many_connections import REVIEW
 
-from controlplane.control_plane import wait_until
+from controlplane.control_plane import ControlPlane, wait_until
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800)]
 
@@ -146,3 +146,24 @@ def test_unknown_tokens_delay_no_admission_and_leave_nothing_behind(
     assert answers.keys() <= {401, 429}
     assert p99(flooded) <= max(P99_SECONDS, SLOW_MACHINE * calm)
     assert held[1] - held[0] <= MEGABYTES
+
+
+def test_tokens_about_which_nobody_can_be_asked_delay_no_admission(
+    plane: ControlPlane, replica: Replica, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each such request holds its thread until the API server's time is over; admission is answered from memory."""
+    calm = p99(admitted(replica))
+    flood = Flood(replica, ATTACKERS)
+    plane.program("kube-apiserver").freeze()
+    try:
+        with flood.going_on():
+            wait_until(lambda: flood.answers[429] > 0 or flood.answers[503] > 0, PATIENCE, "the first refusals")
+            slow = p99(admitted(replica))
+    finally:
+        plane.program("kube-apiserver").thaw()
+        plane.await_ready("kube-apiserver")
+    with capsys.disabled():
+        text = f"p99 of admissions {calm * 1000:.0f} ms, beside tokens that wait {slow * 1000:.0f} ms"
+        print(f"\n{text}; answers {dict(flood.answers)}")  # noqa: T201
+    assert flood.answers.keys() <= {401, 429, 503}
+    assert slow <= max(P99_SECONDS, SLOW_MACHINE * calm)
