@@ -46,6 +46,23 @@ _POLICY = {
     "omitStages": ["RequestReceived"],
     "rules": [{"level": "Metadata", "users": [f"{USER}{each}" for each in ACCOUNTS]}, {"level": "None"}],
 }
+_CRITICAL = {"operator": "In", "scopeName": "PriorityClass", "values": ["system-cluster-critical"]}
+_RATIONED = {"resource": "pods", "matchScopes": [_CRITICAL]}
+_STRICT = {
+    "apiVersion": "apiserver.config.k8s.io/v1",
+    "kind": "AdmissionConfiguration",
+    "plugins": [
+        {
+            "name": "ResourceQuota",
+            "configuration": {
+                "apiVersion": "apiserver.config.k8s.io/v1",
+                "kind": "ResourceQuotaConfiguration",
+                "limitedResources": [_RATIONED],
+            },
+        }
+    ],
+}
+"""Pods of critical priority are only for namespaces that have a quota for them, as some providers have it."""
 _COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
 
 Request = Mapping[str, Any]
@@ -58,8 +75,9 @@ class Installation:
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="phalanx-installation-"))
         self._audit = self._folder / "audit.log"
-        policy = self._folder / "policy.yaml"
+        policy, strict = self._folder / "policy.yaml", self._folder / "admission.yaml"
         policy.write_text(yaml.safe_dump(_POLICY))
+        strict.write_text(yaml.safe_dump(_STRICT))
         self.plane = ControlPlane(
             Options(
                 slow_deletion={"low-priority": 3.0},
@@ -67,6 +85,7 @@ class Installation:
                     f"--audit-policy-file={policy}",
                     f"--audit-log-path={self._audit}",
                     "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+                    f"--admission-control-config-file={strict}",
                 ),
             ),
             asked_for(),

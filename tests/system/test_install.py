@@ -22,6 +22,7 @@ from system import EXAMPLES, SPINE, Phalanx, pod, pod_group
 from test_absent_schedulers import gang, member, noted, seen_to_bind
 
 from certs.cluster_edge import DEFAULT_PLACE
+from cli.installing import system_objects
 from cli.scenarios import folders, play, read
 from controlplane.control_plane import wait_until
 from gangs.kinds import WORKLOADS, Made
@@ -321,6 +322,21 @@ def test_nobody_else_has_the_priority_of_the_probes(installation: Installation) 
         of_the_class["metadata"]["namespace"] = namespace
         answer = installation.plane.request("POST", path.format(namespace), of_the_class)
         assert "for the probes of Phalanx' own controller" in answer.get("message", ""), answer
+
+
+def test_a_cluster_that_rations_critical_priorities_lets_the_servers_in(installation: Installation) -> None:
+    """Its API server is told so by `limitedResources` of the admission plugin ResourceQuota."""
+    installation.plane.apply(each for each in system_objects() if each["kind"] == "ResourceQuota")  # emptied away
+    server = restricted("server", priorityClassName="system-cluster-critical")
+
+    def let_in(namespace: str) -> bool:
+        server["metadata"]["namespace"] = namespace
+        answer = installation.plane.request("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", server)
+        assert answer["kind"] == "Pod" or "insufficient quota" in answer["message"], answer
+        return bool(answer["kind"] == "Pod")
+
+    wait_until(lambda: let_in(SYSTEM_NAMESPACE), PATIENCE, "the quota to be counted")
+    assert not let_in("default")
 
 
 def test_the_controllers_account_creates_probes_alone(installation: Installation) -> None:
