@@ -59,7 +59,7 @@ class Late:
             if wanted:
                 self._held.append(request)
             complete = len(self._held) == self._number
-        if self._deliver.is_set():
+        if self._delivered.is_set():  # before, its sender stood still: what comes then was sent in time, and is late
             self.afterwards.append(request)
         elif wanted and complete and self.sender is not None:
             self.sender.freeze()
