@@ -1,0 +1,253 @@
+"""Two tenants on one cluster, each with the ClusterRole `edit` in a namespace of its own, and what they write.
+
+rack r1: n0 n1 … n11      32 cpu each, so that there is room for all: nothing but another's objects could hold a gang up
+
+Tenant a writes in team-a against tenant b's gangs in team-b. A gang is two pods of 1 cpu.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from node_manifests import node_manifest
+
+from controlplane.api import ApiServer
+from controlplane.control_plane import ControlPlane, wait_until
+
+Object = dict[str, Any]
+
+PATIENCE = 120.0
+RACK = "example.com/rack"
+SIZE, CPU = 2, 32
+A, B = "team-a", "team-b"
+DIALECTS = ("koordinator", "labels", "annotations", "ack", "kai", "kueue", "runai", "phalanx", "job")
+"""Every way of asking; three of them are Koordinator's, two our own."""
+PATHS = {
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
+    "Gang": "/apis/phalanx.dev/v1alpha1/namespaces/{}/gangs",
+    "JobNetworkTopology": "/apis/scheduling.koordinator.sh/v1alpha1/namespaces/{}/jobnetworktopologies",
+    "scheduling.sigs.k8s.io": "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/{}/podgroups",
+    "scheduling.run.ai": "/apis/scheduling.run.ai/v2/namespaces/{}/podgroups",
+}
+WRITABLE = [
+    {"apiGroups": ["scheduling.sigs.k8s.io", "scheduling.run.ai"], "resources": ["podgroups"], "verbs": ["*"]},
+    {"apiGroups": ["scheduling.koordinator.sh"], "resources": ["jobnetworktopologies"], "verbs": ["*"]},
+]
+"""What the other systems' own installations give those who may edit a namespace."""
+
+
+def made(api_version: str, kind: str, name: str, namespace: str = "", **spec: Any) -> Object:
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def with_annotations(manifest: Object, **annotations: Any) -> Object:
+    """The object with more annotations; `_` in a key stands for nothing special, so whole keys come as a dict."""
+    metadata = manifest["metadata"]
+    return {**manifest, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **annotations}}}
+
+
+def pod(name: str, namespace: str, *, labels: Any = None, annotations: Any = None, **spec: Any) -> Object:
+    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}
+    whole = {"terminationGracePeriodSeconds": 1, "containers": [container], **spec}
+    found = made("v1", "Pod", name, namespace, **whole)
+    found["metadata"] |= {"labels": labels or {}, "annotations": annotations or {}}
+    return found
+
+
+def job(name: str, namespace: str, *, labels: Any = None, annotations: Any = None, template: Any = None) -> Object:
+    spec = pod(name, namespace, restartPolicy="Never")["spec"]
+    found = made("batch/v1", "Job", name, namespace, parallelism=SIZE, completions=SIZE, completionMode="Indexed")
+    found["metadata"] |= {"labels": labels or {}, "annotations": annotations or {}}
+    found["spec"]["template"] = {"metadata": template or {}, "spec": spec}
+    return found
+
+
+def gang(dialect: str, name: str, namespace: str) -> list[Object]:  # noqa: PLR0911 -- one a dialect
+    """A gang of two pods in the words of a dialect: what describes it first, then its pods or their Job."""
+    members = [f"{name}-{index}" for index in range(SIZE)]
+    koordinator, light = "gang.scheduling.koordinator.sh", "pod-group.scheduling.sigs.k8s.io"
+    match dialect:
+        case "koordinator":
+            group = made("scheduling.sigs.k8s.io/v1alpha1", "PodGroup", name, namespace, minMember=SIZE)
+            return [group, *(pod(each, namespace, labels={light: name}) for each in members)]
+        case "labels":
+            said = {f"{light}/name": name, f"{light}/min-available": str(SIZE)}
+            return [pod(each, namespace, labels=said) for each in members]
+        case "annotations":
+            said = {f"{koordinator}/name": name, f"{koordinator}/min-available": str(SIZE)}
+            return [pod(each, namespace, annotations=said) for each in members]
+        case "ack":
+            said = {f"{light}/name": name, f"{light}/min-available": str(SIZE)}
+            said |= {"network-topology-job-name": name, "network-topology-job-namespace": namespace}
+            wish = [{"layer": "RackLayer", "strategy": "MustGather"}]
+            network = made("scheduling.koordinator.sh/v1alpha1", "JobNetworkTopology", name, namespace)
+            network["spec"] = {"topologyStrategy": wish, "workerNum": SIZE}
+            return [network, *(pod(each, namespace, labels=said) for each in members)]
+        case "kai":
+            group = made("scheduling.run.ai/v2", "PodGroup", name, namespace, minMember=SIZE)
+            said = {"scheduling.run.ai/pod-group": name}
+            return [group, *(pod(each, namespace, annotations=said) for each in members)]
+        case "kueue":
+            said = {"kueue.x-k8s.io/queue-name": "team", "kueue.x-k8s.io/pod-group-name": name}
+            total = {"kueue.x-k8s.io/pod-group-total-count": str(SIZE)}
+            return [pod(each, namespace, labels=said, annotations=total) for each in members]
+        case "runai":
+            wish = {"kai.scheduler/topology": "network", "kai.scheduler/topology-required-placement": "rack"}
+            return [job(name, namespace, annotations=wish)]
+        case "phalanx":
+            own = made("phalanx.dev/v1alpha1", "Gang", name, namespace, minMember=SIZE, required="rack", topology="own")
+            return [own, *(pod(each, namespace, labels={"phalanx.dev/gang": name}) for each in members)]
+        case _:
+            return [job(name, namespace, annotations={"phalanx.dev/gang": "true", "phalanx.dev/topology": "own"})]
+
+
+def cluster_objects() -> list[Object]:
+    """Everybody's topologies and queues, as administrators make them."""
+    layers = [
+        {"labelKey": [RACK], "topologyLayer": "RackLayer"},
+        {"parentTopologyLayer": "RackLayer", "topologyLayer": "NodeTopologyLayer"},
+    ]
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": "racks", "resources": []}]}
+    group["flavors"][0]["resources"] = [{"name": "cpu", "nominalQuota": 64}]  # type: ignore[index]
+    kueue = "kueue.x-k8s.io/v1beta1"
+    return [
+        made("scheduling.koordinator.sh/v1alpha1", "ClusterNetworkTopology", "default", networkTopologySpec=layers),
+        made(kueue, "Topology", "racks", levels=[{"nodeLabel": RACK}]),
+        made(kueue, "ResourceFlavor", "racks", nodeLabels={RACK: "r1"}, topologyName="racks"),
+        made(kueue, "ClusterQueue", "pool", namespaceSelector={}, resourceGroups=[group]),
+        *(made(kueue, "LocalQueue", "team", namespace, clusterQueue="pool") for namespace in (A, B)),
+        made("kai.scheduler/v1alpha1", "Topology", "network", levels=[{"nodeLabel": RACK}]),
+        made("phalanx.dev/v1alpha1", "Topology", "own", levels=[{"name": "rack", "nodeLabel": RACK}]),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Somebody who may edit one namespace, and the API server as it answers to that one."""
+
+    namespace: str
+    api: ApiServer
+    kubeconfig: str
+
+    def path(self, manifest: Object, namespace: str = "") -> str:
+        """Where objects of its kind are."""
+        group = manifest["apiVersion"].partition("/")[0]
+        return PATHS.get(group, PATHS.get(manifest["kind"], "")).format(namespace or self.namespace)
+
+    def write(self, manifest: Object) -> Object:
+        """Create the object; the answer, an object or a refusal."""
+        answer: Object = self.api.request("POST", self.path(manifest), manifest)
+        return answer
+
+    def must_write(self, objects: Iterable[Object]) -> None:
+        """Create objects of which none may be refused."""
+        for each in objects:
+            answer = self.write(each)
+            assert answer["kind"] == each["kind"], answer.get("message")
+
+    def items(self, path: str) -> list[Object]:
+        """What a collection holds."""
+        found: list[Object] = self.api.request("GET", path).get("items", [])
+        return found
+
+    def pods(self) -> list[Object]:
+        """All in the tenant's namespace."""
+        return self.items(PATHS["Pod"].format(self.namespace))
+
+    def gangs(self) -> list[Object]:
+        """All Gang objects there."""
+        return self.items(PATHS["Gang"].format(self.namespace))
+
+    def bound(self, name: str) -> list[Object]:
+        """The gang's pods that have a node."""
+        mine = [each for each in self.pods() if each["metadata"]["name"].startswith(f"{name}-")]
+        return [each for each in mine if each["spec"].get("nodeName")]
+
+    def await_bound(self, names: Sequence[str]) -> float:
+        """Wait until all pods of these gangs have a node; the seconds that it took."""
+        started = time.monotonic()
+        wait_until(lambda: all(len(self.bound(name)) == SIZE for name in names), PATIENCE, f"{names} to run")
+        return time.monotonic() - started
+
+
+def tenant(plane: ControlPlane, namespace: str) -> Tenant:
+    """Make the namespace, and somebody who may edit it and what other systems' users write there."""
+    subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}
+    group = "rbac.authorization.k8s.io"
+    role = {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "of-others"}, "rules": WRITABLE}
+    bindings = [
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": name, "namespace": namespace},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+            "subjects": [subject],
+        }
+        for name in ("edit", "of-others")
+    ]
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant", "namespace": namespace}}
+    plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
+    plane.apply([account, role, *bindings])
+    config = plane.kubeconfig_for(namespace, "tenant")
+    token = plane.kubectl("create", "token", "tenant", "-n", namespace, "--duration=4h").strip()
+    api = ApiServer(plane.server.removeprefix("https://"), token, plane.ca_file)
+    gangs = PATHS["Gang"].format(namespace)
+    wait_until(lambda: api.request("GET", gangs)["kind"] == "GangList", PATIENCE, "the rights to count")
+    wait_until(lambda: there(plane, namespace), PATIENCE, "the namespace's default account")
+    return Tenant(namespace, api, str(config))
+
+
+def there(plane: ControlPlane, namespace: str) -> bool:
+    """Whether pods can be made in the namespace."""
+    found = plane.request("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+    return bool(found["kind"] == "ServiceAccount")
+
+
+def nodes() -> list[Object]:
+    return [node_manifest(f"n{number}", {RACK: "r1"}, cpu=CPU) for number in range(12)]
+
+
+def attacks(victims: Sequence[tuple[str, str]], owners: Callable[[str], Object]) -> list[Object]:
+    """All that tenant a may write about gangs (dialect, name) of tenant b, in every way that a name can be carried.
+
+    :param owners: the object of tenant b that describes a gang, for references to its uid.
+    """
+    prefix, evil = "gang.scheduling.koordinator.sh", "x\n2026-11-22 WARNING FORGED \x1b[31m"
+    found: list[Object] = [made("scheduling.run.ai/v2", "PodGroup", "first", A, minMember=SIZE)]
+    for dialect, name in victims:
+        listed = json.dumps([f"{A}/claim-{name}", f"{B}/{name}"])
+        claim = made("scheduling.sigs.k8s.io/v1alpha1", "PodGroup", f"claim-{name}", A, minMember=1)
+        found.append(with_annotations(claim, **{f"{prefix}/groups": listed}))
+        only = made("scheduling.sigs.k8s.io/v1alpha1", "PodGroup", f"only-{name}", A, minMember=1)
+        found.append(with_annotations(only, **{f"{prefix}/groups": json.dumps([f"{A}/only-{name}", f"{B}/{name}"])}))
+        said = {f"{prefix}/name": f"loose-{name}", f"{prefix}/min-available": "1"}
+        said |= {f"{prefix}/groups": json.dumps([f"{A}/loose-{name}", f"{B}/{name}"])}
+        found.append(pod(f"loose-{name}", A, annotations=said))
+        found.append(pod(f"placed-{name}", A, annotations=said, nodeName="n11"))
+        network = {"network-topology-job-name": name, "network-topology-job-namespace": B}
+        light = "pod-group.scheduling.sigs.k8s.io"
+        found.append(pod(f"net-{name}", A, labels={**network, f"{light}/name": name, f"{light}/min-available": "7"}))
+        marks = {"phalanx.dev/gang": name, "phalanx.dev/dialect": dialect, "phalanx.dev/workload": "Job"}
+        plan = {
+            "phalanx.dev/plan": "1",
+            "phalanx.dev/planned-node": "n0",
+            "phalanx.dev/released": "2020-01-01T00:00:00Z",
+        }
+        found.append(pod(f"marked-{name}", A, labels=marks, annotations=plan))
+        owner = owners(name)["metadata"] | {"apiVersion": owners(name)["apiVersion"], "kind": owners(name)["kind"]}
+        reference = {key: owner[key] for key in ("apiVersion", "kind", "name", "uid")} | {"controller": True}
+        owned = pod(f"owned-{name}", A, labels=marks)
+        owned["metadata"]["ownerReferences"] = [reference]
+        found.append(owned)
+        for kind in ("koordinator", "kai", "phalanx", "kueue", "ack", "runai"):
+            mirror = made("phalanx.dev/v1alpha1", "Gang", f"{kind}-{name}", A, minMember=1)
+            found.append(with_annotations(mirror, **{"phalanx.dev/mirrors": f"{kind}/{B}/{name}"}))
+        found.append(made("phalanx.dev/v1alpha1", "Gang", name, A, minMember=9, topology=evil))
+        found += gang(dialect, name, A)[:2]
+    evil_pod = pod("evil", A, annotations={f"{prefix}/name": evil, f"{prefix}/min-available": "3"})
+    return [*found, evil_pod]

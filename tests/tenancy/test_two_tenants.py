@@ -1,0 +1,300 @@
+"""Nothing that one tenant may write touches another's gangs: running, waiting or arriving, in every dialect.
+
+Refused, delayed, evicted, renamed, read, left silent: tenant b sees none of it, whatever tenant a writes.
+"""
+
+import contextlib
+import http.client
+import json
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+import tenants
+from tenants import DIALECTS, PATHS, PATIENCE, SIZE, A, B, Object, Tenant, gang
+
+from cli.deployment import Deployment
+from controlplane.control_plane import ControlPlane, Options, wait_until
+
+pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900)]
+
+ALLOWED = 1.0
+"""Seconds by which a gang may start later beside another tenant's objects than without them."""
+NOISE = 10.0
+"""Seconds that the same may take longer or shorter on a machine that does other things beside."""
+PREFIX = "b-secret"
+"""What the names of tenant b's gangs begin with; nobody else writes or may read it."""
+
+
+@dataclass
+class Scene:
+    """The cluster, its tenants, and what was seen of tenant b's gangs before tenant a wrote anything."""
+
+    plane: ControlPlane
+    a: Tenant
+    b: Tenant
+    webhook: str
+    undisturbed: float = 0.0
+    running: dict[str, Object] = field(default_factory=dict)
+    objects: dict[str, Object] = field(default_factory=dict)
+    answers: list[Object] = field(default_factory=list)
+
+
+def named(stage: str) -> list[str]:
+    """Names of tenant b's gangs of a stage."""
+    return [f"{PREFIX}-{stage}-{dialect}" for dialect in DIALECTS]
+
+
+def gangs(stage: str) -> dict[str, list[Object]]:
+    return {f"{PREFIX}-{stage}-{each}": gang(each, f"{PREFIX}-{stage}-{each}", B) for each in DIALECTS}
+
+
+def start(tenant: Tenant, stage: str) -> float:
+    """Write a gang in every dialect; the seconds until all of them run."""
+    for objects in gangs(stage).values():
+        tenant.must_write(objects)
+    return tenant.await_bound(named(stage))
+
+
+def described(scene: Scene, name: str) -> Object:
+    """The object of tenant b that describes a gang: the first that was written for it."""
+    first = next(objects[0] for stage in ("running", "waiting") for key, objects in gangs(stage).items() if key == name)
+    found: Object = scene.b.api.request("GET", f"{scene.b.path(first)}/{first['metadata']['name']}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def scene() -> Iterator[Scene]:
+    """Tenant b's gangs run, or wait for one more pod; then tenant a writes all there is to write."""
+    with ControlPlane(Options()) as plane:
+        deployment = Deployment(plane)
+        deployment.install()
+        deployment.start_webhook()
+        deployment.start_controller()
+        deployment.register_webhook()
+        plane.add_nodes(tenants.nodes())
+        made = Scene(plane, tenants.tenant(plane, A), tenants.tenant(plane, B), deployment.webhook_url())
+        plane.apply(tenants.cluster_objects())
+        _fill(made)
+        yield made
+        for name in ("controller", "webhook"):
+            print(f"--- {name}\n{plane.program(name).tail()}")  # noqa: T201 - for the report of a failed test
+
+
+def _fill(scene: Scene) -> None:
+    start(scene.b, "running")
+    scene.undisturbed = start(scene.b, "control")
+    for objects in gangs("waiting").values():
+        scene.b.must_write(objects if objects[-1]["kind"] == "Job" else objects[:-1])
+    scene.running = {each["metadata"]["name"]: each for each in scene.b.pods() if each["spec"].get("nodeName")}
+    wait_until(lambda: all(_told(scene.b, each) for each in named("waiting")), PATIENCE, "every gang to be shown")
+    scene.objects = {each["metadata"]["name"]: each for each in scene.b.gangs()}
+    victims = [(each, f"{PREFIX}-{stage}-{each}") for stage in ("running", "waiting") for each in DIALECTS]
+    for each in tenants.attacks(victims, lambda name: described(scene, name)):
+        scene.answers.append(scene.a.write(each) | {"written": each})
+    claims = [f"claim-{name}" for _, name in victims]
+    wait_until(lambda: all(_told(scene.a, each) for each in claims), PATIENCE, "every claim to be shown")
+
+
+def _told(tenant: Tenant, name: str) -> bool:
+    return any(each["metadata"]["name"] == name and each.get("status", {}).get("phase") for each in tenant.gangs())
+
+
+def foreign(scene: Scene) -> list[Object]:
+    """What tenant b can read of gangs, pods, and what happened to them."""
+    events = scene.b.items(f"/api/v1/namespaces/{B}/events")
+    return [*scene.b.gangs(), *scene.b.pods(), *events]
+
+
+def test_what_waited_starts_once_it_is_complete(scene: Scene) -> None:
+    last = [objects[-1] for objects in gangs("waiting").values() if objects[-1]["kind"] != "Job"]
+    scene.b.must_write(last)
+    seconds = scene.b.await_bound(named("waiting"))
+    assert seconds <= scene.undisturbed + ALLOWED + NOISE, (seconds, scene.undisturbed)
+
+
+def test_what_arrives_is_neither_refused_nor_delayed(scene: Scene) -> None:
+    seconds = start(scene.b, "arriving")
+    print(f"undisturbed {scene.undisturbed:.2f} s, beside tenant a {seconds:.2f} s")  # noqa: T201 - the figures
+    assert seconds <= scene.undisturbed + ALLOWED + NOISE, (seconds, scene.undisturbed)
+
+
+def test_what_arrives_under_the_names_of_claims_is_neither_refused_nor_delayed(scene: Scene) -> None:
+    """Tenant a has listed and claimed these names before tenant b uses them."""
+    names = [f"{PREFIX}-squatted-{each}" for each in DIALECTS]
+    for dialect, name in zip(DIALECTS, names, strict=True):
+        stranger = tenants.attacks([(dialect, name)], lambda _: described(scene, named("running")[0]))
+        for each in stranger:
+            scene.a.write(each)
+    for dialect, name in zip(DIALECTS, names, strict=True):
+        scene.b.must_write(gang(dialect, name, B))
+    seconds = scene.b.await_bound(names)
+    assert seconds <= scene.undisturbed + ALLOWED + NOISE, (seconds, scene.undisturbed)
+
+
+def test_what_ran_runs_on_where_it_was(scene: Scene) -> None:
+    now = {each["metadata"]["name"]: each for each in scene.b.pods()}
+    for name, before in scene.running.items():
+        assert now[name]["metadata"]["uid"] == before["metadata"]["uid"]
+        assert now[name]["spec"]["nodeName"] == before["spec"]["nodeName"]
+        assert not now[name]["metadata"].get("deletionTimestamp")
+
+
+def test_gang_objects_keep_their_names_and_say_what_they_said(scene: Scene) -> None:
+    """Those of Jobs go with them, when their pods have ended."""
+    now = {each["metadata"]["name"]: each for each in scene.b.gangs()}
+    for name, before in scene.objects.items():
+        if name not in now and name.endswith(("-job", "-runai")):
+            continue
+        assert now[name]["metadata"]["uid"] == before["metadata"]["uid"]
+        assert now[name]["spec"] == before["spec"]
+        assert now[name]["metadata"].get("annotations") == before["metadata"].get("annotations")
+
+
+def test_nothing_of_one_tenant_is_told_to_the_other(scene: Scene) -> None:
+    told_b = json.dumps(foreign(scene))
+    assert A not in told_b
+    assert "FORGED" not in told_b
+    theirs = [*scene.a.gangs(), *scene.a.items(f"/api/v1/namespaces/{A}/events")]
+    messages = [each.get("status", {}).get("message", "") + each.get("message", "") for each in theirs]
+    assert [each for each in messages if f"{PREFIX}-running-ack-" in each] == []
+
+
+def test_every_claim_is_told_to_its_author(scene: Scene) -> None:
+    gangs_of_a = {each["metadata"]["name"]: each.get("status", {}) for each in scene.a.gangs()}
+    for stage in ("running", "waiting"):
+        for name in named(stage):
+            assert gangs_of_a[f"claim-{name}"]["phase"] == "Waiting"
+            assert f"Namespace {B} to share its groups with {A}" in gangs_of_a[f"claim-{name}"]["message"]
+
+
+def test_a_mirror_cannot_be_forged(scene: Scene) -> None:
+    forged = [each for each in scene.answers if "phalanx.dev/mirrors" in json.dumps(each["written"])]
+    assert len(forged) == 6 * 2 * len(DIALECTS)
+    assert {each["kind"] for each in forged} == {"Status"}
+    assert all("is written by the controller of Phalanx alone" in each["message"] for each in forged)
+    own = tenants.made("phalanx.dev/v1alpha1", "Gang", "plain", A, minMember=2, topology="own")
+    scene.a.must_write([own])
+    path = f"{scene.a.path(own)}/plain"
+    claim = {"metadata": {"annotations": {"phalanx.dev/mirrors": f"koordinator/{B}/x"}}}
+    answer = scene.a.api.request("PATCH", path, claim, "application/merge-patch+json")
+    assert "is written by the controller of Phalanx alone" in answer["message"], answer
+    answer = scene.a.api.request("PATCH", path, {"spec": {"minMember": 3}}, "application/merge-patch+json")
+    assert answer["kind"] == "Gang", answer["message"]
+    marked = {"status": {"mirrors": f"koordinator/{B}/x"}}
+    answer = scene.a.api.request("PATCH", f"{path}/status", marked, "application/merge-patch+json")
+    assert answer["code"] == http.HTTPStatus.FORBIDDEN, answer
+
+
+def test_a_mirror_of_ones_own_keeps_its_mark(scene: Scene) -> None:
+    """Who edits a namespace may delete the mirrors there, and they come again; he may not take them over."""
+    name = named("running")[DIALECTS.index("koordinator")]
+    path = f"{PATHS['Gang'].format(B)}/{name}"
+    change = {"metadata": {"annotations": {"phalanx.dev/mirrors": None}}}
+    answer = scene.b.api.request("PATCH", path, change, "application/merge-patch+json")
+    assert answer["reason"] == "Forbidden", answer
+    assert scene.b.api.request("GET", path)["status"]["mirrors"] == f"koordinator/{B}/{name}"
+
+
+def test_where_no_policy_keeps_them_out_forged_mirrors_move_nothing(scene: Scene) -> None:
+    """The controller's own check, without the API server's help."""
+    scene.plane.kubectl("delete", "validatingadmissionpolicybinding", "phalanx-mirrors")
+    try:
+        wait_until(lambda: _forge(scene), PATIENCE, "the policy to be gone")
+        name = f"{PREFIX}-unguarded"
+        scene.b.must_write(gang("phalanx", f"{name}-own", B))
+        for space in (A,):
+            for each in (f"{name}-own", name, f"podgroup-{name}"):
+                forged = tenants.made("phalanx.dev/v1alpha1", "Gang", each, space, minMember=7)
+                scene.a.write(tenants.with_annotations(forged, **{"phalanx.dev/mirrors": f"koordinator/{B}/{name}"}))
+        beside = tenants.made("phalanx.dev/v1alpha1", "Gang", name, B, minMember=7)
+        beside = tenants.with_annotations(beside, **{"phalanx.dev/mirrors": f"koordinator/{B}/{name}"})
+        scene.b.must_write([beside])
+        scene.b.must_write(gang("koordinator", name, B))
+        scene.b.await_bound([name, f"{name}-own"])
+        found = {each["metadata"]["name"]: each for each in scene.b.gangs()}
+        assert found[name]["spec"]["minMember"] == 7
+        assert "status" not in found[name]
+        assert found[f"podgroup-{name}"]["status"]["mirrors"] == f"koordinator/{B}/{name}"
+        assert found[f"{name}-own"]["spec"] == gang("phalanx", f"{name}-own", B)[0]["spec"]
+        scene.b.api.request("DELETE", scene.b.path(gang("koordinator", name, B)[0]) + f"/{name}")
+        scene.plane.kubectl("delete", "pod", "-n", B, *(f"{name}-{index}" for index in range(SIZE)), "--wait=false")
+        wait_until(
+            lambda: not any(_is(each, f"podgroup-{name}") for each in scene.b.gangs()), PATIENCE, "its mirror to go"
+        )
+        assert {name, f"{name}-own"} <= {each["metadata"]["name"] for each in scene.b.gangs()}
+        assert len([each for each in scene.a.gangs() if name in each["metadata"]["name"]]) == 3
+    finally:
+        scene.plane.apply(_binding())
+
+
+def _is(manifest: Object, name: str) -> bool:
+    return bool(manifest["metadata"]["name"] == name)
+
+
+def _forge(scene: Scene) -> bool:
+    forged = tenants.made("phalanx.dev/v1alpha1", "Gang", "tried", A, minMember=1)
+    forged = tenants.with_annotations(forged, **{"phalanx.dev/mirrors": f"kai/{B}/nothing"})
+    answer = scene.a.api.request("POST", f"{scene.a.path(forged)}?dryRun=All", forged)
+    return bool(answer["kind"] == "Gang")
+
+
+def _binding() -> list[Object]:
+    from cli.installing import system_objects  # noqa: PLC0415 - for this one test
+
+    return [each for each in system_objects() if each["metadata"]["name"] == "phalanx-mirrors"]
+
+
+def test_a_stranger_at_the_port_learns_no_names(scene: Scene) -> None:
+    """Whoever reaches the webhook may have a gang of high priority judged, which would evict tenant b's pods."""
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+    scene.plane.apply([high])
+    spy = tenants.job("spy", "nowhere", annotations={"phalanx.dev/gang": "true", "phalanx.dev/topology": "own"})
+    pods = spy["spec"]["template"]
+    pods["metadata"] = {"labels": {"phalanx.dev/workload": "Job"}}
+    pods["spec"] |= {"priorityClassName": "high", "priority": 9}
+    pods["spec"]["containers"][0]["resources"] = {"requests": {"cpu": str(tenants.CPU - 2)}}
+    spy["spec"] |= {"parallelism": 12, "completions": 12}
+    resource = {"group": "batch", "version": "v1", "resource": "jobs"}
+    request = {"uid": "u", "operation": "CREATE", "resource": resource, "namespace": "nowhere", "object": spy}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+    def told() -> str:
+        trust = ssl.create_default_context()
+        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+        address = scene.webhook.removeprefix("https://")
+        with contextlib.closing(http.client.HTTPSConnection(address, timeout=30, context=trust)) as connection:
+            connection.request("POST", "/validate?timeout=5s", json.dumps(review), {"Content-Type": "application/json"})
+            return " ".join(json.loads(connection.getresponse().read())["response"].get("warnings", []))
+
+    wait_until(lambda: "after evicting" in told(), PATIENCE, "a plan that evicts")
+    assert PREFIX not in told()
+    assert B not in told()
+
+
+def test_nobody_forges_a_line_of_the_log(scene: Scene) -> None:
+    wait_until(lambda: "FORGED" in _log(scene), PATIENCE, "the controller to tell of what was written")
+    lines = [each for each in _log(scene).splitlines() if "FORGED" in each]
+    assert all(each.isprintable() and " controller." in each.partition("FORGED")[0] for each in lines), lines
+
+
+def _log(scene: Scene) -> str:
+    return (scene.plane.directory / "controller.log").read_text()
+
+
+def test_the_rights_are_what_the_tenants_should_have(scene: Scene) -> None:
+    """The suite would prove little if they could not write."""
+    for verb, what, answer in (
+        ("create", ["gangs.phalanx.dev"], "yes"),
+        ("create", ["podgroups.scheduling.sigs.k8s.io"], "yes"),
+        ("patch", ["gangs.phalanx.dev", "--subresource=status"], "no"),
+        ("patch", ["pods", "--subresource=status"], "no"),
+        ("patch", ["namespaces"], "no"),
+    ):
+        said = scene.plane.kubectl(
+            "auth", "can-i", verb, *what, "-n", A, f"--as=system:serviceaccount:{A}:tenant", check=False
+        )
+        assert answer in said.split(), (verb, what, said)
+    written = [each for each in scene.answers if each["kind"] == each["written"]["kind"]]
+    assert len(written) > len(scene.answers) / 3
