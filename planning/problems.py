@@ -234,7 +234,7 @@ class _Framer:
 
     def _tied_shape(self, book: ShapeBook, tied: Stranded) -> int:
         """The shape of a member that only its own node could take, if there were room."""
-        return book.add_tied(tied.member.pod, self.requests[id(tied.member)], tied.node if tied.room else "", tied.why)
+        return book.add_tied(tied.member.pod, self.requests[id(tied.member)], tied.node, tied.why, room=tied.room)
 
     def _tenants(self, book: ShapeBook) -> list[Tenant]:
         useful = frozenset[int]().union(*(shape.nodes for shape in book.shapes))

@@ -112,14 +112,16 @@ class ShapeBook:
             for pod in pods
         )
 
-    def add_tied(self, pod: Pod, requests: tuple[int, ...], node: str, why: str) -> int:
-        """The position of the shape of a member that could only run on `node`, were there room; "" for nowhere, `why`
-        said of every node.
+    def add_tied(self, pod: Pod, requests: tuple[int, ...], node: str, why: str, *, room: bool) -> int:
+        """The position of the shape of a member that was let go to `node`: it could run there alone, and does not for
+        `why`. `room`: room is all that it lacks there.
         """
         here = frozenset(position for position, state in enumerate(self.nodes) if state.name == node)
-        reason = ELSEWHERE if here else why
-        excluded = {position: reason for position in range(len(self.nodes)) if position not in here}
-        return self._merge(pod, Shape(requests, here, excluded), Manners(self.traits.of(pod)))
+        excluded = dict.fromkeys(range(len(self.nodes)), ELSEWHERE) | dict.fromkeys(here, why)
+        if room:
+            excluded = {position: reason for position, reason in excluded.items() if position not in here}
+        shape = Shape(requests, here if room else frozenset(), excluded)
+        return self._merge(pod, shape, Manners(self.traits.of(pod)))
 
     @property
     def unmodelled(self) -> tuple[str, ...]:
@@ -156,13 +158,15 @@ class ShapeBook:
 
     def _merge(self, pod: Pod, shape: Shape, manners: Manners) -> int:
         """Pods that differ in what they say but not in what follows from it share one shape. A change lifts for all of
-        them only what it lifts for each; those that have their nodes need none.
+        them only what it lifts for each; those that have their nodes need none. What is wrong with a node goes before
+        that one of them was let go to another.
         """
         for position, known in enumerate(self.shapes):
             same_room = known.requests == shape.requests and known.nodes == shape.nodes
             if same_room and known.preferences == shape.preferences and self.manners[position] == manners:
-                if shape.excluded and shape.lifts != known.lifts:
-                    self.shapes[position] = replace(known, lifts=_common(known.lifts, shape.lifts))
+                if shape.excluded:
+                    excluded, lifts = _told(known.excluded, shape.excluded), _common(known.lifts, shape.lifts)
+                    self.shapes[position] = replace(known, excluded=excluded, lifts=lifts)
                 return position
         self.shapes.append(shape)
         self.manners.append(manners)
@@ -175,6 +179,11 @@ def _on(nodes: frozenset[int], obstacles: Iterable[Obstacle]) -> Iterator[Obstac
     for each in obstacles:
         if here := each.nodes & nodes:
             yield replace(each, nodes=here)
+
+
+def _told(one: Mapping[int, str], other: Mapping[int, str]) -> Mapping[int, str]:
+    """Why a node takes neither of two."""
+    return {node: other.get(node, why) if why == ELSEWHERE else why for node, why in one.items()}
 
 
 def _common(one: Mapping[str, frozenset[int]], other: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:

@@ -29,6 +29,10 @@ _PORTION = 1 / 2
 """The share of the explanation's time that filling one of them may take."""
 
 
+PLACED = "the members that are missing have their nodes elsewhere"
+"""Why a domain takes no more members where none is left to be placed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """How many members each domain of the deciding level holds, minimums aside. `plans`: who is where then, for domains
@@ -229,7 +233,7 @@ def _reason(case: Case, blocked: dict[int, dict[int, str]], amounts: Counts, nod
         short = [each for each in (case.scarce, *others) if 0 < shape.requests[each] > amounts[node, each]]
         return _short_of(problem.resources[short[0]]) if short else blocked[position][node]
     reasons = [problem.shapes[each].excluded.get(node, "not eligible") for each in shapes]
-    return reasons[0] if reasons else "not eligible"
+    return reasons[0] if reasons else PLACED
 
 
 def _short_of(resource: str) -> str:

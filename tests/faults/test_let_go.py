@@ -23,6 +23,12 @@ FULL = "needs 1 pod: the cluster holds 0 of 1 (1 node: Insufficient cpu)"
 DELETE = "make room, or delete it to be planned anew"
 STUCK = f"pod g-0 was let go to n1 and cannot be bound there (Insufficient cpu): {DELETE}"
 
+WRITTEN = "node(s) didn't match Pod's node affinity/selector"
+BESIDE = (
+    "needs 1 pod: the cluster holds 0 of 1 (1 node: a pod was let go to another node, 1 node: {0}); "
+    f"pod g-0 was let go to n1 and cannot be bound there ({{0}}): {DELETE}"
+)
+
 
 def named(objects: Objects, name: str) -> dict[str, Any]:
     return next(each for each in objects if each["metadata"]["name"] == name)
@@ -70,6 +76,32 @@ def absent(objects: Objects) -> None:
     second_node(objects)
     let_go(objects, node="n9")
     named(objects, "g-0")["status"] = {"nominatedNodeName": "n9"}
+
+
+def tainted(objects: Objects) -> None:
+    gone(objects)
+    named(objects, "n1")["spec"] = {"taints": [{"key": "x", "effect": "NoSchedule"}]}
+
+
+def selecting(objects: Objects) -> None:
+    gone(objects)
+    named(objects, "g-0")["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n2"}
+
+
+def both_faulty(objects: Objects) -> None:
+    """g-0 was let go to n1, which is cordoned by now, g-1 to n2, which is tainted."""
+    let_go(objects)
+    cordoned(objects)
+    let_go(objects, "g-1", "n2")
+    named(objects, "n2")["spec"] = {"taints": [{"key": "x", "effect": "NoSchedule"}]}
+
+
+def two_racks(objects: Objects) -> None:
+    """g-0 was let go to n1, g-1 to n2."""
+    let_go(objects)
+    let_go(objects, "g-1", "n2")
+    named(objects, "n2")["metadata"]["labels"]["example.com/rack"] = "r2"
+    named(objects, "g")["spec"] = {"minMember": 2, "required": "rack"}
 
 
 def both_on_one(objects: Objects) -> None:
@@ -155,8 +187,44 @@ CASES: dict[str, tuple[tuple[Change, ...], tuple[str, str, str]]] = {
             "Unplaceable",
             "Infeasible",
             (
-                "needs 1 pod: the cluster holds 0 of 1 (2 nodes: the node is gone); pod g-0 was let go to n9 and "
-                f"cannot be bound there (the node is gone): {DELETE}"
+                "needs 1 pod: the cluster holds 0 of 1 (2 nodes: a pod was let go to another node); pod g-0 was let "
+                f"go to n9 and cannot be bound there (the node is gone): {DELETE}"
+            ),
+        ),
+    ),
+    "let go to a node that was cordoned then, beside another": (
+        (second_node, let_go, cordoned),
+        ("Unplaceable", "Infeasible", BESIDE.format("node(s) were unschedulable")),
+    ),
+    "let go to a node that was tainted then": (
+        (second_node, let_go, tainted),
+        ("Unplaceable", "Infeasible", BESIDE.format("node(s) had untolerated taint {x: }")),
+    ),
+    "let go to a node that its selector does not name": (
+        (second_node, let_go, selecting),
+        ("Unplaceable", "Infeasible", BESIDE.format(WRITTEN)),
+    ),
+    "let go to two nodes, each with its own fault": (
+        (second_node, second_member, both_faulty),
+        (
+            "Unplaceable",
+            "Infeasible",
+            (
+                "needs 1 pod: the cluster holds 0 of 1 (1 node: node(s) had untolerated taint {x: }, 1 node: node(s) "
+                "were unschedulable); pods were let go and cannot be bound there, g-0 to n1 (node(s) were "
+                "unschedulable) and g-1 to n2 (node(s) had untolerated taint {x: }): make room, or delete them to be "
+                "planned anew"
+            ),
+        ),
+    ),
+    "let go to two racks of which one is required": (
+        (gone, second_node, second_member, two_racks),
+        (
+            "Unplaceable",
+            "Infeasible",
+            (
+                "needs 2 pods in one rack: r1 fits 1 of 2 (1 node: the members that are missing have their nodes "
+                "elsewhere); r2 fits 1 of 2 (1 node: the members that are missing have their nodes elsewhere)"
             ),
         ),
     ),
