@@ -79,8 +79,10 @@ def dry_run(
     concerned = (fault for fault in (*request.faults, *reading.faults) if request.concerns(fault.object))
     pods = {_pod_key(pod): pod for pod in request.sources.pods}
     faults = list(dict.fromkeys(_as_written(fault, request.sources, objects, pods) for fault in concerned))
+    invalid = _invalid(faults, request.sources, pods)
+    wrong = {each.key for each in invalid}
     decisions = plan_all(
-        [gang for gang in reading.gangs if is_pending(gang) and request.asks_for(gang)],
+        [g for g in reading.gangs if is_pending(g) and request.asks_for(g) and g.key not in wrong],
         with_promised(request.snapshot, promised_by(request.sources.of_kind(GROUP, "Gang"))),
         known,
         running_gangs=running_gangs(reading),
@@ -91,7 +93,7 @@ def dry_run(
         deadline=deadline,
     )
     return DryRun(
-        decisions=(*decisions, *_invalid(faults, request.sources, pods)),
+        decisions=(*decisions, *invalid),
         mistakes=(*objects.mistakes, *(_mistake(fault, objects) for fault in faults)),
         warnings=(
             *objects.doubtful,

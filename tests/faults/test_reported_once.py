@@ -1,0 +1,18 @@
+"""A gang of which something is wrong has one entry in the report: it is Invalid, and is not planned beside that."""
+
+from pathlib import Path
+
+from solving import solved
+
+WRONG = (
+    "StatefulSet default/w: metadata.labels[kueue.x-k8s.io/queue-name]: a StatefulSet cannot be queued as a whole; "
+    "write the label on its pod template instead (its pods are one gang then)"
+)
+
+
+def test_a_queue_on_a_stateful_set_whose_template_names_a_level() -> None:
+    """It used to be Placed, too, by the level, and to take the others' room."""
+    answer = solved(Path(__file__).parent / "once" / "queue_on_a_stateful_set.yaml")
+    assert answer.report == f"default/w  Invalid\n  {WRONG}\n"
+    assert answer.said == f"error: queue_on_a_stateful_set.yaml: {WRONG}\n"
+    assert answer.status == 2
