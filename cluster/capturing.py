@@ -8,6 +8,7 @@ from typing import TypeVar
 from cluster.priorities import priority_of
 from cluster.quantities import amount
 from cluster.requests import PODS, pod_requests
+from cluster.selectors import chooses, wants_node
 from cluster.snapshot import Amounts, NodeState, Snapshot, Tenant
 from cluster.volumes import Claim, PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
@@ -34,10 +35,12 @@ class Capture:
     """A picture that is kept up to date: feed it what changed, take a `Snapshot` whenever one is needed.
 
     Only nodes whose tenants changed are put together anew. Not safe for use from several threads at once.
+    `trusting`: as in `tenant_of`.
     """
 
-    def __init__(self, *, gate: str = keys.GATE, protected: Protected = unprotected) -> None:
+    def __init__(self, *, gate: str = keys.GATE, protected: Protected = unprotected, trusting: bool = False) -> None:
         self._gate = gate
+        self._trusting = trusting
         self._protected = protected
         self._nodes: dict[str, Node] = {}
         self._allocatable: dict[str, Amounts] = {}
@@ -82,7 +85,7 @@ class Capture:
         key = pod.key
         self.drop_pod(key)
         self._pods[key] = pod
-        tenant = tenant_of(pod, self._classes, gate=self._gate, protected=self._protected)
+        tenant = tenant_of(pod, self._classes, gate=self._gate, protected=self._protected, trusting=self._trusting)
         if tenant is not None:
             self._tenants.setdefault(tenant.node, {})[key] = tenant
             self._node_of[key] = tenant.node
@@ -137,8 +140,9 @@ class Capture:
         )
 
     def _state(self, name: str) -> NodeState:
-        tenants = self._tenants.get(name, {})
-        return NodeState(self._nodes[name], self._allocatable[name], tuple(tenants[key] for key in sorted(tenants)))
+        tenants, node = self._tenants.get(name, {}), self._nodes[name]
+        there = (tenants[key] for key in sorted(tenants))
+        return NodeState(node, self._allocatable[name], tuple(each for each in there if _may_come(each.pod, node)))
 
 
 def snapshot_of(
@@ -153,9 +157,12 @@ def snapshot_of(
     storage_classes: Iterable[StorageClass] = (),
     protected: Protected = unprotected,
     gate: str = keys.GATE,
+    trusting: bool = False,
 ) -> Snapshot:
-    """One picture of these objects. Raises ValueError for a quantity that cannot be read, naming object and text."""
-    capture = Capture(gate=gate, protected=protected)
+    """One picture of these objects. Raises ValueError for a quantity that cannot be read, naming object and text.
+    `trusting`: as in `tenant_of`.
+    """
+    capture = Capture(gate=gate, protected=protected, trusting=trusting)
     capture.set_priority_classes(priority_classes)
     for node in nodes:
         _named(f"Node {node.metadata.name}", capture.put_node, node)
@@ -173,18 +180,28 @@ def _named(what: str, put: Callable[[Thing], None], thing: Thing) -> None:
 
 
 def tenant_of(
-    pod: Pod, classes: Mapping[str, PriorityClass], *, gate: str = keys.GATE, protected: Protected = unprotected
+    pod: Pod,
+    classes: Mapping[str, PriorityClass],
+    *,
+    gate: str = keys.GATE,
+    protected: Protected = unprotected,
+    trusting: bool = False,
 ) -> Tenant | None:
     """What the pod holds on a node, None where it holds nothing.
 
     A bound pod that has not finished holds its room, also while it terminates. So does a pod that has been released
-    to its planned node and is not bound yet. A nominated pod, gated or waiting for the stock scheduler, holds it as a
-    reservation. Raises ValueError where its requests cannot be read.
+    to its planned node and is not bound yet, even where the stock scheduler has cleared its nomination. A nominated
+    pod, gated or waiting for the stock scheduler, holds it as a reservation. `trusting`: the annotation that names the
+    planned node is proof enough of a release, as in files; in a cluster, where everybody can write it, a pod without
+    a nomination has to show the rest of a release, too. Raises ValueError where its requests cannot be read.
     """
     if pod.finished:
         return None
     released = keys.PLANNED_NODE in pod.metadata.annotations and not pod.gated_by(gate)
-    node = pod.spec.node_name or ("" if pod.terminating else pod.status.nominated_node_name)
+    node = pod.spec.node_name
+    if not node and not pod.terminating:
+        cleared = released and (trusting or _shows_release(pod))
+        node = pod.status.nominated_node_name or (pod.metadata.annotations[keys.PLANNED_NODE] if cleared else "")
     if not node:
         return None
     return Tenant(
@@ -195,6 +212,20 @@ def tenant_of(
         reserved=not pod.bound and not released,
         protected=_protection(pod) or protected(pod),
     )
+
+
+def _shows_release(pod: Pod) -> bool:
+    """Whether the pod has the note of a release and is tied to nodes, as every release leaves it. The tie cannot be
+    added to a pod that has no gate.
+    """
+    return keys.RELEASED in pod.metadata.annotations and chooses(pod)
+
+
+def _may_come(pod: Pod, node: Node) -> bool:
+    """Whether the node is the pod's, by binding or nomination, or else one that it may be bound to: an annotation alone
+    holds no node that the pod itself rules out.
+    """
+    return bool(pod.spec.node_name or pod.status.nominated_node_name) or wants_node(pod, node)
 
 
 def room(state: NodeState, *, priority: int, ignoring: Collection[str] = frozenset()) -> tuple[Amounts, Amounts]:

@@ -151,6 +151,7 @@ def _request(objects: Objects) -> _Request:
         volumes=objects.volumes(),
         storage_classes=objects.storage_classes(),
         protected=protection(objects.manifests),
+        trusting=True,
     )
     found, tried = found_on(objects.nodes()), tried_of(pods)
     sources, faults = expanded(Sources(pods, objects.manifests, namespaces, found, tried, objects.sharing()))

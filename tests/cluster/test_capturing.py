@@ -14,6 +14,18 @@ LEAVING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 PLANNED = {"annotations": {"phalanx.dev/planned-node": "n"}}
 
 
+def let_go(to: str = "n") -> dict[str, Any]:
+    """Metadata after a release."""
+    return {"annotations": {"phalanx.dev/planned-node": to, "phalanx.dev/released": "2026-01-01T00:00:00Z"}}
+
+
+def pinned(to: str = "n") -> dict[str, Any]:
+    """The pin that a release leaves."""
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [to]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
 def nominated(to: str = "n") -> dict[str, Any]:
     return {"nominatedNodeName": to}
 
@@ -36,7 +48,14 @@ def tenants(snapshot: Snapshot) -> list[Tenant]:
         ("gated and planned", {"schedulingGates": GATED, "status": nominated(), "metadata": PLANNED}, "reserved"),
         ("nominated by the stock scheduler", {"status": nominated()}, "reserved"),
         ("released", {"status": nominated(), "metadata": PLANNED}, "held"),
-        ("released without its nomination", {"metadata": PLANNED}, "nothing"),
+        ("released without its nomination", {"metadata": let_go(), **pinned()}, "held"),
+        ("the same, to a node that is not there", {"metadata": let_go("m"), **pinned("m")}, "nothing"),
+        ("the same, on its way out", {"metadata": {**let_go(), **LEAVING}, **pinned()}, "nothing"),
+        ("gated again", {"metadata": let_go(), **pinned(), "schedulingGates": GATED}, "nothing"),
+        ("only annotated with a node", {"metadata": PLANNED}, "nothing"),
+        ("annotated, and its own choice of nodes", {"metadata": PLANNED, **pinned()}, "nothing"),
+        ("annotated as if released", {"metadata": let_go()}, "nothing"),
+        ("annotated with a node that it rules out", {"metadata": let_go(), **pinned("m")}, "nothing"),
         ("nominated and deleted", {"schedulingGates": GATED, "status": nominated(), "metadata": LEAVING}, "nothing"),
         ("bound to a node that is not there", {"nodeName": "m"}, "nothing"),
         ("nominated to a node that is not there", {"status": nominated("m")}, "nothing"),

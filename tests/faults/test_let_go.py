@@ -252,3 +252,75 @@ def test_what_is_said_of_a_member_that_is_not_bound(tmp_path: Path, case: str) -
     path.write_text(yaml.safe_dump_all(objects))
     (told,) = yaml.safe_load(CliRunner().invoke(group, ["solve", "-f", str(path), "-o", "json"]).stdout)["gangs"]
     assert (told["outcome"], told["proof"], told["message"]) == expected
+
+
+BESIDE = list(yaml.safe_load_all((Path(__file__).parent / "let_go" / "cleared_beside_another.yaml").read_text()))
+
+
+def wanting(objects: Objects, priority: int) -> None:
+    named(objects, "z-0")["spec"]["priority"] = priority
+
+
+def of_priority(priority: int) -> Change:
+    return lambda objects: wanting(objects, priority)
+
+
+def small(objects: Objects) -> None:
+    wanting(objects, 5)
+    for name in ("g-0", "z-0"):
+        named(objects, name)["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
+
+
+def with_one_port(objects: Objects) -> None:
+    small(objects)
+    for name in ("g-0", "z-0"):
+        named(objects, name)["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+
+
+def keeping_off(objects: Objects) -> None:
+    small(objects)
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"phalanx.dev/gang": "g"}},
+    }
+    rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    named(objects, "z-0")["spec"]["affinity"] = rules
+
+
+def elsewhere(objects: Objects) -> None:
+    """It was let go to a node that is gone: it holds nothing."""
+    let_go(objects, node="n9")
+
+
+NO_PORT = "node(s) didn't have free ports for the requested pod ports"
+NOT_BESIDE = "node(s) didn't match pod anti-affinity rules"
+BESIDE_CASES: dict[str, tuple[Change, tuple[str, str]]] = {
+    "a gang of lower priority": (of_priority(5), ("Unplaceable", FULL)),
+    "a gang of its own priority": (of_priority(10), ("Unplaceable", FULL)),
+    "a gang of higher priority": (
+        of_priority(20),
+        ("Placed", "1 pod fits on n1, after evicting default/g-0, proven optimal"),
+    ),
+    "room for both": (small, ("Placed", "1 pod fits on n1, proven optimal")),
+    "one host port": (with_one_port, ("Unplaceable", FULL.replace("Insufficient cpu", NO_PORT))),
+    "anti-affinity": (keeping_off, ("Unplaceable", FULL.replace("Insufficient cpu", NOT_BESIDE))),
+    "its node is gone": (elsewhere, ("Placed", "1 pod fits on n1, proven optimal")),
+}
+
+
+@pytest.mark.parametrize("nomination", ["cleared", "standing"])
+@pytest.mark.parametrize("case", BESIDE_CASES)
+def test_it_holds_its_node_against_others_with_and_without_its_nomination(
+    tmp_path: Path, case: str, nomination: str
+) -> None:
+    change, expected = BESIDE_CASES[case]
+    objects = copy.deepcopy(BESIDE)
+    change(objects)
+    if nomination == "standing":
+        pod = named(objects, "g-0")
+        pod["status"] = {"nominatedNodeName": pod["metadata"]["annotations"]["phalanx.dev/planned-node"]}
+    path = tmp_path / "objects.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    gangs = yaml.safe_load(CliRunner().invoke(group, ["solve", "-f", str(path), "-o", "json"]).stdout)["gangs"]
+    told = next(each for each in gangs if each["name"] == "z")
+    assert (told["outcome"], told["message"]) == expected
