@@ -11,7 +11,7 @@ from planning.decision import Assignment, Decision, DomainUse, Eviction, Explana
 from planning.pins import left_behind
 from planning.problems import Framing, level_at
 from planning.running import RunningGangs
-from planning.shortfalls import left_out, limiting_budgets, misfits
+from planning.shortfalls import left_out, limiting_budgets, misfits, overruling_budgets
 from planning.stranded import Stranded
 from solver.bounds import needed_members, scarcest
 from solver.plan import Answer, Goal, NearDomain, NoPlan, Plan
@@ -51,7 +51,7 @@ def _placed(gang: Gang, framing: Framing, plan: Plan, running: RunningGangs, sec
         proof=plan.proof.value,
         topology=framing.topology.name,
         notes=framing.unmodelled,
-        naming=tuple(wording.nameless(evictions, ())),
+        naming=tuple(wording.nameless(evictions)),
         seconds=seconds,
     )
 
@@ -64,13 +64,14 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
     )
     needed = needed_members(framing.problem)
     required = None if gang.required is None else framing.problem.levels[framing.problem.required or 0]
-    budgets: tuple[str, ...] = ()
+    kept: tuple[tuple[str, str], ...] = ()
     if answer is UNFULFILLED:
         message = wording.unfulfilled(needed, framing.among_members)
     else:
         told = replace(answer, nearest=explanation.nearest)
-        budgets = limiting_budgets(framing, told.nearest)
-        message = wording.refused(needed, told, required, misfits(framing), budgets)
+        near = told.nearest
+        kept = tuple(wording.kept(limiting_budgets(framing, near), overruling_budgets(framing, near)))
+        message = wording.refused(needed, told, required, misfits(framing), [text for text, _ in kept])
     return Decision(
         gang=gang,
         key=gang.key,
@@ -83,7 +84,7 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
         topology=framing.topology.name,
         explanation=explanation,
         notes=framing.unmodelled,
-        naming=tuple(wording.nameless((), budgets)),
+        naming=kept,
         seconds=seconds,
     )
 

@@ -6,7 +6,7 @@ bound, or a sibling of a victim runs, on such a node, the node is there as a gue
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cluster.capturing import room
 from cluster.neighbours import nobody_goes
@@ -56,7 +56,8 @@ class Framing:
     not in the topology. `outside`: all nodes that are not, with the label that each lacks. `unmodelled`: wishes of
     the members that nothing reads. `among_members`: those about one another that the problem does not hold, and
     `spread_limits` what would hold part of them (`planning.companions`). `stranded`: members whose nodes cannot take
-    them any more.
+    them any more. `overruled`: by node, the disruption budgets over pods there of which none may go, because it is
+    under two.
     """
 
     problem: solving.Problem
@@ -72,6 +73,7 @@ class Framing:
     among_members: tuple[str, ...] = ()
     spread_limits: tuple[solving.Exclusion, ...] = ()
     stranded: tuple[Stranded, ...] = ()
+    overruled: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,7 @@ class _Framer:
             among_members=book.among_members,
             spread_limits=spread_exclusions(book.spreads, book.pods, [place.state for place in places]),
             stranded=self.stranded,
+            overruled=Evictable(self.snapshot, self.priority).overruled(book.nodes) if preempting else {},
         )
 
     def _problem(

@@ -75,18 +75,34 @@ def misfits(framing: Framing) -> list[Misfits]:
 def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
     """Disruption budgets that keep some of the victims in these domains from being evicted."""
     problem, names = framing.problem, dict[str, None]()
-    paths = [each.path for each in nearest if each.fits < each.needed]
-    places = {
-        position
-        for position, above in enumerate(problem.nodes.ground.paths)
-        if any((*above, framing.nodes[position])[: len(path)] == path for path in paths)
-    }
+    places = _places(framing, nearest)
     for budget in problem.budgets:
         if budget.name.startswith(AFFINITY):
             continue
         if sum(int(problem.victims.node[each]) in places for each in budget.victims) > budget.allowed:
             names[budget.name] = None
     return tuple(names)
+
+
+def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
+    """Disruption budgets of which two are over pods in these domains, on nodes that members may use: the Eviction API
+    answers with an error for those pods.
+    """
+    if not framing.overruled:
+        return ()
+    usable = frozenset[int]().union(*(shape.nodes for shape in framing.problem.shapes))
+    here = [framing.nodes[place] for place in _places(framing, nearest) & usable]
+    return tuple(sorted({name for node in here for name in framing.overruled.get(node, ())}))
+
+
+def _places(framing: Framing, nearest: Iterable[NearDomain]) -> set[int]:
+    """The nodes of the domains that miss members."""
+    paths = [each.path for each in nearest if each.fits < each.needed]
+    return {
+        position
+        for position, above in enumerate(framing.problem.nodes.ground.paths)
+        if any((*above, framing.nodes[position])[: len(path)] == path for path in paths)
+    }
 
 
 def _required_domain(problem: Problem, plan: Plan) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import numpy as np
 
-from cluster.snapshot import Snapshot, Tenant
+from cluster.snapshot import NodeState, Snapshot, Tenant
 from gangs.model import GangKey
 from planning.budgets import budgets_of, by_namespace, covers
 from planning.running import RunningGangs, victim_gangs
@@ -42,9 +42,25 @@ class Evictable:
 
     def among_evictable(self, tenant: Tenant) -> bool:
         """The same of a pod that is known to be `NodeState.evictable`."""
-        if tenant.priority >= self._priority:
-            return False
-        return sum(covers(each, tenant) for each in self._budgets.get(tenant.pod.metadata.namespace, ())) <= 1
+        return tenant.priority < self._priority and len(self._over(tenant)) <= 1
+
+    def _over(self, tenant: Tenant) -> list[str]:
+        """The budgets over a pod, as `namespace/name`."""
+        namespace = tenant.pod.metadata.namespace
+        there = self._budgets.get(namespace, ())
+        return [f"{namespace}/{each.metadata.name}" for each in there if covers(each, tenant)]
+
+    def overruled(self, nodes: Iterable[NodeState]) -> dict[str, frozenset[str]]:
+        """By node, the budgets over pods that could be evicted there if each were under one of them alone."""
+        if all(len(each) <= 1 for each in self._budgets.values()):
+            return {}
+        found: dict[str, frozenset[str]] = {}
+        for state in nodes:
+            lower = (each for each in state.evictable if each.priority < self._priority)
+            names = [name for budgets in map(self._over, lower) if len(budgets) > 1 for name in budgets]
+            if names:
+                found[state.name] = frozenset(names)
+        return found
 
 
 def candidates(

@@ -74,34 +74,36 @@ def placed(
 
 
 def refused(
-    needed: int, answer: NoPlan, required: str | None, misfits: Sequence[Misfits] = (), budgets: Sequence[str] = ()
+    needed: int, answer: NoPlan, required: str | None, misfits: Sequence[Misfits] = (), kept: Sequence[str] = ()
 ) -> str:
     """Why there is no plan: what is needed, who fits nowhere, what the nearest domains hold, what stands in the way.
 
-    `needed`: how many members must run together, as the gang's minimum and those of its sets say. `budgets`: the
-    disruption budgets that keep pods there.
+    `needed`: how many members must run together, as the gang's minimum and those of its sets say. `kept`: what keeps
+    pods there.
     """
     need = f"needs {pods(needed)}" + (f" in one {required}" if required else "")
     found = [_misfit(each) for each in misfits] + [_near(each) for each in answer.nearest[:_NEAREST_SHOWN]]
-    if budgets:
-        found.append(limited(budgets))
+    found.extend(kept)
     text = f"{need}: {'; '.join(found)}" if found else need
     if answer.proof is Proof.UNPROVEN:
         return f"no placement found in the time given, and not proven that there is none; {text}"
     return text
 
 
-def limited(budgets: Sequence[str]) -> str:
-    """What keeps pods there, by name."""
-    return f"evictions there are limited by PodDisruptionBudget {listed(budgets)}"
+def kept(budgets: Sequence[str], overruling: Sequence[str]) -> Iterable[tuple[str, str]]:
+    """What keeps pods there, by name, and the same without the names."""
+    if budgets:
+        text = "evictions there are limited by"
+        yield f"{text} PodDisruptionBudget {listed(budgets)}", f"{text} {len(budgets)} PodDisruptionBudgets"
+    if overruling:
+        text = "pods there under two disruption budgets cannot be evicted"
+        yield f"{text} ({listed(overruling)})", text
 
 
-def nameless(evictions: Sequence[Eviction], budgets: Sequence[str]) -> Iterable[tuple[str, str]]:
+def nameless(evictions: Sequence[Eviction]) -> Iterable[tuple[str, str]]:
     """What a message says of others by name, and the same without the names."""
     if evictions:
         yield after(evictions), f"after evicting {pods(len(evictions))}"
-    if budgets:
-        yield limited(budgets), f"evictions there are limited by {len(budgets)} PodDisruptionBudgets"
 
 
 def why_here(beside: NextDoor) -> str:

@@ -65,3 +65,13 @@ def test_the_budget_holds_what_its_status_and_the_plans_before_leave(
 ) -> None:
     told = report(changed(tmp_path, status, most))
     assert [told["a"][0], told["b"][0]] == outcomes
+
+
+@pytest.mark.parametrize(
+    ("name", "budgets"),
+    [("pdb_two_over_one_pod", "default/w and default/w2"), ("pdb_two_overlap", "default/web and default/web2")],
+)
+def test_pods_under_two_budgets_are_told_as_what_they_are(name: str, budgets: str) -> None:
+    """The Eviction API answers with an error for them: it used to be "Insufficient cpu", and nothing else."""
+    ((_, message),) = report(FILES / f"{name}.yaml").values()
+    assert message.endswith(f"Insufficient cpu); pods there under two disruption budgets cannot be evicted ({budgets})")
