@@ -11,7 +11,7 @@ from planning.decision import Assignment, Decision, DomainUse, Eviction, Explana
 from planning.pins import left_behind
 from planning.problems import Framing, level_at
 from planning.running import RunningGangs
-from planning.shortfalls import left_out, limiting_budgets, misfits, overruling_budgets
+from planning.shortfalls import left_out, limiting_budgets, misfits, overruling_budgets, whole_gangs
 from planning.stranded import Stranded
 from solver.bounds import needed_members, scarcest
 from solver.plan import Answer, Goal, NearDomain, NoPlan, Plan
@@ -70,7 +70,8 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
     else:
         told = replace(answer, nearest=explanation.nearest)
         near = told.nearest
-        kept = tuple(wording.kept(limiting_budgets(framing, near), overruling_budgets(framing, near)))
+        keeping = (each(framing, near) for each in (limiting_budgets, overruling_budgets, whole_gangs))
+        kept = tuple(wording.kept(*keeping))
         message = wording.refused(needed, told, required, misfits(framing), [text for text, _ in kept])
     return Decision(
         gang=gang,

@@ -95,6 +95,26 @@ def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple
     return tuple(sorted({name for node in here for name in framing.overruled.get(node, ())}))
 
 
+def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
+    """Running gangs of which too many pods are in these domains, on nodes that members may use, and not all of which
+    may be evicted: they cannot go as a whole.
+    """
+    problem = framing.problem
+    usable = frozenset[int]().union(*(shape.nodes for shape in problem.shapes))
+    places, found = _places(framing, nearest) & usable, list[str]()
+    members: dict[int, set[int]] = {}
+    for victim, whose in enumerate(problem.victims.gang.tolist()):
+        members.setdefault(whose, set()).add(victim)
+    for position, gang in enumerate(problem.victim_gangs):
+        mine = members.get(position, set())
+        here = {victim for victim in mine if int(problem.victims.node[victim]) in places}
+        parts = [(here, gang.running - gang.minimum)]
+        parts += [(here & each.victims, each.running - each.minimum) for each in gang.sets]
+        if len(mine) < gang.running and any(len(part) > max(0, spare) for part, spare in parts):
+            found.append(gang.name)
+    return tuple(sorted(found))
+
+
 def _places(framing: Framing, nearest: Iterable[NearDomain]) -> set[int]:
     """The nodes of the domains that miss members."""
     paths = [each.path for each in nearest if each.fits < each.needed]

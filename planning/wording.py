@@ -90,7 +90,7 @@ def refused(
     return text
 
 
-def kept(budgets: Sequence[str], overruling: Sequence[str]) -> Iterable[tuple[str, str]]:
+def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str] = ()) -> Iterable[tuple[str, str]]:
     """What keeps pods there, by name, and the same without the names."""
     if budgets:
         text = "evictions there are limited by"
@@ -98,6 +98,10 @@ def kept(budgets: Sequence[str], overruling: Sequence[str]) -> Iterable[tuple[st
     if overruling:
         text = "pods there under two disruption budgets cannot be evicted"
         yield f"{text} ({listed(overruling)})", text
+    if gangs:
+        text = "there goes whole or not at all" if len(gangs) == 1 else "there go whole or not at all"
+        whose = "gang" if len(gangs) == 1 else "gangs"
+        yield f"{whose} {listed(gangs)} {text}", f"{len(gangs)} {whose} {text}"
 
 
 def nameless(evictions: Sequence[Eviction]) -> Iterable[tuple[str, str]]:

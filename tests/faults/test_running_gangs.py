@@ -134,3 +134,12 @@ def test_it_goes_whole_or_not_at_all_whatever_became_of_it(
     path = tmp_path / "changed.yaml"
     path.write_text(yaml.safe_dump_all(objects))
     assert victims(report(path)) == gone
+
+
+def test_a_gang_that_cannot_go_as_a_whole_is_told_as_what_stands_in_the_way() -> None:
+    """One of its members is as important as who asks: it used to be told of the other node's selector only."""
+    told = report(FILES / "member_of_higher_priority.yaml")
+    assert told["message"] == (
+        "needs 1 pod: the cluster holds 0 of 1 (1 node: node(s) didn't match Pod's node affinity/selector); "
+        "gang default/h there goes whole or not at all"
+    )
