@@ -23,7 +23,16 @@ from gangs.model import Manifest
 from gangs.sources import EVERYBODY, ObjectKey
 from gangs.workloads import example_pod, is_job
 from kube.keys import SHARES_GROUPS_WITH
-from kube.objects import Node, ObjectMeta, Pod, PodDisruptionBudget, PriorityClass, Struct
+from kube.objects import (
+    DisruptionBudgetStatus,
+    LabelSelector,
+    Node,
+    ObjectMeta,
+    Pod,
+    PodDisruptionBudget,
+    PriorityClass,
+    Struct,
+)
 from planning.documents import Document, Mistake
 from planning.valid_kinds import wrong_in
 from planning.valid_metadata import wrong_names
@@ -53,6 +62,7 @@ TYPED: Mapping[_GroupKind, type[Struct]] = {
 }
 """Kinds of the cluster itself, and the struct that each is read into."""
 
+_SELECTOR = "spec.selector"
 _OTHERS = {("", "Service")}
 """Kinds that mean something else than those of the same name that are read."""
 _CLUSTER_SCOPED = {"Node", "Namespace", "PersistentVolume", "StorageClass", "PriorityClass"}
@@ -148,12 +158,27 @@ def _read(document: Document, objects: Objects) -> None:
         value = msgspec.convert(document.manifest, TYPED[group_kind])
     except msgspec.ValidationError as error:
         objects.mistakes.append(_shape_mistake(document, str(error)))
+        if TYPED[group_kind] is PodDisruptionBudget:
+            named = ObjectMeta(name=key[3], namespace=key[2])
+            objects.typed[key] = _allowing_nothing(PodDisruptionBudget(named), [_SELECTOR])
         return
     found = tuple(_wrong_quantities(value)) or wrong_in(document.manifest)
     wrong = [_mistake(document, path, problem) for path, problem in found]
     objects.mistakes += wrong
     if not wrong:
         objects.typed[key] = value
+    elif isinstance(value, PodDisruptionBudget):
+        objects.typed[key] = _allowing_nothing(value, [path for path, _ in found])
+
+
+def _allowing_nothing(budget: PodDisruptionBudget, wrong: Iterable[str]) -> PodDisruptionBudget:
+    """What a budget that cannot be read stands for: whom it was meant to protect stays; all pods of its namespace where
+    nobody can tell whom. `wrong`: the fields.
+    """
+    spec = budget.spec
+    if any(path.startswith(_SELECTOR) for path in wrong):
+        spec = msgspec.structs.replace(spec, selector=LabelSelector())
+    return msgspec.structs.replace(budget, spec=spec, status=DisruptionBudgetStatus(disruptions_allowed=0))
 
 
 def _nearly_read(document: Document, group_kind: _GroupKind) -> Iterator[Mistake]:

@@ -75,3 +75,28 @@ def test_pods_under_two_budgets_are_told_as_what_they_are(name: str, budgets: st
     """The Eviction API answers with an error for them: it used to be "Insufficient cpu", and nothing else."""
     ((_, message),) = report(FILES / f"{name}.yaml").values()
     assert message.endswith(f"Insufficient cpu); pods there under two disruption budgets cannot be evicted ({budgets})")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"maxUnavailable": 1, "minAvailable": 1},
+        {"maxUnavailable": "2"},
+        {"minAvailable": "60.5%"},
+        {"maxUnavailable": 2, "selector": {"matchLabels": 5}},
+    ],
+)
+def test_a_budget_that_is_refused_lets_nobody_go(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """It used to count as none."""
+    objects = list(yaml.safe_load_all((FILES / "pdb_two_priorities.yaml").read_text()))
+    for each in objects:
+        if each["kind"] == "PodDisruptionBudget":
+            del each["spec"]["maxUnavailable"]
+            each["spec"] |= wrong
+    path = tmp_path / "wrong.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    result = CliRunner().invoke(group, ["solve", "-f", str(path), "-o", "json"])
+    told = [(gang["outcome"], gang["message"]) for gang in yaml.safe_load(result.stdout)["gangs"]]
+    assert told == [("Unplaceable", LIMITED)] * 2
+    assert "PodDisruptionBudget default/web: spec" in result.stderr
+    assert result.exit_code == 2
