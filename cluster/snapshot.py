@@ -125,6 +125,8 @@ class Snapshot:
     """PersistentVolumeClaims by `namespace/name` with what ties them to nodes, where known."""
     evicted: tuple[Tenant, ...] = ()
     """Pods that plans made on this picture evict (`planning.reserving`): on none of the nodes any more."""
+    evicted_for: Mapping[str, str] = field(default_factory=dict)
+    """By pod (`namespace/name`), the gang (likewise) for which a plan made on this picture evicts it."""
     leaving: frozenset[str] = frozenset()
     """Pods, by `namespace/name`, that plans in force evict: they still have their nodes."""
     version: str = ""

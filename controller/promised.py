@@ -5,14 +5,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controller.picture import Picture
-from controller.protocol import Cause, Evict, NeedPlan
+from controller.protocol import AwaitVictims, Cause, Evict, NeedPlan, Nominate, Release
 from kube.keys import GATE
+from kube.objects import Pod
 from planning.budgets import overdrawn
+from planning.evicted import staying
 from planning.promises import with_promised
 from planning.running import cut_short, running_gangs
 
 if TYPE_CHECKING:
     from controller.cases import Case
+
+EVICTED = "members of it are evicted for another gang"
+"""Why a plan falls that counts on them."""
 
 
 def beside_promises(picture: Picture, cases: Sequence["Case"]) -> Picture:
@@ -29,8 +34,8 @@ def beside_promises(picture: Picture, cases: Sequence["Case"]) -> Picture:
 
 def drop_unlawful(picture: Picture, cases: Sequence["Case"]) -> Picture:
     """Let plans fall whose evictions would by now cut a running gang short or overdraw a budget: what these allow, or
-    who else goes, has changed since the plans were made. That of the lowest priority falls first. The picture is the
-    one beside the promises that are left.
+    who else goes, has changed since the plans were made. That of the lowest priority falls first. So does one whose own
+    gang is evicted meanwhile. The picture is the one beside the promises that are left.
     """
     evicting = [(case, case.step.victims) for case in cases if isinstance(case.step, Evict)]
     running = running_gangs(picture.reading) if evicting else {}
@@ -38,6 +43,22 @@ def drop_unlawful(picture: Picture, cases: Sequence["Case"]) -> Picture:
         gone = frozenset(f"{victim.namespace}/{victim.name}" for victim in victims)
         snapshot = beside_promises(picture, cases).snapshot
         if why := cut_short(gone, snapshot, running) or overdrawn(gone, snapshot):
-            held = tuple(m.pod for m in case.gang.members if m.pod.status.nominated_node_name and m.pod.gated_by(GATE))
-            case.step = NeedPlan(why, held, Cause.EVICTION_REFUSED)
-    return beside_promises(picture, cases)
+            case.step = NeedPlan(why, _held(case), Cause.EVICTION_REFUSED)
+    beside = beside_promises(picture, cases)
+    losing = [case for case in cases if _loses_its_own(case, beside)]
+    for case in losing:
+        case.step = NeedPlan(EVICTED, _held(case), Cause.MEMBER_GONE)
+    return beside_promises(picture, cases) if losing else beside
+
+
+def _loses_its_own(case: "Case", picture: Picture) -> bool:
+    """Whether a plan in progress counts on members of its gang that others evict, without whom it would be too few."""
+    if case.record is None or not isinstance(case.step, Nominate | Evict | AwaitVictims | Release):
+        return False
+    left = staying(case.gang, picture.snapshot)
+    return left is not case.gang and not left.suffice(left.members)
+
+
+def _held(case: "Case") -> tuple[Pod, ...]:
+    """Its gated members that are nominated."""
+    return tuple(m.pod for m in case.gang.members if m.pod.status.nominated_node_name and m.pod.gated_by(GATE))

@@ -2,12 +2,14 @@
 
 from cluster.snapshot import Snapshot
 from controller.picture import Picture
+from controller.promised import EVICTED
 from controller.solving import Question
 from controller.verifying import lost_room
 from gangs.model import Gang
 from kube.objects import Pod
 from planning.budgets import overdrawn
 from planning.decision import Decision
+from planning.evicted import evicted_for
 from planning.flavors import settled
 from planning.queueing import charged, still_covered
 from planning.quotas import Usage, usage_of
@@ -46,11 +48,17 @@ class Taking:
             return ""
         gang = settled(gang, decision.flavors)
         return (
-            self._moved(decision, question.picture)
+            self._losing(decision)
+            or self._moved(decision, question.picture)
             or self._crowded(decision, gang)
             or self._unlawful(decision)
             or ("" if still_covered(decision, self._used()) else OVERSPENT)
         )
+
+    def _losing(self, decision: Decision) -> str:
+        """Whether members that the plan counts on are evicted for others."""
+        going = evicted_for(self._snapshot())
+        return EVICTED if any(each.member.pod.key in going for each in decision.assignments) else ""
 
     def _moved(self, decision: Decision, before: Picture) -> str:
         """Whether the nodes of the plan may lie elsewhere by now."""

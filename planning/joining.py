@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey
 from planning.decision import Decision, Outcome
+from planning.evicted import staying
 from planning.outcomes import decided
 from planning.problems import Framing
 from planning.remaining import Remaining, only_room_matters
@@ -276,6 +277,8 @@ def _stated_anew(
     shares = dict(zip(framings, answer.shares, strict=True))
     snapshot, decisions = tier.snapshot, []
     for gang in gangs:
+        if staying(gang, snapshot) is not gang:
+            return None  # it was stated with members that one before it evicts
         share, framing = shares[gang.key], tier.frame(gang, snapshot)
         if share is None or isinstance(framing, Decision):
             return None

@@ -18,6 +18,7 @@ from kube.topology import Topology
 from planning import wording
 from planning.companions import answer_with_companions, stands
 from planning.decision import Decision, Explanation, Outcome
+from planning.evicted import staying, with_evicted
 from planning.holdups import holdups
 from planning.joining import Tier, plan_tier
 from planning.outcomes import decided
@@ -62,7 +63,8 @@ def plan_gang(
     however they are placed. `comparing`: say also why it is better here than next door. Never raises for what a gang
     asks.
     """
-    gang = with_priorities(gang, snapshot.priority_classes)
+    whole = with_priorities(gang, snapshot.priority_classes)
+    gang = staying(whole, snapshot)
 
     def placed(charged_to_nobody: Gang) -> Decision:
         return _plan(
@@ -77,10 +79,12 @@ def plan_gang(
         )
 
     if gang.account is None:
-        return placed(gang)
-    if reasons := _reasons_to_wait(gang, snapshot, None):
-        return _waiting(gang, reasons)
-    return decide_in_queue(gang, usage, snapshot, placed)
+        decision = placed(gang)
+    elif reasons := _reasons_to_wait(gang, snapshot, None):
+        decision = _waiting(gang, reasons)
+    else:
+        decision = decide_in_queue(gang, usage, snapshot, placed)
+    return with_evicted(decision, whole, snapshot)
 
 
 def _plan(
@@ -209,8 +213,9 @@ def plan_in_turn(
             snapshot, usage = after(before[-1], snapshot), charged(before.pop(), usage)
         tier = tuple(mates)
         if all(each.account is None for each in tier):
-            found, snapshot = plan_tier(Tier(tier, snapshot, running_gangs, _until(deadline, limits), framed, plan))
-            yield found
+            left, start = tuple(staying(each, snapshot) for each in tier), snapshot
+            found, snapshot = plan_tier(Tier(left, snapshot, running_gangs, _until(deadline, limits), framed, plan))
+            yield [with_evicted(each, whole, start) for each, whole in zip(found, tier, strict=True)]
             continue
         decisions = []
         for gang in tier:
@@ -226,12 +231,13 @@ def _priority_of(decision: Decision) -> int:
 
 def waiting(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> Decision | None:
     """The decision for a gang of which nothing needs to be solved: what it names, or a member, is not there."""
-    gang = with_priorities(gang, snapshot.priority_classes)
+    whole = with_priorities(gang, snapshot.priority_classes)
+    gang = staying(whole, snapshot)
     topology = None if gang.account is not None else topology_of(gang, topologies)
     if isinstance(topology, Fault):
         return _invalid(gang, topology)
     reasons = _reasons_to_wait(gang, snapshot, topology)
-    return _waiting(gang, reasons) if reasons else None
+    return with_evicted(_waiting(gang, reasons), whole, snapshot) if reasons else None
 
 
 def _answer(gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits) -> Answer:
@@ -271,7 +277,8 @@ def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) 
     told = topology is not None or any(named in (each, *each.split()[1:2]) for each in gang.waiting_for)
     lacking = [] if named is None or told else [f"{gang.topology_kind or 'Topology'} {named}"]
     objects = dict.fromkeys((*gang.waiting_for, *lacking, *_missing_classes(gang, snapshot)))
-    return [*objects, *missing_members(gang), *holdups(gang, snapshot)]
+    missing = missing_members(gang) or ([] if gang.members else ["members to be made again"])
+    return [*objects, *missing, *holdups(gang, snapshot)]
 
 
 def _missing_classes(gang: Gang, snapshot: Snapshot) -> list[str]:

@@ -31,8 +31,13 @@ def after_all(decisions: Sequence[Decision], snapshot: Snapshot) -> Snapshot:
             else _changed(state, arriving, leaving)
             for state in snapshot.nodes
         ),
+        evicted_for={**snapshot.evicted_for, **_causes(decisions)} if evictions else snapshot.evicted_for,
         evicted=(*snapshot.evicted, *_leaving(snapshot, {f"{each.namespace}/{each.name}" for each in evictions})),
     )
+
+
+def _causes(decisions: Sequence[Decision]) -> dict[str, str]:
+    return {f"{each.namespace}/{each.name}": str(decision.key) for decision in decisions for each in decision.evictions}
 
 
 def _leaving(snapshot: Snapshot, keys: set[str]) -> Iterator[Tenant]:

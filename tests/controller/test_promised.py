@@ -11,7 +11,7 @@ from protocol_scenes import PLAN_ID, gang, node, pod, record
 from cluster.capturing import snapshot_of
 from controller.picture import Picture
 from controller.promised import beside_promises, drop_unlawful
-from controller.protocol import Cause, Evict, NeedPlan, Step
+from controller.protocol import Cause, Evict, NeedPlan, Release, Step
 from controller.rounds import Case
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet, Reading
 from gangs.sources import Sources
@@ -96,3 +96,15 @@ def test_plans_that_have_fallen_promise_nothing() -> None:
     assert beside_promises(picture(1), [case]).snapshot.leaving == frozenset()
     assert case.record is not None
     assert case.record.plan_id == PLAN_ID
+
+
+@pytest.mark.parametrize(("minimum", "step"), [(4, NeedPlan), (3, Release)], ids=["too few are left", "enough stay"])
+def test_a_plan_falls_whose_own_gang_is_evicted_for_another(minimum: int, step: type[Step]) -> None:
+    more = pod("web-4", nominated="n2", priority=0)
+    there = picture(3)
+    members = [*(web(number) for number in (1, 2, 3)), more]
+    mending = replace(gang(*members), min_member=minimum, pod_sets=(PodSet("main", 4, minimum),))
+    plan = record([("web-4", "n2")])
+    case = Case(mending, {"metadata": {"namespace": "default", "name": "llm"}}, plan, Release(()))
+    drop_unlawful(there, [case, evicting("a", [1])])
+    assert isinstance(case.step, step)

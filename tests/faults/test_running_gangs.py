@@ -143,3 +143,38 @@ def test_a_gang_that_cannot_go_as_a_whole_is_told_as_what_stands_in_the_way() ->
         "needs 1 pod: the cluster holds 0 of 1 (1 node: node(s) didn't match Pod's node affinity/selector); "
         "gang default/h there goes whole or not at all"
     )
+
+
+def reports(path: Path) -> dict[str, dict[str, Any]]:
+    gangs: list[dict[str, Any]] = yaml.safe_load(
+        CliRunner().invoke(group, ["solve", "-f", str(path), "-o", "json"]).stdout
+    )["gangs"]
+    return {gang["name"]: gang for gang in gangs}
+
+
+@pytest.mark.parametrize(
+    ("name", "gone", "outcome", "placed", "message"),
+    [
+        (
+            "victim_gang_replacement",
+            ["h-0", "h-1"],
+            "Waiting",
+            {},
+            "waits for 2 more pods: 1 of 3 exist; h-0..1 are evicted for default/g",
+        ),
+        (
+            "victim_gang_extra",
+            ["h-0"],
+            "Placed",
+            {"h-1": "n2", "h-2": "n3"},
+            "1 more pod fits beside 1 in r1: n3, proven optimal; h-0 is evicted for default/g",
+        ),
+    ],
+)
+def test_who_is_evicted_is_counted_on_by_no_plan_of_its_own_gang(
+    name: str, gone: list[str], outcome: str, placed: dict[str, str], message: str
+) -> None:
+    told = reports(FILES / f"{name}.yaml")
+    assert victims(told["g"]) == gone
+    assert {each["pod"]: each["node"] for each in told["h"]["assignments"]} == placed
+    assert (told["h"]["outcome"], told["h"]["message"]) == (outcome, message)
