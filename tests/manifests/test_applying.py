@@ -32,12 +32,15 @@ def server_side(cluster: ControlPlane, *arguments: str) -> list[str]:
 
 
 def versions(cluster: ControlPlane, *arguments: str) -> dict[Identity, tuple[str, Any]]:
-    """Apply; each object's generation then, or the version of one that has none (a status changes by itself)."""
+    """Apply; each object's generation then, or what tells of one that has none that nobody has written it."""
     items = yaml.safe_load("\n".join(server_side(cluster, "-o", "yaml", *arguments)))["items"]
-    return {identity(each): _version(each["metadata"]) for each in items}
+    return {identity(each): _version(each) for each in items}
 
 
-def _version(metadata: dict[str, Any]) -> tuple[str, Any]:
+def _version(manifest: dict[str, Any]) -> tuple[str, Any]:
+    metadata = manifest["metadata"]
+    if manifest["kind"] == "ResourceQuota":  # it has no generation, and its status changes by itself
+        return metadata["uid"], str(manifest["spec"])
     return metadata["uid"], metadata.get("generation", metadata["resourceVersion"])
 
 
