@@ -13,6 +13,8 @@ from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey
 from planning.decision import Decision, Outcome
 from planning.evicted import staying
+from planning.in_turn import Turns
+from planning.minding import leaning, minding
 from planning.outcomes import decided
 from planning.problems import Framing
 from planning.remaining import Remaining, only_room_matters
@@ -67,8 +69,13 @@ def plan_tier(tier: Tier) -> tuple[list[Decision], Snapshot]:
     """Decisions for all gangs in their order, and the snapshot once they are carried out."""
     started = time.perf_counter()
     framings = _framings(tier)
-    if framings is None:
-        return _one_by_one(tier, weighed=True)
+    turns = _turns(tier)
+    if not _may_compete(tier, framings):
+        decisions, then = turns.planned(tier.gangs, weighed=True)
+        if not (any(each.evictions for each in decisions) and turns.crowded_out(decisions)):
+            return decisions, then
+    if not _joinable(tier, framings):
+        return _settled(tier, turns, *turns.planned(tier.gangs, weighed=False))
     names = list(framings)
     joint = JointProblem(
         tuple(framings[key].problem for key in names), tuple(tuple(framings[key].units) for key in names)
@@ -77,12 +84,34 @@ def plan_tier(tier: Tier) -> tuple[list[Decision], Snapshot]:
     found = _together(tier, joint, framings, started, whole=not small)
     if found is not None and found.proven:
         return found.decisions, found.snapshot
-    alone, then = _one_by_one(tier, weighed=False)
+    alone, then = turns.planned(tier.gangs, weighed=False)
     if found is None and not small and _crowded_out(tier, alone):
         found = _together(tier, joint, framings, started)
     if found is not None and (_cost(found.decisions), 0) < (_cost(alone), found.levels):
-        return found.decisions, found.snapshot
-    return _with_bounds(tier, framings, alone), then
+        return (
+            (found.decisions, found.snapshot)
+            if found.levels
+            else _settled(tier, turns, found.decisions, found.snapshot)
+        )
+    return _settled(tier, turns, _with_bounds(tier, framings, alone), then)
+
+
+def _turns(tier: Tier) -> Turns[Snapshot]:
+    """The gangs one after the other."""
+
+    def step(gang: Gang, snapshot: Snapshot, weighed: bool) -> tuple[Decision, Snapshot]:  # noqa: FBT001 -- as `plan`
+        decision = tier.plan(gang, snapshot, weighed)
+        return decision, after(decision, snapshot)
+
+    return Turns(tier.snapshot, step, tier.snapshot.namespaces)
+
+
+def _settled(
+    tier: Tier, turns: Turns[Snapshot], decisions: list[Decision], snapshot: Snapshot
+) -> tuple[list[Decision], Snapshot]:
+    """With another order where one finds no place after others, and no no that only holds in this one."""
+    crowded = turns.crowded_out(decisions)
+    return turns.settled(decisions, snapshot, crowded, min(tier.limits.seconds, LONGEST.seconds))
 
 
 def _with_bounds(tier: Tier, framings: Mapping[GangKey, Framing], decisions: list[Decision]) -> list[Decision]:
@@ -167,23 +196,27 @@ class _Found:
     levels: int
 
 
-def _framings(tier: Tier) -> dict[GangKey, Framing] | None:
-    """The gangs that can be placed at all, stated on the same snapshot. None where weighing them is of no use, or one
-    of them can only be planned alone.
-    """
+def _framings(tier: Tier) -> dict[GangKey, Framing]:
+    """The gangs that can be placed at all, stated on the same snapshot; none where one is by itself."""
     if len(tier.gangs) == 1:
-        return None
-    found = {}
-    for gang in tier.gangs:
-        framing = tier.frame(gang, tier.snapshot)
-        if isinstance(framing, Framing):
-            found[gang.key] = framing
-    problems = [framing.problem for framing in found.values()]
-    joinable = all(
-        can_join(framing.problem) and framing.exact and not framing.among_members for framing in found.values()
-    )
-    one_tree = len({framing.topology for framing in found.values()}) == 1
-    return found if joinable and one_tree and _compete(problems) else None
+        return {}
+    framed = ((gang.key, tier.frame(gang, tier.snapshot)) for gang in tier.gangs)
+    return {key: framing for key, framing in framed if isinstance(framing, Framing)}
+
+
+def _may_compete(tier: Tier, framings: Mapping[GangKey, Framing]) -> bool:
+    """Whether one may be in another's way, by room or by what their members say of each other."""
+    gangs = (gang for gang in tier.gangs if gang.key in framings)
+    return _compete([each.problem for each in framings.values()]) or minding(gangs, tier.snapshot.namespaces)
+
+
+def _joinable(tier: Tier, framings: Mapping[GangKey, Framing]) -> bool:
+    """Whether they can be weighed against each other: none of them can only be planned alone, or leans on another."""
+    if len({framing.topology for framing in framings.values()}) != 1:
+        return False
+    if not all(can_join(each.problem) and each.exact and not each.among_members for each in framings.values()):
+        return False
+    return not leaning((gang for gang in tier.gangs if gang.key in framings), tier.snapshot.namespaces)
 
 
 def _compete(problems: Sequence[Problem]) -> bool:
@@ -200,16 +233,6 @@ def _compete(problems: Sequence[Problem]) -> bool:
             return True
         used |= mine
     return False
-
-
-def _one_by_one(tier: Tier, *, weighed: bool) -> tuple[list[Decision], Snapshot]:
-    """Each on what those before it leave. `weighed` False: that is not proven to be the best for all."""
-    snapshot, decisions = tier.snapshot, []
-    for gang in tier.gangs:
-        decision = tier.plan(gang, snapshot, weighed)
-        snapshot = after(decision, snapshot)
-        decisions.append(decision)
-    return decisions, snapshot
 
 
 def _together(

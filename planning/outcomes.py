@@ -23,19 +23,27 @@ COUNTED = "d/"
 
 
 def decided(
-    gang: Gang, framing: Framing, answer: Answer, running: RunningGangs, seconds: Mapping[str, float]
+    gang: Gang,
+    framing: Framing,
+    answer: Answer,
+    running: RunningGangs,
+    seconds: Mapping[str, float],
+    *,
+    in_turn: bool = False,
 ) -> Decision:
-    """The decision that an answer stands for."""
+    """The decision that an answer stands for. `in_turn`: the best for the gang, but others compete with it."""
     if isinstance(answer, Plan):
-        return _placed(gang, framing, answer, running, seconds)
+        return _placed(gang, framing, answer, running, seconds, in_turn=in_turn)
     return _unplaceable(gang, framing, answer, seconds)
 
 
-def _placed(gang: Gang, framing: Framing, plan: Plan, running: RunningGangs, seconds: Mapping[str, float]) -> Decision:
+def _placed(
+    gang: Gang, framing: Framing, plan: Plan, running: RunningGangs, seconds: Mapping[str, float], *, in_turn: bool
+) -> Decision:
     assignments = _assignments(framing, plan)
     levels = _levels(gang, framing, plan)
     evictions = tuple(_eviction(framing, position, running) for position in plan.victims)
-    message = wording.placed(gang, assignments, levels, evictions, plan.proof)
+    message = wording.placed(gang, assignments, levels, evictions, plan.proof, in_turn=in_turn)
     return Decision(
         gang=gang,
         key=gang.key,

@@ -20,7 +20,8 @@ from planning.companions import answer_with_companions, stands
 from planning.decision import Decision, Explanation, Outcome
 from planning.evicted import staying, with_evicted
 from planning.holdups import holdups
-from planning.joining import Tier, plan_tier
+from planning.in_turn import Turns
+from planning.joining import LONGEST, Tier, plan_tier
 from planning.outcomes import decided
 from planning.priorities import missing_class, with_priorities
 from planning.problems import Framing, UnknownLevelError, frame
@@ -106,10 +107,11 @@ def _plan(
     answer = _answer(gang, snapshot, framing, limits)
     if not framing.exact and isinstance(answer, NoPlan):
         answer = replace(answer, proof=Proof.UNPROVEN)
+    in_turn = isinstance(answer, Plan) and answer.proof is Proof.OPTIMAL and framing.exact and not weighed
     if isinstance(answer, Plan) and not (weighed and framing.exact):
         answer = replace(answer, goals=unproven(framing.problem, answer.goals), proof=Proof.FEASIBLE)
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
-    decision = decided(gang, framing, answer, running_gangs, seconds)
+    decision = decided(gang, framing, answer, running_gangs, seconds, in_turn=in_turn)
     if not comparing or not weighed or not isinstance(answer, Plan) or answer.proof is not Proof.OPTIMAL:
         return decision
     return _compared(decision, framing.problem, answer)
@@ -186,7 +188,7 @@ def plan_in_turn(
     or of a lower priority.
     """
 
-    def plan(gang: Gang, now: Snapshot, weighed: bool) -> Decision:  # noqa: FBT001 -- planning.joining calls it
+    def plan(gang: Gang, now: Snapshot, weighed: bool, used: Usage = NO_USAGE) -> Decision:  # noqa: FBT001 -- see Tier
         if deadline.over:
             return _too_late(gang)
         return plan_gang(
@@ -196,7 +198,7 @@ def plan_in_turn(
             running_gangs=running_gangs,
             limits=_until(deadline, limits),
             preemption=preemption,
-            usage=usage,
+            usage=used,
             weighed=weighed,
             comparing=comparing,
         )
@@ -205,6 +207,10 @@ def plan_in_turn(
         if deadline.over:
             return _too_late(gang)
         return _framed(gang, now, topologies, running_gangs, preemption=preemption)
+
+    def step(gang: Gang, now: tuple[Snapshot, Usage], weighed: bool) -> tuple[Decision, tuple[Snapshot, Usage]]:  # noqa: FBT001 -- see Turns
+        decision = plan(gang, now[0], weighed, now[1])
+        return decision, (after(decision, now[0]), charged(decision, now[1]))
 
     before = sorted(standing, key=_priority_of)
     ordered = in_order(with_priorities(each, snapshot.priority_classes) for each in gangs)
@@ -217,12 +223,22 @@ def plan_in_turn(
             found, snapshot = plan_tier(Tier(left, snapshot, running_gangs, _until(deadline, limits), framed, plan))
             yield [with_evicted(each, whole, start) for each, whole in zip(found, tier, strict=True)]
             continue
-        decisions = []
-        for gang in tier:
-            decision = plan(gang, snapshot, True)  # noqa: FBT003 -- see above
-            snapshot, usage = after(decision, snapshot), charged(decision, usage)
-            decisions.append(decision)
-        yield decisions
+        found, (snapshot, usage) = _charged_to_queues(tier, Turns((snapshot, usage), step, snapshot.namespaces), limits)
+        yield found
+
+
+def _charged_to_queues(
+    tier: Sequence[Gang], turns: Turns[tuple[Snapshot, Usage]], limits: Limits
+) -> tuple[list[Decision], tuple[Snapshot, Usage]]:
+    """Gangs of which one is charged to a queue: one after the other, and each the best for all as long as nobody is
+    crowded out.
+    """
+    decisions, ground = turns.planned(tier, weighed=True)
+    crowded = turns.crowded_out(decisions)
+    if not crowded:
+        return decisions, ground
+    decisions, ground = turns.planned(tier, weighed=False)
+    return turns.settled(decisions, ground, crowded, min(limits.seconds, LONGEST.seconds))
 
 
 def _priority_of(decision: Decision) -> int:

@@ -45,7 +45,7 @@ class GangTraits:
         self._spread_keys: frozenset[str] = frozenset()
         self._of: dict[int, Traits] = {}
         every = tuple(pods)
-        if not any(map(_minds_others, every)):
+        if not any(map(minds_others, every)):
             return
         self._keys = frozenset(key for pod in every for key in looked_at(pod))
         self._spread_keys = frozenset(key for pod in every for key in _spread_keys(pod))
@@ -148,7 +148,7 @@ def _clashing(like: Mapping[bytes, Pod], counts: Mapping[bytes, int]) -> frozens
     )
 
 
-def _minds_others(pod: Pod) -> bool:
+def minds_others(pod: Pod) -> bool:
     """Whether the pod says anything about other pods, or wants what only one of them can have."""
     affinity, spec = pod.spec.affinity, pod.spec
     return bool(

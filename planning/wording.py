@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gangs.model import Gang
+from gangs.model import Gang, GangKey
 from gangs.workloads import controller_of
 from kube.names import natural_key
 from planning.decision import Assignment, Eviction, LevelUse
@@ -20,6 +20,9 @@ _VICTIMS_SHOWN = 3
 _DOMAINS_SHOWN = 3
 _NEAREST_SHOWN = 3
 _STRANDED_SHOWN = 3
+_GANGS_SHOWN = 3
+_NO_TIME = "not proven optimal in the time given"
+_ONE_BY_ONE = "not proven optimal (gangs of one priority were planned one after the other)"
 _LOSSES = {
     "victims": "would cost {both} victims",
     "gangsBroken": "would break {both} gangs",
@@ -59,8 +62,13 @@ def placed(
     levels: Sequence[LevelUse],
     evictions: Sequence[Eviction],
     proof: Proof,
+    *,
+    in_turn: bool = False,
 ) -> str:
-    """What a plan does: how many pods, where, at whose cost, how sure, and what became of the preferred level."""
+    """What a plan does: how many pods, where, at whose cost, how sure, and what became of the preferred level.
+
+    `in_turn`: it is the best for the gang in its turn, and others compete with it.
+    """
     new = [each for each in assignments if not each.held]
     held = len(assignments) - len(new)
     where = _where(levels)
@@ -68,7 +76,7 @@ def placed(
     parts = [_who_fits(gang, len(new), held) + (f" in {where}: {nodes}" if where else f" on {nodes}")]
     if evictions:
         parts.append(after(evictions))
-    parts.append("proven optimal" if proof is Proof.OPTIMAL else "not proven optimal in the time given")
+    parts.append("proven optimal" if proof is Proof.OPTIMAL else _ONE_BY_ONE if in_turn else _NO_TIME)
     parts.extend(_preferred(levels))
     return ", ".join(parts)
 
@@ -102,6 +110,25 @@ def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str]
         text = "there goes whole or not at all" if len(gangs) == 1 else "there go whole or not at all"
         whose = "gang" if len(gangs) == 1 else "gangs"
         yield f"{whose} {listed(gangs)} {text}", f"{len(gangs)} {whose} {text}"
+
+
+def planned_after(others: str, refusal: str) -> str:
+    """A no that is none of a gang by itself: it was planned after others, which could be elsewhere."""
+    return f"not proven that there is no place: planned after {others}, which could be elsewhere; {refusal}"
+
+
+def gangs(keys: Sequence[GangKey]) -> str:
+    """`gang default/a`, `gangs default/a and default/b`, the rest counted."""
+    rest = len(keys) - _GANGS_SHOWN
+    names = [str(each) for each in keys[:_GANGS_SHOWN]]
+    return f"gang{'s' if len(keys) > 1 else ''} " + (
+        f"{', '.join(names)} and {rest} more" if rest > 0 else listed(names)
+    )
+
+
+def gangs_by_number(count: int) -> str:
+    """The same for those who may not see them."""
+    return "another gang" if count == 1 else f"{count} other gangs"
 
 
 def nameless(evictions: Sequence[Eviction]) -> Iterable[tuple[str, str]]:

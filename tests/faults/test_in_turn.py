@@ -1,0 +1,70 @@
+"""Gangs of one priority that are planned one after the other: nobody is called infeasible for where another was put."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from solving import solved, written
+
+FILES = Path(__file__).parent / "in_turn"
+BEST_OF_ITS_TURN = "not proven optimal (gangs of one priority were planned one after the other)"
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("cross_port", {"a": "1 pod fits on n2", "b": "1 pod fits on n1"}),
+        ("cross_anti", {"a": "1 pod fits on n2", "b": "1 pod fits on n1"}),
+        ("cross_anti_asym", {"a": "1 pod fits on n2", "b": "1 pod fits on n1"}),
+        ("amongaff_then_sel", {"a": "2 pods fit on n2", "b": "1 pod fits on n1"}),
+    ],
+)
+def test_the_older_gang_makes_way_where_it_can(name: str, places: dict[str, str]) -> None:
+    answer = solved(FILES / f"{name}.yaml")
+    told = answer.report.splitlines()
+    found = {
+        line.split()[0]: (line.split()[1:], told[number + 1].strip())
+        for number, line in enumerate(told)
+        if line.startswith("default/")
+    }
+    assert answer.status == 0
+    assert found == {
+        f"default/{gang}": (["Placed", "feasible"], f"{place}, {BEST_OF_ITS_TURN}") for gang, place in places.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "refusal"),
+    [
+        (
+            "cross_aff",
+            (
+                "needs 1 pod: the cluster holds 0 of 1 (1 node: node(s) didn't match Pod's node affinity/selector, "
+                "1 node: node(s) didn't match pod affinity rules)"
+            ),
+        ),
+        (
+            "anti_two_gangs",
+            (
+                "needs 1 pod: the cluster holds 0 of 1 "
+                "(1 node: node(s) didn't satisfy existing pods anti-affinity rules)"
+            ),
+        ),
+    ],
+)
+def test_a_no_that_only_holds_after_another_gang_is_not_proven(name: str, refusal: str) -> None:
+    answer = solved(FILES / f"{name}.yaml")
+    told = [line.strip() for line in answer.report.splitlines()]
+    assert answer.status == 3
+    assert told[:2] == ["default/a  Placed  feasible", f"1 pod fits on n1, {BEST_OF_ITS_TURN}"]
+    place = told.index("default/b  Unplaceable  unproven")
+    before = "not proven that there is no place: planned after gang default/a, which could be elsewhere"
+    assert told[place + 1] == f"{before}; {refusal}"
+
+
+def test_a_gang_that_has_no_place_by_itself_is_infeasible_beside_others_too(tmp_path: Path) -> None:
+    everything = list(yaml.safe_load_all((FILES / "cross_port.yaml").read_text()))
+    (late,) = (each for each in everything if each["metadata"]["name"] == "b-0")
+    late["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n9"}
+    told = solved(written(tmp_path, yaml.safe_dump_all(everything))).report.splitlines()
+    assert "default/b  Unplaceable  infeasible" in told
