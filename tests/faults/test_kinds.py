@@ -4,55 +4,36 @@ It was: keys on the template of a StatefulSet, a Deployment or a PyTorchJob made
 required level held for each alone and four pods lay in two super nodes.
 """
 
-import json
 import random
 from collections.abc import Iterator
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from click.testing import CliRunner
-from workloads_of_kinds import Object, gangs_of, said, workload
+from workloads_of_kinds import (
+    GROUP,
+    KUEUE,
+    LEAST,
+    LEVEL,
+    POLICY,
+    QUEUE,
+    RUNAI,
+    TO_GANG,
+    TO_KUEUE_GROUP,
+    TO_POD_GROUP,
+    TOTAL,
+    Object,
+    document,
+    gangs_of,
+    said,
+    solve,
+    workload,
+)
 
-from cli.main import group
 from gangs.dialects import all_kinds, read_all
 from gangs.expanding import expanded
 from gangs.manifests import key_of, pod_of
 from gangs.sources import Sources
-
-FILES = Path(__file__).parent / "kinds"
-KUEUE = ("nodes.yaml", "topology-and-flavor.yaml", "pool.yaml")
-
-LEVEL = "kueue.x-k8s.io/podset-required-topology"
-QUEUE = "kueue.x-k8s.io/queue-name"
-GROUP, TOTAL = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"
-POLICY = "scheduling.run.ai/topology-policy"
-RUNAI, LEAST = "kai.scheduler/topology-required-placement", "kai.scheduler/batch-min-member"
-TO_KUEUE_GROUP = (
-    f"group its pods: write the label {GROUP}: <a name>, the annotation {TOTAL}: <all its pods, in quotes> and the "
-    "same "
-    "kueue.x-k8s.io keys on all its pod templates"
-)
-TO_POD_GROUP = (
-    "make a PodGroup with minMember, and write scheduling.run.ai/pod-group: <its name> on all its pod templates instead"
-)
-TO_GANG = "make a Gang object and label the pod templates phalanx.dev/gang: <its name> instead"
-
-
-def solve(*files: str) -> tuple[Object, list[str], int]:
-    """The report, what is said beside it, and the exit status."""
-    arguments = [part for file in files for part in ("-f", str(FILES / file))]
-    answer = CliRunner().invoke(group, ["solve", "-o", "json", *arguments], catch_exceptions=False)
-    lines = [line.replace(f"{FILES}/", "") for line in answer.stderr.splitlines() if "tas-config" not in line]
-    return json.loads(answer.stdout), lines, answer.exit_code
-
-
-def document(name: str) -> Object:
-    """One file."""
-    found: Object = yaml.safe_load((FILES / f"{name}.yaml").read_text())
-    return found
 
 
 def test_the_pods_of_a_stateful_set_are_one_gang_in_the_required_domain() -> None:

@@ -3,13 +3,24 @@
 It was: such keys did nothing, at most the doctor said so.
 """
 
-import json
-from pathlib import Path
-
 import pytest
 import yaml
 from click.testing import CliRunner
-from workloads_of_kinds import Object, said, workload
+from workloads_of_kinds import (
+    FILES,
+    GROUP,
+    LEAST,
+    LEVEL,
+    POLICY,
+    QUEUE,
+    RUNAI,
+    TO_GANG,
+    TO_KUEUE_GROUP,
+    document,
+    said,
+    solve,
+    workload,
+)
 
 from cli.main import group
 from gangs.dialects import DIALECTS, review
@@ -18,39 +29,6 @@ from gangs.phalanx.jobs import WISHES
 from gangs.slips import slips_of
 from gangs.sources import Sources
 from kube.keys import WORKLOAD
-
-FILES = Path(__file__).parent / "kinds"
-KUEUE = ("nodes.yaml", "topology-and-flavor.yaml", "pool.yaml")
-
-LEVEL = "kueue.x-k8s.io/podset-required-topology"
-QUEUE = "kueue.x-k8s.io/queue-name"
-GROUP, TOTAL = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"
-POLICY = "scheduling.run.ai/topology-policy"
-RUNAI, LEAST = "kai.scheduler/topology-required-placement", "kai.scheduler/batch-min-member"
-TO_KUEUE_GROUP = (
-    f"group its pods: write the label {GROUP}: <a name>, the annotation {TOTAL}: <all its pods, in quotes> and the "
-    "same "
-    "kueue.x-k8s.io keys on all its pod templates"
-)
-TO_POD_GROUP = (
-    "make a PodGroup with minMember, and write scheduling.run.ai/pod-group: <its name> on all its pod templates instead"
-)
-TO_GANG = "make a Gang object and label the pod templates phalanx.dev/gang: <its name> instead"
-
-
-def solve(*files: str) -> tuple[Object, list[str], int]:
-    """The report, what is said beside it, and the exit status."""
-    arguments = [part for file in files for part in ("-f", str(FILES / file))]
-    answer = CliRunner().invoke(group, ["solve", "-o", "json", *arguments], catch_exceptions=False)
-    lines = [line.replace(f"{FILES}/", "") for line in answer.stderr.splitlines() if "tas-config" not in line]
-    return json.loads(answer.stdout), lines, answer.exit_code
-
-
-def document(name: str) -> Object:
-    """One file."""
-    found: Object = yaml.safe_load((FILES / f"{name}.yaml").read_text())
-    return found
-
 
 TOGETHER = ("Job", "StatefulSet", "PyTorchJob")
 BY_ITSELF = ("Deployment", "ReplicaSet", "Service")
