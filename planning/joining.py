@@ -6,7 +6,7 @@ time, the better of the two ways is taken and not called optimal.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cluster.snapshot import Snapshot
@@ -19,15 +19,12 @@ from planning.outcomes import decided
 from planning.problems import Framing
 from planning.remaining import Remaining, only_room_matters
 from planning.reserving import after, after_all
-from planning.running import RunningGangs
+from planning.tier import Tier, share_as_plan
+from planning.united import plan_as_one
 from planning.workers import shared_workers
-from solver.case import case_of
-from solver.greedy import unproven
 from solver.joint import JointAnswer, JointProblem, Share, can_join, size
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.scoring import goals_of
-from solver.verify import verify
 
 SMALL = 240
 """The size of a joint problem (`solver.joint.size`) up to which all its goals are weighed. In a larger one gangs of
@@ -41,28 +38,10 @@ BOUNDING = Limits(deterministic=1.0, seconds=1.0)
 _WORTH_BEGINNING = 0.2
 """Seconds; with less left, a worker would only be killed over a gang."""
 
-_BEFORE_COMPACTNESS = 4
-"""Goals before compactness: victims, gangs broken, what they hold, extras."""
 _SUMMED_LAST = "preferences"
 """The last goal that says nothing about what other gangs leave."""
 
-FrameOne = Callable[[Gang, Snapshot], Framing | Decision]
 _Done = tuple[list[Decision], Snapshot]
-PlanOne = Callable[[Gang, Snapshot, bool], Decision]
-
-
-@dataclass(frozen=True, slots=True)
-class Tier:
-    """Gangs of one priority, in order of precedence, on one snapshot. `frame`: states one of them, or decides at once
-    that there is nothing to place; `plan`: plans one alone; it is told whether that is the best for all.
-    """
-
-    gangs: tuple[Gang, ...]
-    snapshot: Snapshot
-    running: RunningGangs
-    limits: Limits
-    frame: FrameOne
-    plan: PlanOne
 
 
 def plan_tier(tier: Tier) -> tuple[list[Decision], Snapshot]:
@@ -103,7 +82,7 @@ def _turns(tier: Tier) -> Turns[Snapshot]:
         decision = tier.plan(gang, snapshot, weighed)
         return decision, after(decision, snapshot)
 
-    return Turns(tier.snapshot, step, tier.snapshot.namespaces)
+    return Turns(tier.snapshot, step, tier.snapshot.namespaces, lambda gangs, end: plan_as_one(tier, gangs, end))
 
 
 def _settled(
@@ -281,7 +260,7 @@ def _on_what_is_left(
     left, decisions = Remaining(), []
     for gang in gangs:
         share, framing = shares[gang.key], left.framing(framings[gang.key])
-        plan = None if share is None or framing is None else _plan(framing.problem, share, answer)
+        plan = None if share is None or framing is None else share_as_plan(framing.problem, share, answer)
         if share is None or framing is None or plan is None:
             return None
         decisions.append(decided(gang, framing, plan, tier.running, seconds))
@@ -305,7 +284,7 @@ def _stated_anew(
         share, framing = shares[gang.key], tier.frame(gang, snapshot)
         if share is None or isinstance(framing, Decision):
             return None
-        plan = _plan(framing.problem, _named_anew(share, framings[gang.key], framing), answer)
+        plan = share_as_plan(framing.problem, _named_anew(share, framings[gang.key], framing), answer)
         if plan is None:
             return None
         decisions.append(decided(gang, framing, plan, tier.running, seconds))
@@ -319,35 +298,6 @@ def _named_anew(share: Share, stated: Framing, framing: Framing) -> Share:
     rows = tuple(tuple(None if node is None else places[stated.nodes[node]] for node in row) for row in share.nodes)
     gone = {stated.victims[victim].pod.key for victim in share.victims}
     return Share(rows, tuple(position for position, each in enumerate(framing.victims) if each.pod.key in gone))
-
-
-def _plan(problem: Problem, share: Share, answer: JointAnswer) -> Plan | None:
-    """The share as a plan with its goals; None where it breaks a rule. Goals that are proven for all gangs together are
-    so for each.
-    """
-    goals = goals_of(case_of(problem, evicting=bool(share.victims)), share.nodes, share.victims)
-    if answer.proof is not Proof.OPTIMAL:
-        known = _BEFORE_COMPACTNESS + answer.levels if answer.levels else 0
-        first = (replace(goal, bound=goal.value) for goal in goals[:known])
-        goals = (*first, *unproven(problem, goals[known:]))
-        if answer.levels == len(problem.levels):
-            goals = _with_ranks(problem, goals)
-    plan = Plan(share.nodes, share.victims, goals, answer.proof)
-    return None if verify(problem, plan) else plan
-
-
-def _with_ranks(problem: Problem, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
-    """The goals of a gang of one set where compactness is proven on all levels: ranks cannot be better, summed over all
-    gangs, where of each on each level neighbours by rank are apart once less than it has domains.
-    """
-    domains = goals[_BEFORE_COMPACTNESS : _BEFORE_COMPACTNESS + len(problem.levels)]
-    least = {name: goal.value - 1 for name, goal in zip(problem.levels, domains, strict=True)}
-    return tuple(
-        replace(goal, bound=goal.value)
-        if goal.name == "ranks" and (goal.parts or {problem.levels[0]: goal.value}) == least
-        else goal
-        for goal in goals
-    )
 
 
 def _crowded_out(tier: Tier, decisions: Sequence[Decision]) -> bool:

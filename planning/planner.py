@@ -21,7 +21,7 @@ from planning.decision import Decision, Explanation, Outcome
 from planning.evicted import staying, with_evicted
 from planning.holdups import holdups
 from planning.in_turn import Turns
-from planning.joining import LONGEST, Tier, plan_tier
+from planning.joining import LONGEST, plan_tier
 from planning.outcomes import decided
 from planning.priorities import missing_class, with_priorities
 from planning.problems import Framing, UnknownLevelError, frame
@@ -29,6 +29,7 @@ from planning.queueing import charged, decide_in_queue
 from planning.quotas import NO_USAGE, Usage
 from planning.reserving import after
 from planning.running import RunningGangs
+from planning.tier import Tier
 from planning.workers import shared_workers
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.greedy import unproven

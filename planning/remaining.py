@@ -54,11 +54,11 @@ def only_room_matters(gangs: Iterable[Gang], framings: Sequence[Framing], shares
     return (
         all(framing.problem.nodes.ground is ground for framing in framings)
         and not any(share is not None and share.victims for share in shares)
-        and not any(gang.near or any(_looks_around(member.pod) for member in gang.members) for gang in gangs)
+        and not any(gang.near or any(looks_around(member.pod) for member in gang.members) for gang in gangs)
     )
 
 
-def _looks_around(pod: Pod) -> bool:
+def looks_around(pod: Pod) -> bool:
     """Whether other pods matter to it, or it to them, besides their room; or it holds a node already."""
     affinity = pod.spec.affinity
     return bool(

@@ -17,6 +17,8 @@ BEST_OF_ITS_TURN = "not proven optimal (gangs of one priority were planned one a
         ("cross_anti", {"a": "1 pod fits on n2", "b": "1 pod fits on n1"}),
         ("cross_anti_asym", {"a": "1 pod fits on n2", "b": "1 pod fits on n1"}),
         ("amongaff_then_sel", {"a": "2 pods fit on n2", "b": "1 pod fits on n1"}),
+        ("cross_aff", {"a": "1 pod fits on n2", "b": "1 pod fits on n2"}),
+        ("cross_aff_of_the_older", {"a": "1 pod fits on n2", "b": "1 pod fits on n2"}),
     ],
 )
 def test_the_older_gang_makes_way_where_it_can(name: str, places: dict[str, str]) -> None:
@@ -33,32 +35,41 @@ def test_the_older_gang_makes_way_where_it_can(name: str, places: dict[str, str]
     }
 
 
+BESIDE = "no place beside gang default/a, of the same priority and first in line; needs 1 pod: the cluster holds 0 of 1"
+
+
 @pytest.mark.parametrize(
-    ("name", "refusal"),
+    ("name", "reason"),
     [
-        (
-            "cross_aff",
-            (
-                "needs 1 pod: the cluster holds 0 of 1 (1 node: node(s) didn't match Pod's node affinity/selector, "
-                "1 node: node(s) didn't match pod affinity rules)"
-            ),
-        ),
-        (
-            "anti_two_gangs",
-            (
-                "needs 1 pod: the cluster holds 0 of 1 "
-                "(1 node: node(s) didn't satisfy existing pods anti-affinity rules)"
-            ),
-        ),
+        ("anti_two_gangs", "node(s) didn't satisfy existing pods anti-affinity rules"),
+        ("ports_two_gangs", "node(s) didn't have free ports for the requested pod ports"),
     ],
 )
-def test_a_no_that_only_holds_after_another_gang_is_not_proven(name: str, refusal: str) -> None:
+def test_a_gang_without_a_place_beside_another_is_told_so(name: str, reason: str) -> None:
     answer = solved(FILES / f"{name}.yaml")
+    told = [line.strip() for line in answer.report.splitlines()]
+    assert answer.status == 3
+    assert told[:2] == ["default/a  Placed  feasible", f"1 pod fits on n1, {BEST_OF_ITS_TURN}"]
+    place = told.index("default/b  Unplaceable  infeasible")
+    assert told[place + 1] == f"{BESIDE} (1 node: {reason})"
+
+
+def test_a_no_that_only_holds_after_another_gang_is_not_proven(tmp_path: Path) -> None:
+    """Not all that these two ask for can be said as one gang: each lays down nodes of its own for all of its pods."""
+    everything = list(yaml.safe_load_all((FILES / "cross_aff.yaml").read_text()))
+    (older,) = (each for each in everything if (each["kind"], each["metadata"]["name"]) == ("Gang", "a"))
+    term = {"matchExpressions": [{"key": "example.com/rack", "operator": "In", "values": ["r1"]}]}
+    older["spec"]["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    answer = solved(written(tmp_path, yaml.safe_dump_all(everything)))
     told = [line.strip() for line in answer.report.splitlines()]
     assert answer.status == 3
     assert told[:2] == ["default/a  Placed  feasible", f"1 pod fits on n1, {BEST_OF_ITS_TURN}"]
     place = told.index("default/b  Unplaceable  unproven")
     before = "not proven that there is no place: planned after gang default/a, which could be elsewhere"
+    refusal = (
+        "needs 1 pod: the cluster holds 0 of 1 (1 node: node(s) didn't match Pod's node affinity/selector, "
+        "1 node: node(s) didn't match pod affinity rules)"
+    )
     assert told[place + 1] == f"{before}; {refusal}"
 
 

@@ -167,8 +167,12 @@ def test_two_gangs_of_one_priority_bear_each_other(first: int) -> None:
     for seed in range(first, min(first + CHUNK, INSTANCES // 4)):
         cluster, gangs = random_pair(seed)
         made = [scenes.gang(gang, minMember=gangs.count(gang)) for gang in "gh" if gang in gangs]
-        faults = faults_of_pair(cluster, decisions(cluster, *made))
+        found = decisions(cluster, *made)
+        faults = faults_of_pair(cluster, found)
         assert not faults, f"seed {seed}: {faults}"
+        both = best(cluster) is not None
+        assert not (both and any(each.proof == "Infeasible" for each in found)), f"seed {seed}: both have a place"
+        assert spreads(cluster) or chained(cluster) or all(each.proof != "Unproven" for each in found), f"seed {seed}"
 
 
 def faults_of_pair(cluster: Cluster, found: Sequence[Decision]) -> list[str]:
