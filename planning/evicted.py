@@ -1,9 +1,11 @@
-"""Gangs without the members that plans before theirs evict: these run still, and no plan may count on them."""
+"""Gangs without the members that no plan may count on: those that plans before theirs evict run still, and those that
+are bound to a node which is no more never will again.
+"""
 
 from dataclasses import replace
 
 from cluster.snapshot import Snapshot
-from gangs.model import Gang
+from gangs.model import Gang, Member
 from planning.decision import Decision
 from planning.wording import compressed
 
@@ -17,11 +19,22 @@ def evicted_for(snapshot: Snapshot) -> dict[str, str]:
 
 
 def staying(gang: Gang, snapshot: Snapshot) -> Gang:
-    """The gang with the members that nobody evicts."""
-    going = evicted_for(snapshot)
-    if not any(member.pod.key in going for member in gang.members):
+    """The gang with the members that nobody evicts and that have a node, if any."""
+    going, lost = evicted_for(snapshot), {each.pod.key for each in _without_node(gang, snapshot)}
+    if not lost and not any(member.pod.key in going for member in gang.members):
         return gang
-    return replace(gang, members=tuple(each for each in gang.members if each.pod.key not in going))
+    return replace(
+        gang, members=tuple(each for each in gang.members if each.pod.key not in going and each.pod.key not in lost)
+    )
+
+
+def _without_node(gang: Gang, snapshot: Snapshot) -> list[Member]:
+    """Members that are bound to nodes which do not exist."""
+    bound = [member for member in gang.members if member.pod.bound]
+    if not bound:
+        return []
+    there = {state.name for state in snapshot.nodes}
+    return [member for member in bound if member.pod.spec.node_name not in there]
 
 
 def with_evicted(decision: Decision, gang: Gang, snapshot: Snapshot) -> Decision:
@@ -31,9 +44,13 @@ def with_evicted(decision: Decision, gang: Gang, snapshot: Snapshot) -> Decision
     for member in gang.members:
         if member.pod.key in going:
             lost.setdefault(going[member.pod.key], []).append(member.pod.metadata.name)
-    if not lost:
+    parts = [
+        f"{each.pod.metadata.name} is bound to node {each.pod.spec.node_name}, which does not exist"
+        for each in _without_node(gang, snapshot)
+    ]
+    if not lost and not parts:
         return decision
-    parts = [f"{compressed(names)} {_is(len(names))} evicted for {whom}" for whom, names in sorted(lost.items())]
+    parts += [f"{compressed(names)} {_is(len(names))} evicted for {whom}" for whom, names in sorted(lost.items())]
     naming = tuple((f"evicted for {whom}", f"evicted for {ANOTHER}") for whom in lost if whom != ANOTHER)
     message = "; ".join((decision.message, *parts))
     return replace(decision, message=message, naming=(*decision.naming, *naming))

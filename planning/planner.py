@@ -16,7 +16,7 @@ from gangs.model import Fault, Gang
 from kube.names import natural_key
 from kube.topology import Topology
 from planning import wording
-from planning.companions import answer_with_companions, stands
+from planning.companions import UNFULFILLED, answer_with_companions, stands
 from planning.decision import Decision, Explanation, Outcome
 from planning.evicted import staying, with_evicted
 from planning.holdups import holdups
@@ -30,6 +30,7 @@ from planning.quotas import NO_USAGE, Usage
 from planning.reserving import after
 from planning.running import RunningGangs
 from planning.tier import Tier
+from planning.unlabelled import labels_that_help
 from planning.workers import shared_workers
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.greedy import unproven
@@ -106,6 +107,14 @@ def _plan(
         return framing
     framed = time.perf_counter()
     answer = _answer(gang, snapshot, framing, limits)
+    if isinstance(answer, NoPlan) and framing.outside and answer is not UNFULFILLED:
+
+        def on(changed: Snapshot) -> tuple[Framing, Answer]:
+            stated = frame(gang, changed, framing.topology, running=running_gangs, preemption=preemption)
+            return stated, _answer(gang, changed, stated, COMPARING)
+
+        helping = labels_that_help(gang, snapshot, framing, answer, on)
+        answer = replace(answer, would_fit_if=(*helping, *answer.would_fit_if))
     if not framing.exact and isinstance(answer, NoPlan):
         answer = replace(answer, proof=Proof.UNPROVEN)
     in_turn = isinstance(answer, Plan) and answer.proof is Proof.OPTIMAL and framing.exact and not weighed

@@ -192,6 +192,15 @@ def lacking(label: str) -> str:
     return f"node(s) were not in the topology's node pool {label}" if "=" in label else f"node(s) had no label {label}"
 
 
+def with_label(nodes: Sequence[str], label: str, domain_path: Sequence[str]) -> str:
+    """A change: these nodes are in the topology. `domain_path`: where in it, if that counts."""
+    who = f"node {nodes[0]}" if len(nodes) == 1 else f"nodes {compressed(nodes)}"
+    if "=" in label:
+        return f"{who} {'was' if len(nodes) == 1 else 'were'} in the topology's node pool {label}"
+    where = f" and lay in {domain(domain_path)}" if domain_path else ""
+    return f"{who} had the label {label}{where}"
+
+
 def domain(path: Sequence[str]) -> str:
     """A domain by its whole path; the whole cluster by a word."""
     return "/".join(path) if path else "the cluster"

@@ -3,8 +3,9 @@
 Every change is verified: by a plan for the changed problem that breaks no rule, by counting, or by solving it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 
@@ -157,12 +158,13 @@ def remedies(problem: Problem, nearest: Nearest, budget: Budget) -> Iterator[Cha
 
 
 def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
-    """Room for the missing members in the nearest domain, on one more node there: unless no member may use any node
-    there, for what keeps them off those may well keep them off another.
+    """Room for the missing members in the nearest domain, on one more node there: for members that may use some node
+    there, for what keeps the others off those may well keep them off another.
     """
-    if not nearest.domains or _closed(problem, nearest.domains[0].path):
+    if not nearest.domains:
         return
-    near, shapes = nearest.domains[0], sorted({member.shape for member in pending(problem)})
+    near = nearest.domains[0]
+    shapes, usable = _open_to(problem, near.path)
     if not shapes:
         return
     missing = near.needed - near.fits
@@ -172,27 +174,37 @@ def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
         max(problem.shapes[shape].requests[each] for shape in shapes) for each in range(len(problem.resources))
     )
     path = [*near.path, *("" for _ in range(len(problem.levels) - 1 - len(near.path)))]
-    within = next((each for each in problem.nodes.ground.paths if each[: len(near.path)] == near.path), None)
+    within = next((each for each in problem.nodes.ground.paths if each[: len(usable)] == usable[: len(each)]), None)
     if within is not None:
         path = [*within]
-    where = f"in {'/'.join(near.path)}" if near.path else "in the cluster"
+    where = f"in {'/'.join(usable)}" if usable else "in the cluster"
     slots = "1 more pod slot" if missing == 1 else f"{missing} more pod slots"
     home, new = tuple(path[: len(problem.levels) - 1]), len(problem.nodes)
-    one_node = _with_nodes(problem, home, [tuple(missing * each for each in most)])
+    one_node = _with_nodes(problem, shapes, home, [tuple(missing * each for each in most)])
     yield Change(f"{slots} {where}", one_node, _with_members(one_node, nearest.plan, [new] * missing))
     if missing > 1:
-        nodes = _with_nodes(problem, home, [most] * missing)
+        nodes = _with_nodes(problem, shapes, home, [most] * missing)
         places = list(range(new, new + missing))
         yield Change(f"{missing} more nodes {where}", nodes, _with_members(nodes, nearest.plan, places))
 
 
-def _closed(problem: Problem, path: tuple[str, ...]) -> bool:
-    """Whether a domain has nodes and none on which a pending member may run."""
-    shapes = {member.shape for member in pending(problem)}
-    usable = frozenset[int]().union(*(problem.shapes[shape].nodes for shape in shapes))
-    whole = zip(problem.nodes.ground.paths, problem.nodes.ground.names, strict=True)
-    inside = {place for place, (above, name) in enumerate(whole) if (*above, name)[: len(path)] == path}
-    return bool(inside) and inside.isdisjoint(usable)
+def _open_to(problem: Problem, path: tuple[str, ...]) -> tuple[list[int], tuple[str, ...]]:
+    """The shapes of pending members that may use some node of a domain, all where it has none; and the narrowest domain
+    in it that has all nodes which they may use, itself where those are all of its nodes.
+    """
+    shapes = sorted({member.shape for member in pending(problem)})
+    whole = [(*above, name) for above, name in zip(problem.nodes.ground.paths, problem.nodes.ground.names, strict=True)]
+    inside = {place for place, each in enumerate(whole) if each[: len(path)] == path}
+    if not inside:
+        return shapes, path
+    may = [shape for shape in shapes if not inside.isdisjoint(problem.shapes[shape].nodes)]
+    used = inside & frozenset[int]().union(*(problem.shapes[shape].nodes for shape in may))
+    return may, path if used == inside else _common([whole[place] for place in used])
+
+
+def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """What all of them begin with."""
+    return tuple(names[0] for names in takewhile(lambda each: len(set(each)) == 1, zip(*paths, strict=True)))
 
 
 def _with_members(problem: Problem, plan: Plan | None, places: list[int]) -> Plan | None:
@@ -212,14 +224,19 @@ def _with_members(problem: Problem, plan: Plan | None, places: list[int]) -> Pla
     return replace(plan, nodes=tuple(map(tuple, rows)))
 
 
-def _with_nodes(problem: Problem, path: tuple[str, ...], rooms: list[tuple[int, ...]]) -> Problem:
-    """More nodes in one place, on which every member may run."""
+def _with_nodes(
+    problem: Problem, shapes: Collection[int], path: tuple[str, ...], rooms: list[tuple[int, ...]]
+) -> Problem:
+    """More nodes in one place, on which members of these shapes may run."""
     new = tuple(Node(f" {number}", path, free, (0,) * len(free)) for number, free in enumerate(rooms))
     places = frozenset(range(len(problem.nodes), len(problem.nodes) + len(new)))
     return replace(
         problem,
         nodes=problem.nodes.and_also(nodes_of(new)),
-        shapes=tuple(replace(shape, nodes=shape.nodes | places) for shape in problem.shapes),
+        shapes=tuple(
+            replace(shape, nodes=shape.nodes | places) if position in shapes else shape
+            for position, shape in enumerate(problem.shapes)
+        ),
         exclusions=tuple(replace(rule, group=_with_groups(problem, rule.group, new)) for rule in problem.exclusions),
         separations=tuple(replace(rule, group=_with_groups(problem, rule.group, new)) for rule in problem.separations),
         affinities=tuple(

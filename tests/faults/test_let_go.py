@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+from solving import solved
 
 from cli.main import group
 
@@ -324,3 +325,11 @@ def test_it_holds_its_node_against_others_with_and_without_its_nomination(
     gangs = yaml.safe_load(CliRunner().invoke(group, ["solve", "-f", str(path), "-o", "json"]).stdout)["gangs"]
     told = next(each for each in gangs if each["name"] == "z")
     assert (told["outcome"], told["message"]) == expected
+
+
+def test_a_member_bound_to_a_node_that_is_gone_is_no_member() -> None:
+    """It never runs again, and its node's room is nobody's: the gang waits for the pod that comes in its place."""
+    answer = solved(Path(__file__).parent / "let_go" / "bound_to_a_node_that_is_gone.yaml")
+    assert answer.report == (
+        "default/g  Waiting\n  waits for 1 more pod: 1 of 2 exist; g-0 is bound to node gone, which does not exist\n"
+    )
