@@ -29,13 +29,22 @@ class ApiServer:
     token: str
     ca_file: Path
 
-    def request(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Any:
-        """Ask, on a connection of its own; returns the decoded answer, whatever its status.
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        content_type: str = "application/json",
+        *,
+        seconds: float = REQUEST_SECONDS,
+    ) -> Any:
+        """Ask, on a connection of its own; returns the decoded answer, whatever its status. Nothing may take longer
+        than `seconds` to come.
 
         :raises OSError: there is nobody to ask.
         :raises http.client.HTTPException: the server went away while it answered.
         """
-        connection = self.connect(REQUEST_SECONDS)
+        connection = self.connect(seconds)
         try:
             return self._ask(connection, method, path, body, content_type)[1]
         finally:

@@ -16,7 +16,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from controlplane.api import ApiServer, Manifest
+from controlplane.api import REQUEST_SECONDS, ApiServer, Manifest
 from controlplane.binaries import Binaries, find_binaries
 from controlplane.components import COMPONENTS, Place, arguments
 from controlplane.directories import RunDirectory
@@ -165,9 +165,17 @@ class ControlPlane:
         text = yaml.safe_dump_all([dict(each) for each in objects])
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
-    def request(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Any:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        content_type: str = "application/json",
+        *,
+        seconds: float = REQUEST_SECONDS,
+    ) -> Any:
         """Ask the API server as the administrator; returns the decoded answer, whatever its status."""
-        return self._api().request(method, path, body, content_type)
+        return self._api().request(method, path, body, content_type, seconds=seconds)
 
     def create(self, path: str, objects: Iterable[Manifest]) -> None:
         """Create many objects of one kind at once, such as pods at `/api/v1/namespaces/default/pods`.

@@ -7,6 +7,8 @@ from controlplane.control_plane import ControlPlane, wait_until
 KEPT_NAMESPACES = {"default", "kube-system", "kube-public", "kube-node-lease", "phalanx-system"}
 KEPT_PRIORITY_CLASSES = ("system-", "phalanx-")
 PATIENCE_SECONDS = 120.0
+_ALL_OF_A_KIND_SECONDS = 600.0
+"""For thousands of objects in one request."""
 
 _WEBHOOKS = (
     "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
@@ -72,9 +74,9 @@ def _remove(control_plane: ControlPlane) -> bool:
 
 def _remove_all(control_plane: ControlPlane, kind: str) -> bool:
     """Delete the objects of a kind; whether there were any."""
-    items = control_plane.request("GET", _path(kind)).get("items", [])
+    items = control_plane.request("GET", _path(kind), seconds=_ALL_OF_A_KIND_SECONDS).get("items", [])
     for namespace in {each["metadata"].get("namespace", "") for each in items}:
-        control_plane.request("DELETE", _path(kind, namespace), _NOW)
+        control_plane.request("DELETE", _path(kind, namespace), _NOW, seconds=_ALL_OF_A_KIND_SECONDS)
     return bool(items)
 
 
