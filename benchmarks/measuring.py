@@ -22,7 +22,7 @@ from planning.problems import frame
 from planning.workers import Workers
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.solving import certainly_none
+from solver.solve import certainly_none
 
 LIMITS = Limits()
 """The product's own. What takes longer than `WITHIN` counts as not proven all the same."""

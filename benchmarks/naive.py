@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.sat.python.cp_model import INFEASIBLE, OPTIMAL, CpModel, CpSolver, IntVar, LinearExpr
 
-from solver.bounds import capacities, room, scarcest
+from solver.capacity import capacities, room, scarcest
 from solver.plan import Plan
 from solver.problem import PodSet, Problem
 from solver.tree import Tree, tree_of

@@ -15,7 +15,7 @@ from benchmarks.network import TOPOLOGY
 from benchmarks.rows import NAIVE_TIMES, Reference
 from gangs.model import Gang
 from planning.problems import frame
-from solver.merging import merged
+from solver.multi_gang.merge import merged
 from solver.problem import Problem
 
 LEAST_SECONDS, MOST_SECONDS = 1.0, 15.0

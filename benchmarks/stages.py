@@ -21,7 +21,7 @@ import msgspec
 
 from planning import joining, pipes, planner, worker, workers
 from planning.worker import Refused, Reply, Request, Tell
-from solver import solving
+from solver import solve as solving
 
 FOLDER = "PHALANX_BENCHMARK_STAGES"
 _SPENT, _PEAK = "spent", ".peak"

@@ -13,10 +13,10 @@ from collections.abc import Set as AbstractSet
 from cluster.selectors import selects
 from cluster.snapshot import Snapshot, Tenant
 from kube.objects import PodDisruptionBudget
-from solver.problem import Budget
+from solver.problem import DisruptionBudget
 
 
-def budgets_of(tenants: Sequence[Tenant], snapshot: Snapshot) -> tuple[Budget, ...]:
+def budgets_of(tenants: Sequence[Tenant], snapshot: Snapshot) -> tuple[DisruptionBudget, ...]:
     """The budgets over these candidates in the solver's words, with what is left of them. A candidate that has been
     charged already costs nothing more.
     """
@@ -37,7 +37,7 @@ def budgets_of(tenants: Sequence[Tenant], snapshot: Snapshot) -> tuple[Budget, .
         if under:
             spent = sum(covers(budget, each) and not _noted(budget, each) for each in spent_in.get(namespace, ()))
             allowed = max(0, _allowed(budget, running_in.get(namespace, ())) - spent)
-            budgets.append(Budget(f"{namespace}/{budget.metadata.name}", under, allowed))
+            budgets.append(DisruptionBudget(f"{namespace}/{budget.metadata.name}", under, allowed))
     return tuple(budgets)
 
 

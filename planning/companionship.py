@@ -4,13 +4,15 @@ from collections.abc import Collection, Iterator, Sequence
 
 from cluster.neighbours import Namespaces, Occupant, affinity_terms
 from cluster.snapshot import NodeState, Snapshot, Tenant
-from solver.problem import Budget
+from solver.problem import DisruptionBudget
 
 AFFINITY = "affinity of "
 """How the name of such a budget begins."""
 
 
-def kept_near(tenants: Sequence[Tenant], snapshot: Snapshot, priority: int, own: Collection[str]) -> tuple[Budget, ...]:
+def kept_near(
+    tenants: Sequence[Tenant], snapshot: Snapshot, priority: int, own: Collection[str]
+) -> tuple[DisruptionBudget, ...]:
     """A budget over candidates for each pod that is yet to be bound on its node and is near to them alone: who comes
     with the gang may come later than that pod. One that only holds a reservation of lower priority gives way, and those
     of the gang itself (`own`) are planned anew.
@@ -30,7 +32,7 @@ def kept_near(tenants: Sequence[Tenant], snapshot: Snapshot, priority: int, own:
         for key, near in _near_to(each, state, there, snapshot.namespaces):
             if near <= positions.keys():
                 kept = frozenset(positions[pod] for pod in near)
-                found.append(Budget(f"{AFFINITY}{each.pod.key} ({key})", kept, len(kept) - 1))
+                found.append(DisruptionBudget(f"{AFFINITY}{each.pod.key} ({key})", kept, len(kept) - 1))
     return tuple(found)
 
 

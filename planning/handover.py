@@ -1,8 +1,8 @@
 """How a problem's nodes get to a worker: what stays while loads change is told once, amounts go as packed numbers.
 
-Both ends keep the same few grounds (`solver.problem.Ground`) in the order of their last use, so that the one that sends
-knows what the other one knows. Works as the hooks of msgspec, which passes through a message in the same order at both
-ends.
+Both ends keep the same few layouts (`solver.problem.NodeLayout`) in the order of their last use, so that the one that
+sends knows what the other one knows. Works as the hooks of msgspec, which passes through a message in the same order at
+both ends.
 """
 
 from collections import OrderedDict
@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from solver.nodes import Ground, NodeTable, ground_of
+from solver.nodes import NodeLayout, NodeTable, node_layout_of
 from solver.problem import Column, VictimTable
 
 KEPT = 4
 """Grounds that each end keeps. A cluster has one for each topology that its gangs use."""
 
 _PackedNodes = tuple[int, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] | None, int, bytes, bytes]
-"""Number of the ground; names and paths where it is new; resources; what is free; what terminates, if anything."""
+"""Number of the layout; names and paths where it is new; resources; what is free; what terminates, if anything."""
 _PackedVictims = tuple[tuple[str, ...], int, tuple[bytes, ...]]
 """Keys; resources; the columns."""
 
@@ -40,18 +40,18 @@ class Sender:
         raise NotImplementedError(f"a {type(thing).__name__} is not sent to workers")
 
     def _nodes(self, nodes: NodeTable) -> _PackedNodes:
-        ground = nodes.ground
-        news = None if ground.number in self._known else (ground.names, ground.paths)
-        _keep(self._known, ground.number, None)
+        layout = nodes.layout
+        news = None if layout.number in self._known else (layout.names, layout.paths)
+        _keep(self._known, layout.number, None)
         terminating = nodes.terminating.tobytes() if nodes.terminating.any() else b""
-        return ground.number, news, nodes.free.shape[1], nodes.free.tobytes(), terminating
+        return layout.number, news, nodes.free.shape[1], nodes.free.tobytes(), terminating
 
 
 class Receiver:
     """What a worker has been told."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[int, Ground] = OrderedDict()
+        self._known: OrderedDict[int, NodeLayout] = OrderedDict()
 
     def unpack(self, wanted: type, packed: Any) -> NodeTable | VictimTable:
         """The nodes or victims that a `Sender` packed. Raises `KeyError` where it took for known what is not."""
@@ -68,10 +68,10 @@ class Receiver:
         )
 
     def _nodes(self, number: int, news: Any, resources: int, free: bytes, terminating: bytes) -> NodeTable:
-        ground = self._known[number] if news is None else _told(*news)
-        _keep(self._known, number, ground)
-        shape = len(ground.names), resources
-        return NodeTable(ground, _column(free).reshape(shape), _column(terminating or bytes(len(free))).reshape(shape))
+        layout = self._known[number] if news is None else _told(*news)
+        _keep(self._known, number, layout)
+        shape = len(layout.names), resources
+        return NodeTable(layout, _column(free).reshape(shape), _column(terminating or bytes(len(free))).reshape(shape))
 
 
 def _keep(known: OrderedDict[int, Any], number: int, thing: object) -> None:
@@ -81,8 +81,8 @@ def _keep(known: OrderedDict[int, Any], number: int, thing: object) -> None:
         known.popitem(last=False)
 
 
-def _told(names: list[str], paths: list[list[str]]) -> Ground:
-    return ground_of(tuple(names), tuple(map(tuple, paths)))
+def _told(names: list[str], paths: list[list[str]]) -> NodeLayout:
+    return node_layout_of(tuple(names), tuple(map(tuple, paths)))
 
 
 def _column(numbers: bytes) -> Column:

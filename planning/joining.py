@@ -1,8 +1,8 @@
 """Gangs of one priority that compete: planned together where that can be better than one after the other.
 
 It cannot where no two of them may use the same node. Together means: no earlier gang loses its minimum to a later one,
-all minimums come before any extra member, then the goals are summed (solver.joint). Where the sum is not proven in
-time, the better of the two ways is taken and not called optimal.
+all minimums come before any extra member, then the goals are summed (solver.multi_gang.joint). Where the sum is not
+proven in time, the better of the two ways is taken and not called optimal.
 """
 
 import time
@@ -22,14 +22,14 @@ from planning.reserving import after, after_all
 from planning.tier import Tier, share_as_plan
 from planning.united import plan_as_one
 from planning.workers import shared_workers
-from solver.joint import JointAnswer, JointProblem, Share, can_join, size
+from solver.multi_gang.joint import JointAnswer, JointProblem, Share, can_join, size
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
 
 SMALL = 240
-"""The size of a joint problem (`solver.joint.size`) up to which all its goals are weighed. In a larger one gangs of
-alike members are weighed down to compactness, as long as all have room; else it only counts who has a place at all, and
-only if one after the other somebody has none.
+"""The size of a joint problem (`solver.multi_gang.joint.size`) up to which all its goals are weighed. In a larger one
+gangs of alike members are weighed down to compactness, as long as all have room; else it only counts who has a place at
+all, and only if one after the other somebody has none.
 """
 LONGEST = Limits(deterministic=3.0, seconds=3.0)
 """What weighing gangs against each other may take at most."""
@@ -218,7 +218,7 @@ def _together(
     tier: Tier, joint: JointProblem, framings: Mapping[GangKey, Framing], started: float, *, whole: bool = False
 ) -> _Found | None:
     """The joint plan as decisions; None where there is none or it does not hold, gang by gang, in the snapshot.
-    `whole`: only one for all members of all gangs, as compact as can be (`solver.wide`).
+    `whole`: only one for all members of all gangs, as compact as can be (`solver.multi_gang.all_placed`).
     """
     framed = time.perf_counter()
     answer = shared_workers().solve_joint(joint, _at_most(tier.limits, LONGEST), whole=whole)

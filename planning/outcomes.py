@@ -13,7 +13,7 @@ from planning.problems import Framing, level_at
 from planning.running import RunningGangs
 from planning.shortfalls import left_out, limiting_budgets, misfits, overruling_budgets, whole_gangs
 from planning.stranded import Stranded
-from solver.bounds import needed_members, scarcest
+from solver.capacity import needed_members, scarcest
 from solver.plan import Answer, Goal, NearDomain, NoPlan, Plan
 
 AMOUNTS = ("evicted", "waste")

@@ -33,7 +33,7 @@ from planning.tier import Tier
 from planning.unlabelled import labels_that_help
 from planning.workers import shared_workers
 from solver.deadline import NO_DEADLINE, Deadline
-from solver.greedy import unproven
+from solver.heuristics.greedy import unproven
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 

@@ -30,7 +30,7 @@ from planning.units import Amounts as _Amounts
 from planning.units import Units
 from planning.victims import Evictable, Victims, candidates, victims_of
 from solver import problem as solving
-from solver.nodes import NodeTable, ground_of
+from solver.nodes import NodeTable, node_layout_of
 
 NODE_ONLY = Topology(name="", kind="", levels=(Level("node", (HOSTNAME_LABEL,)),))
 """The topology of a cluster that has none: every node for itself."""
@@ -195,9 +195,9 @@ class _Framer:
         )
 
     def _nodes(self, places: Sequence[_Place], units: Units) -> NodeTable:
-        ground = ground_of(tuple(place.state.name for place in places), tuple(place.path for place in places))
+        layout = node_layout_of(tuple(place.state.name for place in places), tuple(place.path for place in places))
         free = units.offered([place.free for place in places])
-        return NodeTable(ground, free, units.offered([place.terminating for place in places]))
+        return NodeTable(layout, free, units.offered([place.terminating for place in places]))
 
     def _book(self, inside: Sequence[NodeState], *, preempting: bool) -> ShapeBook:
         traits = GangTraits((member.pod for member in self.gang.members), self.snapshot.namespaces)

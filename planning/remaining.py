@@ -15,7 +15,7 @@ from gangs.model import Gang
 from kube.objects import Pod
 from planning.problems import Framing
 from planning.stranded import held_node
-from solver.joint import Share
+from solver.multi_gang.joint import Share
 from solver.nodes import Amounts
 
 
@@ -50,9 +50,9 @@ class Remaining:
 
 def only_room_matters(gangs: Iterable[Gang], framings: Sequence[Framing], shares: Iterable[Share | None]) -> bool:
     """Whether these gangs, placed so, take nothing but room from each other."""
-    ground = framings[0].problem.nodes.ground
+    layout = framings[0].problem.nodes.layout
     return (
-        all(framing.problem.nodes.ground is ground for framing in framings)
+        all(framing.problem.nodes.layout is layout for framing in framings)
         and not any(share is not None and share.victims for share in shares)
         and not any(gang.near or any(looks_around(member.pod) for member in gang.members) for gang in gangs)
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from planning.companionship import AFFINITY
 from planning.problems import Framing
-from solver.bounds import scarcest
+from solver.capacity import scarcest
 from solver.plan import NearDomain, Plan
 from solver.problem import Problem
 

@@ -9,12 +9,12 @@ from planning.decision import Decision
 from planning.problems import Framing
 from planning.running import RunningGangs
 from solver.case import case_of
-from solver.greedy import unproven
-from solver.joint import JointAnswer, Share
+from solver.heuristics.greedy import unproven
+from solver.multi_gang.joint import JointAnswer, Share
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import goals_of
-from solver.verify import verify
+from solver.verify.rules import verify
 
 FrameOne = Callable[[Gang, Snapshot], Framing | Decision]
 PlanOne = Callable[[Gang, Snapshot, bool], Decision]

@@ -16,7 +16,7 @@ from planning.problems import Framing
 from planning.remaining import looks_around
 from planning.reserving import after
 from planning.tier import Tier, share_as_plan
-from solver.joint import JointAnswer, Share
+from solver.multi_gang.joint import JointAnswer, Share
 from solver.plan import Proof
 
 MOST_MEMBERS = 512

@@ -11,7 +11,7 @@ from gangs.model import GangKey
 from planning.budgets import budgets_of, by_namespace, covers
 from planning.running import RunningGangs, victim_gangs
 from solver.nodes import Amounts
-from solver.problem import NO_VICTIMS, Budget, VictimGang, VictimTable
+from solver.problem import NO_VICTIMS, DisruptionBudget, VictimGang, VictimTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,14 @@ class Victims:
     tenants: tuple[Tenant, ...] = ()
     victims: VictimTable = NO_VICTIMS
     gangs: tuple[VictimGang, ...] = ()
-    budgets: tuple[Budget, ...] = ()
+    budgets: tuple[DisruptionBudget, ...] = ()
 
 
 class Evictable:
     """The pods that may be evicted for a gang of a priority: of lower priority, running, not protected.
 
     A pod under two disruption budgets is none: the Eviction API refuses those (Kubernetes documentation, "Specifying a
-    Disruption Budget for your Application").
+    Disruption DisruptionBudget for your Application").
     """
 
     def __init__(self, snapshot: Snapshot, priority: int) -> None:

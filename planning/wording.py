@@ -10,7 +10,7 @@ from kube.names import natural_key
 from planning.decision import Assignment, Eviction, LevelUse
 from planning.shortfalls import Misfits, Reasons
 from planning.stranded import Stranded
-from solver.comparing import NextDoor
+from solver.explain.alternatives import NextDoor
 from solver.plan import NearDomain, NoPlan, Proof
 
 NEAREST_COLUMNS = ("NEAREST", "FITS", "NODES", "EXCLUDED")

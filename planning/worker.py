@@ -20,13 +20,13 @@ import msgspec
 
 from planning.handover import Receiver
 from planning.pipes import read, write
-from solver.comparing import NextDoor, next_door
 from solver.deadline import Deadline, OutOfTimeError
-from solver.explain import explained
-from solver.joint import JointAnswer, JointProblem, solve_joint, solve_whole
+from solver.explain.alternatives import NextDoor, next_door
+from solver.explain.remedies import explained
+from solver.multi_gang.joint import JointAnswer, JointProblem, solve_joint, solve_whole
 from solver.plan import NoPlan, Plan
 from solver.problem import Limits, Problem
-from solver.solving import decide
+from solver.solve import decide
 
 MEMORY_BYTES = 2 << 30
 """What a worker may allocate; an allocation beyond it fails, in the worker alone."""

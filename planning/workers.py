@@ -36,13 +36,13 @@ from planning.worker import (
     Task,
     Together,
 )
-from solver.comparing import NextDoor
-from solver.greedy import greedy_plans
-from solver.joint import JointAnswer, JointProblem, faults_of
+from solver.explain.alternatives import NextDoor
+from solver.heuristics.greedy import greedy_plans
+from solver.multi_gang.joint import JointAnswer, JointProblem, faults_of
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.solving import certainly_none
-from solver.verify import verify
+from solver.solve import certainly_none
+from solver.verify.rules import verify
 
 log = logging.getLogger(__name__)
 

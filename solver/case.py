@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.bounds import PLENTY, Counts, capacities, room, scarcest
+from solver.capacity import PLENTY, Counts, capacities, room, scarcest
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.problem import Member, Problem, Spread
 from solver.tree import ROOT, Tree, tree_of

@@ -33,10 +33,10 @@ class Node:
     terminating: tuple[int, ...]
 
 
-class Ground:
+class NodeLayout:
     """What nodes keep while their load changes: `names` and `paths`, by position. What is worked out from them alone is
-    worked out once, and another process is told once (`planning.handover`): `ground_of` gives the same object for the
-    same nodes. Compared by identity; `number` tells grounds of one process apart.
+    worked out once, and another process is told once (`planning.handover`): `node_layout_of` gives the same object for
+    the same nodes. Compared by identity; `number` tells layouts of one process apart.
     """
 
     __slots__ = ("names", "number", "paths")
@@ -48,13 +48,13 @@ class Ground:
 
     def __reduce__(self) -> tuple[object, ...]:
         """For pickle: in another process the number is another."""
-        return ground_of, (self.names, self.paths)
+        return node_layout_of, (self.names, self.paths)
 
 
 @lru_cache(maxsize=_KEPT_GROUNDS)
-def ground_of(names: tuple[str, ...], paths: tuple[Path, ...]) -> Ground:
-    """The ground of nodes of these names on these paths."""
-    return Ground(names, paths)
+def node_layout_of(names: tuple[str, ...], paths: tuple[Path, ...]) -> NodeLayout:
+    """The layout of nodes of these names on these paths."""
+    return NodeLayout(names, paths)
 
 
 class NodeTable(Sequence[Node]):
@@ -63,27 +63,27 @@ class NodeTable(Sequence[Node]):
     Reading a single node makes a `Node`; whoever goes through all of them reads the columns.
     """
 
-    __slots__ = ("free", "ground", "terminating")
+    __slots__ = ("free", "layout", "terminating")
 
-    def __init__(self, ground: Ground, free: Amounts, terminating: Amounts) -> None:
-        self.ground, self.free, self.terminating = ground, free, terminating
+    def __init__(self, layout: NodeLayout, free: Amounts, terminating: Amounts) -> None:
+        self.layout, self.free, self.terminating = layout, free, terminating
 
     def with_free(self, free: Amounts) -> "NodeTable":
         """The same nodes with other room."""
-        return NodeTable(self.ground, free, self.terminating)
+        return NodeTable(self.layout, free, self.terminating)
 
     def at(self, positions: Sequence[int]) -> "NodeTable":
         """Some of the nodes, in this order."""
-        names, paths = self.ground.names, self.ground.paths
-        ground = Ground(tuple(names[each] for each in positions), tuple(paths[each] for each in positions))
+        names, paths = self.layout.names, self.layout.paths
+        layout = NodeLayout(tuple(names[each] for each in positions), tuple(paths[each] for each in positions))
         chosen = np.array(positions, dtype=np.int64)
-        return NodeTable(ground, self.free[chosen], self.terminating[chosen])
+        return NodeTable(layout, self.free[chosen], self.terminating[chosen])
 
     def and_also(self, more: "NodeTable") -> "NodeTable":
         """These nodes, then others."""
-        mine, theirs = self.ground, more.ground
-        ground = Ground((*mine.names, *theirs.names), (*mine.paths, *theirs.paths))
-        return NodeTable(ground, np.vstack((self.free, more.free)), np.vstack((self.terminating, more.terminating)))
+        mine, theirs = self.layout, more.layout
+        layout = NodeLayout((*mine.names, *theirs.names), (*mine.paths, *theirs.paths))
+        return NodeTable(layout, np.vstack((self.free, more.free)), np.vstack((self.terminating, more.terminating)))
 
     @overload
     def __getitem__(self, position: int) -> Node: ...
@@ -96,8 +96,8 @@ class NodeTable(Sequence[Node]):
         if isinstance(position, slice):
             return tuple(self[each] for each in range(*position.indices(len(self))))
         return Node(
-            self.ground.names[position],
-            self.ground.paths[position],
+            self.layout.names[position],
+            self.layout.paths[position],
             tuple(self.free[position].tolist()),
             tuple(self.terminating[position].tolist()),
         )
@@ -105,23 +105,23 @@ class NodeTable(Sequence[Node]):
     def __iter__(self) -> Iterator[Node]:
         """All of them."""
         amounts = map(tuple, self.free.tolist()), map(tuple, self.terminating.tolist())
-        return map(Node, self.ground.names, self.ground.paths, *amounts)
+        return map(Node, self.layout.names, self.layout.paths, *amounts)
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self.ground.names)
+        return len(self.layout.names)
 
     def __eq__(self, other: object) -> bool:
         """Whether all nodes are equal."""
         if not isinstance(other, NodeTable):
             return NotImplemented
-        same = self.ground is other.ground or tuple(self) == tuple(other)
+        same = self.layout is other.layout or tuple(self) == tuple(other)
         amounts = (self.free, other.free), (self.terminating, other.terminating)
         return same and all(np.array_equal(mine, its) for mine, its in amounts)
 
     def __hash__(self) -> int:
         """By names alone."""
-        return hash(self.ground.names)
+        return hash(self.layout.names)
 
     def __repr__(self) -> str:
         """The nodes as they would be written."""
@@ -132,9 +132,9 @@ def nodes_of(nodes: Iterable[Node], resources: int = 1) -> NodeTable:
     """Single nodes as all nodes of a problem. `resources`: how many there are, where there is no node to tell."""
     each = tuple(nodes)
     width = len(each[0].free) if each else resources
-    ground = ground_of(tuple(node.name for node in each), tuple(node.path for node in each))
+    layout = node_layout_of(tuple(node.name for node in each), tuple(node.path for node in each))
     free, terminating = [node.free for node in each], [node.terminating for node in each]
-    return NodeTable(ground, amounts_of(free, width), amounts_of(terminating, width))
+    return NodeTable(layout, amounts_of(free, width), amounts_of(terminating, width))
 
 
 def amounts_of(rows: Sequence[Sequence[int]], width: int) -> Amounts:

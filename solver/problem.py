@@ -328,7 +328,7 @@ class VictimGang:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class DisruptionBudget:
     """A disruption budget: at most `allowed` of these victims may be evicted."""
 
     name: str
@@ -358,7 +358,7 @@ class Problem:
     separations: tuple[Separation, ...] = ()
     victims: VictimTable = NO_VICTIMS
     victim_gangs: tuple[VictimGang, ...] = ()
-    budgets: tuple[Budget, ...] = ()
+    budgets: tuple[DisruptionBudget, ...] = ()
     spreads: tuple[Spread, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     affinities: tuple[Affinity, ...] = ()

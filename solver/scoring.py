@@ -2,18 +2,28 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from solver.bounds import needed_members
+from solver.bounds.eviction_closure import gangs_broken
+from solver.capacity import needed_members
 from solver.case import Case, Seat
-from solver.clearing import gangs_broken
 from solver.plan import Goal
-from solver.search import Reached
 from solver.tree import ROOT
 
 Nodes = tuple[tuple[int | None, ...], ...]
 Parts = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The value of a stage in the plan, and the least that is still possible as far as proven."""
+
+    goal: str
+    part: str
+    value: int
+    bound: int
 
 
 def goals_of(case: Case, nodes: Nodes, victims: Sequence[int], reached: Iterable[Reached] = ()) -> tuple[Goal, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kube.names import natural_key
-from solver.nodes import Ground, NodeTable
+from solver.nodes import NodeLayout, NodeTable
 
 ROOT = -1
 """The level of the whole cluster, which is one domain: number 0."""
@@ -112,19 +112,19 @@ class Tree:
 
 def tree_of(nodes: NodeTable, depth: int) -> Tree:
     """The tree over `nodes` with `depth` levels, the node included."""
-    return _kept(nodes.ground, depth) if len(nodes) >= _LARGE else _made(nodes.ground, depth)
+    return _kept(nodes.layout, depth) if len(nodes) >= _LARGE else _made(nodes.layout, depth)
 
 
-def _made(ground: Ground, depth: int) -> Tree:
+def _made(layout: NodeLayout, depth: int) -> Tree:
     domain_of, paths = [], []
     for level in range(depth - 1):
-        upper = [path[: level + 1] for path in ground.paths]
+        upper = [path[: level + 1] for path in layout.paths]
         known = sorted(set(upper), key=lambda path: tuple(map(natural_key, path)))
         number = {path: position for position, path in enumerate(known)}
         domain_of.append(tuple(number[path] for path in upper))
         paths.append(tuple(known))
-    domain_of.append(tuple(range(len(ground.names))))
-    paths.append(tuple((*path, name) for path, name in zip(ground.paths, ground.names, strict=True)))
+    domain_of.append(tuple(range(len(layout.names))))
+    paths.append(tuple((*path, name) for path, name in zip(layout.paths, layout.names, strict=True)))
     return Tree(tuple(domain_of), tuple(paths))
 
 

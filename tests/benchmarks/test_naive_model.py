@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.naive import Proven, can_state, solve, values_of
-from solver import solving
-from solver.bounds import scarcest
-from solver.joint import JointProblem, solve_joint
-from solver.merging import merged
+from solver import solve as solving
+from solver.capacity import scarcest
+from solver.multi_gang.joint import JointProblem, solve_joint
+from solver.multi_gang.merge import merged
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Problem
 from tests.solver.random_problems import random_problem

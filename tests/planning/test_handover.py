@@ -9,7 +9,7 @@ from planning.workers import Workers
 from solver.nodes import Node, NodeTable, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import NO_VICTIMS, Limits, Member, PodSet, Problem, Shape, Victim, VictimTable, victim_table
-from solver.solving import decide
+from solver.solve import decide
 
 LIMITS = Limits(seconds=600.0)
 
@@ -51,7 +51,7 @@ def test_names_and_paths_are_sent_once_while_amounts_change() -> None:
     second = line.over(problem(0, free=7))
     assert b"rack-1" not in line.sent
     assert second == problem(0, free=7).nodes
-    assert second.ground is first.ground
+    assert second.layout is first.layout
 
 
 def test_what_was_not_used_for_long_is_sent_again() -> None:

@@ -17,11 +17,11 @@ import pytest
 from planning.worker import EXPLAINING
 from planning.workers import SOLVER_SHARE, WORKER_SHARE, Workers
 from solver.deadline import Deadline
-from solver.explain import explained
+from solver.explain.remedies import explained
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.solving import decide
-from solver.verify import verify
+from solver.solve import decide
+from solver.verify.rules import verify
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "solver"))
 from large_scenes import SCENES, Scene, problem_of

@@ -13,7 +13,7 @@ from planning.priorities import with_priorities
 from planning.problems import Framing, frame
 from planning.remaining import Remaining, only_room_matters
 from planning.reserving import after
-from solver.joint import Share
+from solver.multi_gang.joint import Share
 from solver.plan import Plan, Proof
 
 CLUSTER = [scenes.topology(), *scenes.nodes()]

@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 
 from planning.workers import Workers
-from solver.joint import JointProblem, solve_joint
+from solver.multi_gang.joint import JointProblem, solve_joint
 from solver.nodes import Node, nodes_of
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Cap, Limits, Member, PodSet, Problem, Shape
-from solver.solving import solve
-from solver.verify import verify
+from solver.solve import solve
+from solver.verify.rules import verify
 
 FAULTY = Path(__file__).with_name("faulty_worker.py")
 PATIENT = Limits(seconds=600.0)

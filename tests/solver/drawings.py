@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from solver.nodes import Node, nodes_of
 from solver.plan import NoPlan, Plan, Proof
 from solver.problem import Cap, Limits, Member, Multiple, PodSet, Problem, Shape, Slice, Victim, victim_table
-from solver.solving import solve
+from solver.solve import solve
 
 _NODE = re.compile(r"(?P<name>[\w-]+)(?:=(?P<free>\d+))?(?P<running>(?:\+[a-z]+(?:\*\d+)?)*)")
 _RUNNING = re.compile(r"\+([a-z]+)(?:\*(\d+))?")

@@ -18,7 +18,7 @@ from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import PodSet, Problem, Shape
 from solver.scoring import goals_of
-from solver.verify import verify
+from solver.verify.rules import verify
 
 WIDE, NARROW, NODE = 0, 1, 2
 """Levels: spines and blocks, or blocks and racks, or power domains and racks; and nodes."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from solver.nodes import Node, nodes_of
 from solver.problem import (
-    Budget,
     Cap,
+    DisruptionBudget,
     Exclusion,
     Member,
     Multiple,
@@ -135,12 +135,12 @@ def _gangs(scene: Scene, victims: list[Victim]) -> tuple[VictimGang, ...]:
     )
 
 
-def _budgets(scene: Scene, draw: random.Random, victims: list[Victim]) -> tuple[Budget, ...]:
+def _budgets(scene: Scene, draw: random.Random, victims: list[Victim]) -> tuple[DisruptionBudget, ...]:
     under: list[list[int]] = [[] for _ in range(scene.budgets)]
     for place, victim in enumerate(victims):
         if victim.gang is None and scene.budgets:
             draw.choice(under).append(place)
-    return tuple(Budget(f"b{number}", frozenset(each), scene.allowed) for number, each in enumerate(under))
+    return tuple(DisruptionBudget(f"b{number}", frozenset(each), scene.allowed) for number, each in enumerate(under))
 
 
 def _set(position: int, asked: Asked, requests: list[tuple[int, int]]) -> PodSet:

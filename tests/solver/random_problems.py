@@ -3,13 +3,13 @@
 from dataclasses import replace
 from random import Random
 
-from solver.joint import JointProblem
+from solver.multi_gang.joint import JointProblem
 from solver.nodes import Node, nodes_of
 from solver.problem import (
     Affinity,
-    Budget,
     Cap,
     Conflict,
+    DisruptionBudget,
     Exclusion,
     Member,
     Multiple,
@@ -311,7 +311,9 @@ class _Draw:
         counted = () if leaving and self.chance(0.3) else everybody if self.chance(0.7) else self.some(shapes)
         return (Spread(bound, counted, group, counts, self.random.choice((1, 1, 2)), self.chance(0.15), leaving),)
 
-    def victims(self, nodes: tuple[Node, ...]) -> tuple[tuple[Victim, ...], tuple[VictimGang, ...], tuple[Budget, ...]]:
+    def victims(
+        self, nodes: tuple[Node, ...]
+    ) -> tuple[tuple[Victim, ...], tuple[VictimGang, ...], tuple[DisruptionBudget, ...]]:
         gangs = self.random.choice((0, 2, 3, 3, 4) if self.crowded else (0, 0, 1))
         count = self.random.randint(2, 6) if self.crowded else self.random.randint(1, 3)
         numbers = self.random.sample(range(1, 20), count)
@@ -340,11 +342,13 @@ class _Draw:
         )
         return replace(gang, minimum=self.random.randint(0, gang.minimum), sets=sets)
 
-    def budgets(self, victims: int) -> tuple[Budget, ...]:
+    def budgets(self, victims: int) -> tuple[DisruptionBudget, ...]:
         """None, one, or two that may cover the same victims."""
         names = self.random.choice(((), (), (), ("one",), ("one", "two")))
         return tuple(
-            Budget(name, frozenset(each for each in range(victims) if self.chance(0.5)), self.random.randint(0, 2))
+            DisruptionBudget(
+                name, frozenset(each for each in range(victims) if self.chance(0.5)), self.random.randint(0, 2)
+            )
             for name in names
         )
 

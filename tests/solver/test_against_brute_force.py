@@ -25,14 +25,14 @@ from brute_force import (
 )
 from random_problems import random_problem
 
-from solver import tallying
 from solver.case import case_of
-from solver.modelling import ALL_GOALS
+from solver.cp_sat.solve import ALL_GOALS
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.solving import by_model, decide, solve
-from solver.tallying import solve_by_counting
-from solver.verify import verify
+from solver.solve import by_model, decide, solve
+from solver.tree_dp import solve as tallying
+from solver.tree_dp.solve import solve_tree_dp
+from solver.verify.rules import verify
 
 pytestmark = pytest.mark.timeout(3600)
 """A slow machine may take its time."""
@@ -62,7 +62,7 @@ OUT = {
 def answers(problem: Problem) -> Iterator[Answer]:
     """Of every way that the solver has for this problem."""
     yield solve(problem)
-    if solve_by_counting(case_of(problem, evicting=False)) is not None:
+    if solve_tree_dp(case_of(problem, evicting=False)) is not None:
         yield by_model(problem, Limits())
         with patch.object(tallying, "_MANY", 1):
             yield decide(problem, Limits())

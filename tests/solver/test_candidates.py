@@ -4,13 +4,13 @@ from random import Random
 
 import pytest
 
-from solver.candidates import candidates
 from solver.case import case_of
 from solver.nodes import Node, nodes_of
 from solver.problem import Cap, Exclusion, Member, Multiple, PodSet, Problem, Shape
-from solver.tables import book_of, countable
-from solver.tallying import holds
 from solver.tree import ROOT
+from solver.tree_dp.domain_bounds import candidates
+from solver.tree_dp.solve import holds
+from solver.tree_dp.tables import countable, domain_tables_of
 
 LEVELS = ("spine", "block", "rack", "node")
 
@@ -37,7 +37,7 @@ def test_no_bound_is_more_than_what_a_plan_there_comes_to(seed: int) -> None:
     case = case_of(gang(draw), evicting=False)
     found = countable(case)
     assert found is not None
-    book = book_of(case, *found)
+    book = domain_tables_of(case, *found)
     assert book is not None
     words = book.layout.head
     for level in range(ROOT, len(LEVELS)):

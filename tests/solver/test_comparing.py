@@ -4,7 +4,7 @@ import pytest
 from drawings import Drawing, placed, pods
 
 from planning.wording import why_here
-from solver.comparing import NextDoor, next_door
+from solver.explain.alternatives import NextDoor, next_door
 from solver.problem import Limits, Problem
 
 LIMITS = Limits(10.0, 60.0)

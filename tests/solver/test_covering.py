@@ -4,11 +4,11 @@ import pytest
 from brute_force import best
 from random_problems import random_problem
 
+from solver.branch_and_bound.reduction import compact, spread_of
 from solver.case import case_of
-from solver.covering import compact, spread_of
-from solver.modelling import Solved, solve_within
+from solver.cp_sat.lexicographic import time_budget_of
+from solver.cp_sat.solve import Solved, solve_within
 from solver.problem import Limits
-from solver.search import budget_of
 
 
 @pytest.mark.parametrize("first", range(0, 1200, 100))
@@ -22,8 +22,8 @@ def test_the_best_plan_is_among_the_most_compact_ones(first: int) -> None:
         case = case_of(problem, evicting=False)
         if expected is None or expected.victims or not case.pending:
             continue
-        found = compact(case, budget_of(Limits()), worthwhile=0)
-        solved = solve_within(found.case, budget_of(Limits()))
+        found = compact(case, time_budget_of(Limits()), worthwhile=0)
+        solved = solve_within(found.case, time_budget_of(Limits()))
         assert isinstance(solved, Solved), f"seed {seed}"
         assert (solved.nodes, ()) == expected, f"seed {seed}"
         assert found.spread in (None, spread_of(case, solved)), f"seed {seed}"

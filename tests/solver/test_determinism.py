@@ -10,7 +10,7 @@ from random_problems import random_problem
 
 from solver.nodes import Node, nodes_of
 from solver.problem import Member, PodSet, Problem, Shape, Victim, VictimGang, victim_table
-from solver.solving import solve
+from solver.solve import solve
 
 SEEDS = range(60)
 WIDE_SEEDS = range(6)

@@ -7,17 +7,17 @@ import pytest
 from brute_force import best
 from random_problems import random_problem
 
+from solver.branch_and_bound.by_domain import solve_by_domains
 from solver.case import Case, case_of
-from solver.domains import solve_by_domains
-from solver.mixture_tables import TooMuchError
-from solver.mixtures import mixtures_of
-from solver.modelling import Solved
+from solver.cp_sat.lexicographic import Found
+from solver.cp_sat.solve import Solved
 from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Member, PodSet, Problem, Shape
-from solver.search import Found
-from solver.solving import solve
+from solver.solve import solve
 from solver.tree import ROOT
+from solver.tree_dp.multi_class import mixtures_of
+from solver.tree_dp.multi_class_tables import TooMuchError
 
 
 @pytest.mark.parametrize("first", range(0, 800, 100))
@@ -26,7 +26,7 @@ def test_the_best_of_the_domains_is_the_best_of_all_plans(first: int) -> None:
     for seed in range(first, first + 100):
         problem = random_problem(seed)
         solved = solve_by_domains(case_of(problem, evicting=False), Limits(), worthwhile=0)
-        if solved is Found.NONE:
+        if solved is Found.INFEASIBLE:
             expected = best(problem)
             assert expected is None or expected.victims, f"seed {seed}: none where there is a plan"
         if not isinstance(solved, Solved):
@@ -46,7 +46,7 @@ def test_where_counting_gives_up_the_plan_is_the_same(monkeypatch: pytest.Monkey
         case = case_of(random_problem(seed), evicting=False)
         counted = solve_by_domains(case, Limits(), worthwhile=0)
         with monkeypatch.context() as patched:
-            patched.setattr("solver.mixtures._EFFORT", 0)
+            patched.setattr("solver.tree_dp.multi_class._EFFORT", 0)
             looked = solve_by_domains(case, Limits(), worthwhile=0)
         different += counted is not looked
         if isinstance(looked, Solved):
@@ -127,7 +127,7 @@ def test_the_way_back_counts_as_effort(monkeypatch: pytest.MonkeyPatch) -> None:
     mixtures.narrowed(ROOT, 0)
     both = before - mixtures.effort.left
     assert 2 * there < both < before / 2
-    monkeypatch.setattr("solver.mixtures._EFFORT", both - 1)
+    monkeypatch.setattr("solver.tree_dp.multi_class._EFFORT", both - 1)
     mixtures = mixtures_of(case)
     assert mixtures is not None
     with pytest.raises(TooMuchError):

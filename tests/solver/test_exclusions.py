@@ -4,7 +4,7 @@ import pytest
 from drawings import Drawing, placed, pods, rows
 
 from solver.problem import Exclusion, Limits
-from solver.solving import by_model
+from solver.solve import by_model
 
 TWO_ALIKE = Drawing("s0/b0: a=3\ns0/b1: b=2 c=2\ns1/b2: d=3\ns1/b3: e=2 f=2")
 SPINES = (("x", None), (None, "x"))

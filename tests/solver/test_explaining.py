@@ -6,13 +6,24 @@ import pytest
 from drawings import PATIENT, Drawing, pods, refused
 from random_problems import random_problem
 
-from solver.explain import explained, remedies
-from solver.nearest import near_domains
+from solver.cp_sat.lexicographic import time_budget_of
+from solver.explain.nearest import near_domains
+from solver.explain.remedies import explained, remedies
 from solver.nodes import Node, nodes_of
 from solver.plan import NoPlan, Plan, Proof
-from solver.problem import Budget, Cap, Exclusion, Limits, Member, PodSet, Problem, Shape, Victim, victim_table
-from solver.search import budget_of
-from solver.solving import solve
+from solver.problem import (
+    Cap,
+    DisruptionBudget,
+    Exclusion,
+    Limits,
+    Member,
+    PodSet,
+    Problem,
+    Shape,
+    Victim,
+    victim_table,
+)
+from solver.solve import solve
 
 SPINE, BLOCK = 0, 1
 
@@ -175,7 +186,7 @@ def test_a_new_node_is_in_the_zone_of_its_neighbours() -> None:
 
 def test_what_budgets_forbid_is_not_counted_as_room() -> None:
     problem = Drawing("s/b: a b+low c+low").gang(pods(3))
-    answer = refused(replace(problem, budgets=(Budget("default/web", frozenset({0, 1}), 1),)))
+    answer = refused(replace(problem, budgets=(DisruptionBudget("default/web", frozenset({0, 1}), 1),)))
     assert answer.nearest[0].fits == 2
     assert "more evictions allowed by default/web" in answer.would_fit_if
 
@@ -229,7 +240,7 @@ def test_every_change_that_is_told_helps_and_no_domain_holds_enough(first: int) 
         if isinstance(answer, Plan):
             continue
         assert all(near.fits < near.needed for near in answer.nearest), seed
-        changes = list(remedies(problem, near_domains(problem, budget_of(PATIENT)), budget_of(PATIENT)))
+        changes = list(remedies(problem, near_domains(problem, time_budget_of(PATIENT)), time_budget_of(PATIENT)))
         assert tuple(change.words for change in changes) == answer.would_fit_if, seed
         for change in changes:
             assert isinstance(solve(change.problem, PATIENT), Plan), f"seed {seed}: {change.words}"

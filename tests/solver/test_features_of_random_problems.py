@@ -9,7 +9,7 @@ from random_problems import random_problem
 
 from solver.plan import Plan
 from solver.problem import Limits, Problem
-from solver.solving import decide
+from solver.solve import decide
 
 pytestmark = pytest.mark.timeout(3600)
 """Not to be held against a slow machine: the first test counts for all."""

@@ -6,14 +6,14 @@ import pytest
 from random_problems import random_problem
 
 from solver.case import Case, case_of
-from solver.filling import filled, thinned
-from solver.modelling import Solved, solve_model
-from solver.nearest import inside
+from solver.cp_sat.solve import Solved, solve_model
+from solver.explain.nearest import inside
+from solver.heuristics.packing import filled, thinned
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import Nodes
 from solver.tree import ROOT
-from solver.verify import broken_rules
+from solver.verify.rules import broken_rules
 
 
 def without_minimums(problem: Problem) -> Problem:

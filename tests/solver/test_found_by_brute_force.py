@@ -5,8 +5,8 @@ from dataclasses import replace
 from drawings import Drawing, placed, pods, rows
 
 from solver.problem import Limits, Multiple
-from solver.solving import by_model
-from solver.verify import verify
+from solver.solve import by_model
+from solver.verify.rules import verify
 
 
 def test_a_gang_that_needs_nobody_is_placed_with_nobody_where_nobody_fits() -> None:

@@ -2,11 +2,11 @@
 
 from random_problems import random_problem
 
-from solver.greedy import greedy_plans
+from solver.heuristics.greedy import greedy_plans
 from solver.plan import Plan, Proof
 from solver.problem import Limits
-from solver.solving import decide
-from solver.verify import verify
+from solver.solve import decide
+from solver.verify.rules import verify
 
 SEEDS = range(300)
 SOUND, FOUND = 0.6, 0.8

@@ -2,8 +2,8 @@
 
 from drawings import Drawing, pods
 
-from solver.joint import JointAnswer, JointProblem, Share, can_join, faults_of, solve_joint
-from solver.merging import merged
+from solver.multi_gang.joint import JointAnswer, JointProblem, Share, can_join, faults_of, solve_joint
+from solver.multi_gang.merge import merged
 from solver.nodes import Node, nodes_of
 from solver.plan import Proof
 from solver.problem import Limits, Problem, Shape

@@ -11,7 +11,7 @@ from features import FEATURES
 from joint_brute_force import JOINT_GOALS, Whole, best_together
 from random_problems import random_joint
 
-from solver.joint import JointAnswer, JointProblem, faults_of, solve_joint
+from solver.multi_gang.joint import JointAnswer, JointProblem, faults_of, solve_joint
 from solver.plan import Proof
 from solver.problem import Limits
 

@@ -8,12 +8,12 @@ from unittest.mock import patch
 
 import pytest
 
-from solver import tallying
 from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Member, PodSet, Problem, Shape
-from solver.solving import solve
-from solver.verify import verify
+from solver.solve import solve
+from solver.tree_dp import solve as tallying
+from solver.verify.rules import verify
 
 HOSTS = Path(__file__).parents[2] / "examples" / "lingjun" / "topo.csv"
 NO_TIME = Limits(deterministic=0.0, seconds=0.0)

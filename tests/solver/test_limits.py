@@ -13,8 +13,8 @@ from solver.case import case_of
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import goals_of
-from solver.solving import decide
-from solver.verify import verify
+from solver.solve import decide
+from solver.verify.rules import verify
 
 SEEDS = range(150)
 LIMITS = [0.0, *(2.0**-exponent for exponent in (14, 12, 10, 8))]

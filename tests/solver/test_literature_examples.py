@@ -11,9 +11,9 @@ import pytest
 from drawings import PATIENT, Drawing, placed, pods, refused
 from greedy_examples import NARROW, WIDE, Example, hold, problem_of, puts
 
-from solver.joint import JointProblem, faults_of, solve_joint
+from solver.multi_gang.joint import JointProblem, faults_of, solve_joint
 from solver.plan import Proof
-from solver.problem import Budget, Cap, Exclusion, Problem, Shape, Together, Victim, VictimGang, victim_table
+from solver.problem import Cap, DisruptionBudget, Exclusion, Problem, Shape, Together, Victim, VictimGang, victim_table
 
 SIXTY_THREE = [f"r{rack}" for rack in range(1, 64)]
 
@@ -64,7 +64,7 @@ HOSTS = Drawing("s/r1: a=3\ns/r2: b c d")
 HYPERNODES = Drawing("hn1: a=1 b=2\nhn2: c=3\nhn3: d=5")
 PROTECTED = Drawing("s/r1: a=0+kept*2\ns/r2: b=0+old", sizes={"old": 2})
 PROTECTED_AND_FEWER = Drawing("s/r1: a=0+kept\ns/r2: b=0+old*2", sizes={"kept": 2})
-BUDGET = Budget("pdb", frozenset({0, 1}), 0)
+BUDGET = DisruptionBudget("pdb", frozenset({0, 1}), 0)
 
 EXAMPLES = [
     Example(
@@ -304,7 +304,7 @@ def test_a_no_is_a_proof(counts: tuple[int, int], fits: bool) -> None:  # noqa: 
     """
     drawing = Drawing("s/r: a=0+six+five b=0+six+five", sizes={"six": 6, "five": 5})
     drawing.victims = [replace(each, started=int(each.key.startswith("five"))) for each in drawing.victims]
-    budget = Budget("pdb", frozenset(range(4)), 2)
+    budget = DisruptionBudget("pdb", frozenset(range(4)), 2)
     sets = (pods(counts[0], name="large"), pods(counts[1], name="small", shapes=[1] * counts[1]))
     problem = drawing.gang(*sets, asks=(4, 2), budgets=(budget,), required=NARROW)
     if fits:

@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 from drawings import Drawing, pods
 
-from solver.bidding import Bidding
 from solver.deadline import Deadline
-from solver.joint import JointProblem, Share, faults_of, solve_whole
-from solver.market import NEVER, Buyer, Market, Prices, stock_of
+from solver.multi_gang.column_generation.generation import ColumnGeneration
+from solver.multi_gang.column_generation.pricing import (
+    INFEASIBLE_COST,
+    GangDemand,
+    Prices,
+    PricingProblem,
+    node_classes_of,
+)
+from solver.multi_gang.joint import JointProblem, Share, faults_of, solve_whole
 from solver.nodes import Node, nodes_of
 from solver.plan import Proof
 from solver.problem import Cap, Limits, Member, PodSet, Problem, Shape, Spread
@@ -142,16 +148,16 @@ def large(nodes: int, asks: Sequence[tuple[int, int]], members: int, most: int) 
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The additions that each look at a market took."""
+    """The additions that each look at a pricing took."""
     found: list[int] = []
-    prices = Market.prices
+    prices = PricingProblem.prices
 
-    def counting(market: Market, *args: Any, **options: Any) -> Prices:
-        tables = prices(market, *args, **options)
+    def counting(pricing: PricingProblem, *args: Any, **options: Any) -> Prices:
+        tables = prices(pricing, *args, **options)
         found.append(tables.after[0].size * len(tables.after[0]))
         return tables
 
-    monkeypatch.setattr(Market, "prices", counting)
+    monkeypatch.setattr(PricingProblem, "prices", counting)
     return found
 
 
@@ -166,7 +172,7 @@ def test_bidding_ends_after_a_certain_effort_and_keeps_what_it_found(looked: lis
 
 
 def test_where_the_time_is_over_every_gang_keeps_its_place_after_those_before_it(looked: list[int]) -> None:
-    """A machine so slow that nothing can be bargained for: six looks, one for each gang, and a plan with its bounds."""
+    """A machine so slow that nothing can be generated: six looks, one for each gang, and a plan with its bounds."""
     joint = large(600, [(1, 1), (2, 3), (3, 5), (1, 2), (2, 4), (3, 1)], 16, 16)
     answer = solve_whole(joint, LIMITS, Deadline(lambda: 0.0))
     assert answer is not None
@@ -221,14 +227,18 @@ def test_many_members_on_many_levels_do_not_make_a_place_too_dear(level: int) ->
     )
     tree = tree_of(nodes, 6)
     holds = np.full((1, 60), 50)
-    bidding = Bidding(Market(tree, stock_of(tree, holds, holds), 1_600), [Buyer(0, 1_600, ROOT)], np.ones((1, 1), int))
-    weights = bidding.weights(level)
-    prices = bidding.market.prices(weights, np.zeros_like(bidding.own), bidding.own)
-    least = prices.least(bidding.buyers[0])
+    generation = ColumnGeneration(
+        PricingProblem(tree, node_classes_of(tree, holds, holds), 1_600),
+        [GangDemand(0, 1_600, ROOT)],
+        np.ones((1, 1), int),
+    )
+    weights = generation.weights(level)
+    prices = generation.pricing.prices(weights, np.zeros_like(generation.own), generation.own)
+    least = prices.least(generation.buyers[0])
     assert weights[level] == max(weights[level:])
-    assert least < NEVER // 2
-    uses = bidding.market.best(prices, bidding.buyers[0])
-    assert bidding.market.spread(bidding.buyers[0], uses[0]) == (1, 2, 4, 8, 16, 32)
+    assert least < INFEASIBLE_COST // 2
+    uses = generation.pricing.best(prices, generation.buyers[0])
+    assert generation.pricing.spread(generation.buyers[0], uses[0]) == (1, 2, 4, 8, 16, 32)
 
 
 def random_gangs(seed: int) -> JointProblem:

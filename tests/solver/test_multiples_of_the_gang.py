@@ -7,8 +7,8 @@ from drawings import Drawing, pods
 
 from solver.plan import NoPlan, Plan
 from solver.problem import Multiple, Problem
-from solver.solving import solve
-from solver.verify import verify
+from solver.solve import solve
+from solver.verify.rules import verify
 
 SPINE, BLOCK = 0, 1
 

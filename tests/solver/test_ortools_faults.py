@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from ortools.sat.python.cp_model import INFEASIBLE, OPTIMAL, CpModel, IntVar
 
-from solver.linear import Sum, total
+from solver.cp_sat.lexicographic import Found, Search, Stage, time_budget_of
+from solver.cp_sat.linear import Sum, total
 from solver.problem import Limits
-from solver.search import Found, Search, Stage, budget_of
 
 ROOT = Path(__file__).parents[2]
 Row = tuple[tuple[int, ...], int]
@@ -57,7 +57,7 @@ def test_nothing_that_is_possible_is_called_infeasible(presolve: bool) -> None: 
         most, rows = random_rows(seed)
         possible = any(holds(values, rows) for values in product(*(range(each + 1) for each in most)))
         cp, _ = stated(most, rows)
-        solver = Search(cp, budget_of(Limits()))._solver(1.0)  # noqa: SLF001 -- our parameters, but for one
+        solver = Search(cp, time_budget_of(Limits()))._solver(1.0)  # noqa: SLF001 -- our parameters, but for one
         solver.parameters.cp_model_presolve = presolve
         solver.parameters.cp_model_probing_level = 2
         solver.parameters.symmetry_level = 2
@@ -70,8 +70,8 @@ def test_goal_after_goal_gives_the_best_of_all_solutions() -> None:
         most, rows = random_rows(seed)
         solutions = [values for values in product(*(range(each + 1) for each in most)) if holds(values, rows)]
         cp, numbers = stated(most, rows)
-        search = Search(cp, budget_of(Limits()))
-        if search.any_solution() is Found.NONE:
+        search = Search(cp, time_budget_of(Limits()))
+        if search.any_solution() is Found.INFEASIBLE:
             continue
         goals = [total(Sum(((1, each),)) for each in numbers), *(Sum(((-1, each),)) for each in numbers)]
         least = [0, *(-each for each in most)]
@@ -91,7 +91,7 @@ def test_the_same_model_gives_the_same_solution_every_time() -> None:
         found = set()
         for _ in range(3):
             cp, _numbers = stated(*random_rows(seed))
-            search = Search(cp, budget_of(Limits()))
+            search = Search(cp, time_budget_of(Limits()))
             search.any_solution()
             found.add(tuple(search.solution))
         assert len(found) == 1
@@ -100,7 +100,7 @@ def test_the_same_model_gives_the_same_solution_every_time() -> None:
 def test_search_is_never_parallel_nor_interleaved() -> None:
     """google/or-tools#5048, #5025: the heap is corrupted and the process dies; never with one worker."""
     cp, _numbers = stated([1], [((1,), 1)])
-    parameters = Search(cp, budget_of(Limits()))._solver(1.0).parameters  # noqa: SLF001 -- nothing else tells
+    parameters = Search(cp, time_budget_of(Limits()))._solver(1.0).parameters  # noqa: SLF001 -- nothing else tells
     assert (parameters.num_workers, parameters.interleave_search) == (1, False)
 
 
@@ -110,14 +110,14 @@ def test_a_large_model_is_built_without_a_crash() -> None:
     """
     text = (
         "from ortools.sat.python.cp_model import CpModel\n"
-        "from solver.linear import Sum, one\n"
+        "from solver.cp_sat.linear import Sum, one\n"
         "from solver.problem import Limits\n"
-        "from solver.search import Search, budget_of\n"
+        "from solver.cp_sat.lexicographic import Search, time_budget_of\n"
         "cp = CpModel()\n"
         "flags = [cp.new_bool_var('') for _ in range(60_000)]\n"
         "for before, after in zip(flags, flags[1:]): cp.add_implication(before, after)\n"
         "cp.add(Sum(tuple((1, each) for each in flags)).expression() >= 100)\n"
-        "search = Search(cp, budget_of(Limits()))\n"
+        "search = Search(cp, time_budget_of(Limits()))\n"
         "print(search.any_solution().name, len(search.solution))\n"
     )
     run = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=False)

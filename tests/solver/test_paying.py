@@ -8,20 +8,20 @@ from brute_force import best
 from random_problems import random_problem
 
 from solver.case import case_of
-from solver.modelling import Solved
+from solver.cp_sat.solve import Solved
+from solver.eviction.dynamic_programme import solve_eviction_dp
+from solver.eviction.lower_bounds import prices_of
+from solver.eviction.node_victims import Offers
 from solver.nodes import Node, nodes_of
-from solver.offers import Offers
-from solver.paying import solve_by_paying
-from solver.prices import prices_of
-from solver.problem import Budget, Member, PodSet, Problem, Shape, Victim, VictimGang, victim_table
-from solver.solving import solve
+from solver.problem import DisruptionBudget, Member, PodSet, Problem, Shape, Victim, VictimGang, victim_table
+from solver.solve import solve
 from solver.tree import ROOT
 
 
 def _paid(problem: Problem) -> object:
     case = case_of(problem, evicting=True)
     prices = prices_of(case, ROOT if problem.required is None else problem.required)
-    return None if prices is None else solve_by_paying(case, prices)
+    return None if prices is None else solve_eviction_dp(case, prices)
 
 
 @pytest.mark.parametrize("first", range(0, 3000, 500))
@@ -36,7 +36,7 @@ def test_the_best_plan_by_counting_is_the_best_of_all_plans(first: int) -> None:
         if not case.pending:
             continue
         prices = prices_of(case, ROOT if problem.required is None else problem.required)
-        solved = None if prices is None else solve_by_paying(case, prices)
+        solved = None if prices is None else solve_eviction_dp(case, prices)
         if solved is not None:
             found += 1
             assert expected is not None, f"seed {seed}: a plan where there is none"
@@ -113,7 +113,7 @@ def test_fewer_victims_then_those_that_started_last() -> None:
 
 def test_a_plan_that_a_budget_forbids_is_not_taken_for_the_best() -> None:
     """The relaxed best is c; its budget allows none, so counting does not tell, and the search finds b."""
-    problem = replace(CHOICE, budgets=(Budget("v/tenth", frozenset({3}), 0),))
+    problem = replace(CHOICE, budgets=(DisruptionBudget("v/tenth", frozenset({3}), 0),))
     assert _paid(problem) is None
     assert solve(problem).victims == (2,)  # type: ignore[union-attr]
 

@@ -9,8 +9,8 @@ from random_problems import random_problem
 from solver.nodes import Node, nodes_of
 from solver.plan import Goal, Plan, Proof
 from solver.problem import (
-    Budget,
     Cap,
+    DisruptionBudget,
     Exclusion,
     Member,
     Multiple,
@@ -25,8 +25,8 @@ from solver.problem import (
     VictimSet,
     victim_table,
 )
-from solver.solving import solve
-from solver.verify import verify
+from solver.solve import solve
+from solver.verify.rules import verify
 
 # block b0: rack r0: a b     block b1: rack r0: e f
 #           rack r1: c d
@@ -113,7 +113,7 @@ BROKEN_RULES = {
         "set a of gang old is cut to 1, below its minimum of 2",
     ),
     "a budget is overdrawn": (
-        replace(BASE, budgets=(Budget("pdb", frozenset({2, 3}), 1),)),
+        replace(BASE, budgets=(DisruptionBudget("pdb", frozenset({2, 3}), 1),)),
         ((A, A, F, F),),
         (2, 3),
         "budget pdb allows 1",

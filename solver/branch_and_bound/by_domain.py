@@ -1,0 +1,301 @@
+"""Domain by domain: where one domain can hold the whole gang, the best plan lies in the narrowest such domain.
+
+Every domain is a small case of its own. A bound says what a plan in it can cost at best; domains are solved in order
+of their bounds until the next bound is worse than the best plan: a proof over all of them (branch and bound with the
+domains as branches).
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from solver.bounds.domain_cover import Covers, Spread
+from solver.branch_and_bound.reduction import compact
+from solver.branch_and_bound.subproblem import part_of, whole_nodes
+from solver.capacity import Counts, deciding_level
+from solver.case import Case, Seat
+from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
+from solver.cp_sat.solve import Solved, solve_within
+from solver.deadline import OutOfTimeError
+from solver.plan import Goal
+from solver.problem import Limits
+from solver.scoring import goals_of
+from solver.tree_dp.multi_class import Mixtures, mixtures_of
+from solver.tree_dp.multi_class_tables import TooMuchError
+
+WORTHWHILE = 12
+"""Nodes from which on it pays to look at domains one by one."""
+
+Key = tuple[tuple[int, ...], ...]
+"""The goals from compactness on, each with its parts, smaller being better."""
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A domain, the fewest domains inside it and the most weight of node preferences that a plan in it can have.
+    `mixtures`: what counting knows about all domains, where that is everything.
+    """
+
+    case: Case
+    level: int
+    domain: int
+    spread: Spread
+    preference_score: int
+    mixtures: Mixtures | None
+
+    @property
+    def bound(self) -> Key:
+        """What the first goals cost here at best."""
+        return self.spread, (-self.preference_score,), self.around
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Those of the domain, in order of position."""
+        return self.case.tree.nodes(self.level, self.domain)
+
+    @cached_property
+    def first_name(self) -> int:
+        """The first place in natural order among the nodes."""
+        return min(self.case.name_rank[node] for node in self.nodes)
+
+    @cached_property
+    def part(self) -> Case:
+        """The domain as a case of its own."""
+        return part_of(self.case, self.nodes)
+
+    @cached_property
+    def sign(self) -> object:
+        """What is equal for domains that differ in names only."""
+        return _sign(self.part, self.level, 0)
+
+    @cached_property
+    def around(self) -> tuple[int, ...]:
+        """The potential of the domain and of those around it: what is left of it is the same for every plan inside."""
+        case, node = self.case, self.nodes[0]
+        potentials = (case.domain_potential(*each) for each in case.parents(self.level, node))
+        return (case.domain_potential(self.level, self.domain), *potentials)
+
+    @cached_property
+    def exact(self) -> Key | None:
+        """What the first goals cost here, where counting knows that; None where it says that there is no plan."""
+        best = None if self.mixtures is None else self.mixtures.best(self.level, self.domain)
+        return None if best is None else (best.spread, (-best.preference_score,), self.around)
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """The best plan inside one domain."""
+
+    key: Key
+    solved: Solved
+
+
+def solve_by_domains(case: Case, limits: Limits, worthwhile: int = WORTHWHILE) -> Solved | Found | None:
+    """The best plan, if it lies inside one domain and holds everybody without evictions. None where it does not, or
+    where it is not worth the trouble, or where time ran out before anything was found.
+
+    `worthwhile`: the number of nodes from which on it is.
+    """
+    if case.evicting or len(case.problem.nodes) < worthwhile or not case.pending or case.spreads:
+        return None
+    budget = time_budget_of(limits, case.deadline)
+    try:
+        return _by_domains(case, budget, mixtures_of(case))
+    except TooMuchError:
+        return _by_domains(case, budget, None)
+    except OutOfTimeError:
+        return None
+
+
+def _by_domains(case: Case, budget: TimeBudget, mixtures: Mixtures | None) -> Solved | Found | None:
+    """The best plan of the narrowest level that has one."""
+    for level in range(case.tree.depth - 1, _widest(case, mixtures) - 1, -1):
+        best, proven = _best_of(case, list(_branches(case, level, mixtures)), budget)
+        if best is not None:
+            return replace(best.solved, proven=proven and best.solved.proven)
+        if not proven:
+            return None
+    everybody = case.problem.minimum == sum(len(pod_set.members) for pod_set in case.problem.sets)
+    return Found.INFEASIBLE if mixtures is not None and everybody else None
+
+
+def _widest(case: Case, mixtures: Mixtures | None) -> int:
+    """The widest level whose domains are worth a look: counting knows whether there is a plan at all."""
+    if mixtures is None:
+        return 0
+    return deciding_level(case.problem)
+
+
+def _best_of(case: Case, branches: list[_Branch], budget: TimeBudget) -> tuple[_Leaf | None, bool]:
+    """The best plan of these domains, and whether it is proven that there is no better one in them."""
+    best: _Leaf | None = None
+    proven = True
+    solved_alike: dict[object, Key | None] = {}
+    of_name = {branch.first_name: branch for branch in branches}
+    order = [(branch.bound, branch.first_name) for branch in branches]
+    closer: dict[int, Case | None] = {}
+    heapify(order)
+    try:
+        while order:
+            if budget.spent:
+                return best, False
+            bound, first_name = heappop(order)
+            branch = of_name[first_name]
+            if best is not None and bound > best.key[: len(bound)]:
+                break
+            if solved_alike and branch.sign in solved_alike and not _may_win(branch, solved_alike[branch.sign], best):
+                continue
+            if first_name not in closer:
+                better, closer[first_name] = _looked_at(branch, budget)
+                if better is not None:
+                    heappush(order, (better, first_name))
+                continue
+            solved = solve_within(closer[first_name] or _counted(branch), budget)
+            proven = proven and (solved is Found.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
+            leaf = _leaf(case, branch, solved) if isinstance(solved, Solved) else None
+            if order and (solved is Found.INFEASIBLE or (leaf is not None and leaf.solved.proven)):
+                solved_alike[branch.sign] = None if leaf is None else leaf.key
+            if leaf is not None:
+                best = leaf if best is None or leaf.key < best.key else best
+    except OutOfTimeError:
+        return best, False
+    return best, proven
+
+
+def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Key | None, Case | None]:
+    """What the first goals cost in a domain at best, on a closer look (None: there is no plan), and the case over what
+    its best plans can use, unless that is counted.
+    """
+    if branch.mixtures is not None:
+        return branch.exact, None
+    found = compact(branch.part, budget)
+    return (found.spread or branch.spread, *branch.bound[1:]), found.case
+
+
+def _counted(branch: _Branch) -> Case:
+    """The case of a domain over what its best plans can use, by counting."""
+    if branch.mixtures is None:
+        return branch.part
+    capacity = branch.mixtures.narrowed(branch.level, branch.domain)
+    return replace(branch.part, capacity=capacity[:, list(branch.nodes)])
+
+
+def _may_win(branch: _Branch, alike: Key | None, best: _Leaf | None) -> bool:
+    """Whether a domain may have the best plan that is like one with this key (None: like one without a plan), but for
+    its names and what lies around it.
+    """
+    if alike is None:
+        return False
+    spread, preference_score, _, *inside, _ = alike
+    return best is None or (spread, preference_score, branch.around, *inside, (branch.first_name,)) < best.key
+
+
+def _branches(case: Case, level: int, mixtures: Mixtures | None) -> Iterator[_Branch]:
+    """The domains of a level (or ROOT) that may hold everybody, as far as counting tells."""
+    covers = Covers(case)
+    enough = np.all(covers.offers(level) >= covers.needs(case.pending), axis=1).tolist()
+    held = {case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned}
+    able = [domain for domain in range(case.tree.count(level)) if enough[domain] and held <= {domain}]
+    fewest = [] if mixtures is None else _fewest(case, level)
+    for domain in case.deadline.through(able, often=1):
+        if mixtures is None:
+            spread, preference_score = at_best(part_of(case, case.tree.nodes(level, domain)))
+            yield _Branch(case, level, domain, spread, preference_score, mixtures)
+        else:
+            yield _Branch(case, level, domain, fewest[domain], mixtures.liked_at_most, mixtures)
+
+
+def _fewest(case: Case, level: int) -> list[Spread]:
+    """By domain of a level, how few domains can hold everybody there, level by level. Expects that nobody is pinned."""
+    covers, count = Covers(case), case.tree.count(level)
+    sets = [[seat for seat in case.pending if seat.pod_set == at] for at in range(len(case.problem.sets))]
+    filled = [each for each in sets if each]
+    columns: list[Counts] = []
+    for narrower in range(case.tree.depth):
+        wide = narrower <= level
+        gang = np.ones(count, dtype=np.int64) if wide else covers.fewest(level, narrower, case.pending)
+        columns.append(gang)
+        if len(filled) > 1:
+            each = [np.ones(count, dtype=np.int64) if wide else covers.fewest(level, narrower, one) for one in filled]
+            columns.append(np.maximum(gang, np.sum(each, axis=0)))
+    return [tuple(row) for row in np.stack(columns, axis=1).tolist()]
+
+
+def _sign(part: Case, level: int, domain: int) -> object:
+    """What makes plans inside a domain good or bad, names apart."""
+    if level < part.tree.depth - 1:
+        children = part.tree.children(level, domain)
+        return tuple(sorted((_sign(part, level + 1, child) for child in children), key=repr))
+    node, problem = part.problem.nodes[domain], part.problem
+    shapes = tuple((domain in shape.nodes, shape.preferences.get(domain, 0)) for shape in problem.shapes)
+    return node.free, node.terminating, shapes, _only_here(part, domain)
+
+
+def _only_here(part: Case, node: int) -> object:
+    """What cannot be compared with other domains: who is pinned to the node, and who excludes whom there."""
+    pinned = tuple(seat for seat in part.pinned if part.pinned_node(seat) == node)
+    problem = part.problem
+    groups = [rule.group[node] for rule in problem.exclusions] + [rule.group[node] for rule in problem.separations]
+    groups += [group[node] for rule in problem.affinities for group in rule.groups]
+    return (problem.nodes[node].name, pinned) if pinned or any(groups) else ()
+
+
+def at_best(part: Case) -> tuple[Spread, int]:
+    """The fewest domains, level by level, and the most weight of node preferences that a plan for everybody can have,
+    as far as counting tells.
+    """
+    return _spread(part, [*part.pinned, *part.pending]), _best_preference_score(part)
+
+
+def _spread(part: Case, seats: list[Seat]) -> Spread:
+    """At best so many domains, level by level, of the gang and summed over its sets."""
+    covers = Covers(part)
+    sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(part.problem.sets))]
+    filled = [each for each in sets if each]
+    found: list[int] = []
+    for level in range(part.tree.depth):
+        gang = covers.least(level, seats)
+        found.append(gang)
+        if len(filled) > 1:
+            found.append(max(gang, sum(covers.least(level, each) for each in filled)))
+    return tuple(found)
+
+
+def _best_preference_score(part: Case) -> int:
+    """At most so much weight of node preferences."""
+    preference_score = 0
+    for shape, count in Counter(part.member(seat).shape for seat in part.pending).items():
+        weights = part.problem.shapes[shape].preferences
+        nodes = part.problem.shapes[shape].nodes
+        preference_score += count * max((weights.get(node, 0) for node in sorted(nodes)), default=0) if weights else 0
+    return preference_score
+
+
+def _leaf(case: Case, branch: _Branch, solved: Solved) -> _Leaf:
+    """The plan in the whole case, with its key."""
+    goals = goals_of(branch.part, solved.nodes, ())
+    nodes = whole_nodes(branch.nodes, solved.nodes)
+    names = tuple(case.name_rank[node] for row in nodes for node in row if node is not None)
+    key = (
+        tuple(part for goal in goals if goal.name.startswith("compactness/") for part in goal.digits),
+        (-_value(goals, "preferences"),),
+        branch.around,
+        _inward(goals),
+        tuple(part for goal in goals if goal.name in ("ranks", "ties") for part in goal.digits),
+        names,
+    )
+    return _Leaf(key, replace(solved, nodes=nodes, victims=()))
+
+
+def _value(goals: tuple[Goal, ...], name: str) -> int:
+    return next(goal.value for goal in goals if goal.name == name)
+
+
+def _inward(goals: tuple[Goal, ...]) -> tuple[int, ...]:
+    """The parts of waste inside the domain, (c) and (d)."""
+    waste = next(goal for goal in goals if goal.name == "waste")
+    return tuple(value for part, value in waste.parts.items() if part[0] in "cd")

@@ -1,0 +1,99 @@
+"""Leaving out what a most compact plan cannot use: domains that hold too little with all others it may touch.
+
+A bound says how few domains of each level, widest first, can hold the gang. DeadlineCheck the domains that can be among
+so few a plan is sought; where it keeps to the bounds, all most compact plans lie there. Where it does not, it says how
+many domains they touch at most.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solver.bounds.domain_cover import Covers, Spread
+from solver.case import Case, Seat
+from solver.cp_sat.lexicographic import TimeBudget
+from solver.cp_sat.solve import Solved, solve_within
+from solver.scoring import goals_of
+
+WORTHWHILE = 12
+"""Usable nodes from which on it pays."""
+_COUNTED = frozenset({"victims", "gangs_broken", "evicted", "extras", "compactness"})
+
+
+@dataclass(frozen=True)
+class Compact:
+    """A case over the nodes that its best plans can use. `spread`: what they touch, where that is proven."""
+
+    case: Case
+    spread: Spread | None = None
+
+
+def compact(
+    case: Case, budget: TimeBudget, cheap: Callable[[Solved], bool] | None = None, worthwhile: int = WORTHWHILE
+) -> Compact:
+    """Narrow a case whose members are all needed. `cheap`: whether a plan evicts no more than it must. `worthwhile`:
+    the number of usable nodes from which on it is.
+    """
+    seats = [*case.pinned, *case.pending]
+    if int(case.usable.sum()) < worthwhile:
+        return Compact(case)
+    chain, bounds = _at_best(case, seats)
+    step = len(bounds) // case.tree.depth
+    depth = case.tree.depth
+    while depth > 0:
+        solved = solve_within(chain[depth], budget, _COUNTED)
+        if not isinstance(solved, Solved) or not (cheap is None or cheap(solved)):
+            depth -= 1
+            continue
+        reached = spread_of(case, solved)
+        asked = (depth - 1) * step + 1
+        missed = next((place for place in range(asked) if reached[place] > bounds[place]), None)
+        if missed is None:
+            return _settled(chain[depth], seats, solved, depth)
+        if missed < asked - 1:
+            depth = missed // step + 1
+            continue
+        wide = _keeping(chain[depth - 1], depth - 1, reached[missed], seats)
+        solved = solve_within(wide, budget, _COUNTED)
+        if isinstance(solved, Solved) and (cheap is None or cheap(solved)):
+            return _settled(wide, seats, solved, depth)
+        return Compact(wide)
+    return Compact(case)
+
+
+def _settled(case: Case, seats: list[Seat], solved: Solved, depth: int) -> Compact:
+    """The case without what plans as compact as this one cannot use below the first `depth` levels."""
+    if not solved.proven:
+        return Compact(case)
+    reached = spread_of(case, solved)
+    for level in range(depth, case.tree.depth):
+        case = _keeping(case, level, reached[level * (len(reached) // case.tree.depth)], seats)
+    return Compact(case, reached)
+
+
+def spread_of(case: Case, solved: Solved) -> Spread:
+    """What a plan touches."""
+    goals = goals_of(case, solved.nodes, solved.victims)
+    return tuple(part for goal in goals if goal.name.startswith("compactness/") for part in goal.digits)
+
+
+def _at_best(case: Case, seats: list[Seat]) -> tuple[list[Case], Spread]:
+    """The case narrowed level by level as if each took no more domains than its bound, and the bounds."""
+    chain, bounds = [case], list[int]()
+    sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(case.problem.sets))]
+    filled = [each for each in sets if each]
+    for level in range(case.tree.depth):
+        fewest = Covers(chain[-1]).least(level, seats)
+        chain.append(_keeping(chain[-1], level, fewest, seats))
+        bounds.append(fewest)
+        if len(filled) > 1:
+            covers = Covers(chain[-1])
+            bounds.append(max(fewest, sum(covers.least(level, each) for each in filled)))
+    return chain, tuple(bounds)
+
+
+def _keeping(case: Case, level: int, most: int, seats: list[Seat]) -> Case:
+    """The case without the domains of a level that no plan in at most so many of them can use."""
+    useful = Covers(case).useful(level, seats, most)[case.tree.domains(level)]
+    return replace(case, capacity=np.where(useful, case.capacity, 0))

@@ -1,0 +1,55 @@
+"""What protects running pods, as constraints: gangs keep their minimums or go as a whole, disruption budgets hold."""
+
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
+
+from ortools.sat.python.cp_model import IntVar
+
+from solver.cp_sat.linear import Sum
+
+if TYPE_CHECKING:
+    from solver.cp_sat.model import Model
+
+
+def add_victim_gangs(model: "Model") -> None:
+    """A running gang keeps its minimum or goes as a whole; it can only go whole where all of it may be evicted."""
+    problem = model.case.problem
+    members: dict[int, dict[int, IntVar]] = {}
+    for victim, variable in model.evict.items():
+        gang = problem.victims[victim].gang
+        if gang is not None:
+            members.setdefault(gang, {})[victim] = variable
+    for gang, variables in members.items():
+        _victim_gang(model, gang, variables)
+
+
+def _victim_gang(model: "Model", gang: int, variables: dict[int, IntVar]) -> None:
+    """`variables`: by victim, for all of the gang's that are useful."""
+    running = model.case.problem.victim_gangs[gang]
+    parts: list[tuple[AbstractSet[int], int]] = [(variables.keys(), running.running - running.minimum)]
+    parts += [(each.victims & variables.keys(), each.running - each.minimum) for each in running.sets]
+    binding = [
+        (Sum(tuple((1, variables[victim]) for victim in sorted(mine))), max(0, spare))
+        for mine, spare in parts
+        if len(mine) > max(0, spare)
+    ]
+    if not binding:
+        return
+    if len(variables) < running.running:
+        for evicted, spare in binding:
+            model.cp.add(evicted.expression() <= spare)
+        return
+    broken = model.flag()
+    model.broken[gang] = broken
+    for variable in variables.values():
+        model.cp.add_implication(broken, variable)
+    for evicted, spare in binding:
+        model.cp.add(evicted.expression() <= spare).only_enforce_if(~broken)
+
+
+def add_budgets(model: "Model") -> None:
+    """Disruption budgets hold over all victims together."""
+    for budget in model.case.problem.budgets:
+        mine = [model.evict[victim] for victim in sorted(budget.victims) if victim in model.evict]
+        if len(mine) > budget.allowed:
+            model.cp.add(Sum(tuple((1, variable) for variable in mine)).expression() <= budget.allowed)

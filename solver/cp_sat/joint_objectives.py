@@ -1,0 +1,165 @@
+"""The goals of several gangs in one model, where they are not those of one gang: compactness and waste.
+
+A goal's value is the sum of the gangs' values (docs/decisions/0002). All other goals are sums already.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from solver.bounds.domain_cover import Covers
+from solver.cp_sat import objectives as goals
+from solver.cp_sat.lexicographic import Stage
+from solver.cp_sat.linear import Sum, one, total
+from solver.cp_sat.model import Model, any_of
+from solver.cp_sat.solve import Phase
+from solver.tree import ROOT
+
+Touched = list[dict[int, Sum]]
+"""By level, the domains that a gang can be in: 1 where it is."""
+
+
+class JointGoals:
+    """`gangs`: the sets of each gang, in order of precedence."""
+
+    def __init__(self, gangs: Sequence[Sequence[int]]) -> None:
+        self._gangs = tuple(tuple(sets) for sets in gangs)
+        self._known: list[tuple[Model, list[Touched]]] = []
+
+    @property
+    def where(self) -> tuple[Phase, ...]:
+        """What stands in the place of one gang's phases of compactness and waste."""
+        return (self.compactness, goals.preferences), (self.precedence,), (self.waste,)
+
+    def compactness(self, model: Model, solution: goals.Solution) -> Iterator[Stage]:
+        """Level by level the fewest domains, summed over the gangs, then over their sets."""
+        covers = Covers(model.case)
+        sets = goals.placed_in_sets(model, solution)
+        filled = [[pod_set for pod_set in gang if sets[pod_set]] for gang in self._gangs]
+        gangs = self._touched(model)
+        for level, name in enumerate(model.case.problem.levels):
+            least = sum(covers.least(level, [seat for each in mine for seat in sets[each]]) for mine in filled)
+            flags = [flag for touched in gangs for flag in touched[level].values()]
+            yield Stage(f"compactness/{name}", "gang", total(flags), least, len(flags))
+            if any(len(mine) > 1 for mine in filled):
+                each = [pod_set for mine in filled for pod_set in mine]
+                flags = [flag for pod_set in each for flag in model.set_touched[pod_set][level].values()]
+                least = sum(covers.least(level, sets[pod_set]) for pod_set in each)
+                yield Stage(f"compactness/{name}", "sets", total(flags), least, len(flags))
+
+    def precedence(self, model: Model, _solution: goals.Solution) -> Iterator[Stage]:
+        """Where the sums leave it open which gang is compact, the earlier one is."""
+        if len(self._gangs) < 2:  # noqa: PLR2004 -- one gang has nobody to precede
+            return
+        for gang, touched in enumerate(self._touched(model)):
+            for level, name in enumerate(model.case.problem.levels):
+                flags = touched[level].values()
+                yield Stage(f"compactness/{name}", f"gang {gang}", total(flags), 0, len(flags))
+
+    def waste(self, model: Model, solution: goals.Solution) -> Iterator[Stage]:
+        """As for one gang, every part summed over the gangs; what others use of a domain is not left in it."""
+        parts: dict[tuple[int, int, str], list[tuple[Sum, int]]] = {}
+        for gang, touched in enumerate(self._touched(model)):
+            view = _View(model, self._eligible(model, gang), touched)
+            for key, left in view.waste(_narrowest(model, self._gangs[gang], solution)):
+                parts.setdefault(key, []).append(left)
+        for key, lefts in sorted(parts.items()):
+            yield Stage("waste", key[2], total(left for left, _ in lefts), 0, sum(most for _, most in lefts))
+
+    def _eligible(self, model: Model, gang: int) -> frozenset[int]:
+        """The nodes where a pending member of the gang may run."""
+        problem = model.case.problem
+        shapes = {
+            member.shape
+            for pod_set in self._gangs[gang]
+            for member in problem.sets[pod_set].members
+            if member.node is None
+        }
+        return frozenset[int]().union(*map(model.case.eligible, shapes))
+
+    def _touched(self, model: Model) -> list[Touched]:
+        """By gang, worked out once for each model: the variables stay the same."""
+        for known, touched in self._known:
+            if known is model:
+                return touched
+        touched = [_of_gang(model, sets) for sets in self._gangs]
+        self._known.append((model, touched))
+        return touched
+
+
+def _of_gang(model: Model, sets: Sequence[int]) -> Touched:
+    """A domain is touched by a gang where one of its sets touches it."""
+    levels: Touched = []
+    for level in range(len(model.case.problem.levels)):
+        found: dict[int, list[Sum]] = {}
+        for pod_set in sets:
+            for domain, flag in model.set_touched[pod_set][level].items():
+                found.setdefault(domain, []).append(flag)
+        levels.append({domain: any_of(model, flags) for domain, flags in sorted(found.items())})
+    return levels
+
+
+def _narrowest(model: Model, sets: Sequence[int], solution: goals.Solution) -> int:
+    """The narrowest level of which one domain holds a gang. Read off its sets: a solution that was found before the
+    gang's own flags were made does not know those.
+    """
+    narrowest = ROOT
+    for level in range(len(model.case.problem.levels)):
+        flags = [item for pod_set in sets for item in model.set_touched[pod_set][level].items()]
+        if len({domain for domain, flag in flags if flag.value(solution)}) > 1:
+            break
+        narrowest = level
+    return narrowest
+
+
+class _View:
+    """The room of one gang: the nodes where its pending members may run."""
+
+    def __init__(self, model: Model, eligible: frozenset[int], touched: Touched) -> None:
+        self.model, self.eligible, self.touched = model, eligible, touched
+        self.tree, self.names = model.case.tree, model.case.problem.levels
+
+    def waste(self, narrowest: int) -> Iterator[tuple[tuple[int, int, str], tuple[Sum, int]]]:
+        """The parts (a) to (d), each with its place in the order, its sum and the most that it can be."""
+        depth = len(self.names)
+        yield (0, 0, "a"), self._left(narrowest)
+        for level in range(narrowest - 1, ROOT - 1, -1):
+            name = self.names[level] if level > ROOT else "cluster"
+            yield (1, -level, f"b/{name}"), self._left(level)
+        for level in range(narrowest + 1, depth):
+            yield (2, level, f"c/{self.names[level]}"), self._left(level)
+        for level in range(narrowest + 1, depth):
+            yield (3, level, f"d/{self.names[level]}"), self._unfilled(level)
+
+    def _domains(self, level: int) -> dict[int, Sum]:
+        return {0: Sum((), 1)} if level == ROOT else self.touched[level]
+
+    def _inside(self, level: int, domain: int) -> tuple[int, Sum]:
+        """The potential of a domain, and what all gangs use of it."""
+        nodes = [node for node in self.tree.nodes(level, domain) if node in self.eligible]
+        return sum(self.model.case.potential[node] for node in nodes), total(self.model.used(node) for node in nodes)
+
+    def _left(self, level: int) -> tuple[Sum, int]:
+        """The room left in the touched domains."""
+        left, most = [], 0
+        for domain, flag in self._domains(level).items():
+            potential, used = self._inside(level, domain)
+            most += potential
+            if not flag.terms:
+                left.append(used.times(-1) + Sum((), potential * flag.constant))
+            elif potential:
+                rest = self.model.cp.new_int_var(0, potential, "")
+                self.model.cp.add((one(rest) + used).expression() >= flag.times(potential).expression())
+                left.append(one(rest))
+        return total(left), most
+
+    def _unfilled(self, level: int) -> tuple[Sum, int]:
+        """Touched domains that have room left."""
+        left = []
+        for domain, flag in self._domains(level).items():
+            potential, used = self._inside(level, domain)
+            if potential:
+                rest = self.model.flag()
+                self.model.cp.add(
+                    (one(rest).times(potential) + used).expression() >= flag.times(potential).expression()
+                )
+                left.append(one(rest))
+        return total(left), len(left)

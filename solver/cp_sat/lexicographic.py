@@ -1,0 +1,296 @@
+"""Lexicographic search: one goal after the other, each proven before the next, every result fixed as a constraint.
+
+Neighbouring goals of small range are proven in one solve, as digits of one number. (Several objectives in sequence
+is what CP-SAT's maintainers recommend, google/or-tools#1344; it has no lexicographic objective of its own.)
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from ortools.sat.python.cp_model import (
+    FEASIBLE,
+    INFEASIBLE,
+    MODEL_INVALID,
+    OPTIMAL,
+    UNKNOWN,
+    CpModel,
+    CpSolver,
+)
+
+from solver.cp_sat.linear import Sum
+from solver.deadline import NO_DEADLINE, Deadline
+from solver.problem import Limits
+from solver.scoring import Reached
+
+SMALL = 600
+"""Variables up to which presolve costs more than it saves."""
+_DIGITS = 1 << 24
+"""The largest number that goals are packed into."""
+_SHARE = 0.5
+"""The share of the remaining time that one goal may take."""
+_MOMENT = 1.0
+"""Time for what needs no search, even where the budget is spent."""
+
+
+DeadlineCheck = Callable[[], bool]
+"""Whether the time is over. The solver has no clock of its own."""
+
+
+def no_deadline_check() -> bool:
+    """For those who wait."""
+    return False
+
+
+class Found(Enum):
+    """What one solve ended with."""
+
+    OPTIMAL = auto()
+    FEASIBLE = auto()
+    INFEASIBLE = auto()
+    UNKNOWN = auto()
+
+
+class SolverFaultError(Exception):
+    """CP-SAT said something that it must not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A sum to be minimised; it cannot fall below `least` nor rise above `most`."""
+
+    goal: str
+    part: str
+    sum: Sum
+    least: int
+    most: int
+
+
+@dataclass(slots=True)
+class Wall:
+    """Seconds left until the emergency stop: those that CP-SAT may take, and those until the deadline of all work."""
+
+    seconds: float
+    deadline: Deadline = NO_DEADLINE
+
+    @property
+    def left(self) -> float:
+        """The fewer of both."""
+        return min(self.seconds, self.deadline.left())
+
+
+@dataclass(slots=True)
+class TimeBudget:
+    """The time that is left, shared by all searches of one solve. `deterministic` rules; `wall` only ends what went
+    wrong, and is never divided: a small share of it would make answers depend on how busy the machine is.
+    """
+
+    deterministic: float
+    wall: Wall
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.deterministic <= 0 or self.wall.left <= 0
+
+    def charge(self, solver: CpSolver) -> None:
+        """What a solve has taken is gone."""
+        self.deterministic -= solver.deterministic_time
+        self.wall.seconds -= solver.wall_time
+
+    def portion(self, share: float) -> "TimeBudget":
+        """A budget of its own with a share of the deterministic time; the wall stays the same."""
+        return TimeBudget(self.deterministic * share, self.wall)
+
+
+def single_worker() -> CpSolver:
+    """CP-SAT with one worker and no interleaving: others have crashed CP-SAT 9.15 or made its answers vary."""
+    solver = CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers = 1
+    parameters.interleave_search = False
+    parameters.random_seed = 0
+    parameters.log_search_progress = False
+    parameters.catch_sigint_signal = False
+    return solver
+
+
+def time_budget_of(limits: Limits, deadline: Deadline = NO_DEADLINE) -> TimeBudget:
+    """All the time that the limits allow, until the deadline at most."""
+    return TimeBudget(limits.deterministic, Wall(limits.seconds, deadline))
+
+
+@dataclass(slots=True)
+class Search:
+    """A model, the best solution so far, and the time that is left."""
+
+    cp: CpModel
+    budget: TimeBudget
+    linearization: int = 1
+    solution: list[int] = field(default_factory=list)
+    reached: list[Reached] = field(default_factory=list)
+    proven: bool = True
+    presolve: bool = True
+
+    def any_solution(self) -> Found:
+        """Look for a solution, whatever it costs."""
+        self.cp.clear_objective()  # type: ignore[no-untyped-call]
+        found, _ = self._solve(share=1.0)
+        return found
+
+    def adopt(self, values: dict[int, int]) -> Found:
+        """Take these values of some variables, by their index, for the present solution; the others follow from them.
+        `Found.INFEASIBLE` where they make no solution.
+        """
+        self.cp.clear_objective()  # type: ignore[no-untyped-call]
+        solver = self._solver(1.0)
+        solver.parameters.max_deterministic_time = _MOMENT
+        solver.parameters.max_time_in_seconds = max(_MOMENT, self.budget.wall.left)
+        solver.parameters.fix_variables_to_their_hinted_value = True
+        self._hint_at(values)
+        found, _ = self._run(solver)
+        self.cp.clear_hints()  # type: ignore[no-untyped-call]
+        return found
+
+    def accept(self, stages: Iterable[Stage], reached: Iterable[Reached]) -> None:
+        """Hold stages at the values that they reached in another search; the present solution has them too."""
+        values = {(each.goal, each.part): each for each in reached}
+        for stage in stages:
+            known = values.get((stage.goal, stage.part))
+            if known is not None:
+                self.reached.append(known)
+                self.hold(stage.sum, known.value)
+
+    def minimise(self, stages: Iterable[Stage]) -> None:
+        """Prove each stage in turn and hold its value from then on. Expects a solution."""
+        batch: list[tuple[Stage, int]] = []
+        size = 1
+        for stage in stages:
+            span = self._span(stage, first=size == 1)
+            if size > 1 and span > 1 and (size * span > _DIGITS or not self._small()):
+                self._close(batch)
+                batch, size = [], 1
+                span = self._span(stage, first=True)
+            batch.append((stage, span))
+            size *= span
+        self._close(batch)
+
+    def _span(self, stage: Stage, *, first: bool) -> int:
+        """How many values a stage can have. The best solution is no worse than the present one in the first stage
+        that is open; in those after it, it may be.
+        """
+        known = first and stage.sum.known(self.solution)
+        return (stage.sum.value(self.solution) if known else stage.most) - stage.least + 1
+
+    def try_improve(self, gain: Sum) -> bool:
+        """Whether a solution that is as good has a positive `gain`; the one of the largest is the solution then.
+
+        Where the time runs out the search is no longer proven.
+        """
+        if not gain.terms:
+            return False
+        before = self.solution
+        self.cp.maximize(gain.expression())
+        found, _ = self._solve(share=_SHARE)
+        if found is not Found.OPTIMAL:
+            self.proven = False
+        if gain.known(self.solution) and gain.value(self.solution) > 0:
+            return True
+        self.solution = before
+        return False
+
+    def lower(self, number: Sum) -> None:
+        """Find a solution that is as good and has the least `number`; nothing is held."""
+        before = self.solution
+        self.cp.minimize(number.expression())
+        found, _ = self._solve(share=_SHARE)
+        if found is not Found.OPTIMAL:
+            self.proven = False
+        if number.known(before) and number.value(before) < number.value(self.solution):
+            self.solution = before
+
+    def hold(self, fixed: Sum, value: int) -> None:
+        """From now on the sum has this value, which it has in the present solution."""
+        if fixed.terms:
+            self.cp.add(fixed.expression() == value)
+
+    def _close(self, batch: Sequence[tuple[Stage, int]]) -> None:
+        """Prove a batch; in it, the value of each stage is one digit of a number to the base of their spans."""
+        if any(span > 1 or not stage.sum.known(self.solution) for stage, span in batch):
+            self._prove(batch)
+        else:
+            self._note(batch, proven=True, bound=None)
+
+    def _prove(self, batch: Sequence[tuple[Stage, int]]) -> None:
+        """Minimise a batch of which at least one stage is open."""
+        weight, number = 1, Sum()
+        for stage, span in reversed(batch):
+            self.cp.add_linear_constraint(stage.sum.expression(), stage.least, stage.least + span - 1)
+            number += stage.sum.times(weight)
+            weight *= span
+        self.cp.minimize(number.expression())
+        before = self.solution
+        found, bound = self._solve(share=_SHARE)
+        if number.known(before) and number.value(before) < number.value(self.solution):
+            self.solution = before
+        self._note(batch, proven=found is Found.OPTIMAL, bound=bound if len(batch) == 1 else None)
+
+    def _note(self, batch: Sequence[tuple[Stage, int]], *, proven: bool, bound: int | None) -> None:
+        proven = proven and self.proven
+        for stage, _ in batch:
+            if not stage.sum.known(self.solution):
+                self.reached.append(Reached(stage.goal, stage.part, stage.most, stage.least))
+                continue
+            value = stage.sum.value(self.solution)
+            least = value if proven else max(stage.least, stage.least if bound is None else bound)
+            self.reached.append(Reached(stage.goal, stage.part, value, min(least, value)))
+            self.hold(stage.sum, value)
+        self.proven = proven
+
+    def _small(self) -> bool:
+        return len(self.solution) <= SMALL
+
+    def _solve(self, *, share: float) -> tuple[Found, int | None]:
+        """Run CP-SAT once; a better solution replaces the present one."""
+        if self.budget.spent:
+            return Found.UNKNOWN, None
+        if self.solution and not self._small():
+            self._hint_at(dict(enumerate(self.solution)))
+        return self._run(self._solver(share))
+
+    def _run(self, solver: CpSolver) -> tuple[Found, int | None]:
+        status = solver.solve(self.cp)
+        self.budget.charge(solver)
+        match status:
+            case _ if status == OPTIMAL:
+                self.solution = list(solver.response_proto.solution)
+                return Found.OPTIMAL, None
+            case _ if status == FEASIBLE:
+                self.solution = list(solver.response_proto.solution)
+                return Found.FEASIBLE, round(solver.best_objective_bound)
+            case _ if status == INFEASIBLE:
+                return Found.INFEASIBLE, None
+            case _ if status == UNKNOWN:
+                return Found.UNKNOWN, None
+            case _ if status == MODEL_INVALID:
+                raise SolverFaultError(f"CP-SAT refuses the model: {self.cp.validate()}")
+            case _:
+                raise SolverFaultError(f"CP-SAT answers with an unknown status {int(status)}")
+
+    def _hint_at(self, values: dict[int, int]) -> None:
+        self.cp.clear_hints()  # type: ignore[no-untyped-call]
+        hint = self.cp.proto.solution_hint
+        hint.vars.extend(list(values))
+        hint.values.extend(list(values.values()))
+
+    def _solver(self, share: float) -> CpSolver:
+        solver = single_worker()
+        parameters = solver.parameters
+        parameters.max_deterministic_time = self.budget.deterministic * share
+        parameters.max_time_in_seconds = self.budget.wall.left
+        parameters.linearization_level = self.linearization
+        if self._small() or not self.presolve:
+            parameters.cp_model_presolve = False
+            parameters.cp_model_probing_level = 0
+            parameters.symmetry_level = 0
+        return solver

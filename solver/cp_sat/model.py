@@ -1,0 +1,352 @@
+"""The CP-SAT model of one case: its variables, and every hard rule as one function.
+
+A kind of members (`solver.bounds.member_classes`) has one counting variable per node; where every member is a kind of
+its own, they are Booleans.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from ortools.sat.python.cp_model import CpModel, IntVar
+
+from solver.bounds.member_classes import Kind
+from solver.case import Case, Seat
+from solver.cp_sat.disruption import add_budgets, add_victim_gangs
+from solver.cp_sat.keeping_apart import add_conflicts, add_exclusions, add_separations
+from solver.cp_sat.linear import Sum, one, total
+from solver.cp_sat.pod_affinity import add_affinities
+from solver.cp_sat.topology_spread import add_spreads
+
+
+@dataclass(slots=True)
+class Model:
+    """Variables of a case. Where nothing is open there is no variable: a missing entry stands for 0.
+
+    `seats[kind][node]`: members of the kind on the node. `touched[level][domain]` and
+    `set_touched[pod_set][level][domain]`: 1 where a placed member of the gang, of the set, is in the domain.
+    `evict[victim]`, `broken[victim gang]`: 1 where evicted, where evicted as a whole. `alone[pod_set, rank]`: the kind
+    of a member that is one of its own.
+    """
+
+    case: Case
+    kinds: tuple[Kind, ...]
+    cp: CpModel = field(default_factory=CpModel)
+    seats: list[dict[int, IntVar]] = field(default_factory=list)
+    touched: list[dict[int, Sum]] = field(default_factory=list)
+    set_touched: list[list[dict[int, Sum]]] = field(default_factory=list)
+    evict: dict[int, IntVar] = field(default_factory=dict)
+    broken: dict[int, IntVar] = field(default_factory=dict)
+    on_node: list[list[tuple[int, IntVar]]] = field(default_factory=list)
+    victims_on: dict[int, list[int]] = field(default_factory=dict)
+    alone: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def flag(self) -> IntVar:
+        """A new Boolean, without a name: names cost time, and reading them back has crashed CP-SAT 9.15."""
+        return self.cp.new_bool_var("")
+
+    def placed(self, kind: int) -> Sum:
+        """How many members of a kind are placed."""
+        return Sum(tuple((1, variable) for variable in self.seats[kind].values()))
+
+    def most(self, kind: int, node: int) -> int:
+        """How many members of a kind a node can have."""
+        return min(int(self.case.capacity[self.kinds[kind].shape, node]), len(self.kinds[kind].ranks))
+
+    def in_domain(self, kind: int, level: int, domain: int) -> Sum:
+        """How many members of a kind are in a domain."""
+        here = self.seats[kind]
+        nodes = self.case.tree.nodes(level, domain)
+        return Sum(tuple((1, here[node]) for node in nodes if node in here))
+
+    def kinds_of(self, pod_set: int) -> Iterator[int]:
+        """The kinds that belong to a set."""
+        return (position for position, kind in enumerate(self.kinds) if kind.pod_set == pod_set)
+
+    def set_in_domain(self, pod_set: int, level: int, domain: int) -> Sum:
+        """How many members of a set are in a domain, pinned ones included."""
+        case = self.case
+        held = sum(
+            seat.pod_set == pod_set and case.tree.domain(level, case.pinned_node(seat)) == domain
+            for seat in case.pinned
+        )
+        return total(self.in_domain(kind, level, domain) for kind in self.kinds_of(pod_set)) + Sum((), held)
+
+    def used_in(self, level: int, domain: int) -> Sum:
+        """What the newly placed members use of the scarcest resource in a domain."""
+        return total(self.used(node) for node in self.case.tree.nodes(level, domain) if self.on_node[node])
+
+    def used(self, node: int) -> Sum:
+        """What the newly placed members use of the scarcest resource on a node."""
+        return Sum(tuple((self._scarce_request(kind), variable) for kind, variable in self.on_node[node]))
+
+    def _scarce_request(self, kind: int) -> int:
+        return self.case.problem.shapes[self.kinds[kind].shape].requests[self.case.scarce]
+
+
+def model_of(case: Case, kinds: tuple[Kind, ...]) -> Model:
+    """The variables and all hard rules. Raises `OutOfTimeError`."""
+    model = Model(case, kinds)
+    _add_seats(model)
+    _add_victims(model)
+    _add_touched(model)
+    for rule in case.deadline.through(RULES, often=1):
+        rule(model)
+    return model
+
+
+def _add_seats(model: Model) -> None:
+    capacity = model.case.capacity
+    model.on_node = [[] for _ in range(len(model.case.problem.nodes))]
+    for position, kind in enumerate(model.case.deadline.through(model.kinds)):
+        most = capacity[kind.shape].clip(max=len(kind.ranks))
+        here = {}
+        for node in np.flatnonzero(most).tolist():
+            count = int(most[node])
+            here[node] = model.flag() if count == 1 else model.cp.new_int_var(0, count, "")
+            model.on_node[node].append((position, here[node]))
+        model.seats.append(here)
+
+
+def _add_victims(model: Model) -> None:
+    for victim in model.case.useful:
+        model.evict[victim] = model.flag()
+        model.victims_on.setdefault(model.case.problem.victims[victim].node, []).append(victim)
+
+
+def _add_touched(model: Model) -> None:
+    """Tie "is touched" to the members, from the node outward, for each set and for the gang."""
+    filled = [position for position, pod_set in enumerate(model.case.problem.sets) if pod_set.members]
+    for pod_set in range(len(model.case.problem.sets)):
+        at_nodes = _touched_nodes(model, pod_set)
+        model.set_touched.append(_outward(model, at_nodes))
+    if len(filled) == 1:
+        model.touched = model.set_touched[filled[0]]
+        return
+    gang: dict[int, list[Sum]] = {}
+    for levels in model.set_touched:
+        for node, flag in levels[-1].items():
+            gang.setdefault(node, []).append(flag)
+    model.touched = _outward(model, {node: any_of(model, flags) for node, flags in sorted(gang.items())})
+
+
+def _touched_nodes(model: Model, pod_set: int) -> dict[int, Sum]:
+    case = model.case
+    found = {case.pinned_node(seat): Sum((), 1) for seat in case.pinned if seat.pod_set == pod_set}
+    kinds = list(model.kinds_of(pod_set))
+    for node in case.deadline.through(sorted({node for kind in kinds for node in model.seats[kind]})):
+        if node not in found:
+            mine = [(kind, model.seats[kind][node]) for kind in kinds if node in model.seats[kind]]
+            found[node] = _any_seat(model, node, mine)
+    return dict(sorted(found.items()))
+
+
+def _any_seat(model: Model, node: int, mine: list[tuple[int, IntVar]]) -> Sum:
+    """1 where at least one of these seats is taken."""
+    cp = model.cp
+    most = {kind: model.most(kind, node) for kind, _ in mine}
+    if len(mine) == 1 and most[mine[0][0]] == 1:
+        return one(mine[0][1])
+    flag = model.flag()
+    for kind, variable in mine:
+        cp.add(variable <= most[kind] * flag)
+    cp.add(Sum(tuple((1, variable) for _, variable in mine)).expression() >= flag)
+    return one(flag)
+
+
+def _outward(model: Model, at_nodes: dict[int, Sum]) -> list[dict[int, Sum]]:
+    tree = model.case.tree
+    levels = [at_nodes]
+    for level in range(tree.depth - 2, -1, -1):
+        inside: dict[int, list[Sum]] = {}
+        for domain, flag in levels[0].items():
+            inside.setdefault(tree.parent(level + 1, domain), []).append(flag)
+        levels.insert(0, {domain: any_of(model, flags) for domain, flags in sorted(inside.items())})
+    return levels
+
+
+def any_of(model: Model, flags: list[Sum]) -> Sum:
+    """1 where at least one of the flags is 1."""
+    if any(not flag.terms for flag in flags):
+        return Sum((), 1)
+    if len(flags) == 1:
+        return flags[0]
+    whole = model.flag()
+    for flag in flags:
+        model.cp.add_implication(flag.terms[0][1], whole)
+    model.cp.add_bool_or([flag.terms[0][1] for flag in flags] + [~whole])
+    return one(whole)
+
+
+def _room(model: Model) -> None:
+    """On every node the members fit into what is free and what the victims leave, resource by resource."""
+    for node, here in enumerate(model.case.deadline.through(model.on_node)):
+        if here:
+            for resource, free in enumerate(model.case.problem.nodes.free[node].tolist()):
+                _room_of(model, node, resource, free, here)
+
+
+def _room_of(model: Model, node: int, resource: int, free: int, here: list[tuple[int, IntVar]]) -> None:
+    problem, cp = model.case.problem, model.cp
+    asked = [(problem.shapes[model.kinds[kind].shape].requests[resource], variable) for kind, variable in here]
+    taken = Sum(tuple((request, variable) for request, variable in asked if request > 0))
+    if not taken.terms:
+        return
+    left = Sum(
+        tuple(
+            (problem.victims[victim].requests[resource], model.evict[victim])
+            for victim in model.victims_on.get(node, [])
+            if problem.victims[victim].requests[resource]
+        ),
+        free,
+    )
+    if free >= 0:
+        cp.add(taken.expression() <= left.expression())
+        return
+    flag = model.flag()
+    for _, variable in taken.terms:
+        cp.add(variable == 0).only_enforce_if(~flag)
+    cp.add(taken.expression() <= left.expression()).only_enforce_if(flag)
+
+
+def _numbers(model: Model) -> None:
+    """No more members than there are; the minimum of every set and of the gang."""
+    problem = model.case.problem
+    everything = []
+    for position, kind in enumerate(model.kinds):
+        model.cp.add(model.placed(position).expression() <= len(kind.ranks))
+    for position, pod_set in enumerate(problem.sets):
+        held = sum(member.node is not None for member in pod_set.members)
+        placed = total(model.placed(kind) for kind in model.kinds_of(position)) + Sum((), held)
+        everything.append(placed)
+        model.cp.add(placed.expression() >= pod_set.minimum)
+    model.cp.add(total(everything).expression() >= problem.minimum)
+
+
+def _required_levels(model: Model) -> None:
+    """One domain of the required level holds the gang; one of its own required level holds a set."""
+    problem = model.case.problem
+    if problem.required is not None:
+        model.cp.add(total(model.touched[problem.required].values()).expression() <= 1)
+    for position, pod_set in enumerate(problem.sets):
+        if pod_set.required is not None:
+            model.cp.add(total(model.set_touched[position][pod_set.required].values()).expression() <= 1)
+
+
+def _together(model: Model) -> None:
+    """Sets that belong together share one domain."""
+    for rule in model.case.problem.together:
+        flags: dict[int, list[Sum]] = {}
+        for pod_set in rule.pod_sets:
+            for domain, flag in model.set_touched[pod_set][rule.level].items():
+                flags.setdefault(domain, []).append(flag)
+        shared = [any_of(model, each) for _, each in sorted(flags.items())]
+        model.cp.add(total(shared).expression() <= 1)
+
+
+def _slices(model: Model) -> None:
+    """Every `size` consecutive members of a set lie in one domain."""
+    for position, pod_set in enumerate(model.case.problem.sets):
+        for rule in pod_set.slices:
+            counted = any(len(model.kinds[kind].ranks) > 1 for kind in model.kinds_of(position))
+            if counted:
+                _add_multiples(model, position, rule.level, rule.size)
+                continue
+            for first in model.case.deadline.through(range(0, len(pod_set.members), rule.size), often=1):
+                _one_slice(model, position, rule.level, range(first, first + rule.size))
+
+
+def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
+    case = model.case
+    held = {
+        case.tree.domain(level, case.pinned_node(seat))
+        for seat in case.pinned
+        if seat.pod_set == pod_set and seat.rank in ranks
+    }
+    if len(held) > 1:
+        model.cp.add_bool_or([])
+    kinds = [kind for kind in model.kinds_of(pod_set) if model.kinds[kind].ranks[0] in ranks]
+    flags = []
+    inside: dict[int, list[IntVar]] = {}
+    for kind in kinds:
+        for node, variable in model.seats[kind].items():
+            inside.setdefault(case.tree.domain(level, node), []).append(variable)
+    for domain, here in sorted(inside.items()):
+        flag = model.flag()
+        flags.append(flag)
+        for variable in here:
+            model.cp.add_implication(variable, flag)
+        if held and domain not in held:
+            model.cp.add(flag == 0)
+    model.cp.add_at_most_one(flags)
+
+
+def _multiples(model: Model) -> None:
+    """The members of a set, or of the gang, in each domain come in multiples."""
+    for position, pod_set in enumerate(model.case.problem.sets):
+        for rule in pod_set.multiples:
+            _add_multiples(model, position, rule.level, rule.of)
+    problem = model.case.problem
+    most = sum(len(pod_set.members) for pod_set in problem.sets)
+    for rule in problem.multiples:
+        for domain in model.touched[rule.level]:
+            here = total(model.set_in_domain(at, rule.level, domain) for at in range(len(problem.sets)))
+            times = model.cp.new_int_var(0, most // rule.of, "")
+            model.cp.add(here.expression() == rule.of * times)
+
+
+def _add_multiples(model: Model, pod_set: int, level: int, of: int) -> None:
+    most = len(model.case.problem.sets[pod_set].members) // of
+    for domain in model.case.deadline.through(model.set_touched[pod_set][level]):
+        times = model.cp.new_int_var(0, most, "")
+        model.cp.add(model.set_in_domain(pod_set, level, domain).expression() == of * times)
+
+
+def _caps(model: Model) -> None:
+    """At most so many members of a set in each domain."""
+    for position, pod_set in enumerate(model.case.problem.sets):
+        for rule in pod_set.caps:
+            for domain in model.set_touched[position][rule.level]:
+                model.cp.add(model.set_in_domain(position, rule.level, domain).expression() <= rule.count)
+
+
+RULES = (
+    _room,
+    _numbers,
+    _required_levels,
+    _together,
+    _slices,
+    _multiples,
+    _caps,
+    add_exclusions,
+    add_separations,
+    add_conflicts,
+    add_affinities,
+    add_spreads,
+    add_victim_gangs,
+    add_budgets,
+)
+
+
+def everybody_placed(model: Model, solution: Sequence[int]) -> bool:
+    """Whether a solution leaves nobody out."""
+    return all(model.placed(position).value(solution) == len(kind.ranks) for position, kind in enumerate(model.kinds))
+
+
+def told_apart(counts: Model, solution: Sequence[int], members: Model) -> dict[int, int]:
+    """A solution over counts as values of the seats and victims of a model in which every member stands alone."""
+    values = {flag.index: solution[counts.evict[victim].index] for victim, flag in members.evict.items()}
+    for kind, here in zip(counts.kinds, counts.seats, strict=True):
+        nodes = sorted(here, key=counts.case.tree.order.__getitem__)
+        row = [node for node in nodes for _ in range(solution[here[node].index])]
+        for place, rank in enumerate(kind.ranks):
+            for node, flag in seat_variables(members, Seat(kind.pod_set, rank)).items():
+                values[flag.index] = int(place < len(row) and row[place] == node)
+    return values
+
+
+def seat_variables(model: Model, seat: Seat) -> dict[int, IntVar]:
+    """The Booleans of one pending member, where every member is a kind of its own."""
+    if not model.alone:
+        model.alone.update({(kind.pod_set, *kind.ranks): place for place, kind in enumerate(model.kinds)})
+    return model.seats[model.alone[seat.pod_set, seat.rank]]

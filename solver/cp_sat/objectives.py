@@ -1,0 +1,287 @@
+"""The goals of contract section 4 as stages over the model, in their order.
+
+A goal that depends on what earlier goals came to (who is placed, which level one domain holds) is stated once those
+are known: every function takes the model and the solution so far, and tells its stages.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+from ortools.sat.python.cp_model import IntVar
+
+from solver.bounds.domain_cover import Covers
+from solver.case import Seat
+from solver.cp_sat.lexicographic import Stage
+from solver.cp_sat.linear import Sum, one, total
+from solver.cp_sat.model import Model, everybody_placed, seat_variables
+from solver.tree import ROOT
+
+Solution = Sequence[int]
+GoalStages = Callable[[Model, Solution], Iterator[Stage]]
+
+
+def victims(model: Model, _solution: Solution) -> Iterator[Stage]:
+    """The fewest victims, from the highest priority down."""
+    pods = model.case.problem.victims
+    for priority in sorted({pods[victim].priority for victim in model.evict}, reverse=True):
+        flags = [variable for victim, variable in model.evict.items() if pods[victim].priority == priority]
+        yield _count("victims", f"priority {priority}", flags)
+
+
+def gangs_broken(model: Model, _solution: Solution) -> Iterator[Stage]:
+    """The fewest gangs evicted as a whole."""
+    if model.broken:
+        yield _count("gangsBroken", "", list(model.broken.values()))
+
+
+def evicted(model: Model, _solution: Solution) -> Iterator[Stage]:
+    """The least evicted of the scarcest resource."""
+    case = model.case
+    terms = tuple(
+        (case.problem.victims[victim].requests[case.scarce], variable) for victim, variable in model.evict.items()
+    )
+    if terms:
+        yield Stage("evicted", "", Sum(terms), 0, sum(weight for weight, _ in terms))
+
+
+def extras(model: Model, _solution: Solution) -> Iterator[Stage]:
+    """As many members as fit."""
+    members = len(model.case.pending)
+    missing = total(model.placed(kind) for kind in range(len(model.kinds))).times(-1) + Sum((), members)
+    yield Stage("extras", "missing", missing, 0, members)
+
+
+def lowest_ranks(model: Model, solution: Solution) -> Iterator[Stage]:
+    """Those of the lowest ranks: the pattern of who is placed, in order of set and rank."""
+    if everybody_placed(model, solution):
+        return
+    for position, kind in enumerate(model.kinds):
+        missing = model.placed(position).times(-1) + Sum((), len(kind.ranks))
+        yield Stage("extras", f"missing of {kind.pod_set}/{kind.ranks[0]}", missing, 0, len(kind.ranks))
+
+
+def compactness(model: Model, solution: Solution) -> Iterator[Stage]:
+    """Level by level the fewest domains, for the gang and then summed over its sets."""
+    covers = Covers(model.case)
+    sets = placed_in_sets(model, solution)
+    filled = [pod_set for pod_set, seats in enumerate(sets) if seats]
+    everybody = [seat for seats in sets for seat in seats]
+    for level, name in enumerate(model.case.problem.levels):
+        most = min(len(everybody), len(model.touched[level]))
+        least = covers.least(level, everybody)
+        yield Stage(f"compactness/{name}", "gang", total(model.touched[level].values()), least, most)
+        if len(filled) > 1:
+            flags = [flag for pod_set in filled for flag in model.set_touched[pod_set][level].values()]
+            fewest = sum(covers.least(level, sets[pod_set]) for pod_set in filled)
+            most = sum(min(len(sets[pod_set]), len(model.set_touched[pod_set][level])) for pod_set in filled)
+            yield Stage(f"compactness/{name}", "sets", total(flags), max(least, fewest), most)
+
+
+def preferences(model: Model, _solution: Solution) -> Iterator[Stage]:
+    """The most weight of node preferences; stated as weight that is had, times -1."""
+    case = model.case
+    had = []
+    best = Counter(dict.fromkeys(range(len(model.kinds)), 0))
+    worst = Counter(best)
+    for position, kind in enumerate(model.kinds):
+        weights = case.problem.shapes[kind.shape].preferences
+        for node, variable in model.seats[position].items():
+            weight = weights.get(node, 0)
+            had.append((-weight, variable))
+            best[position] = max(best[position], weight * len(kind.ranks))
+            worst[position] = min(worst[position], weight * len(kind.ranks))
+    if any(weight for weight, _ in had):
+        terms = tuple(term for term in had if term[0])
+        yield Stage("preferences", "", Sum(terms), -best.total(), -worst.total())
+
+
+def waste(model: Model, solution: Solution) -> Iterator[Stage]:
+    """(a) the narrowest domain that holds the gang, (b) its parents, (c) downward the touched domains, each by the
+    room left; (d) downward the number of touched domains that have room left.
+
+    What the gang itself uses is the same in every plan, so (a) to (c) come down to the potential of the domains.
+    """
+    if not any(placed_in_sets(model, solution)):
+        return
+    names = model.case.problem.levels
+    narrowest = _narrowest_level(model, solution)
+    if narrowest > ROOT:
+        yield _potential(model, solution, narrowest, "a", single=True)
+        for level in range(narrowest - 1, ROOT, -1):
+            yield _potential(model, solution, level, f"b/{names[level]}", single=True)
+    for level in range(narrowest + 1, len(names)):
+        yield _potential(model, solution, level, f"c/{names[level]}", single=False)
+    for level in range(narrowest + 1, len(names)):
+        yield _with_room_left(model, level, f"d/{names[level]}")
+
+
+def ranks(model: Model, solution: Solution) -> Iterator[Stage]:
+    """Level by level the fewest neighbours by rank in different domains. Nothing to do for members that are alike:
+    see `solver.bounds.member_classes.alike`.
+    """
+    if not apart(model):
+        return
+    pairs = _neighbours(model, solution)
+    levels = range(len(model.case.problem.levels))
+    pairs_by_level = model.case.deadline.through((pair, level) for level in levels for pair in pairs)
+    crossings = {(pair, level): _crossing(model, pair, level) for pair, level in pairs_by_level}
+    for level, name in enumerate(model.case.problem.levels):
+        for pod_set in sorted({pair[0].pod_set for pair in pairs}):
+            _cross_into_each(
+                model, pod_set, level, [crossings[pair, level] for pair in pairs if pair[0].pod_set == pod_set]
+            )
+        whole = total(crossings[pair, level] for pair in pairs)
+        yield Stage("ranks", name, whole, whole.constant, len(pairs))
+
+
+def _cross_into_each(model: Model, pod_set: int, level: int, crossings: list[Sum]) -> None:
+    """A row that is in n domains crosses n - 1 times at least: follows from the rest, but proves much sooner."""
+    domains = total(model.set_touched[pod_set][level].values())
+    model.cp.add((total(crossings) + domains.times(-1)).expression() >= -1)
+
+
+def terminating(model: Model, _solution: Solution) -> Iterator[Stage]:
+    """The least room that pods on their way out still hold."""
+    case = model.case
+    waits = []
+    most = 0
+    for node, here in enumerate(model.on_node):
+        leaving = case.problem.nodes[node].terminating[case.scarce]
+        taken = model.used(node)
+        if leaving <= 0 or not any(weight for weight, _ in taken.terms) or not here:
+            continue
+        wait = model.cp.new_int_var(0, case.potential[node], "")
+        _wait_for(model, taken, _room_now(model, node), wait)
+        waits.append(one(wait))
+        most += case.potential[node]
+    if waits:
+        yield Stage("ties", "terminating", total(waits), 0, most)
+
+
+def _room_now(model: Model, node: int) -> Sum:
+    """What a node has without waiting for pods on their way out; negative where they hold more than is free."""
+    case = model.case
+    each = case.problem.nodes[node]
+    left = tuple(
+        (case.problem.victims[victim].requests[case.scarce], model.evict[victim])
+        for victim in model.victims_on.get(node, [])
+    )
+    return Sum(left, each.free[case.scarce] - each.terminating[case.scarce])
+
+
+def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
+    """`wait` is at least what is taken beyond what is there now, and no more than what is taken."""
+    beyond = model.cp.add((taken + now.times(-1)).expression() <= wait)
+    if now.constant < 0:
+        nothing = model.flag()
+        beyond.only_enforce_if(~nothing)
+        model.cp.add(taken.expression() <= wait).only_enforce_if(nothing)
+
+
+def names(model: Model, solution: Solution) -> Iterator[Stage]:
+    """The node names in order of set and rank, where every member is a kind of its own."""
+    if not apart(model):
+        return
+    case = model.case
+    last = len(case.problem.nodes) - 1
+    for seat in case.deadline.through(_placed_seats(model, solution)):
+        variables = seat_variables(model, seat)
+        place = Sum(tuple((case.name_rank[node], variable) for node, variable in variables.items()))
+        yield Stage("ties", f"name of {seat.pod_set}/{seat.rank}", place, 0, last)
+
+
+def apart(model: Model) -> bool:
+    """Whether every member is a kind of its own."""
+    return all(len(kind.ranks) == 1 for kind in model.kinds)
+
+
+def placed_in_sets(model: Model, solution: Solution) -> list[list[Seat]]:
+    """The placed members of each set, pinned ones included; of members that are alike, those of the lowest ranks."""
+    sets: list[list[Seat]] = [[] for _ in model.case.problem.sets]
+    for seat in model.case.pinned:
+        sets[seat.pod_set].append(seat)
+    for position, kind in enumerate(model.kinds):
+        count = model.placed(position).value(solution)
+        sets[kind.pod_set].extend(Seat(kind.pod_set, rank) for rank in kind.ranks[:count])
+    return sets
+
+
+def _narrowest_level(model: Model, solution: Solution) -> int:
+    """The narrowest level of which one domain holds the gang."""
+    narrowest = ROOT
+    for level, flags in enumerate(model.touched):
+        if total(flags.values()).value(solution) > 1:
+            break
+        narrowest = level
+    return narrowest
+
+
+def _count(goal: str, part: str, flags: list[IntVar]) -> Stage:
+    return Stage(goal, part, Sum(tuple((1, flag) for flag in flags)), 0, len(flags))
+
+
+def _potential(model: Model, solution: Solution, level: int, part: str, *, single: bool) -> Stage:
+    """The summed potential of the touched domains of a level. `single`: exactly one is touched."""
+    case = model.case
+    weighted = [(case.domain_potential(level, domain), flag) for domain, flag in model.touched[level].items()]
+    whole = total(flag.times(weight) for weight, flag in weighted if weight)
+    used = model.used_in(ROOT, 0).value(solution)
+    least = max(used, whole.constant, min(weight for weight, _ in weighted) if single else 0)
+    return Stage("waste", part, whole, least, sum(weight for weight, _ in weighted))
+
+
+def _with_room_left(model: Model, level: int, part: str) -> Stage:
+    """Flags that may be 0 only where a touched domain is filled to its potential."""
+    case, left = model.case, []
+    for domain, flag in model.touched[level].items():
+        potential = case.domain_potential(level, domain)
+        if not potential:
+            continue
+        used = model.used_in(level, domain)
+        if not used.terms or not any(weight for weight, _ in used.terms):
+            left.append(flag)
+            continue
+        rest = model.flag()
+        model.cp.add((used + one(rest).times(potential)).expression() >= flag.times(potential).expression())
+        left.append(one(rest))
+    whole = total(left)
+    return Stage("waste", part, whole, whole.constant, len(left))
+
+
+def _placed_seats(model: Model, solution: Solution) -> list[Seat]:
+    return [
+        Seat(kind.pod_set, kind.ranks[0])
+        for position, kind in enumerate(model.kinds)
+        if model.placed(position).value(solution)
+    ]
+
+
+def _neighbours(model: Model, solution: Solution) -> list[tuple[Seat, Seat]]:
+    """Pairs of placed members of one set that follow each other by rank."""
+    placed = sorted([*_placed_seats(model, solution), *model.case.pinned], key=lambda seat: (seat.pod_set, seat.rank))
+    return [(before, after) for before, after in pairwise(placed) if before.pod_set == after.pod_set]
+
+
+def _crossing(model: Model, pair: tuple[Seat, Seat], level: int) -> Sum:
+    """1 where the two lie in different domains of a level."""
+    before, after = (_presence(model, seat, level) for seat in pair)
+    fixed = [not any(part.terms for part in each.values()) for each in (before, after)]
+    if all(fixed):
+        return Sum((), int(before.keys() != after.keys()))
+    crossed = model.flag()
+    for domain, here in sorted(before.items()):
+        gap = here + after.get(domain, Sum()).times(-1)
+        model.cp.add(gap.expression() <= crossed)
+    return one(crossed)
+
+
+def _presence(model: Model, seat: Seat, level: int) -> dict[int, Sum]:
+    """By domain, 1 where the member is in it."""
+    case = model.case
+    if case.member(seat).node is not None:
+        return {case.tree.domain(level, case.pinned_node(seat)): Sum((), 1)}
+    found: dict[int, list[Sum]] = {}
+    for node, variable in seat_variables(model, seat).items():
+        found.setdefault(case.tree.domain(level, node), []).append(one(variable))
+    return {domain: total(flags) for domain, flags in found.items()}

@@ -1,0 +1,73 @@
+"""Members that want to be near others, as constraints of the model (kube-scheduler's InterPodAffinity)."""
+
+from typing import TYPE_CHECKING
+
+from ortools.sat.python.cp_model import IntVar
+
+from solver.cp_sat.keeping_apart import Coming, coming_in, coming_to, held_in, none_of, only_if
+from solver.cp_sat.linear import Sum, one, total
+from solver.problem import Affinity
+
+if TYPE_CHECKING:
+    from solver.cp_sat.model import Model
+
+
+def add_affinities(model: "Model") -> None:
+    """Who wants to be near others comes to a group where one is, comes, or stays."""
+    for rule in model.case.problem.affinities:
+        _add_affinity(model, rule)
+
+
+def _add_affinity(model: "Model", rule: Affinity) -> None:
+    alone = _alone(model, rule)
+    nowhere = (node for node in range(len(model.on_node)) if any(group[node] is None for group in rule.groups))
+    none_of(model, coming_to(model, nowhere, rule.shapes))
+    for group, there in zip(rule.groups, rule.there, strict=True):
+        held = held_in(model, group, rule.counted)
+        others = coming_in(model, group, _providers(rule))
+        used = []
+        for name, coming in sorted(coming_in(model, group, rule.shapes).items()):
+            taken = model.flag()
+            only_if(model, coming, taken)
+            used.append(taken)
+            if name in there or held[name]:
+                continue
+            near = _coming(others.get(name, [])) + _staying(model, rule, group, name)
+            if alone is not None:
+                near += one(alone)
+            model.cp.add(near.expression() >= taken)
+        if alone is not None:
+            model.cp.add(Sum(tuple((1, flag) for flag in used)).expression() <= 1).only_enforce_if(alone)
+
+
+def _alone(model: "Model", rule: Affinity) -> IntVar | None:
+    """A flag that is 1 only where nobody is anywhere; None where somebody is for certain, or it would be of no use."""
+    nodes = model.case.problem.victims.node
+    somewhere = {node for group in rule.groups for node, name in enumerate(group) if name is not None}
+    known = [victim for victim in sorted(rule.victims) if int(nodes[victim]) in somewhere]
+    stays = any(victim not in model.evict for victim in known)
+    held = any(name is not None for group in rule.groups for name in held_in(model, group, rule.counted))
+    if not rule.themselves or any(rule.there) or held or stays:
+        return None
+    alone = model.flag()
+    for victim in known:
+        model.cp.add_implication(alone, model.evict[victim])
+    for kind, node, variable in coming_to(model, somewhere, _providers(rule)):
+        model.cp.add(variable <= model.most(kind, node) * (1 - alone))
+    return alone
+
+
+def _providers(rule: Affinity) -> frozenset[int]:
+    """The shapes whose members may come first: they do not wait for anybody as this one does."""
+    return frozenset(rule.counted) - frozenset(rule.shapes)
+
+
+def _coming(coming: Coming) -> Sum:
+    return Sum(tuple((1, variable) for _, _, variable in coming))
+
+
+def _staying(model: "Model", rule: Affinity, group: tuple[str | None, ...], name: str) -> Sum:
+    """How many of the victims in a group stay."""
+    nodes = model.case.problem.victims.node
+    here = [victim for victim in sorted(rule.victims) if group[int(nodes[victim])] == name]
+    return total(one(model.evict[each]).times(-1) + Sum((), 1) if each in model.evict else Sum((), 1) for each in here)

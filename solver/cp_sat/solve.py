@@ -1,0 +1,231 @@
+"""Solving a case by CP-SAT: all goals in order, then the names."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.bounds.member_classes import Kind, alike, by_shape, each_alone
+from solver.case import Case
+from solver.cp_sat import objectives as goals
+from solver.cp_sat.lexicographic import Found, Search, SolverFaultError, Stage, TimeBudget, time_budget_of
+from solver.cp_sat.model import Model, everybody_placed, model_of, told_apart
+from solver.cp_sat.node_tie_break import name_nodes
+from solver.cp_sat.victim_tie_break import prefer_first_keys, prefer_started_last
+from solver.deadline import OutOfTimeError
+from solver.problem import Limits
+from solver.scoring import Nodes, Reached
+
+ALL_GOALS = frozenset(
+    (
+        "victims",
+        "gangs_broken",
+        "evicted",
+        "extras",
+        "lowest_ranks",
+        "compactness",
+        "preferences",
+        "waste",
+        "ranks",
+        "terminating",
+        "started",
+        "names",
+        "keys",
+    )
+)
+Phase = tuple[goals.GoalStages, ...]
+"""Goals that can be stated at the same time; the next phase depends on what the one before came to."""
+
+_HOW_MANY: tuple[Phase, ...] = ((goals.victims, goals.gangs_broken, goals.evicted), (goals.extras,))
+_MOST_SEATS = 400_000
+"""Variables for who is where beyond which no model is stated: it would take seconds, and memory without end."""
+_TELL_NOBODY_APART = frozenset(("victims", "gangs_broken", "evicted", "extras", "compactness"))
+"""Goals for which it is enough to count members of one set and shape."""
+_WHO: Phase = (goals.lowest_ranks,)
+WHERE: tuple[Phase, ...] = ((goals.compactness, goals.preferences), (goals.waste,))
+_IN_WHICH_ORDER: Phase = (goals.ranks, goals.terminating)
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """The best placement of a case: nodes by set and rank, victims, how far each stage is proven. `cut`: the time was
+    over, or the model would have been too large, before all goals were looked at: those that were not reached are open.
+    """
+
+    nodes: Nodes
+    victims: tuple[int, ...]
+    reached: tuple[Reached, ...]
+    proven: bool
+    cut: bool = False
+
+
+def solve_model(case: Case, limits: Limits, wanted: frozenset[str] = ALL_GOALS) -> Solved | Found:
+    """The best placement; `Found.INFEASIBLE` where there is none, confirmed, and `Found.UNKNOWN` where time ran out or
+    the model would be too large.
+
+    `wanted`: goals to be heeded, by the names of their functions.
+    """
+    return solve_within(case, time_budget_of(limits, case.deadline), wanted)
+
+
+def solve_within(
+    case: Case, budget: TimeBudget, wanted: frozenset[str] = ALL_GOALS, where: tuple[Phase, ...] = WHERE
+) -> Solved | Found:
+    """As `solve_model`, within a budget that others share. `where`: the phases of compactness and waste."""
+    try:
+        return _solved_within(case, budget, wanted, where)
+    except OutOfTimeError:
+        return Found.UNKNOWN
+
+
+def _solved_within(case: Case, budget: TimeBudget, wanted: frozenset[str], where: tuple[Phase, ...]) -> Solved | Found:
+    """As `solve_within`. Raises `OutOfTimeError` where nothing is known by the end."""
+    together = alike(case)
+    counted = by_shape(case) if together is None else None
+    if counted is not None:
+        return _counted_first(case, counted, budget, wanted, where)
+    started = _started(case, together or each_alone(case), budget)
+    if isinstance(started, Found):
+        return started
+    return _continued(*started, (*_HOW_MANY, _WHO, *where), wanted)
+
+
+def seat_count(case: Case) -> int:
+    """How many variables say who is where: a measure of the effort."""
+    return _seats_of(case, alike(case) or by_shape(case) or each_alone(case))
+
+
+def _seats_of(case: Case, kinds: Sequence[Kind]) -> int:
+    open_nodes = np.count_nonzero(case.capacity, axis=1).tolist()
+    return sum(open_nodes[kind.shape] for kind in kinds)
+
+
+def _started(case: Case, kinds: tuple[Kind, ...], budget: TimeBudget) -> tuple[Model, Search] | Found:
+    """A model with a first solution, whatever it costs."""
+    if _seats_of(case, kinds) > _MOST_SEATS:
+        return Found.UNKNOWN
+    model = model_of(case, kinds)
+    search = Search(model.cp, budget, linearization=2)
+    match search.any_solution():
+        case Found.INFEASIBLE:
+            return _confirmed(case, kinds, budget)
+        case Found.UNKNOWN:
+            return Found.UNKNOWN
+        case Found.OPTIMAL | Found.FEASIBLE:
+            return model, search
+
+
+def _counted_first(
+    case: Case, kinds: tuple[Kind, ...], budget: TimeBudget, wanted: frozenset[str], where: tuple[Phase, ...]
+) -> Solved | Found:
+    """The goals that do not tell members of one shape apart over counts, which have far fewer solutions that are only
+    permutations of each other; then the others over single members, starting from what has been reached.
+    """
+    started = _started(case, kinds, budget)
+    if isinstance(started, Found):
+        return started
+    counts, search = started
+    phases = _HOW_MANY
+    try:
+        for phase in _HOW_MANY:
+            search.minimise(_stages(counts, search, phase, wanted))
+        if everybody_placed(counts, search.solution):
+            phases = (*_HOW_MANY, *where)
+            for phase in where:
+                search.minimise(_stages(counts, search, phase, wanted))
+        if wanted <= _TELL_NOBODY_APART and (len(phases) > len(_HOW_MANY) or "compactness" not in wanted):
+            return _continued(counts, search, (), wanted)
+        members, single = _told_apart(counts, search, budget)
+        for phase in phases:
+            single.accept(_stages(members, single, phase, wanted), search.reached)
+    except OutOfTimeError:
+        return _cut(counts, search)
+    left = () if len(phases) > len(_HOW_MANY) else (_WHO, *where)
+    return _continued(members, single, left, wanted)
+
+
+def _told_apart(counts: Model, search: Search, budget: TimeBudget) -> tuple[Model, Search]:
+    """A model in which every member stands alone, with the solution over counts. Raises `OutOfTimeError`, also where it
+    would be too large.
+    """
+    case, kinds = counts.case, each_alone(counts.case)
+    if _seats_of(case, kinds) > _MOST_SEATS:
+        raise OutOfTimeError
+    members = model_of(case, kinds)
+    single = Search(members.cp, budget, linearization=2, proven=search.proven)
+    match single.adopt(told_apart(counts, search.solution, members)):
+        case Found.INFEASIBLE:
+            raise SolverFaultError("a solution over counts is none over members")
+        case Found.UNKNOWN:
+            raise OutOfTimeError
+    return members, single
+
+
+def _continued(model: Model, search: Search, phases: Iterable[Phase], wanted: frozenset[str]) -> Solved:
+    """The remaining goals up to the names, as far as there is time."""
+    try:
+        for phase in (*phases, _IN_WHICH_ORDER):
+            search.minimise(_stages(model, search, phase, wanted))
+        if "started" in wanted:
+            prefer_started_last(model, search)
+        nodes = _named(model, search, wanted)
+        if "keys" in wanted:
+            prefer_first_keys(model, search)
+    except OutOfTimeError:
+        return _cut(model, search)
+    return Solved(nodes, _victims(model, search), tuple(search.reached), search.proven)
+
+
+def _cut(model: Model, search: Search) -> Solved:
+    """The present solution as it is; members that are counted together are seated in the order of the tree."""
+    order = model.case.tree.order
+    rows = [sorted(_nodes_of(model, search, kind), key=order.__getitem__) for kind in range(len(model.kinds))]
+    return Solved(_by_rank(model, rows), _victims(model, search), tuple(search.reached), proven=False, cut=True)
+
+
+def _victims(model: Model, search: Search) -> tuple[int, ...]:
+    return tuple(victim for victim, flag in sorted(model.evict.items()) if search.solution[flag.index])
+
+
+def _stages(model: Model, search: Search, phase: Phase, wanted: frozenset[str]) -> Iterator[Stage]:
+    """The stages of a phase, as far as they are wanted. Raises `OutOfTimeError`."""
+    for goal in phase:
+        if goal.__name__ in wanted:
+            yield from model.case.deadline.through(goal(model, search.solution), often=1)
+
+
+def _confirmed(case: Case, kinds: tuple[Kind, ...], budget: TimeBudget) -> Found:
+    """A second look, without presolve: CP-SAT 9.15 has called feasible models infeasible (google/or-tools#5274),
+    without presolve it has not.
+    """
+    model = model_of(case, kinds)
+    search = Search(model.cp, budget, linearization=0, presolve=False)
+    found = search.any_solution()
+    return Found.INFEASIBLE if found is Found.INFEASIBLE else Found.UNKNOWN
+
+
+def _named(model: Model, search: Search, wanted: frozenset[str]) -> Nodes:
+    by_name = "names" in wanted
+    if goals.apart(model):
+        if by_name:
+            search.minimise(goals.names(model, search.solution))
+        rows = [sorted(_nodes_of(model, search, kind)) for kind in range(len(model.kinds))]
+    else:
+        rows = name_nodes(model, search, by_name=by_name)
+    return _by_rank(model, rows)
+
+
+def _by_rank(model: Model, rows: Sequence[Sequence[int]]) -> Nodes:
+    """The nodes of each kind's members as those of every set."""
+    problem = model.case.problem
+    nodes: list[list[int | None]] = [[member.node for member in pod_set.members] for pod_set in problem.sets]
+    for kind, row in zip(model.kinds, rows, strict=True):
+        for rank, node in zip(kind.ranks, row, strict=False):
+            nodes[kind.pod_set][rank] = node
+    return tuple(map(tuple, nodes))
+
+
+def _nodes_of(model: Model, search: Search, kind: int) -> list[int]:
+    """The nodes that a kind is on in the present solution, each as often as members are there."""
+    solution = search.solution
+    return [node for node, variable in model.seats[kind].items() for _ in range(solution[variable.index])]

@@ -1,0 +1,105 @@
+"""Which of equally good victims: those that started last, then those of the first names."""
+
+from itertools import groupby
+
+from kube.names import natural_key
+from solver.cp_sat.lexicographic import Search
+from solver.cp_sat.linear import Sum, one, total
+from solver.cp_sat.model import Model
+
+_DIGITS = 1 << 24
+"""The largest number that places of a row are packed into."""
+
+Digit = tuple[int, Sum, int]
+"""The place of the row that it ends at, its sum, and how many values it has."""
+
+
+def prefer_started_last(model: Model, search: Search) -> None:
+    """As few victims as possible of the earliest start, then of the next, and so on."""
+    if _settled(model, search):
+        return
+    pods = model.case.problem.victims
+    by_start = sorted(model.evict, key=lambda victim: pods[victim].started)
+    row = [
+        total(one(model.evict[victim]) for victim in group)
+        for _, group in groupby(by_start, key=lambda victim: pods[victim].started)
+    ]
+    first = 0
+    while stretch := _stretch(model, row, first, search.solution):
+        model.case.deadline.look()
+        before = search.solution
+        _minimise(search, stretch)
+        open_places = [place for place, _, _ in stretch if row[place].value(before)]
+        improved = [place for place in open_places if row[place].value(search.solution) != row[place].value(before)]
+        last = min([*improved, open_places[-1]])
+        for place in range(first, last + 1):
+            search.hold(row[place], row[place].value(search.solution))
+        first = last + 1
+
+
+def _stretch(model: Model, row: list[Sum], first: int, solution: list[int]) -> list[Digit]:
+    """The next places of a row that may improve, as many as one number holds; empty where none is left.
+
+    Places without victims cannot improve. They only have to stay empty as long as nothing before them improves: one
+    flag tells it for all that stand side by side.
+    """
+    digits: list[Digit] = []
+    quiet: list[int] = []
+    size = 1
+    for place in range(first, len(row)):
+        if not row[place].value(solution):
+            quiet.append(place)
+            continue
+        span = len(row[place].terms) + 1
+        size *= 2 * span
+        if digits and size > _DIGITS:
+            break
+        if quiet:
+            digits.append((quiet[-1], _any_victim(model, [row[each] for each in quiet]), 2))
+        digits.append((place, row[place], span))
+        quiet = []
+    return digits
+
+
+def _any_victim(model: Model, places: list[Sum]) -> Sum:
+    flag = model.flag()
+    for place in places:
+        for _, victim in place.terms:
+            model.cp.add_implication(victim, flag)
+    return one(flag)
+
+
+def _minimise(search: Search, stretch: list[Digit]) -> None:
+    """Make the digits least, the first weighing most; nothing is held yet."""
+    number, weight = Sum(), 1
+    for _, digit, span in reversed(stretch):
+        number += digit.times(weight)
+        weight *= span
+    search.lower(number)
+
+
+def prefer_first_keys(model: Model, search: Search) -> None:
+    """Of equally many, the victims of the first names in natural order: one place of their row after the other."""
+    pods = model.case.problem.victims
+    waiting = sorted(model.evict, key=lambda victim: natural_key(pods[victim].key))
+    if _settled(model, search):
+        return
+    while any(search.solution[model.evict[victim].index] for victim in waiting):
+        model.case.deadline.look()
+        first = next(place for place, victim in enumerate(waiting) if search.solution[model.evict[victim].index])
+        before = Sum(tuple((first - place, model.evict[victim]) for place, victim in enumerate(waiting[:first])))
+        if search.try_improve(before):
+            continue
+        for victim in waiting[: first + 1]:
+            search.hold(one(model.evict[victim]), search.solution[model.evict[victim].index])
+        waiting = waiting[first + 1 :]
+
+
+def _settled(model: Model, search: Search) -> bool:
+    """Whether no other victims would do; then they are held."""
+    others = [flag for flag in model.evict.values() if not search.solution[flag.index]]
+    if search.try_improve(Sum(tuple((1, flag) for flag in others))):
+        return False
+    for flag in model.evict.values():
+        search.hold(one(flag), search.solution[flag.index])
+    return True

@@ -1,0 +1,5 @@
+"""Plans that evict: the fewest and least important victims, proven.
+
+In comes a `case.Case` with victims; out comes the best plan with its proof. Start with `solve`; `lower_bounds` says
+what room costs at least, `node_victims` who has to go from one node, `dynamic_programme` does gangs of alike members.
+"""

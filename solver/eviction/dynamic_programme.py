@@ -1,0 +1,285 @@
+"""Evictions for a gang of alike members, exactly, by counting: what victims cost is one more sum over nodes.
+
+Taken for a moment that any victim may go by itself, the best choice of victims on a node depends on the number of
+members there alone, and all goals are sums over domains (`solver.tree_dp.min_plus`). A gang that would go as a whole is
+paid for in shares (`solver.eviction.lower_bounds`), so that no plan is better than it is taken for. The best of all
+such plans that breaks no rule about evictions and no gang is therefore the best of all; where it breaks one, nothing is
+known.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solver.bounds.eviction_closure import cleared, gangs_broken, gangs_cut
+from solver.bounds.member_classes import Kind
+from solver.capacity import Counts
+from solver.case import Case
+from solver.cp_sat.solve import Solved
+from solver.eviction.lower_bounds import INFEASIBLE_PRICE, LexicographicWeights, Prices
+from solver.eviction.node_victims import Offer, Offers
+from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, layout_of
+from solver.tree_dp.reconstruct import first_node, seated
+from solver.tree_dp.solve import holds
+from solver.tree_dp.tables import Domain, DomainTables, Rules, components, countable
+
+_MEMBERS = 128
+"""More members than this are not counted: tables would be large."""
+_NODES = 3_000
+"""Nor more nodes that may be used."""
+_EFFORT = 50_000
+"""Nor is there more looking at choices than this, on all nodes together: it takes a fraction of a second."""
+_TABLE_WORDS = 4
+"""So many words of the tables of nodes count as one choice. They take longer, up to a second or two, but where counting
+tells the best plan, the search would take longer still.
+"""
+_PLENTY = 2
+"""A first plan is made over the cheapest nodes that have so many times the room that is needed."""
+
+Score = tuple[tuple[int, ...], ...]
+"""All goals before the names in their order, smaller being better."""
+
+
+class TooLargeError(Exception):
+    """There is too much for tables, or to look at."""
+
+
+def solve_eviction_dp(case: Case, prices: Prices) -> Solved | None:
+    """The best plan with evictions; None where counting does not tell."""
+    room = cleared(case)
+    found = countable(room)
+    if found is None or not 0 < prices.needed <= _MEMBERS or case.problem.conflicts:
+        return None
+    kind, rules = found
+    if prices.needed < len(kind.ranks):
+        return None
+    try:
+        return _EvictionDp(case, room, kind, rules, prices).best()
+    except TooLargeError:
+        return None
+
+
+class _EvictionDp:
+    """The domains of one gang, in order of what they cost at least. `room`: the case when all have gone who may."""
+
+    def __init__(self, case: Case, room: Case, kind: Kind, rules: Rules, prices: Prices) -> None:
+        self.case, self.room, self.kind, self.rules, self.prices = case, room, kind, rules, prices
+        self.members = len(kind.ranks)
+        self.offers: dict[int, list[Offer | None]] = {}
+        self.effort = 0
+
+    def best(self) -> Solved | None:
+        """The best plan in any domain, if it is one. Raises `TooLargeError`."""
+        domains = range(self.case.tree.count(self.prices.level))
+        least = {domain: self.prices.least(domain) for domain in domains}
+        best: _Leaf | None = None
+        for domain in sorted(domains, key=lambda each: (least[each], each)):
+            if least[domain] >= (INFEASIBLE_PRICE if best is None else best.price + 1):
+                break
+            leaf = self._best_in(domain, INFEASIBLE_PRICE - 1 if best is None else best.price)
+            if leaf is not None and (best is None or leaf.better(best)):
+                best = leaf
+        return None if best is None else self._solved(best)
+
+    def _best_in(self, domain: int, most: int) -> "_Leaf | None":
+        """The best plan in a domain that costs no more than `most`; it may be None where there is none so cheap."""
+        cheap = self.prices.cheap_nodes(domain, _PLENTY)
+        first = self._leaf(cheap) if most == INFEASIBLE_PRICE - 1 else None
+        within = self.prices.nodes_within(domain, most if first is None else min(most, first.price))
+        return first if first is not None and set(within) <= set(cheap) else self._leaf(within)
+
+    def _leaf(self, nodes: Iterable[int]) -> "_Leaf | None":
+        """The best plan over these nodes of one domain. Raises `TooLargeError`."""
+        chosen = sorted(nodes)
+        if len(chosen) > _NODES:
+            raise TooLargeError
+        inside = np.zeros(len(self.case.problem.nodes), dtype=np.bool_)
+        inside[chosen] = True
+        case = replace(self.room, capacity=np.where(inside, self.room.capacity, 0))
+        for node in self.case.deadline.through(chosen):
+            if node not in self.offers:
+                self.offers[node] = self._offered(node)
+        tables = _eviction_tables(
+            case, (self.kind, self.rules), self.prices.weights, {node: self.offers[node] for node in chosen}
+        )
+        self._spend(len(chosen) * tables.layout.words // _TABLE_WORDS)
+        best: _Leaf | None = None
+        for level in range(self.case.tree.depth - 1, max(self.prices.level, self.rules.required) - 1, -1):
+            for number in sorted({self.case.tree.domain(level, node) for node in chosen}):
+                leaf = _leaf_of(tables, level, number)
+                if leaf is not None and (best is None or leaf.better(best)):
+                    best = leaf
+        return best
+
+    def _offered(self, node: int) -> list[Offer | None]:
+        """What a node offers for 0, 1, ... members."""
+        shape = self.kind.shape
+        requests = self.case.problem.shapes[shape].requests
+        offers = Offers(self.case, node, self.prices.shares_on(node), requests, self.prices.elsewhere)
+        found, spent = [], 0
+        for count in range(min(self.members, int(self.room.capacity[shape, node])) + 1):
+            found.append(offers.best(count))
+            self._spend(offers.effort - spent)
+            spent = offers.effort
+        return found
+
+    def _spend(self, effort: int) -> None:
+        self.effort += effort
+        if self.effort > _EFFORT:
+            raise TooLargeError
+
+    def _solved(self, leaf: "_Leaf") -> Solved | None:
+        """The plan, unless it cuts a gang below its minimum that does not go whole, costs more than was paid for it (a
+        gang goes of whose members none paid for that), breaks a budget, or is a bound.
+        """
+        problem = self.case.problem
+        row = seated(leaf.tables, leaf.domain, self.members)
+        chosen = [self.offers[node][count] for node, count in sorted(Counter(row).items())]
+        gone = frozenset(victim for offer in chosen if offer is not None for victim in offer.victims)
+        cut, broken = gangs_cut(problem.victims, gone), gangs_broken(problem, gone)
+        if any(cut[gang] < problem.victim_gangs[gang].running for gang in broken):
+            return None
+        if self.prices.of(gone) != leaf.price:
+            return None
+        if any(len(budget.victims & gone) > budget.allowed for budget in problem.budgets):
+            return None
+        if any(offer is None or not offer.exact for offer in chosen):
+            return None
+        rows: list[tuple[int | None, ...]] = [() for _ in problem.sets]
+        rows[self.kind.pod_set] = tuple(row)
+        return Solved(tuple(rows), tuple(sorted(gone)), (), proven=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """What nodes offer for 0, 1, ... members. `largest`: of every sum in the tables; `starts`: of all victims."""
+
+    weights: LexicographicWeights
+    offers: dict[int, list[Offer | None]]
+    largest: dict[str, int]
+    starts: list[int]
+
+
+class _EvictionTables(DomainTables):
+    """A tables in which a node's members cost what its offers say."""
+
+    def __init__(self, case: Case, rule: tuple[Kind, Rules], layout: Layout, costs: _Costs) -> None:
+        super().__init__(case, *rule, layout)
+        self.costs = costs
+
+    def sums(self, domain: Domain) -> dict[str, int]:
+        """All sums of the best plan for all members inside a domain."""
+        words = self.table(domain)[:, self.members].tolist()
+        return {
+            name: (words[word] >> shift) & ((1 << self.costs.largest[name].bit_length()) - 1)
+            for name, (word, shift) in self.layout.at.items()
+        }
+
+    def _node_key(self, node: int, most: int) -> int:
+        level = self.case.tree.depth - 1
+        offers = self.costs.offers[node][: min(most, self.members) + 1]
+        weight = self._shape.preferences.get(node, 0)
+        potential, cap = self.case.potential[node], self._cap(level, node)
+        costs = tuple(None if each is None else (each.price, each.waits, each.starts) for each in offers)
+        key = self._key(("paid", costs, weight, potential, cap))
+        if key not in self.raw:
+            counts = np.arange(len(offers), dtype=np.int64)
+            alone = np.zeros((self.layout.words, len(counts)), dtype=np.int64)
+            self._add(alone, "preferences", counts * (self.best_weight - weight))
+            for count, offer in enumerate(offers):
+                self._pay(alone[:, count : count + 1], offer)
+            self.raw[key] = alone
+            self.products.tables.append(self._with_own(level, potential, cap, alone))
+        return key
+
+    def _pay(self, column: Counts, offer: Offer | None) -> None:
+        """Write down what an offer costs."""
+        if offer is None:
+            column[:] = INFEASIBLE_COST
+            return
+        for name, part in _parts(self.costs.weights, offer.price):
+            self._add(column, name, np.array([part]))
+        self._add(column, "terminating", np.array([offer.waits]))
+        for start, times in Counter(offer.starts).items():
+            self._add(column, _started(start), np.array([times]))
+
+
+def _parts(weights: LexicographicWeights, price: int) -> list[tuple[str, int]]:
+    """A price as sums of the tables, by name."""
+    return [(f"price {place}", part) for place, part in enumerate(weights.parts(price))]
+
+
+def _eviction_tables(
+    case: Case, rule: tuple[Kind, Rules], weights: LexicographicWeights, offers: dict[int, list[Offer | None]]
+) -> _EvictionTables:
+    """The tables. Raises `TooLargeError`."""
+    kind, _ = rule
+    primary, secondary = components(case, kind)
+    given = [[each for each in options if each is not None] for options in offers.values()]
+    dearest: dict[str, list[int]] = {}
+    for options in given:
+        parts = [dict(_parts(weights, each.price)) for each in options]
+        for name in parts[0] if parts else ():
+            dearest.setdefault(name, []).append(max(each[name] for each in parts))
+    started = Counter[int]()
+    for options in given:
+        most = Counter[int]()
+        for offer in options:
+            most |= Counter(offer.starts)
+        started += most
+    primary[:0] = [(name, sum(sorted(each, reverse=True)[: len(kind.ranks)])) for name, each in dearest.items()]
+    secondary += [(_started(start), most) for start, most in sorted(started.items())]
+    layout = layout_of(primary, secondary)
+    if layout is None:
+        raise TooLargeError
+    costs = _Costs(weights, offers, dict(primary + secondary), sorted(started))
+    return _EvictionTables(case, rule, layout, costs)
+
+
+def _started(start: int) -> str:
+    return f"started {start}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """The best plan whose narrowest domain is this one."""
+
+    tables: _EvictionTables
+    domain: Domain
+    price: int
+    score: Score
+
+    def better(self, other: "_Leaf") -> bool:
+        """Domains that are as good share no node, so the first name decides."""
+        if self.score != other.score:
+            return self.score < other.score
+        mine, its = (first_node(each.tables, each.domain, each.tables.members) for each in (self, other))
+        return mine < its
+
+
+def _leaf_of(tables: _EvictionTables, level: int, number: int) -> _Leaf | None:
+    """The best plan in a domain; None where there is none, or where a narrower domain has it."""
+    domain = tables.domain(level, number)
+    if domain is None or not holds(tables, domain, tables.members):
+        return None
+    sums = tables.sums(domain)
+    depth = tables.case.tree.depth
+    if level + 1 < depth and sums[f"touched {level + 1}"] == 1:
+        return None
+    node = tables.case.tree.nodes(level, number)[0]
+    inside = range(level + 1, depth)
+    weights = tables.costs.weights
+    paid = tuple(sums[f"price {place}"] for place in range(len(weights.cuts)))
+    score = (
+        paid,
+        tuple(sums[f"touched {each}"] if each > level else 1 for each in range(depth)),
+        (sums["preferences"],),
+        tuple(tables.case.domain_potential(*each) for each in ((level, number), *tables.case.parents(level, node))),
+        tuple(sums[f"room {each}"] for each in inside),
+        tuple(sums[f"left {each}"] for each in inside),
+        (sums["terminating"],),
+        tuple(-start for start in tables.costs.starts for _ in range(sums[_started(start)])),
+    )
+    return _Leaf(tables, domain, weights.price(paid), score)

@@ -1,0 +1,404 @@
+"""What a member's room costs at least in evictions, node by node: bounds by counting for goal 1.
+
+The parts of the goal (victims by priority, gangs broken, what is evicted of the scarcest resource) are digits of one
+number, its price. A gang that goes as a whole is paid for by the members of it that stand where the asking gang may
+come: each pays its share, so that no plan costs less than the prices of the victims on the nodes that it uses.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.bounds.eviction_closure import gangs_broken
+from solver.capacity import Counts, needed_members
+from solver.case import Case
+from solver.problem import VictimTable
+
+INFEASIBLE_PRICE = 1 << 400
+"""The price of what cannot be had."""
+INFEASIBLE_COST = 1 << 62
+"""The same in the table of slots."""
+_BITS = 59
+"""Of a price in that table: what is more is rounded down."""
+_SHARE_BITS = 8
+"""A price is told in 256ths, each part of it by itself, so that shares of a gang need no other part's bits."""
+_WORD = 48
+"""Bits of neighbouring digits that are summed as one number, with room to spare."""
+_SUBSETS = 8
+"""Up to how many victims of one node are tried in all combinations."""
+_BATCH = 512
+"""Nodes at a time."""
+MANY = 32
+"""Members on one node beyond which prices are not worked out."""
+
+
+@dataclass(frozen=True, slots=True)
+class LexicographicWeights:
+    """What digits weigh: a victim by its priority, a broken gang, a unit of the scarcest resource. `shift`: bits that
+    the table of slots has no room for. `cuts`: where a price falls into parts of whole digits each, the last one 0.
+    """
+
+    priority: dict[int, int]
+    broken: int
+    unit: int
+    scarce: int
+    shift: int
+    cuts: tuple[int, ...]
+
+    def of(self, victims: VictimTable, victim: int) -> int:
+        """A victim's own digits."""
+        return self.priority[int(victims.priority[victim])] + self.unit * int(victims.requests[victim, self.scarce])
+
+    def parts(self, price: int) -> tuple[int, ...]:
+        """A price as numbers that are compared one after the other; those of several nodes may be summed one by one, as
+        no part of any victim's price belongs to the next.
+        """
+        found = []
+        for cut in self.cuts:
+            found.append(price >> cut)
+            price &= (1 << cut) - 1
+        return tuple(found)
+
+    def price(self, parts: Iterable[int]) -> int:
+        """The price of summed parts."""
+        return sum(part << cut for part, cut in zip(parts, self.cuts, strict=True))
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The useful victims, by their place in `case.useful`. `gang`: -1 for none."""
+
+    positions: Counts
+    node: Counts
+    priority: Counts
+    gang: Counts
+    held: Counts
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices for one level, of which one domain is to hold the gang.
+
+    `slots[node, k]`: at least so much more does member k + 1 cost on a node, in units of `1 << weights.shift`.
+    `needed`: new members of the minimum. `shares[victim]`: what the member of a gang costs at least that goes whole;
+    `fixed`: victims that can never go. `elsewhere[victim]`: who goes with it that is where the asking gang may not
+    come, told of one member of a gang in each domain.
+    """
+
+    case: Case
+    level: int
+    needed: int
+    slots: Counts
+    weights: LexicographicWeights
+    shares: dict[int, int]
+    fixed: frozenset[int]
+    elsewhere: dict[int, tuple[int, ...]]
+    columns: _Columns
+
+    def of(self, victims: Iterable[int]) -> int:
+        """The price of a plan that evicts these."""
+        problem, gone = self.case.problem, tuple(victims)
+        broken = len(gangs_broken(problem, gone))
+        return sum(self.weights.of(problem.victims, victim) for victim in gone) + broken * self.weights.broken
+
+    def shares_on(self, node: int) -> dict[int, int]:
+        """Who may go from a node, and what each costs at least."""
+        order, nodes = self._by_node
+        here = self.columns.positions[order[np.searchsorted(nodes, node) : np.searchsorted(nodes, node + 1)]].tolist()
+        victims = self.case.problem.victims
+        return {
+            victim: self.shares[victim] if victim in self.shares else self.weights.of(victims, victim)
+            for victim in here
+            if victim not in self.fixed
+        }
+
+    @cached_property
+    def _by_node(self) -> tuple[Counts, Counts]:
+        """The places of victims in order of their nodes, and these."""
+        order: Counts = np.argsort(self.columns.node, kind="stable")
+        return order, self.columns.node[order]
+
+    def least(self, domain: int) -> int:
+        """The least that a plan in a domain costs; `INFEASIBLE_PRICE`: there is no plan."""
+        least, _ = self._cheapest(domain)
+        return INFEASIBLE_PRICE if least >= INFEASIBLE_COST else least << self.weights.shift
+
+    def cheap_nodes(self, domain: int, plenty: int, at_least: int = 0) -> tuple[int, ...]:
+        """The cheapest nodes of a domain, as many as have `plenty` times the room that is needed."""
+        nodes = np.array(self.case.tree.nodes(self.level, domain), dtype=np.int64)
+        nodes = nodes[np.argsort(self.slots[nodes, 0], kind="stable")]
+        nodes = nodes[self.slots[nodes, 0] < INFEASIBLE_COST]
+        rooms = np.cumsum((self.slots[nodes] < INFEASIBLE_COST).sum(axis=1))
+        enough = int(np.searchsorted(rooms, plenty * self.needed)) + 1
+        return tuple(nodes[: max(enough, at_least)].tolist())
+
+    def nodes_within(self, domain: int, most: int) -> list[int]:
+        """The nodes of a domain that a plan of a price of `most` can use."""
+        least, dearest = self._cheapest(domain)
+        nodes = np.array(self.case.tree.nodes(self.level, domain), dtype=np.int64)
+        first = self.slots[nodes, 0]
+        within = min(most >> self.weights.shift, INFEASIBLE_COST - 1) - least + dearest
+        found: list[int] = nodes[(first <= min(max(within, 0), INFEASIBLE_COST - 1))].tolist()
+        return found
+
+    def _cheapest(self, domain: int) -> tuple[int, int]:
+        """What as many slots as are needed cost in a domain, and the dearest of them; `INFEASIBLE_COST`: there are too
+        few.
+        """
+        slots = self.slots[list(self.case.tree.nodes(self.level, domain))].ravel()
+        slots = slots[slots < INFEASIBLE_COST]
+        if len(slots) < self.needed:
+            return INFEASIBLE_COST, INFEASIBLE_COST
+        if self.needed <= 0:
+            return 0, 0
+        cheapest = np.partition(slots, self.needed - 1)[: self.needed]
+        return int(cheapest.sum()), int(cheapest.max())
+
+
+def prices_of(case: Case, level: int) -> Prices | None:
+    """The prices of a case with evictions; None where too many members go on one node. `level`: one domain of it (or of
+    ROOT) must hold the gang.
+    """
+    problem = case.problem
+    most = _most_on_a_node(case)
+    if most > MANY:
+        return None
+    needed = needed_members(problem) - len(case.pinned)
+    columns = _columns(case)
+    weights = _lexicographic_weights(case, columns)
+    gangs = _gangs(case, level, columns, weights)
+    slots = _marginal(_totals(case, columns, _paid(columns, weights, gangs), most))
+    return Prices(case, level, needed, slots, weights, gangs.shares, frozenset(gangs.fixed), gangs.elsewhere, columns)
+
+
+def _columns(case: Case) -> _Columns:
+    victims, useful = case.problem.victims, np.array(case.useful, dtype=np.int64)
+    return _Columns(
+        useful, victims.node[useful], victims.priority[useful], victims.gang[useful], victims.requests[useful]
+    )
+
+
+def _lexicographic_weights(case: Case, columns: _Columns) -> LexicographicWeights:
+    """What the digits weigh: each has room for all that a best plan can come to."""
+    priorities = np.unique(columns.priority)[::-1].tolist()
+    one = np.ones(len(columns.node), dtype=np.int64)
+    sizes = [_largest(case, columns, one * (columns.priority == priority)) for priority in priorities]
+    gangs = len(np.unique(columns.gang[columns.gang >= 0]))
+    amounts = _largest(case, columns, columns.held[:, case.scarce])
+    words = _words([size.bit_length() for size in (*sizes, gangs, amounts)])
+    weights, cuts, place = list[int](), list[int](), 0
+    for word in reversed(words):
+        cuts.append(place)
+        place += _SHARE_BITS
+        for bits in reversed(word):
+            weights.append(1 << place)
+            place += bits
+    unit, broken, *classes = weights
+    return LexicographicWeights(
+        dict(zip(priorities, reversed(classes), strict=True)),
+        broken,
+        unit,
+        case.scarce,
+        max(0, place - _BITS),
+        tuple(reversed(cuts)),
+    )
+
+
+def _words(digits: list[int]) -> list[list[int]]:
+    """Neighbouring digits, by their bits, that have room in one word, with the bits of its shares."""
+    words = list[list[int]]()
+    for bits in digits:
+        if words and sum(words[-1]) + bits + _SHARE_BITS <= _WORD:
+            words[-1].append(bits)
+        else:
+            words.append([bits])
+    return words
+
+
+def _largest(case: Case, columns: _Columns, amounts: Counts) -> int:
+    """At most so much goes in a best plan: from as many nodes as there are members, and from gangs that go whole."""
+    alone = columns.gang < 0
+    on = np.zeros(len(case.problem.nodes), dtype=np.int64)
+    np.add.at(on, columns.node[alone], amounts[alone])
+    return int(np.sort(on)[::-1][: len(case.pending)].sum() + amounts[~alone].sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Gangs:
+    """What members of gangs that go whole cost at least, those that can never go, and who goes with whom."""
+
+    shares: dict[int, int]
+    fixed: set[int]
+    elsewhere: dict[int, tuple[int, ...]]
+
+
+def _gangs(case: Case, level: int, columns: _Columns, weights: LexicographicWeights) -> _Gangs:
+    """Gangs with members that they cannot spare: these go only where all of it goes."""
+    problem = case.problem
+    members: dict[int, list[int]] = {}
+    for place in np.flatnonzero(columns.gang >= 0).tolist():
+        members.setdefault(int(columns.gang[place]), []).append(case.useful[place])
+    found = _Gangs({}, set(), {})
+    for gang, kin in members.items():
+        running = problem.victim_gangs[gang]
+        needed = [victim for victim in kin if running.cannot_spare(victim)]
+        if needed and len(kin) < running.running:
+            found.fixed.update(needed)
+        elif needed:
+            own = {victim: weights.of(problem.victims, victim) for victim in kin}
+            for near in _by_domain(case, level, kin):
+                _add_shares(found, weights, own, near, frozenset(needed))
+    return found
+
+
+def _by_domain(case: Case, level: int, kin: list[int]) -> list[list[int]]:
+    """The victims of a gang that are where the asking gang may come, those in one domain together."""
+    nodes, domains = case.problem.victims.node, case.tree.domains(level)
+    inside: dict[int, list[int]] = {}
+    for victim in kin:
+        if case.usable[nodes[victim]]:
+            inside.setdefault(int(domains[nodes[victim]]), []).append(victim)
+    return [*inside.values()]
+
+
+def _add_shares(
+    found: _Gangs, weights: LexicographicWeights, own: dict[int, int], near: list[int], needed: frozenset[int]
+) -> None:
+    """A gang's whole price is handed out to the needed members in one domain; the others there pay their own, since
+    they may go alone. `own`: what each member of the gang costs by itself.
+    """
+    paying = [victim for victim in near if victim in needed]
+    if not paying:
+        return
+    alone = sum(own[victim] for victim in near if victim not in needed)
+    found.shares.update(_handed_out(weights, sum(own.values()) + weights.broken - alone, paying))
+    if len(near) < len(own):
+        found.elsewhere[paying[0]] = tuple(victim for victim in own if victim not in near)
+
+
+def _handed_out(weights: LexicographicWeights, price: int, near: list[int]) -> dict[int, int]:
+    """Each pays its share of a gang's whole price, part by part; the first ones what rounded shares are short of it."""
+    shares = dict.fromkeys(near, 0)
+    for part, cut in zip(weights.parts(price), weights.cuts, strict=True):
+        share, short = divmod(part, len(near))
+        for place, victim in enumerate(near):
+            shares[victim] += (share + (place < short)) << cut
+    return shares
+
+
+def _paid(columns: _Columns, weights: LexicographicWeights, gangs: _Gangs) -> Counts:
+    """What each victim costs at least, in units of the table of slots; `INFEASIBLE_COST`: it cannot go."""
+    paid = (columns.held[:, weights.scarce] * weights.unit) >> weights.shift
+    for priority, weight in weights.priority.items():
+        paid[columns.priority == priority] += weight >> weights.shift
+    for place in np.flatnonzero(columns.gang >= 0).tolist():
+        victim = int(columns.positions[place])
+        if victim in gangs.fixed:
+            paid[place] = INFEASIBLE_COST
+        elif victim in gangs.shares:
+            paid[place] = gangs.shares[victim] >> weights.shift
+    found: Counts = paid
+    return found
+
+
+def _totals(case: Case, columns: _Columns, paid: Counts, most: int) -> Counts:
+    """By node and number of members, from 0 on, the least that they cost together. `most`: as many on one node."""
+    problem = case.problem
+    least = _least_requests(case)
+    free = problem.nodes.free
+    totals = np.full((len(problem.nodes), most + 1), INFEASIBLE_COST, dtype=np.int64)
+    totals[:, 0] = 0
+    asked = np.arange(1, most + 1, dtype=np.int64)[:, None] * least
+    may_go = np.flatnonzero(case.usable[columns.node] & (paid < INFEASIBLE_COST))
+    may_go = may_go[np.argsort(columns.node[may_go], kind="stable")]
+    for nodes, first in _batches(case.usable, columns.node[may_go]):
+        places = may_go[first]
+        held, prices = columns.held[places], paid[places]
+        missing = np.where(least > 0, asked - free[nodes][:, None], 0)
+        exact = held.shape[1] <= _SUBSETS
+        totals[nodes, 1:] = (_cheapest if exact else _cheapest_at_least)(held, prices, missing)
+    return totals
+
+
+def _most_on_a_node(case: Case) -> int:
+    least = _least_requests(case)
+    asked = np.flatnonzero(least > 0)
+    fitting = (np.maximum(case.amounts[:, asked], 0) // least[asked]).min(axis=1, initial=len(case.pending))
+    return int(np.where(case.usable, fitting, 0).max(initial=0))
+
+
+def _least_requests(case: Case) -> Counts:
+    """Of every resource, what the least demanding member asks."""
+    shapes = {case.member(seat).shape for seat in case.pending}
+    requests = np.array([case.problem.shapes[shape].requests for shape in sorted(shapes)], dtype=np.int64)
+    least: Counts = requests.min(axis=0)
+    return least
+
+
+def _batches(usable: NDArray[np.bool_], on: Counts) -> Iterator[tuple[Counts, Counts]]:
+    """Usable nodes with equally many victims, not too many at a time, and where their victims are in `on`: the victims'
+    nodes, ascending.
+    """
+    counts = np.bincount(on, minlength=len(usable))
+    starts = np.cumsum(counts) - counts
+    for count in np.unique(counts[usable]).tolist():
+        nodes = np.flatnonzero(usable & (counts == count))
+        for first in range(0, len(nodes), _BATCH):
+            batch = nodes[first : first + _BATCH]
+            yield batch, starts[batch][:, None] + np.arange(count)
+
+
+def _cheapest(held: Counts, paid: Counts, missing: Counts) -> Counts:
+    """By node and number of members, the cheapest victims that leave enough. `held[node, victim, resource]`,
+    `paid[node, victim]`, `missing[node, members, resource]`.
+    """
+    count = held.shape[1]
+    chosen = (np.arange(1 << count)[:, None] >> np.arange(count)) & 1
+    freed = chosen @ held
+    price = paid @ chosen.T
+    found = np.full(missing.shape[:2], INFEASIBLE_COST, dtype=np.int64)
+    for members in range(missing.shape[1]):
+        enough = (freed >= missing[:, None, members]).all(axis=2)
+        found[:, members] = np.where(enough, price, INFEASIBLE_COST).min(axis=1)
+    return found
+
+
+def _cheapest_at_least(held: Counts, paid: Counts, missing: Counts) -> Counts:
+    """As `_cheapest`, a bound: as many victims as the largest of each resource would do, each of them the cheapest; and
+    those without whom all others would not do.
+    """
+    freed = np.cumsum(-np.sort(-held, axis=1), axis=1)
+    others = freed[:, -1:, :] - held
+    price = np.concatenate([np.zeros((len(paid), 1), dtype=np.int64), np.cumsum(np.sort(paid, axis=1), axis=1)], axis=1)
+    found = np.full(missing.shape[:2], INFEASIBLE_COST, dtype=np.int64)
+    for members in range(missing.shape[1]):
+        short = freed < missing[:, None, members]
+        victims = np.where(missing[:, members] > 0, short.sum(axis=1) + 1, 0).max(axis=1)
+        possible = victims <= held.shape[1]
+        forced = ((others < missing[:, None, members]) & (missing[:, None, members] > 0)).any(axis=2)
+        least = np.where(forced, paid, 0).sum(axis=1)[possible]
+        found[possible, members] = np.maximum(least, price[np.flatnonzero(possible), victims[possible]])
+    return found
+
+
+def _marginal(totals: Counts) -> Counts:
+    """What each member costs beyond those before it, along the lower convex hull of the totals, rounded down."""
+    nodes, most = totals.shape[0], totals.shape[1] - 1
+    slots = np.full((nodes, most), INFEASIBLE_COST, dtype=np.int64)
+    counts = np.arange(most + 1)
+    at, rows = np.zeros(nodes, dtype=np.int64), np.arange(nodes)
+    while True:
+        steps = counts - at[:, None]
+        gain = totals - totals[rows, at][:, None]
+        slope = np.where((steps > 0) & (totals < INFEASIBLE_COST), gain // np.maximum(steps, 1), INFEASIBLE_COST)
+        best = slope.min(axis=1)
+        to = most - slope[:, ::-1].argmin(axis=1)
+        moved = best < INFEASIBLE_COST
+        if not moved.any():
+            return slots
+        inside = (counts[1:] > at[:, None]) & (counts[1:] <= to[:, None]) & moved[:, None]
+        slots = np.where(inside, best[:, None], slots)
+        at = np.where(moved, to, at)

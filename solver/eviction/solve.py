@@ -1,0 +1,184 @@
+"""Evictions, exactly: only nodes whose price allows them to be in a best plan go into the model.
+
+Every domain that may hold the gang has a least price (`solver.eviction.lower_bounds`). They are looked at from the
+cheapest on until the next is dearer than a plan that is known. In each, a plan over its cheapest nodes bounds the price
+from above, and what a dearer node would cost at least says which nodes can be left out (fixing by reduced costs).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kube.names import natural_key
+from solver.branch_and_bound.by_domain import at_best
+from solver.capacity import deciding_level
+from solver.case import Case, useful_victims
+from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
+from solver.cp_sat.solve import Solved, solve_within
+from solver.deadline import OutOfTimeError
+from solver.eviction.dynamic_programme import solve_eviction_dp
+from solver.eviction.lower_bounds import INFEASIBLE_PRICE, Prices, prices_of
+from solver.plan import Plan
+from solver.problem import Limits
+from solver.scoring import goals_of
+
+WORTHWHILE = 12
+"""Nodes from which on it pays."""
+_COUNTING = 0.3
+"""The share of the time that is left in which it is tried to do all by counting."""
+_PRICE = frozenset({"victims", "gangs_broken", "evicted"})
+_PLENTY = 2
+"""The first plan is made over the cheapest nodes that have so many times the room that is needed."""
+
+Key = tuple[tuple[object, ...], ...]
+"""The goals in their order, each with its parts, smaller being better."""
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A domain in which a plan costs at least `least` and need not cost more than `most`, what `plan` costs, with the
+    nodes that such plans can use.
+    """
+
+    domain: int
+    least: int
+    most: int
+    nodes: tuple[int, ...]
+    plan: Solved
+
+
+def solve_evicting(
+    case: Case, limits: Limits, worthwhile: int = WORTHWHILE, early: Callable[[], Plan | None] = lambda: None
+) -> Solved | Found | None:
+    """The best plan with evictions. None where there are none, where it is not worth the trouble, or where nothing was
+    found in time.
+
+    `worthwhile`: the number of nodes from which on it is. `early`: a plan that is found quickly, before a search.
+    """
+    if not case.evicting or not case.pending or len(case.problem.nodes) < worthwhile:
+        return None
+    prices = prices_of(case, deciding_level(case.problem))
+    if prices is None:
+        return None
+    paid = _paid(case, prices)
+    if paid is not None:
+        return paid
+    known = early()
+    budget = time_budget_of(limits, case.deadline)
+    branches, proven = _cheapest(case, prices, budget, INFEASIBLE_PRICE if known is None else prices.of(known.victims))
+    if not branches:
+        return Found.INFEASIBLE if proven else None
+    best = _best_of(case, prices, branches, budget, proven=proven)
+    return best or replace(min(branches, key=lambda each: each.most).plan, proven=False, cut=True)
+
+
+def _paid(case: Case, prices: Prices) -> Solved | None:
+    """The best plan by counting; None where counting does not tell, or takes too long."""
+    try:
+        return solve_eviction_dp(replace(case, deadline=case.deadline.share(_COUNTING)), prices)
+    except OutOfTimeError:
+        return None
+
+
+def _best_of(case: Case, prices: Prices, branches: list[_Branch], budget: TimeBudget, *, proven: bool) -> Solved | None:
+    """The best plan in domains of the same price; they are looked at in order of what their plans are at best."""
+    best: tuple[Key, Solved] | None = None
+    bounded = [(_bound(case, prices, branch) if len(branches) > 1 else (), branch) for branch in branches]
+    for bound, branch in sorted(bounded, key=lambda each: (each[0], each[1].domain)):
+        if budget.wall.left <= 0:
+            proven = False
+            break
+        if best is not None and bound > best[0][: len(bound)]:
+            break
+        solved = solve_within(_narrowed(case, branch.nodes), budget)
+        if isinstance(solved, Solved):
+            key = _key(case, prices, solved)
+            best = (key, solved) if best is None or key < best[0] else best
+        proven = proven and (solved is Found.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
+    return None if best is None else replace(best[1], proven=proven)
+
+
+def _cheapest(case: Case, prices: Prices, budget: TimeBudget, lowest: int) -> tuple[list[_Branch], bool]:
+    """The domains whose plans may be the cheapest, and whether it is proven that no others are. `lowest`: the price of
+    a plan that is known; `INFEASIBLE_PRICE`: none is.
+    """
+    held = {case.tree.domain(prices.level, case.pinned_node(seat)) for seat in case.pinned}
+    domains = [domain for domain in range(case.tree.count(prices.level)) if held <= {domain}]
+    least = {domain: prices.least(domain) for domain in domains}
+    branches: list[_Branch] = []
+    proven = True
+    for domain in sorted(domains, key=lambda each: (least[each], each)):
+        if least[domain] > lowest or least[domain] >= INFEASIBLE_PRICE:
+            break
+        if budget.wall.left <= 0:
+            proven = False
+            break
+        found = _priced(case, prices, domain, budget, lowest)
+        if isinstance(found, _Branch):
+            branches.append(found)
+            lowest = min(lowest, found.most)
+        proven = proven and found is not Found.UNKNOWN
+    return [branch for branch in branches if branch.least <= lowest], proven
+
+
+def _priced(case: Case, prices: Prices, domain: int, budget: TimeBudget, lowest: int) -> _Branch | Found:
+    """The price of a domain, as far as it is proven, and the nodes that plans of that price can use.
+    `Found.INFEASIBLE`, or `Found.UNKNOWN` where time ran out, if there is no plan that costs no more than `lowest`.
+    """
+    nodes = prices.cheap_nodes(domain, _PLENTY, WORTHWHILE)
+    first = solve_within(_narrowed(case, nodes), budget, _PRICE)
+    most = prices.of(first.victims) if isinstance(first, Solved) else INFEASIBLE_PRICE - 1
+    within = prices.nodes_within(domain, min(most, lowest))
+    if isinstance(first, Solved) and set(within) <= set(nodes):
+        return _Branch(domain, most if first.proven else prices.least(domain), most, tuple(within), first)
+    second = solve_within(_narrowed(case, within), budget, _PRICE)
+    if isinstance(second, Found):
+        if isinstance(first, Found):
+            return second
+        return _Branch(domain, prices.least(domain), most, tuple(within), first)
+    most = prices.of(second.victims)
+    least = most if second.proven else prices.least(domain)
+    return _Branch(domain, least, most, tuple(prices.nodes_within(domain, most)), second)
+
+
+def _narrowed(case: Case, nodes: tuple[int, ...] | list[int]) -> Case:
+    """The case in which pending members may only run on these nodes, and nobody goes in vain."""
+    inside = np.zeros(len(case.problem.nodes), dtype=np.bool_)
+    inside[list(nodes)] = True
+    known = set(case.useful)
+    useful = tuple(victim for victim in useful_victims(case.problem, inside) if victim in known)
+    return replace(case, capacity=np.where(inside, case.capacity, 0), useful=useful)
+
+
+def _bound(case: Case, prices: Prices, branch: _Branch) -> Key:
+    """What a plan in a domain is at best, as the beginning of its key."""
+    narrow = _narrowed(case, branch.nodes)
+    spread, preference_score = at_best(narrow)
+    everybody = (-len(case.pending) - len(case.pinned),)
+    placed = tuple(False for pod_set in case.problem.sets for _ in pod_set.members)
+    inside = (prices.level + 1) * len(spread) // case.tree.depth
+    known = ((branch.least,), everybody, placed, spread, (-preference_score,))
+    if inside < len(spread) and spread[inside] == 1:
+        return known  # a narrower domain may hold everybody, and then it is the one of which little is to be left
+    left = case.domain_potential(prices.level, branch.domain) - sum(map(case.request, case.pending))
+    return (*known, (left,))
+
+
+def _key(case: Case, prices: Prices, solved: Solved) -> Key:
+    goals = {goal.name: goal for goal in goals_of(case, solved.nodes, solved.victims)}
+    names = [node for row in solved.nodes for node in row]
+    gone = [case.problem.victims[victim] for victim in solved.victims]
+    return (
+        (prices.of(solved.victims),),
+        (-sum(node is not None for node in names),),
+        tuple(node is None for node in names),
+        tuple(part for name, goal in goals.items() if name.startswith("compactness/") for part in goal.digits),
+        (-goals["preferences"].value,),
+        goals["waste"].digits,
+        goals["ranks"].digits,
+        goals["ties"].digits,
+        tuple(-victim.started for victim in sorted(gone, key=lambda victim: victim.started)),
+        tuple(case.name_rank[node] for node in names if node is not None),
+        tuple(sorted(natural_key(victim.key) for victim in gone)),
+    )

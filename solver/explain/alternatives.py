@@ -1,0 +1,77 @@
+"""Why here and not next door: the best plan outside the domain that a plan chose, and the first goal it loses on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from solver.case import Case, case_of
+from solver.deadline import NO_DEADLINE, Deadline
+from solver.plan import Goal, NoPlan, Plan, Proof
+from solver.problem import Limits, Problem
+from solver.scoring import goals_of
+from solver.solve import decide
+
+_MORE_IS_BETTER = ("extras", "preferences")
+
+
+@dataclass(frozen=True, slots=True)
+class NextDoor:
+    """The best plan elsewhere. `level`: the narrowest level, above the node, of which one domain holds the gang;
+    `paths`: the domains of that level that the other plan uses, none where there is no other plan.
+
+    `goal` and `part`: the first in which the other plan is worse, `here` and `there` their values; "" where it loses
+    by names alone.
+    """
+
+    level: str
+    paths: tuple[tuple[str, ...], ...] = ()
+    goal: str = ""
+    part: str = ""
+    here: int = 0
+    there: int = 0
+
+
+def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NextDoor | None:
+    """The nearest alternative to a plan. None where the plan has no domain to itself but the whole cluster or a node,
+    where members that stay where they are leave no choice, or where nothing is known in time.
+    """
+    case = case_of(problem, evicting=bool(plan.victims))
+    level = _level(case, plan)
+    if level is None or case.pinned:
+        return None
+    home = {case.tree.domain(level, node) for row in plan.nodes for node in row if node is not None}
+    inside = frozenset(node for domain in home for node in case.tree.nodes(level, domain))
+    shapes = tuple(replace(shape, nodes=shape.nodes - inside) for shape in problem.shapes)
+    name = problem.levels[level]
+    other = decide(replace(problem, shapes=shapes), limits, deadline=deadline)
+    if isinstance(other, NoPlan):
+        return NextDoor(name) if other.proof is Proof.INFEASIBLE else None
+    if other.proof is not Proof.OPTIMAL:
+        return None
+    used = sorted({case.tree.domain(level, node) for row in other.nodes for node in row if node is not None})
+    paths = tuple(case.tree.paths[level][domain] for domain in used)
+    goals = goals_of(case_of(problem, evicting=bool(other.victims)), other.nodes, other.victims)
+    for goal, part, here, there in _pairs(plan.goals, goals):
+        if here != there:
+            return NextDoor(name, paths, goal, part, here, there) if _worse(goal, here, there) else None
+    return NextDoor(name, paths)
+
+
+def _level(case: Case, plan: Plan) -> int | None:
+    """The narrowest level above the node of which one domain of several holds everybody."""
+    for level in range(case.tree.depth - 2, -1, -1):
+        used = {case.tree.domain(level, node) for row in plan.nodes for node in row if node is not None}
+        if len(used) == 1 and case.tree.count(level) > 1:
+            return level
+    return None
+
+
+def _pairs(here: tuple[Goal, ...], there: tuple[Goal, ...]) -> Iterator[tuple[str, str, int, int]]:
+    """Part by part in their order; of parts that only one plan has, the value itself speaks."""
+    for one, other in zip(here, there, strict=True):
+        if one.parts.keys() == other.parts.keys():
+            yield from ((one.name, part, value, other.parts[part]) for part, value in one.parts.items())
+        yield one.name, "", one.value, other.value
+
+
+def _worse(goal: str, here: int, there: int) -> bool:
+    return there < here if goal in _MORE_IS_BETTER else there > here

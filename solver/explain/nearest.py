@@ -1,0 +1,241 @@
+"""How near a gang came: what each domain can hold, and what excludes the nodes of the nearest ones."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from solver.bounds.domain_cover import most_members
+from solver.bounds.eviction_closure import all_that_go, cleared
+from solver.capacity import Counts, capacities, deciding_level, needed_members, pending, room
+from solver.case import Case, case_of
+from solver.cp_sat.lexicographic import TimeBudget
+from solver.cp_sat.solve import Solved, seat_count, solve_within
+from solver.heuristics.packing import filled, thinned
+from solver.plan import NearDomain, Plan, Proof
+from solver.problem import Problem
+from solver.tree import ROOT
+from solver.tree_dp.solve import members_by_domain
+from solver.tree_dp.tables import countable
+
+_SHOWN = 5
+"""How many near domains are told."""
+MANY_SEATS = 8_000
+"""Variables beyond which an explanation is not worth a model."""
+_EXACT = 8
+"""Up to how many domains are filled by CP-SAT, where counting alone cannot tell what they hold."""
+_PORTION = 1 / 2
+"""The share of the explanation's time that filling one of them may take."""
+
+
+PLACED = "the members that are missing have their nodes elsewhere"
+"""Why a domain takes no more members where none is left to be placed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How many members each domain of the deciding level holds, minimums aside. `plans`: who is where then, for domains
+    that were filled one by one; their goals are not counted.
+    """
+
+    counts: dict[int, int]
+    plans: dict[int, Plan] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The domains that miss the fewest members, and who is where in the first of them, if that is known."""
+
+    domains: tuple[NearDomain, ...]
+    plan: Plan | None
+
+
+def held_by_domains(problem: Problem, budget: TimeBudget) -> Held:
+    """How many members each domain of the deciding level can hold without evictions, pinned ones there included;
+    minimums aside.
+    """
+    case = case_of(_without_minimums(problem), evicting=False, deadline=budget.wall.deadline)
+    level = deciding_level(problem)
+    counted = members_by_domain(case, level)
+    if counted is not None:
+        return Held({domain: counted.get(domain, 0) for domain in _open_domains(case, level)})
+    return _filled(case, level, _at_most(case, level), budget, enough=case.tree.count(level))
+
+
+def near_domains(problem: Problem, budget: TimeBudget, held: Held | None = None, *, refused: bool = True) -> Nearest:
+    """The domains that miss the fewest members, with everything evicted that may be. `held`: how many each holds, where
+    that is known. `refused`: that no plan exists is proven, so that none holds all that are needed, even if as many fit
+    that are not the right ones of each set.
+    """
+    case = case_of(problem, evicting=True, deadline=budget.wall.deadline)
+    level, needed = deciding_level(problem), needed_members(problem)
+    if held is None:
+        lax = case_of(_without_minimums(problem), evicting=True, deadline=budget.wall.deadline)
+        held = _held_when_cleared(lax, level, budget)
+    nearest = sorted(held.counts, key=lambda domain: (-held.counts[domain], domain))[:_SHOWN]
+    domains = tuple(
+        NearDomain(
+            level="" if level == ROOT else problem.levels[level],
+            path=() if level == ROOT else case.tree.paths[level][domain],
+            fits=min(held.counts[domain], needed - 1) if refused else held.counts[domain],
+            needed=needed,
+            nodes=len(case.tree.nodes(level, domain)),
+            excluded=excluded,
+        )
+        for domain, excluded in zip(nearest, _excluded(case, level, nearest), strict=True)
+    )
+    if not nearest:
+        return Nearest(domains, None)
+    return Nearest(domains, held.plans.get(nearest[0]) or counted_plan(case, level, nearest[0], domains[0].fits))
+
+
+def counted_plan(case: Case, level: int, domain: int, count: int) -> Plan | None:
+    """So many members on the first nodes of a domain that hold them, where counting says all about them and whoever is
+    on these nodes may go.
+    """
+    found = countable(cleared(case))
+    if found is None or found[1].numbers:
+        return None
+    kind, _ = found
+    inside = np.array(case.tree.nodes(level, domain), dtype=np.int64)
+    row = np.repeat(inside, case.capacity[kind.shape][inside])[:count].tolist()
+    victims = all_that_go(case.problem, row) if case.evicting else ()
+    if victims is None:
+        return None
+    nodes: list[tuple[int | None, ...]] = [(None,) * len(pod_set.members) for pod_set in case.problem.sets]
+    nodes[kind.pod_set] = (*row, *(None for _ in range(len(kind.ranks) - len(row))))
+    return Plan(tuple(nodes), victims, (), Proof.FEASIBLE)
+
+
+def _without_minimums(problem: Problem) -> Problem:
+    sets = tuple(replace(pod_set, minimum=0) for pod_set in problem.sets)
+    return replace(problem, sets=sets, minimum=0, required=None)
+
+
+def _held_when_cleared(case: Case, level: int, budget: TimeBudget) -> Held:
+    """How many members the domains that hold the most can hold at best; of the others, an upper bound."""
+    counted = members_by_domain(cleared(case), level)
+    if counted is None:
+        return _filled(case, level, _at_most(case, level), budget, enough=_SHOWN)
+    most = {domain: counted.get(domain, 0) for domain in _open_domains(case, level)}
+    return _filled(case, level, most, budget, enough=_SHOWN, counted=True) if case.evicting else Held(most)
+
+
+def _filled(
+    case: Case, level: int, most: dict[int, int], budget: TimeBudget, *, enough: int, counted: bool = False
+) -> Held:
+    """What the domains hold, given at `most` how many: the most promising are looked at until `enough` are known to
+    hold more than any other. `counted`: `most` is what they hold where all victims there may go.
+    """
+    held, plans = dict(most), dict[int, Plan]()
+    known: list[int] = []
+    for domain in case.deadline.through(sorted(most, key=lambda each: (-most[each], each))[:_EXACT], often=1):
+        if len(known) >= enough and sorted(known)[-enough] > most[domain]:
+            break
+        if not (counted and _may_be_cleared(case, level, domain)):
+            plan = _filled_one(case, level, domain, budget.portion(_PORTION))
+            if plan is not None:
+                plans[domain] = plan
+                nodes = set(case.tree.nodes(level, domain))
+                held[domain] = sum(node in nodes for row in plan.nodes for node in row)
+        known.append(held[domain])
+    return Held(held, plans)
+
+
+def _may_be_cleared(case: Case, level: int, domain: int) -> bool:
+    """Whether all victims may go from the nodes of a domain that can hold a member."""
+    usable = set(np.flatnonzero(case.usable).tolist())
+    return all_that_go(case.problem, usable.intersection(case.tree.nodes(level, domain))) is not None
+
+
+def _filled_one(case: Case, level: int, domain: int, budget: TimeBudget) -> Plan | None:
+    """As many members in one domain as there is room for; None where that is not sure."""
+    rows = filled(case, level, domain)
+    if rows is not None:
+        return Plan(rows, (), (), Proof.FEASIBLE)
+    part = thinned(inside(case, level, domain))
+    if seat_count(part) > MANY_SEATS:
+        return None
+    solved = solve_within(part, budget, frozenset({"extras"}))
+    if not isinstance(solved, Solved) or not solved.proven:
+        return None
+    return Plan(solved.nodes, solved.victims, (), Proof.FEASIBLE)
+
+
+def _at_most(case: Case, level: int) -> dict[int, int]:
+    """An upper bound for every domain, pinned members there included."""
+    most = most_members(case, pending(case.problem), level)
+    pinned = placed_by_domains(case, level)
+    return {domain: int(most[domain]) + pinned[domain] for domain in _open_domains(case, level)}
+
+
+def placed_by_domains(case: Case, level: int) -> Counter[int]:
+    """How many members have their nodes in each domain already."""
+    return Counter(case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned)
+
+
+def _open_domains(case: Case, level: int) -> Sequence[int]:
+    """The domains that may hold the gang: where some members have their nodes, only those that hold these."""
+    return sorted(placed_by_domains(case, level)) or range(case.tree.count(level))
+
+
+def inside(case: Case, level: int, domain: int) -> Case:
+    """The case in which pending members may only run in one domain."""
+    nodes = frozenset(case.tree.nodes(level, domain))
+    shapes = tuple(replace(shape, nodes=shape.nodes & nodes) for shape in case.problem.shapes)
+    return case_of(replace(case.problem, shapes=shapes), evicting=case.evicting, deadline=case.deadline)
+
+
+def _excluded(case: Case, level: int, domains: list[int]) -> Iterator[dict[str, int]]:
+    """Why nodes of each domain can hold no member at all, each node counted once; the most frequent reason first."""
+    problem = case.problem
+    shapes = list(dict.fromkeys(member.shape for member in pending(problem)))
+    evictable = _evictable(case)
+    amounts = room(problem, evictable)
+    blocked = _blocked(problem, evictable)
+    capacity = capacities(problem, amounts)
+    for shape, nodes in blocked.items():
+        capacity[shape, list(nodes)] = 0
+    useless = capacity[shapes].max(axis=0, initial=0) == 0
+    for domain in domains:
+        inside = np.array(case.tree.nodes(level, domain), dtype=np.int64)
+        reasons = Counter(_reason(case, blocked, amounts, node, shapes) for node in inside[useless[inside]].tolist())
+        yield dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0])))
+
+
+def _evictable(case: Case) -> list[int]:
+    """Victims that no budget forbids altogether."""
+    kept = frozenset[int]().union(*(budget.victims for budget in case.problem.budgets if budget.allowed <= 0))
+    return [victim for victim in case.useful if victim not in kept]
+
+
+def _blocked(problem: Problem, evictable: list[int]) -> dict[int, dict[int, str]]:
+    """By shape, the nodes where somebody stays in its way, with the reason."""
+    may_go, found = set(evictable), dict[int, dict[int, str]]()
+    for rule in problem.conflicts:
+        if not rule.victims <= may_go:
+            for shape in rule.shapes:
+                found.setdefault(shape, {}).update(dict.fromkeys(rule.nodes, rule.reason))
+    return found
+
+
+def _reason(case: Case, blocked: dict[int, dict[int, str]], amounts: Counts, node: int, shapes: list[int]) -> str:
+    """The first shape that may run there tells who is in its way, or which resource is short, the gang's scarcest
+    first.
+    """
+    problem = case.problem
+    for position in shapes:
+        shape = problem.shapes[position]
+        if node not in shape.nodes:
+            continue
+        others = [each for each in range(len(problem.resources)) if each != case.scarce]
+        short = [each for each in (case.scarce, *others) if 0 < shape.requests[each] > amounts[node, each]]
+        return _short_of(problem.resources[short[0]]) if short else blocked[position][node]
+    reasons = [problem.shapes[each].excluded.get(node, "not eligible") for each in shapes]
+    return reasons[0] if reasons else PLACED
+
+
+def _short_of(resource: str) -> str:
+    """As kube-scheduler words it (noderesources/fit.go)."""
+    return "Too many pods" if resource == "pods" else f"Insufficient {resource}"

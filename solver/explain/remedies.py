@@ -1,0 +1,360 @@
+"""An answer of no with its reasons: the nearest domains, and the smallest changes that make the gang fit.
+
+Every change is verified: by a plan for the changed problem that breaks no rule, by counting, or by solving it.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+import numpy as np
+
+from solver.bounds.domain_cover import most_members, too_few
+from solver.bounds.eviction_closure import all_that_go, cleared
+from solver.capacity import deciding_level, needed_members, pending
+from solver.case import Case, case_of
+from solver.cp_sat.lexicographic import TimeBudget, time_budget_of
+from solver.cp_sat.solve import Solved, seat_count, solve_within
+from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
+from solver.explain.nearest import (
+    MANY_SEATS,
+    Nearest,
+    counted_plan,
+    held_by_domains,
+    inside,
+    near_domains,
+    placed_by_domains,
+)
+from solver.heuristics.packing import thinned
+from solver.nodes import Node, nodes_of
+from solver.plan import NoPlan, Plan, Proof
+from solver.problem import Conflict, Limits, Problem, Spread
+from solver.tree import ROOT, tree_of
+from solver.tree_dp.solve import has_room, solve_tree_dp
+from solver.tree_dp.tables import countable
+from solver.verify.rules import broken_rules
+
+_SHARE = 1 / 8
+"""The share of a solve's time that verifying one change may take."""
+_REASONS = 3
+"""How many changes that open excluded nodes are tried."""
+_FEWER = 3
+"""How many members fewer are tried."""
+_LARGE = 1000
+"""Nodes beyond which a change is tried domain by domain."""
+_TRIES = 3
+"""In how many domains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change, as a sentence's end, and the problem it leads to. `plan`: what may be a plan for that."""
+
+    words: str
+    problem: Problem
+    plan: Plan | None = None
+
+
+def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NoPlan:
+    """The answer with nearest domains, what each domain holds as it is, and what would make the gang fit: as far as
+    that is known by the deadline.
+    """
+    share = time_budget_of(limits, deadline).portion(_SHARE)
+    level = deciding_level(problem)
+    tree = tree_of(problem.nodes, len(problem.levels))
+    try:
+        held = held_by_domains(problem, share)
+        there = placed_by_domains(case_of(problem, evicting=False), level)
+        offered = tuple(
+            (() if level == ROOT else tree.paths[level][domain], count - there[domain])
+            for domain, count in sorted(held.counts.items())
+        )
+        answer = replace(answer, fits_without_eviction=offered)
+        refused = answer.proof is Proof.INFEASIBLE
+        nearest = near_domains(problem, share, None if problem.victims else held, refused=refused)
+        answer = replace(answer, nearest=nearest.domains)
+        for change in remedies(problem, nearest, share):
+            answer = replace(answer, would_fit_if=(*answer.would_fit_if, change.words))
+    except OutOfTimeError:
+        pass
+    return answer
+
+
+def fits(change: Change, budget: TimeBudget) -> bool:
+    """Whether a plan exists after a change, found in time. Raises `OutOfTimeError`."""
+    problem, deadline = change.problem, budget.wall.deadline
+    deadline.look()
+    if change.plan is not None and not broken_rules(problem, change.plan):
+        return True
+    for evicting in (False, True) if problem.victims else (False,):
+        case = case_of(problem, evicting=evicting, deadline=deadline)
+        counted = _counted(case) if evicting else has_room(case)
+        if counted or (counted is None and _fits_somewhere(case, budget)):
+            return True
+    return False
+
+
+def _fits_somewhere(case: Case, budget: TimeBudget) -> bool:
+    """Whether CP-SAT finds a plan: in a large cluster in one of the domains with the most room, where one can do."""
+    level = deciding_level(case.problem)
+    if too_few(case, level).all():
+        return False
+    able = np.flatnonzero(~too_few(case, max(level, 0))).tolist()
+    parts = [case]
+    if len(case.problem.nodes) > _LARGE and able:
+        room = most_members(case, pending(case.problem), max(level, 0))
+        able = sorted(able, key=lambda each: (-room[each], each))[:_TRIES]
+        parts = [inside(case, max(level, 0), domain) for domain in able]
+    return any(
+        isinstance(solve_within(part, budget.portion(1), frozenset()), Solved)
+        for part in map(thinned, parts)
+        if seat_count(part) <= MANY_SEATS
+    )
+
+
+def _counted(case: Case) -> bool | None:
+    """Whether there is a plan in which everybody goes from the nodes that are used; None where such a plan breaks a
+    rule about evictions, or counting does not tell.
+    """
+    cleared_room = has_room(cleared(case))
+    if not cleared_room:
+        return cleared_room
+    if any(not broken_rules(case.problem, plan) for plan in _cleared_plans(case)):
+        return True
+    return None
+
+
+def _cleared_plans(case: Case) -> Iterator[Plan]:
+    """Plans, were there no rules about evictions, in the domains with the most room; where rules about numbers bind,
+    the best one.
+    """
+    problem, found = case.problem, countable(cleared(case))
+    if found is not None and found[1].numbers:
+        solved = solve_tree_dp(cleared(case))
+        if isinstance(solved, Solved):
+            going = all_that_go(problem, {node for row in solved.nodes for node in row if node is not None})
+            yield from () if going is None else [Plan(solved.nodes, going, (), Proof.FEASIBLE)]
+        return
+    level = deciding_level(problem)
+    room = most_members(case, pending(problem), level)
+    for domain in sorted(range(len(room)), key=lambda each: (-room[each], each))[:_TRIES]:
+        plan = counted_plan(case, level, domain, needed_members(problem))
+        if plan is not None:
+            yield plan
+
+
+def remedies(problem: Problem, nearest: Nearest, budget: TimeBudget) -> Iterator[Change]:
+    """Changes that work; of those of one sort the smallest."""
+    for sort in (
+        _more_slots(problem, nearest),
+        _fewer_members(problem, nearest),
+        _wider_level(problem),
+        _lifted_exclusions(problem),
+        _dropped_rules(problem),
+    ):
+        working = next((change for change in sort if fits(change, budget)), None)
+        if working is not None:
+            yield working
+
+
+def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
+    """Room for the missing members in the nearest domain, on one more node there: for members that may use some node
+    there, for what keeps the others off those may well keep them off another.
+    """
+    if not nearest.domains:
+        return
+    near = nearest.domains[0]
+    shapes, usable = _open_to(problem, near.path)
+    if not shapes:
+        return
+    missing = near.needed - near.fits
+    if missing <= 0:
+        return
+    most = tuple(
+        max(problem.shapes[shape].requests[each] for shape in shapes) for each in range(len(problem.resources))
+    )
+    path = [*near.path, *("" for _ in range(len(problem.levels) - 1 - len(near.path)))]
+    within = next((each for each in problem.nodes.layout.paths if each[: len(usable)] == usable[: len(each)]), None)
+    if within is not None:
+        path = [*within]
+    where = f"in {'/'.join(usable)}" if usable else "in the cluster"
+    slots = "1 more pod slot" if missing == 1 else f"{missing} more pod slots"
+    home, new = tuple(path[: len(problem.levels) - 1]), len(problem.nodes)
+    one_node = _with_nodes(problem, shapes, home, [tuple(missing * each for each in most)])
+    yield Change(f"{slots} {where}", one_node, _with_members(one_node, nearest.plan, [new] * missing))
+    if missing > 1:
+        nodes = _with_nodes(problem, shapes, home, [most] * missing)
+        places = list(range(new, new + missing))
+        yield Change(f"{missing} more nodes {where}", nodes, _with_members(nodes, nearest.plan, places))
+
+
+def _open_to(problem: Problem, path: tuple[str, ...]) -> tuple[list[int], tuple[str, ...]]:
+    """The shapes of pending members that may use some node of a domain, all where it has none; and the narrowest domain
+    in it that has all nodes which they may use, itself where those are all of its nodes.
+    """
+    shapes = sorted({member.shape for member in pending(problem)})
+    whole = [(*above, name) for above, name in zip(problem.nodes.layout.paths, problem.nodes.layout.names, strict=True)]
+    inside = {place for place, each in enumerate(whole) if each[: len(path)] == path}
+    if not inside:
+        return shapes, path
+    may = [shape for shape in shapes if not inside.isdisjoint(problem.shapes[shape].nodes)]
+    used = inside & frozenset[int]().union(*(problem.shapes[shape].nodes for shape in may))
+    return may, path if used == inside else _common([whole[place] for place in used])
+
+
+def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """What all of them begin with."""
+    return tuple(names[0] for names in takewhile(lambda each: len(set(each)) == 1, zip(*paths, strict=True)))
+
+
+def _with_members(problem: Problem, plan: Plan | None, places: list[int]) -> Plan | None:
+    """The plan with more members in these places, those of sets that miss some first."""
+    if plan is None:
+        return None
+    rows = [list(row) for row in plan.nodes]
+    waiting = [[rank for rank, node in enumerate(row) if node is None] for row in rows]
+    lacking = [
+        max(0, pod_set.minimum - len(row) + len(ranks))
+        for pod_set, row, ranks in zip(problem.sets, rows, waiting, strict=True)
+    ]
+    seats = [(position, rank) for position, ranks in enumerate(waiting) for rank in ranks[: lacking[position]]]
+    seats += [(position, rank) for position, ranks in enumerate(waiting) for rank in ranks[lacking[position] :]]
+    for (position, rank), node in zip(seats, places, strict=False):
+        rows[position][rank] = node
+    return replace(plan, nodes=tuple(map(tuple, rows)))
+
+
+def _with_nodes(
+    problem: Problem, shapes: Collection[int], path: tuple[str, ...], rooms: list[tuple[int, ...]]
+) -> Problem:
+    """More nodes in one place, on which members of these shapes may run."""
+    new = tuple(Node(f" {number}", path, free, (0,) * len(free)) for number, free in enumerate(rooms))
+    places = frozenset(range(len(problem.nodes), len(problem.nodes) + len(new)))
+    return replace(
+        problem,
+        nodes=problem.nodes.and_also(nodes_of(new)),
+        shapes=tuple(
+            replace(shape, nodes=shape.nodes | places) if position in shapes else shape
+            for position, shape in enumerate(problem.shapes)
+        ),
+        exclusions=tuple(replace(rule, group=_with_groups(problem, rule.group, new)) for rule in problem.exclusions),
+        separations=tuple(replace(rule, group=_with_groups(problem, rule.group, new)) for rule in problem.separations),
+        affinities=tuple(
+            replace(rule, groups=tuple(_with_groups(problem, group, new) for group in rule.groups))
+            for rule in problem.affinities
+        ),
+        spreads=tuple(_spread_with(rule, _with_groups(problem, rule.group, new)) for rule in problem.spreads),
+    )
+
+
+def _spread_with(rule: Spread, groups: tuple[str | None, ...]) -> Spread:
+    """The rule with the groups of new nodes, in which nobody is yet."""
+    opened = {group: 0 for group in groups if group is not None}
+    return replace(rule, group=groups, counts={**opened, **rule.counts})
+
+
+def _with_groups(problem: Problem, groups: tuple[str | None, ...], new: tuple[Node, ...]) -> tuple[str | None, ...]:
+    """The groups with those of new nodes: each its own where every node has its own, else that of a neighbour."""
+    named = [group for group in groups if group is not None]
+    if len(set(named)) == len(named):
+        return (*groups, *(node.name for node in new))
+    there = zip(problem.nodes.layout.paths, groups, strict=True)
+    beside = next((group for path, group in there if path == new[0].path), "")
+    return (*groups, *(beside for _ in new))
+
+
+def _fewer_members(problem: Problem, nearest: Nearest) -> Iterator[Change]:
+    """The largest minimum that fits; of several sets, that of one which gives up the fewest."""
+    filled = [position for position, pod_set in enumerate(problem.sets) if pod_set.members]
+    if not nearest.domains:
+        return
+    near = nearest.domains[0]
+    if near.fits >= near.needed:
+        return
+    if len(filled) > 1:
+        yield from _fewer_of_one(problem, filled, max(1, near.needed - near.fits), nearest.plan)
+        return
+    for count in range(near.fits, max(0, near.fits - _FEWER), -1):
+        sets = tuple(replace(pod_set, minimum=min(pod_set.minimum, count)) for pod_set in problem.sets)
+        words = f"a minimum of {count} instead of {near.needed}"
+        yield Change(words, replace(problem, sets=sets, minimum=count), nearest.plan)
+
+
+def _fewer_of_one(problem: Problem, filled: list[int], missing: int, plan: Plan | None) -> Iterator[Change]:
+    """At least the missing ones, from one set."""
+    needed = needed_members(problem)
+    for fewer in range(missing, missing + _FEWER):
+        for position in filled:
+            pod_set = problem.sets[position]
+            count = pod_set.minimum - fewer
+            if count > 0:
+                sets = (*problem.sets[:position], replace(pod_set, minimum=count), *problem.sets[position + 1 :])
+                words = f"a minimum of {count} instead of {pod_set.minimum} in {pod_set.name}"
+                yield Change(words, replace(problem, sets=sets, minimum=min(problem.minimum, needed - fewer)), plan)
+
+
+def _wider_level(problem: Problem) -> Iterator[Change]:
+    """The required level widened as little as possible, or dropped; then those of the sets."""
+    if problem.required is not None:
+        name = problem.levels[problem.required]
+        for level in range(problem.required - 1, -1, -1):
+            words = f"required level {name} widened to {problem.levels[level]}"
+            yield Change(words, replace(problem, required=level))
+        yield Change(f"required level {name} dropped", replace(problem, required=None))
+    for position, pod_set in enumerate(problem.sets):
+        if pod_set.required is not None:
+            name = f"required level {problem.levels[pod_set.required]} of {pod_set.name}"
+            for level in (*range(pod_set.required - 1, -1, -1), None):
+                sets = (*problem.sets[:position], replace(pod_set, required=level), *problem.sets[position + 1 :])
+                words = f"{name} dropped" if level is None else f"{name} widened to {problem.levels[level]}"
+                yield Change(words, replace(problem, sets=sets))
+
+
+def _lifted_exclusions(problem: Problem) -> Iterator[Change]:
+    """One thing that excludes nodes no longer there: a taint tolerated, a cordon lifted. What opens the most nodes is
+    tried first.
+    """
+    opened: dict[str, frozenset[int]] = {}
+    for shape in sorted({member.shape for member in pending(problem)}):
+        for words, nodes in problem.shapes[shape].lifts.items():
+            opened[words] = opened.get(words, frozenset()) | nodes
+    for rule in problem.conflicts:
+        words = _without(rule)
+        opened[words] = opened.get(words, frozenset()) | rule.nodes
+    for words, freed in sorted(opened.items(), key=lambda each: (-len(each[1]), each[0]))[:_REASONS]:
+        shapes = tuple(
+            replace(shape, nodes=shape.nodes | shape.lifts.get(words, frozenset())) for shape in problem.shapes
+        )
+        count = "1 node" if len(freed) == 1 else f"{len(freed)} nodes"
+        left = tuple(rule for rule in problem.conflicts if _without(rule) != words)
+        yield Change(f"{words} ({count})", replace(problem, shapes=shapes, conflicts=left))
+
+
+def _without(rule: Conflict) -> str:
+    """The change after which a conflict is none."""
+    return f'without "{rule.reason}"'
+
+
+def _dropped_rules(problem: Problem) -> Iterator[Change]:
+    """One rule less."""
+    if problem.budgets:
+        names = ", ".join(budget.name for budget in problem.budgets)
+        yield Change(f"more evictions allowed by {names}", replace(problem, budgets=()))
+    if problem.exclusions or problem.separations:
+        words = "members no longer excluding each other"
+        yield Change(words, replace(problem, exclusions=(), separations=()))
+    if problem.affinities:
+        yield Change("members no longer wanting to be near others", replace(problem, affinities=()))
+    if problem.spreads:
+        yield Change("topology spread dropped", replace(problem, spreads=()))
+    if problem.together:
+        yield Change("sets no longer bound to share a domain", replace(problem, together=()))
+    if any(pod_set.caps for pod_set in problem.sets):
+        sets = tuple(replace(pod_set, caps=()) for pod_set in problem.sets)
+        yield Change("members per domain not limited", replace(problem, sets=sets))
+    if problem.multiples or any(pod_set.multiples for pod_set in problem.sets):
+        sets = tuple(replace(pod_set, multiples=()) for pod_set in problem.sets)
+        yield Change("multiples per domain dropped", replace(problem, sets=sets, multiples=()))
+    if any(pod_set.slices for pod_set in problem.sets):
+        sets = tuple(replace(pod_set, slices=()) for pod_set in problem.sets)
+        yield Change("slices dropped", replace(problem, sets=sets))

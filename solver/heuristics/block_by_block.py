@@ -1,0 +1,299 @@
+"""Seating the blocks of a gang one after the other, where each costs the least, without going back.
+
+A block is tried in the domains that may be the cheapest; what it came to there, and what it costs elsewhere at least,
+says whether another one is tried. Nodes are taken in the order in which a compact plan fills them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import groupby
+
+import numpy as np
+
+from solver.capacity import Counts
+from solver.case import Case, Seat
+from solver.heuristics.blocks import Block, Run
+from solver.heuristics.remaining_room import Standing
+from solver.heuristics.rule_limits import Allowances
+from solver.heuristics.running_pods import RunningPods, Weights
+from solver.tree import ROOT
+
+DeadlineCheck = Callable[[], bool]
+
+_TRIES, _AGAIN = 24, 3
+"""In so many domains a block is tried; those that are inside others, and those that are like one that was tried."""
+_EFFORT = 240
+"""Tries of blocks that are not inside others, all together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A domain of a level (or ROOT)."""
+
+    level: int
+    domain: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seated:
+    """Where a part of a gang is: the nodes of a run's members, or the parts of a block."""
+
+    part: Block | Run
+    nodes: tuple[int, ...] = ()
+    parts: tuple["Seated", ...] = ()
+
+    def all_nodes(self) -> Iterator[int]:
+        """The nodes of all members."""
+        yield from self.nodes
+        for part in self.parts:
+            yield from part.all_nodes()
+
+    def seats(self, order: Sequence[int]) -> Iterator[tuple[Seat, int]]:
+        """Who is where: those that are alike in the order of the tree."""
+        if isinstance(self.part, Run):
+            yield from zip(self.part.seats, sorted(self.nodes, key=order.__getitem__), strict=True)
+            return
+        for _, group in groupby(self.parts, key=lambda each: each.part.sign):
+            alike = list(group)
+            parts = [each.part for each in alike]
+            alike.sort(key=lambda each: min(map(order.__getitem__, each.all_nodes()), default=0))
+            for part, each in zip(parts, alike, strict=True):
+                yield from Seated(part, each.nodes, _renamed(part, each.parts)).seats(order)
+
+
+def _renamed(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ...]:
+    """The places of a block for one that is like it."""
+    if isinstance(part, Run):
+        return ()
+    return tuple(
+        Seated(mine, its.nodes, _renamed(mine, its.parts)) for mine, its in zip(part.parts, parts, strict=True)
+    )
+
+
+class Seating:
+    """Members in their places so far. `over`: from then on what is found first is taken."""
+
+    def __init__(self, case: Case, pods: RunningPods, over: DeadlineCheck) -> None:
+        self.case, self.tree, self.over = case, case.tree, over
+        self.standing = Standing(case, pods, evicting=case.evicting)
+        self.allowances = Allowances(case)
+        self.order = filling_order(case)
+        self._depth, self._effort = 0, _EFFORT
+
+    def seat(self, part: Block | Run, place: Place) -> Seated | None:
+        """Seat a part inside a domain; None where that does not succeed, and then all is as before."""
+        mark = self._mark()
+        found = self._run(part, self._nodes(place)) if isinstance(part, Run) else self._alike([part], place)
+        if found is None:
+            self._back_to(mark)
+            return None
+        return found if isinstance(found, Seated) else found[0]
+
+    def as_many(self, part: Block | Run, place: Place) -> dict[Seat, int]:
+        """Those members of a run that have room inside a domain, or a block whole; nobody where there is none."""
+        if isinstance(part, Block):
+            seated = self.seat(part, place)
+            return {} if seated is None else dict(seated.seats(self.tree.order))
+        binding, nodes = self.allowances.binding(part), self._nodes(place)
+        found = self._one_by_one(part, nodes, binding, len(part.seats)) if binding else self._without_cost(part, nodes)
+        return dict(zip(part.seats, sorted(found, key=self.tree.order.__getitem__), strict=False))
+
+    def _parts(self, block: Block, place: Place) -> Seated | None:
+        """All parts of a block inside one domain."""
+        found: list[Seated] = []
+        for _, group in groupby(block.parts, key=lambda part: part.sign):
+            alike = list(group)
+            blocks = [part for part in alike if isinstance(part, Block)]
+            runs = [part for part in alike if isinstance(part, Run)]
+            seated = self._alike(blocks, place) if blocks else self._runs(runs, place)
+            if seated is None:
+                return None
+            found += seated
+        return Seated(block, parts=tuple(found))
+
+    def _runs(self, runs: Sequence[Run], place: Place) -> list[Seated] | None:
+        found = []
+        for run in runs:
+            seated = self._run(run, self._nodes(place))
+            if seated is None:
+                return None
+            found.append(seated)
+        return found
+
+    def _alike(self, blocks: Sequence[Block], place: Place) -> list[Seated] | None:
+        """Blocks that are alike, each where it costs the least."""
+        first = blocks[0]
+        if first.level <= place.level:
+            found = []
+            for block in blocks:
+                seated = self._parts(block, place)
+                if seated is None:
+                    return None
+                found.append(seated)
+            return found
+        heap = self._domains(first, place)
+        tries = _AGAIN if self._depth else max(_AGAIN, min(_TRIES, self._effort // max(1, len(blocks))))
+        self._effort -= tries
+        found = []
+        for block in blocks:
+            self._depth += 1
+            seated = self._cheapest(block, heap, tries if not found else _AGAIN)
+            self._depth -= 1
+            if seated is None:
+                return None
+            found.append(seated)
+        return found
+
+    def _cheapest(self, block: Block, heap: list[tuple[float, int, int]], tries: int) -> Seated | None:
+        """The block in the first domain than which no other seems to be cheaper, or the cheapest of so many that were
+        tried. `heap`: domains by what it seems to cost there, and by their place in the order of filling.
+        """
+        best: tuple[float, int, int] | None = None
+        while heap:
+            if best is not None and tries <= 0:
+                heappush(heap, (-1.0, *best[1:]))
+            tries -= 1
+            bound, place, domain = heap[0]
+            self.case.deadline.look()
+            mark, before = self._mark(), self.standing.weight
+            seated = self._parts(block, Place(block.level, domain))
+            cost = self.standing.weight - before
+            if seated is not None and (cost <= bound or bound < 0 or not _better(heap, cost) or self.over()):
+                again = self._bound(block, np.array(self.tree.nodes(block.level, domain), dtype=np.int64))
+                heapreplace(heap, (again, place, domain))
+                return seated
+            self._back_to(mark)
+            if seated is None:
+                heappop(heap)
+            else:
+                heapreplace(heap, (cost, place, domain))
+                best = min(best or (cost, place, domain), (cost, place, domain))
+        return None
+
+    def _domains(self, block: Block, place: Place) -> list[tuple[float, int, int]]:
+        """The domains that may hold a block, as a heap."""
+        nodes = self._nodes(place)
+        pinned = {self.tree.domain(block.level, node) for node in block.pinned}
+        of_node = self.tree.domains(block.level)[nodes]
+        order = np.argsort(of_node, kind="stable")
+        nodes, of_node = nodes[order], of_node[order]
+        numbers, starts = np.unique(of_node, return_index=True)
+        bounds = self._bounds(block, nodes, starts)
+        places = np.minimum.reduceat(self.order[nodes], starts)
+        heap = [
+            (bound, at, number)
+            for bound, at, number in zip(bounds.tolist(), places.tolist(), numbers.tolist(), strict=True)
+            if bound < np.inf and pinned <= {number}
+        ]
+        heapify(heap)
+        return heap
+
+    def _bound(self, block: Block, nodes: Counts) -> float:
+        return float(self._bounds(block, nodes, np.zeros(1, dtype=np.int64))[0])
+
+    def _bounds(self, block: Block, nodes: Counts, starts: Counts) -> Weights:
+        """What a block costs at least in each of some domains, whose nodes stand side by side from `starts` on."""
+        found: Weights = np.zeros(len(starts))
+        for shape, count in block.counts.items():
+            least = self.standing.at_least(shape, nodes)
+            room = np.where(least == 0, self.standing.room(shape, nodes), 0)
+            most = np.where(least < np.inf, self.case.capacity[shape][nodes], 0)
+            missing = np.maximum(count - np.add.reduceat(room, starts), 0)
+            cheapest = np.minimum.reduceat(np.where(least > 0, least, np.inf), starts)
+            cost = np.where(missing > 0, np.where(cheapest < np.inf, missing * np.minimum(cheapest, 1e300), 0), 0)
+            cost[np.add.reduceat(most, starts) < count] = np.inf
+            found = np.maximum(found, cost)
+        return found
+
+    def _run(self, run: Run, nodes: Counts) -> Seated | None:
+        """The members of a run, each where it costs the least."""
+        binding = self.allowances.binding(run)
+        found: list[int] = []
+        if not binding:
+            found = self._without_cost(run, nodes)
+        if len(found) < len(run.seats):
+            if not binding and not self.standing.evicting:
+                return None
+            found += self._one_by_one(run, nodes, binding, len(run.seats) - len(found))
+        return Seated(run, tuple(found)) if len(found) == len(run.seats) else None
+
+    def _without_cost(self, run: Run, nodes: Counts) -> list[int]:
+        """As many members as have room as it is, in the order of filling."""
+        room = self.standing.room(run.shape, nodes)
+        nodes = nodes[room > 0]
+        by_order = np.argsort(self.order[nodes])
+        nodes, room = nodes[by_order], room[room > 0][by_order]
+        taken = np.clip(len(run.seats) - (np.cumsum(room) - room), 0, room)
+        for node, count in zip(nodes[taken > 0].tolist(), taken[taken > 0].tolist(), strict=True):
+            self.standing.take(node, run.shape, count)
+        return np.repeat(nodes, taken).tolist()
+
+    def _one_by_one(self, run: Run, nodes: Counts, binding: list[int], wanted: int) -> list[int]:
+        """As many of the members as find a node, node by node, the cheapest first."""
+        bounds = self.standing.at_least(run.shape, nodes)
+        spreading = self.allowances.spreading(binding)
+        heap = [
+            (self.allowances.crowd(binding, node) if spreading else 0, bound, int(self.order[node]), node)
+            for node, bound in zip(nodes.tolist(), bounds.tolist(), strict=True)
+            if bound < np.inf
+        ]
+        heapify(heap)
+        found: list[int] = []
+        while heap and len(found) < wanted:
+            self.case.deadline.look()
+            crowd, bound, place, node = heappop(heap)
+            left = self.allowances.left(run, binding, node, wanted - len(found))
+            toll = self.standing.toll(node, run.shape, left) if left > 0 else None
+            if toll is None:
+                continue
+            now = (self.allowances.crowd(binding, node) if spreading else 0, toll.each, place, node)
+            if now > (crowd, bound, place, node) and heap and now > heap[0]:
+                heappush(heap, now)
+                continue
+            self.standing.evict(toll)
+            count = min(left, 1 if spreading else self.standing.fits(node, run.shape))
+            if count <= 0:
+                continue
+            self.standing.take(node, run.shape, count)
+            self.allowances.seat(run, node, count)
+            found += [node] * count
+            heappush(heap, (now[0], 0.0, place, node))
+        return found
+
+    def _nodes(self, place: Place) -> Counts:
+        return np.array(self.tree.nodes(place.level, place.domain), dtype=np.int64)
+
+    def _mark(self) -> tuple[int, int]:
+        return self.standing.mark(), self.allowances.mark()
+
+    def _back_to(self, mark: tuple[int, int]) -> None:
+        self.standing.back_to(mark[0])
+        self.allowances.back_to(mark[1])
+
+
+def _better(heap: list[tuple[float, int, int]], cost: float) -> bool:
+    """Whether another domain than the first may be cheaper than that."""
+    return any(heap[child][0] < cost for child in (1, 2) if child < len(heap))
+
+
+def filling_order(case: Case) -> Counts:
+    """By node, its place in an order that fills few domains: those with the most room first, on every level."""
+    shapes = {case.member(seat).shape for seat in case.pending}
+    largest = max(shapes, key=lambda shape: (case.problem.shapes[shape].requests[case.scarce], -shape), default=None)
+    if largest is None:
+        return np.arange(len(case.problem.nodes), dtype=np.int64)
+    room, columns = case.capacity[largest], list[Counts]()
+    preference_score = np.zeros(len(room), dtype=np.int64)
+    for node, weight in case.problem.shapes[largest].preferences.items():
+        preference_score[node] = weight
+    for level in range(ROOT + 1, case.tree.depth):
+        of_node = case.tree.domains(level)
+        columns += [
+            -case.tree.summed(level, room)[of_node],
+            of_node if level < case.tree.depth - 1 else -preference_score,
+        ]
+    columns += [np.array(case.potential), np.array(case.name_rank)]
+    order = np.empty(len(room), dtype=np.int64)
+    order[np.lexsort(columns[::-1])] = np.arange(len(room))
+    return order

@@ -1,0 +1,159 @@
+"""Quick plans without any proof, with evictions and without: at hand early, and what is left when the solver has
+failed. The verifier decides whether they are fine.
+
+Members are seated block by block where that costs the least (`solver.heuristics.block_by_block`), without ever going
+back. Rules that go badly together (several multiples, spread with evictions) may be broken.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from solver.bounds.domain_cover import Covers, too_few
+from solver.capacity import deciding_level, needed_members
+from solver.case import Case, Seat, case_of
+from solver.cp_sat.lexicographic import DeadlineCheck, no_deadline_check
+from solver.eviction.lower_bounds import prices_of
+from solver.heuristics.block_by_block import Place, Seating
+from solver.heuristics.blocks import Block, beyond, blocks_of
+from solver.heuristics.running_pods import RunningPods
+from solver.plan import Goal, Plan, Proof
+from solver.problem import Problem
+from solver.scoring import goals_of
+
+_TRIES = 3
+"""In so many domains of each level narrower than the one that is required it is tried to be more compact than asked."""
+
+
+def greedy_plans(problem: Problem, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
+    """Plans for everybody or for the minimum, as long as the time is not `over`: without evictions and, where there are
+    none such, with them.
+    """
+    found = False
+    for plan in plans_of(case_of(problem, evicting=False), over):
+        found = True
+        yield plan
+    if problem.victims and not found:
+        yield from plans_of(case_of(problem, evicting=True), over)
+
+
+def plans_of(case: Case, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
+    """Plans of a case, each domain of the required level by itself, those first that seem to be the best."""
+    pods = RunningPods(case)
+    for seats in _asked_for(case):
+        block = blocks_of(case, (*case.pinned, *seats))
+        none = True
+        for place in _places(case, block, everybody=len(seats) == len(case.pending)):
+            plan = _plan(case, pods, block, place, over)
+            if plan is not None:
+                none = False
+                yield plan
+            if over():
+                return
+        if not none:
+            return
+
+
+def _asked_for(case: Case) -> Iterator[tuple[Seat, ...]]:
+    """Whom to seat: without evictions everybody if that can be, else the minimum; nobody goes for more than that."""
+    least = _minimum(case)
+    if not case.evicting or len(least) == len(case.pending):
+        yield case.pending
+    if len(least) < len(case.pending):
+        yield least
+
+
+def _minimum(case: Case) -> tuple[Seat, ...]:
+    """Of every set the lowest ranks that it needs, then those that the gang needs beyond them."""
+    problem, chosen = case.problem, list[Seat]()
+    others: list[Seat] = []
+    for position, pod_set in enumerate(problem.sets):
+        waiting = [Seat(position, rank) for rank, member in enumerate(pod_set.members) if member.node is None]
+        missing = max(0, pod_set.minimum - (len(pod_set.members) - len(waiting)))
+        chosen += waiting[:missing]
+        others += waiting[missing:]
+    beyond = max(0, needed_members(problem) - len(case.pinned) - len(chosen))
+    return tuple(sorted((*chosen, *others[:beyond])))
+
+
+def _places(case: Case, block: Block, *, everybody: bool) -> Iterator[Place]:
+    """Domains that may hold a block: the narrowest first where nobody has to go, else those of the deciding level; in
+    each level those where the least would be left.
+    """
+    deciding = deciding_level(case.problem)
+    narrowest = deciding if case.evicting else case.tree.depth - 1
+    covers = Covers(case)
+    needs = covers.needs_of(block.counts)
+    for level in range(narrowest, deciding - 1, -1):
+        able = (covers.offers(level) >= needs).all(axis=1) if everybody else ~too_few(case, level)
+        pinned = {case.tree.domain(level, node) for node in block.pinned}
+        domains = [domain for domain in np.flatnonzero(able).tolist() if pinned <= {domain}]
+        cost = _costs(case, level)
+        domains.sort(key=lambda domain: (cost(domain), case.domain_potential(level, domain), domain))
+        for domain in domains if level == deciding else domains[:_TRIES]:
+            yield Place(level, domain)
+
+
+def _costs(case: Case, level: int) -> Callable[[int], int]:
+    """What evictions cost at least in each domain of a level, where that is known."""
+    prices = prices_of(case, level) if case.evicting else None
+    return (lambda _: 0) if prices is None else prices.least
+
+
+def _plan(case: Case, pods: RunningPods, block: Block, place: Place, over: DeadlineCheck) -> Plan | None:
+    """The block inside a domain, with as many others as have room then."""
+    seating = Seating(case, pods, over)
+    seated = seating.seat(block, place)
+    if seated is None:
+        return None
+    order = case.tree.order
+    at = dict(seated.seats(order)) | {seat: case.pinned_node(seat) for seat in case.pinned}
+    seating.standing.spare()
+    _extras(case, seating, at, place)
+    nodes = tuple(
+        tuple(at.get(Seat(position, rank)) for rank in range(len(pod_set.members)))
+        for position, pod_set in enumerate(case.problem.sets)
+    )
+    victims = tuple(sorted(seating.standing.gone))
+    goals = goals_of(case, nodes, victims)
+    return Plan(nodes, victims, unproven(case.problem, goals), Proof.FEASIBLE)
+
+
+def _extras(case: Case, seating: Seating, at: dict[Seat, int], place: Place) -> None:
+    """Add members beyond the minimum that find room without further evictions; in whole slices where there are such."""
+    problem = case.problem
+    seating.standing.evicting = False
+    for position, pod_set in enumerate(problem.sets):
+        waiting = [seat for seat in case.pending if seat.pod_set == position and seat not in at]
+        if pod_set.multiples or problem.multiples or not waiting:
+            continue
+        for part in beyond(case, waiting, frozenset(at)):
+            seated = seating.as_many(part, _home(case, position, at, place))
+            at.update(seated)
+            if not seated:
+                break
+
+
+def _home(case: Case, position: int, at: Mapping[Seat, int], place: Place) -> Place:
+    """The narrowest domain in which the members of a set must be."""
+    pod_set, found = case.problem.sets[position], place
+    rules = [] if pod_set.required is None else [(pod_set.required, frozenset((position,)))]
+    rules += [(rule.level, frozenset(rule.pod_sets)) for rule in case.problem.together if position in rule.pod_sets]
+    for level, pod_sets in rules:
+        mates = (node for seat, node in at.items() if seat.pod_set in pod_sets)
+        node = next(mates, None)
+        if node is not None and level > found.level:
+            found = Place(level, case.tree.domain(level, node))
+    return found
+
+
+def unproven(problem: Problem, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
+    """The goals with bounds that hold for any plan."""
+    members = sum(len(pod_set.members) for pod_set in problem.sets)
+    counts = Counter(member.shape for pod_set in problem.sets for member in pod_set.members if member.node is None)
+    preference_score = sum(
+        count * max((0, *problem.shapes[shape].preferences.values())) for shape, count in counts.items()
+    )
+    most = {"extras": members - needed_members(problem), "preferences": preference_score}
+    return tuple(Goal(goal.name, goal.value, most.get(goal.name, 0), goal.parts) for goal in goals)

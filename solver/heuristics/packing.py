@@ -1,0 +1,112 @@
+"""As many members as possible, wherever: what an explanation asks of a domain, quicker than by trying all places."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from solver.bounds.member_classes import Kind, sorted_kinds
+from solver.capacity import Counts, fitting
+from solver.case import Case
+from solver.problem import PodSet, Problem
+from solver.scoring import Nodes
+from solver.tree import ROOT
+
+
+def thinned(case: Case) -> Case:
+    """The case without nodes that only one kind of members can use and of which it has enough without them. As many
+    members of each set have room as before, though not in places as good.
+
+    They could move: within a domain of the narrowest level that a rule about the kind speaks of, all such nodes are
+    the same to everybody else.
+    """
+    problem = case.problem
+    if case.evicting or _minding_each_other(problem):
+        return case
+    kinds = sorted_kinds(case)
+    capacity = case.capacity[[kind.shape for kind in kinds]]
+    alone = (capacity > 0).sum(axis=0) == 1
+    left = case.capacity.copy()
+    for kind, room in zip(kinds, capacity, strict=True):
+        if _bound_by_numbers(problem.sets[kind.pod_set]):
+            continue
+        nodes = np.flatnonzero(alone & (room > 0))
+        domains = case.tree.domains(_narrowest_rule(case, kind))[nodes]
+        order = np.lexsort((-room[nodes], domains))
+        nodes, domains = nodes[order], domains[order]
+        before = np.cumsum(room[nodes]) - room[nodes]
+        before -= before[np.searchsorted(domains, domains)]
+        left[kind.shape, nodes[before >= len(kind.ranks)]] = 0
+    return replace(case, capacity=left)
+
+
+def filled(case: Case, level: int, domain: int) -> Nodes | None:
+    """As many members inside a domain as its resources allow, counted all together: no plan there has more. None where
+    the first try does not reach that, or where rules bind who is where.
+    """
+    problem, kinds = case.problem, sorted_kinds(case)
+    free_to_go = not (_minding_each_other(problem) or case.evicting or case.pinned)
+    if not free_to_go or any(
+        _bound_by_numbers(problem.sets[kind.pod_set]) or _narrowest_rule(case, kind) > level for kind in kinds
+    ):
+        return None
+    nodes = np.array(case.tree.nodes(level, domain), dtype=np.int64)
+    room = case.capacity[[kind.shape for kind in kinds]][:, nodes]
+    free = np.maximum(case.amounts[nodes], 0)
+    requests = np.array([problem.shapes[kind.shape].requests for kind in kinds], dtype=np.int64)
+    most = np.minimum(room.sum(axis=1), [len(kind.ranks) for kind in kinds])
+    scarce = (free < room.T @ requests).any(axis=0)
+    counts = _at_most(requests[:, scarce], free[room.max(axis=0) > 0][:, scarce], most.tolist())
+    rows: list[list[int | None]] = [[None] * len(pod_set.members) for pod_set in problem.sets]
+    for place in np.argsort(-requests[:, case.scarce], kind="stable").tolist():
+        order = np.argsort(free[:, case.scarce], kind="stable")
+        fits = np.minimum(room[place][order], fitting(free[order], requests[place]))
+        taken = np.clip(counts[place] - (np.cumsum(fits) - fits), 0, fits)
+        if taken.sum() < counts[place]:
+            return None
+        free[order] -= taken[:, None] * requests[place]
+        for rank, node in zip(kinds[place].ranks, np.repeat(nodes[order], taken).tolist(), strict=False):
+            rows[kinds[place].pod_set][rank] = node
+    return tuple(map(tuple, rows))
+
+
+def _minding_each_other(problem: Problem) -> bool:
+    """Whether it matters to members where those of other sets or shapes are."""
+    apart = problem.exclusions or problem.separations
+    return bool(apart or problem.affinities or problem.spreads or problem.multiples)
+
+
+def _bound_by_numbers(pod_set: PodSet) -> bool:
+    return bool(pod_set.slices or pod_set.multiples or pod_set.caps)
+
+
+def _narrowest_rule(case: Case, kind: Kind) -> int:
+    """The narrowest level of which one domain must hold the kind's set."""
+    problem = case.problem
+    levels = [problem.required, problem.sets[kind.pod_set].required]
+    levels += [rule.level for rule in problem.together if kind.pod_set in rule.pod_sets]
+    return max((level for level in levels if level is not None), default=ROOT)
+
+
+def _at_most(requests: Counts, free: Counts, most: list[int]) -> list[int]:
+    """How many members of each kind are the most that any measure of the room allows: the smallest first. `requests`:
+    kinds x resources that can run short on a node; `free`: nodes x resources; `most`: of each kind, where it is alone.
+
+    Measures are the resources and, for each kind, how many of it there could be: of that a larger one takes several.
+    """
+    measures = [([0] * len(most), 0)]
+    measures += [(requests[:, each].tolist(), int(free[:, each].sum())) for each in range(requests.shape[1])]
+    for asked in requests:
+        if (asked > 0).any():
+            sizes = (requests[:, asked > 0] // asked[asked > 0]).min(axis=1)
+            measures.append((sizes.tolist(), int(fitting(free, asked).sum())))
+    return min((_smallest_first(sizes, whole, most) for sizes, whole in measures), key=sum)
+
+
+def _smallest_first(sizes: list[int], whole: int, most: list[int]) -> list[int]:
+    """How many members of each kind there are at most of these sizes in so much room."""
+    counts = list(most)
+    for place in sorted(range(len(sizes)), key=sizes.__getitem__):
+        if sizes[place] > 0:
+            counts[place] = min(counts[place], whole // sizes[place])
+            whole -= counts[place] * sizes[place]
+    return counts

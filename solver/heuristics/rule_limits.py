@@ -1,0 +1,130 @@
+"""How many more members the groups of nodes take, where rules limit that: caps, exclusions, separations, spread."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from solver.case import Case
+from solver.heuristics.blocks import Run
+
+Group = int | str | None
+_NONE_OF_THEM = 0
+"""What a rule allows of others."""
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A group takes members that are `limited` as long as it has fewer than `most` of those that are `counted`; None:
+    always, but the fewer the better. Both name sets and shapes: a member is meant whose set or shape is there.
+    """
+
+    limited: tuple[frozenset[int], frozenset[int]]
+    counted: tuple[frozenset[int], frozenset[int]]
+    group: Sequence[Group]
+    most: int | None
+    before: Counter[Group]
+
+    def limits(self, pod_set: int, shape: int) -> bool:
+        """Whether the rule limits such members."""
+        return pod_set in self.limited[0] or shape in self.limited[1]
+
+    def counts(self, pod_set: int, shape: int) -> bool:
+        """Whether it counts them."""
+        return pod_set in self.counted[0] or shape in self.counted[1]
+
+
+class Allowances:
+    """The rules of a case with the members seated so far."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._rules = [*self._caps(), *self._exclusions(), *self._separations(), *self._spreads()]
+        self._counts = [Counter(rule.before) for rule in self._rules]
+        self._log: list[tuple[int, Group, int]] = []
+        for seat in case.pinned:
+            self._count(seat.pod_set, case.member(seat).shape, case.pinned_node(seat), 1)
+
+    def binding(self, run: Run) -> list[int]:
+        """The rules that speak of a run's members."""
+        return [
+            place
+            for place, rule in enumerate(self._rules)
+            if rule.limits(run.pod_set, run.shape) or rule.counts(run.pod_set, run.shape)
+        ]
+
+    def left(self, run: Run, binding: Sequence[int], node: int, most: int) -> int:
+        """How many more may come to a node, up to `most`."""
+        for place in binding:
+            rule = self._rules[place]
+            group = rule.group[node]
+            if rule.most is None or group is None or not rule.limits(run.pod_set, run.shape):
+                continue
+            if rule.counts(run.pod_set, run.shape):
+                most = min(most, rule.most - self._counts[place][group])
+            elif self._counts[place][group] > rule.most:
+                most = 0
+        return most
+
+    def crowd(self, binding: Sequence[int], node: int) -> int:
+        """How many pods are in the groups of a node over which members are to be spread."""
+        return sum(
+            self._counts[place][self._rules[place].group[node]]
+            for place in binding
+            if self._rules[place].most is None and self._rules[place].group[node] is not None
+        )
+
+    def spreading(self, binding: Sequence[int]) -> bool:
+        """Whether one of these rules wants members spread."""
+        return any(self._rules[place].most is None for place in binding)
+
+    def seat(self, run: Run, node: int, count: int) -> None:
+        """So many members of a run have come to a node."""
+        self._count(run.pod_set, run.shape, node, count)
+
+    def mark(self) -> int:
+        """A point to come back to."""
+        return len(self._log)
+
+    def back_to(self, mark: int) -> None:
+        """Undo all since then."""
+        while len(self._log) > mark:
+            place, group, count = self._log.pop()
+            self._counts[place][group] -= count
+
+    def _count(self, pod_set: int, shape: int, node: int, count: int) -> None:
+        for place, rule in enumerate(self._rules):
+            if rule.counts(pod_set, shape):
+                self._counts[place][rule.group[node]] += count
+                self._log.append((place, rule.group[node], count))
+
+    def _caps(self) -> list[_Rule]:
+        return [
+            _Rule(*(_of_sets(place),) * 2, self._case.tree.domain_of[cap.level], cap.count, Counter())
+            for place, pod_set in enumerate(self._case.problem.sets)
+            for cap in pod_set.caps
+        ]
+
+    def _exclusions(self) -> list[_Rule]:
+        rules = self._case.problem.exclusions
+        return [_Rule(*(_of_shapes(rule.shapes),) * 2, rule.group, rule.count, Counter()) for rule in rules]
+
+    def _separations(self) -> list[_Rule]:
+        return [
+            _Rule(_of_shapes(mine), _of_shapes(its), rule.group, _NONE_OF_THEM, Counter())
+            for rule in self._case.problem.separations
+            for mine, its in ((rule.shapes, rule.others), (rule.others, rule.shapes))
+        ]
+
+    def _spreads(self) -> list[_Rule]:
+        return [
+            _Rule(_of_shapes(rule.shapes), _of_shapes(rule.counted), rule.group, None, Counter(rule.counts))
+            for rule in self._case.problem.spreads
+        ]
+
+
+def _of_sets(*pod_sets: int) -> tuple[frozenset[int], frozenset[int]]:
+    return frozenset(pod_sets), frozenset()
+
+
+def _of_shapes(shapes: Sequence[int]) -> tuple[frozenset[int], frozenset[int]]:
+    return frozenset(), frozenset(shapes)

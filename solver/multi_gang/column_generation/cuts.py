@@ -1,0 +1,68 @@
+"""What a mixture of columns may not do, because each is taken whole or not at all: Chvátal-Gomory cuts.
+
+In a domain there is room for so many members. Divide what each taken column puts there by any number and round down:
+the sum is no more than the room, divided and rounded down. Of columns for more than half of the room, one is taken.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from solver.capacity import Counts
+
+_SLIGHT = 0.02
+"""A cut that a mixture breaks by no more is not worth a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """In this domain above the node, members of `shape` that have no room for those who are there, divided by `by`, are
+    at most `most`. `each[shape]`: for how many of them a member of another shape takes the room.
+    """
+
+    domain: int
+    shape: int
+    by: int
+    most: int
+    each: tuple[int, ...]
+
+    def taken(self, shape: int, members: int) -> int:
+        """What so many members of one gang in the domain come to."""
+        return self.each[shape] * members // self.by
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A share of a column in a domain: so many members of a shape."""
+
+    domain: int
+    shape: int
+    members: int
+    share: float
+
+
+def broken_cuts(parts: Iterable[Part], displaced: Counts, room: Counts) -> list[Cut]:
+    """For every domain and shape the cut that a mixture breaks most. `room[shape, domain]`: members that fit there;
+    `displaced`: as in `generation`.
+    """
+    inside: dict[int, list[Part]] = {}
+    for part in parts:
+        inside.setdefault(part.domain, []).append(part)
+    found = []
+    for domain, mine in inside.items():
+        if len(mine) > 1:
+            for shape in range(len(displaced)):
+                cut = _most_broken(domain, shape, mine, displaced[:, shape].tolist(), int(room[shape, domain]))
+                if cut is not None:
+                    found.append(cut)
+    return found
+
+
+def _most_broken(domain: int, shape: int, parts: Sequence[Part], each: Sequence[int], room: int) -> Cut | None:
+    best, most = None, 0.0
+    largest = max(each[part.shape] * part.members for part in parts)
+    for by in range(2, min(largest, room) + 1):
+        cut = Cut(domain, shape, by, room // by, tuple(each))
+        over = sum(cut.taken(part.shape, part.members) * part.share for part in parts) - cut.most
+        if over > _SLIGHT and over / cut.most > most:
+            best, most = cut, over / cut.most
+    return best

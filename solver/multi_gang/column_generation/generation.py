@@ -1,0 +1,321 @@
+"""The most compact plans of many gangs at once, level by level, with a bound: column generation.
+
+A column is one plan of one gang. The restricted master problem mixes the columns that are known so that no class of
+nodes is given out twice (`restricted_master`); its duals are prices, under which the pricing problem finds the best
+further columns of every gang (`pricing`; Dantzig and Wolfe, 1960). Any prices at all give a dual bound: what all gangs
+cost at least under them, less what the room is worth (Lagrangian duality). It is worked out in whole numbers, so that
+no rounding of the linear programme can make it too high. CP-SAT then chooses one column for each gang.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import mul
+
+import numpy as np
+from ortools.sat.python.cp_model import FEASIBLE, OPTIMAL, CpModel, CpSolver, LinearExpr
+
+from solver.capacity import Counts
+from solver.cp_sat.lexicographic import DeadlineCheck, TimeBudget, no_deadline_check, single_worker
+from solver.multi_gang.column_generation.diving import dived
+from solver.multi_gang.column_generation.pricing import INFEASIBLE_COST, GangDemand, PricingProblem, Use
+from solver.multi_gang.column_generation.restricted_master import Column, Effort, LpSolution, RestrictedMaster
+
+_SCALE = 1 << 10
+"""Prices are multiples of one part in so many of a domain."""
+_ROUNDS = 200
+"""Rounds of pricing for one level."""
+_PERTURBED = 12
+"""Rounds under duals that are perturbed at random: columns to choose from where the others do not do."""
+_TRIES = 4
+"""So often it is chosen, the first time from the columns that there are."""
+_BEST = 2
+"""Domains of a gang's level whose best columns are kept in a round."""
+_SHARE = 0.25
+"""The share of the time that is left which choosing for one level may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenColumns:
+    """One column for every gang. `bounds[level]`: the least sum of touched domains that is possible where the sums of
+    the wider levels are what they are here, as far as is known.
+    """
+
+    columns: tuple[Column, ...]
+    bounds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Duals:
+    """The duals in whole numbers, parts of `_SCALE`: `weights[level]` of a domain, `unit[shape, class]` of a member,
+    `within[members, shape, inner domain]` of all members in a domain (the cuts'). `worth`: the right-hand sides times
+    their duals, which the Lagrangian bound takes off.
+    """
+
+    weights: Sequence[int]
+    unit: Counts
+    within: Counts | None
+    worth: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    """What duals led to. `worth`: the Lagrangian bound, in parts of `_SCALE`: the sum of what each gang costs at least,
+    less the right-hand sides times their duals. `unit`: what a member costs by shape and class.
+    """
+
+    prices: LpSolution
+    unit: Counts
+    worth: int
+
+    @property
+    def bound(self) -> int:
+        """The least sum of domains that is possible."""
+        return -(-self.worth // _SCALE)
+
+
+@dataclass
+class ColumnGeneration:
+    """The gangs and the columns that are known of each. `displaced[one, other]`: how many members of shape `other` have
+    certainly no room where one member of shape `one` is. `effort`: what is left for solves and tables together.
+
+    `own` and `offered`, shapes x classes: the members that may be on a class, and those that it has room for.
+    """
+
+    pricing: PricingProblem
+    demands: Sequence[GangDemand]
+    displaced: Counts
+    effort: Effort = field(default_factory=Effort)
+    columns: dict[tuple[object, ...], Column] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        classes = self.pricing.classes
+        self.own: Counts = classes.holds * classes.nodes
+        self.offered: Counts = classes.room * classes.nodes
+        self.depth = self.pricing.tree.depth
+
+    def solve(self, budget: TimeBudget, over: DeadlineCheck = no_deadline_check) -> ChosenColumns | None:
+        """The best choice that was found until the time is `over`; None where the gangs cannot even be placed one after
+        the other, or where that alone is too much effort.
+        """
+        chosen = self._in_turn(np.zeros_like(self.own), 0)
+        if chosen is None:
+            return None
+        self.effort.over = over
+        shapes, members = [each.shape for each in self.demands], [each.members for each in self.demands]
+        master = RestrictedMaster(
+            self.displaced, self.offered, self.pricing.classes.domain, shapes, members, self.effort
+        )
+        bounds: list[int] = []
+        for level in range(self.depth):
+            bound, unit = self._bound(master, level, _total(chosen, level))
+            if bound < _total(chosen, level):
+                chosen = self._dived(master, level, bound, _total(chosen, level)) or chosen
+            if bound < _total(chosen, level) and not over():
+                tries = 1 if self.effort.spent else _TRIES
+                chosen = self._better(chosen, level, bound, unit, budget, tries=tries)
+            bounds.append(bound)
+            master.constrain_level(level, _total(chosen, level))
+        return ChosenColumns(tuple(chosen), tuple(bounds))
+
+    def _column(self, gang: int, use: Use) -> Column:
+        """The column of a plan, which is kept."""
+        key = (gang, *sorted(use.items()))
+        if key not in self.columns:
+            self.columns[key] = Column(
+                gang, use, self.pricing.inside(use), self.pricing.spread(self.demands[gang], use)
+            )
+        return self.columns[key]
+
+    def _in_turn(self, unit: Counts, level: int) -> list[Column] | None:
+        """Each gang where it is the most compact after those before it, those with the largest members first. None
+        where one finds no place, or where so much effort is not left.
+        """
+        work = len(self.demands) * self.pricing.work(1)
+        if not self.effort.affords(work):
+            return None
+        self.effort.look(work)
+        left, weights = self.offered.copy(), self.weights(level)
+        chosen: dict[int, Column] = {}
+        size = self.displaced.sum(axis=1)
+        for gang in sorted(range(len(self.demands)), key=lambda each: (-size[self.demands[each].shape], each)):
+            demand = self.demands[gang]
+            limit = self._fitting(demand.shape, left)
+            prices = self.pricing.prices(weights, unit[demand.shape][None], limit[None], shape=demand.shape)
+            uses = self.pricing.best(prices, GangDemand(0, demand.members, demand.level))
+            if not uses:
+                return None
+            chosen[gang] = self._column(gang, uses[0])
+            for where, count in uses[0].items():
+                left[:, where] -= self.displaced[demand.shape] * count
+        return [chosen[gang] for gang in range(len(self.demands))]
+
+    def _fitting(self, shape: int, left: Counts) -> Counts:
+        """By class, for how many members of a shape there is room in what is left of every shape."""
+        takes = self.displaced[shape]
+        rows = takes > 0
+        fitting: Counts = np.minimum((left[rows] // takes[rows, None]).min(axis=0), self.own[shape])
+        return fitting
+
+    def weights(self, level: int) -> list[int]:
+        """The costs of domains where those of `level` cost `_SCALE`, those of wider levels more than all inside
+        or, with many members on many levels, as much more as keeps what a gang costs apart from what is impossible.
+        """
+        touched = [min(self.pricing.most, self.pricing.tree.count(each)) for each in range(self.depth)]
+        base = self.pricing.most + 1
+        while True:
+            weights = [
+                _SCALE * base ** (level - each) if each <= level else _SCALE // 16 ** (each - level)
+                for each in range(self.depth)
+            ]
+            if base == 1 or 2 * sum(map(mul, weights, touched)) < INFEASIBLE_COST:
+                return weights
+            base = (base + 1) // 2
+
+    def _bound(self, master: RestrictedMaster, level: int, reached: int) -> tuple[int, Counts]:
+        """The least sum of touched domains of a level, by the best prices that were found, and these prices by shape
+        and class. `reached`: a sum that is possible.
+
+        Prices half way to the best so far lead to columns that stay good (smoothing, Wentges, 1997); where these bring
+        none, the duals of the relaxation itself are used.
+        """
+        best: _Priced | None = None
+        for _ in range(_ROUNDS):
+            master.extend(self.columns.values())
+            relaxation = master.solve_relaxation(level)
+            if relaxation is None:
+                break
+            known = len(self.columns)
+            for prices in (relaxation,) if best is None else (relaxation.smoothed(best.prices), relaxation):
+                priced = self._priced(master, prices, level)
+                best = priced if best is None or priced.worth > best.worth else best
+                if len(self.columns) > known or best.bound >= reached:
+                    break
+            if best is not None and best.bound >= reached:
+                break
+            settled = best is not None and best.bound >= relaxation.cost
+            if (settled or len(self.columns) == known) and not master.cut(relaxation):
+                break
+        return (0, np.zeros_like(self.own)) if best is None else (max(0, best.bound), best.unit)
+
+    def _priced(self, master: RestrictedMaster, prices: LpSolution, level: int) -> _Priced:
+        """The bound under these prices; the best columns of all gangs under them are kept."""
+        duals = self._duals(master, prices, level)
+        return _Priced(prices, duals.unit, self._generated(duals, range(len(self.demands)), self.own) - duals.worth)
+
+    def _duals(self, master: RestrictedMaster, relaxation: LpSolution, level: int) -> _Duals:
+        """The duals of a relaxation, rounded to parts of `_SCALE`."""
+        room = np.maximum(np.rint(relaxation.room * _SCALE), 0).astype(np.int64)
+        weights = [max(0, round(each * _SCALE)) for each in relaxation.held]
+        worth = int((room * self.offered).sum())
+        worth += sum(weight * value for weight, value in zip(weights, master.values, strict=False))
+        weights += [0] * (self.depth - len(weights))
+        weights[level] += _SCALE
+        within, cuts = None, {cut: round(dual * _SCALE) for cut, dual in relaxation.cuts.items()}
+        for cut, price in cuts.items():
+            if price > 0:
+                if within is None:
+                    within = np.zeros((self.pricing.most + 1, len(self.own), len(self.pricing.inner)), dtype=np.int64)
+                worth += price * cut.most
+                members = np.arange(self.pricing.most + 1)
+                place = np.searchsorted(self.pricing.inner, cut.domain)
+                within[:, :, place] += price * (np.outer(members, cut.each) // cut.by)
+        return _Duals(weights, self.displaced @ room, within, worth)
+
+    def _generated(self, duals: _Duals, gangs: Iterable[int], limit: Counts) -> int:
+        """What these gangs cost at least under such duals, and no more members than `limit` by shape and class; their
+        best plans become columns.
+        """
+        self.effort.look(self.pricing.work(len(limit)))
+        prices = self.pricing.prices(duals.weights, duals.unit, limit, within=duals.within)
+        cost = 0
+        for gang in gangs:
+            demand = self.demands[gang]
+            cost += prices.least(demand) + sum(duals.weights[: max(demand.level, 0)])
+            for use in self.pricing.best(prices, demand, _BEST):
+                self._column(gang, use)
+        return cost
+
+    def _dived(self, master: RestrictedMaster, level: int, bound: int, most: int) -> list[Column] | None:
+        """A choice with fewer than `most` domains of `level`, as `diving` finds it."""
+
+        def regenerate(relaxation: LpSolution, left: Counts, gangs: Sequence[int]) -> bool:
+            limit = np.stack([self._fitting(shape, left) for shape in range(len(self.own))])
+            known = len(self.columns)
+            self._generated(self._duals(master, relaxation, level), gangs, limit)
+            master.extend(self.columns.values())
+            return len(self.columns) > known
+
+        return dived(master, level, regenerate, bound, most)
+
+    def _better(
+        self, chosen: list[Column], level: int, bound: int, unit: Counts, budget: TimeBudget, *, tries: int
+    ) -> list[Column]:
+        """A choice with fewer domains of `level` and no more of any wider one, where one is found."""
+        in_turn = self._in_turn(unit, level)
+        if in_turn is not None and _totals(in_turn, level) < _totals(chosen, level):
+            chosen = in_turn
+        rng = np.random.default_rng(0)
+        for attempt in range(tries):
+            for _ in range(_PERTURBED if attempt else 0):
+                if self.effort.spent:
+                    break
+                perturbed = unit * rng.integers(0, 2 * _SCALE, size=unit.shape) // _SCALE
+                perturbed += rng.integers(0, _SCALE // 16, size=unit.shape)
+                self._generated(_Duals(self.weights(level), perturbed, None, 0), range(len(self.demands)), self.own)
+            chosen = self._chosen(chosen, level, bound, budget)
+            if _total(chosen, level) <= bound:
+                break
+        return chosen
+
+    def _chosen(self, known: list[Column], level: int, bound: int, budget: TimeBudget) -> list[Column]:
+        """The choice of CP-SAT, or the one that is known."""
+        cp, columns = CpModel(), list(self.columns.values())
+        takes = [cp.new_bool_var("") for _ in columns]
+        at = dict(zip(map(id, columns), takes, strict=True))
+        for gang in range(len(self.demands)):
+            cp.add_exactly_one(take for column, take in zip(columns, takes, strict=True) if column.gang == gang)
+        for (shape, where), mine in self._rows(columns).items():
+            cp.add(
+                LinearExpr.weighted_sum([takes[each] for each, _ in mine], [count for _, count in mine])
+                <= int(self.offered[shape, where])
+            )
+        for each in range(level + 1):
+            total = LinearExpr.weighted_sum(takes, [column.spread[each] for column in columns])
+            cp.add_linear_constraint(total, bound if each == level else 0, _total(known, each))
+        cp.minimize(LinearExpr.weighted_sum(takes, [column.spread[level] for column in columns]))
+        hinted = {id(column) for column in known}
+        for column in columns:
+            cp.add_hint(at[id(column)], id(column) in hinted)
+        solver = _solver(budget)
+        status = solver.solve(cp)
+        budget.charge(solver)
+        if status not in (OPTIMAL, FEASIBLE):
+            return known
+        return [column for column, take in zip(columns, takes, strict=True) if solver.value(take)]
+
+    def _rows(self, columns: Iterable[Column]) -> Mapping[tuple[int, int], list[tuple[int, int]]]:
+        """By shape and class, which columns displace how many members there."""
+        rows: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for position, column in enumerate(columns):
+            takes = self.displaced[self.demands[column.gang].shape].tolist()
+            for where, count in column.use.items():
+                for shape, each in enumerate(takes):
+                    if each:
+                        rows.setdefault((shape, where), []).append((position, each * count))
+        return rows
+
+
+def _total(columns: Sequence[Column], level: int) -> int:
+    return sum(column.spread[level] for column in columns)
+
+
+def _totals(columns: Sequence[Column], level: int) -> list[int]:
+    return [_total(columns, each) for each in range(level + 1)]
+
+
+def _solver(budget: TimeBudget) -> CpSolver:
+    solver = single_worker()
+    solver.parameters.linearization_level = 2
+    solver.parameters.max_deterministic_time = max(0.0, budget.deterministic) * _SHARE
+    solver.parameters.max_time_in_seconds = max(0.0, budget.wall.left)
+    return solver

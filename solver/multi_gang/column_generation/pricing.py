@@ -1,0 +1,232 @@
+"""The pricing problem: where each of many gangs is the most compact when room has a price, for all gangs at once.
+
+Nodes of one narrowest domain that are alike are a class. What one member costs on a class is its price there; what a
+gang costs besides is a weight for every domain that it touches. By dynamic programming over the tree,
+
+    table[class][m]  = m * price + weight of a node * nodes that m members touch
+    table[domain][m] = min over m1 + m2 + ... = m of the sum of its children's tables, + weight of the domain if m > 0
+
+The minimum over divisions is a (min, +) product, which is made two children at a time, of all domains at once. Arrays
+are members x shapes x positions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.capacity import Counts
+from solver.tree import ROOT, Tree
+
+INFEASIBLE_COST = 1 << 50
+"""The cost of what is impossible."""
+
+_OVERHEAD = 64
+"""Additions that take as long as it takes to begin with a row of them."""
+
+Use = Mapping[int, int]
+"""Members by class."""
+
+
+@dataclass(frozen=True, slots=True)
+class GangDemand:
+    """A gang of alike members. `level`: the one of which one domain must hold them all, or ROOT."""
+
+    shape: int
+    members: int
+    level: int
+
+
+@dataclass(frozen=True)
+class NodeClasses:
+    """Classes of alike nodes. By class: `domain` around it, `nodes` in it; `holds[shape]`: members that may run on one
+    of its nodes; `room[shape]`: members that would fit there if they all might. `node_class[node]`: -1 where nobody can
+    run.
+    """
+
+    domain: Counts
+    nodes: Counts
+    holds: Counts
+    room: Counts
+    node_class: Counts
+
+
+def node_classes_of(tree: Tree, holds: Counts, room: Counts) -> NodeClasses:
+    """`holds` and `room`: shapes x nodes."""
+    around = tree.domains(tree.depth - 2)
+    usable = np.flatnonzero(holds.max(axis=0) > 0)
+    rows = np.concatenate([around[usable, None], holds[:, usable].T, room[:, usable].T], axis=1)
+    classes, inverse, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    shapes = len(holds)
+    node_class = np.full(holds.shape[1], -1, dtype=np.int64)
+    node_class[usable] = inverse.reshape(-1)
+    return NodeClasses(
+        domain=classes[:, 0],
+        nodes=counts.astype(np.int64),
+        holds=np.ascontiguousarray(classes[:, 1 : 1 + shapes].T),
+        room=np.ascontiguousarray(classes[:, 1 + shapes :].T),
+        node_class=node_class,
+    )
+
+
+@dataclass(frozen=True)
+class _Round:
+    """Tables `left` and `right` are merged pair by pair; -1: there is no other, the table stays."""
+
+    left: Counts
+    right: Counts
+
+
+@dataclass(frozen=True)
+class _Closing:
+    """Tables in the order of their domains, which are what `level` has."""
+
+    level: int
+    order: Counts
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Tables under certain prices. `after[step]`: members x shapes x positions after so many steps; `at[level]`: the
+    step after which the positions are those of the domains that have room on that level.
+    """
+
+    after: tuple[Counts, ...]
+    at: Mapping[int, int]
+
+    def least(self, demand: GangDemand) -> int:
+        """What the gang costs at least, from its own level inward."""
+        return int(self.after[self.at[demand.level]][demand.members, demand.shape].min())
+
+
+class PricingProblem:
+    """Tables for any prices; made once for a cluster and its gangs. `most`: the largest gang's members."""
+
+    def __init__(self, tree: Tree, classes: NodeClasses, most: int) -> None:
+        self.tree, self.classes, self.most = tree, classes, most
+        self.inner: Counts = np.unique(classes.domain)
+        self._steps = tuple(_steps(tree, classes.domain))
+        self._around = {level: tree.around(tree.depth - 2, level) for level in range(tree.depth - 1)}
+        self._members: Counts = np.reshape(np.arange(most + 1), (-1, 1, 1))
+        self._touched: Counts = -(-self._members // np.maximum(classes.holds, 1))
+
+    def cells(self, shapes: int) -> int:
+        """Numbers in the first of the tables for so many shapes."""
+        return shapes * len(self.classes.domain) * (self.most + 1)
+
+    def work(self, shapes: int) -> int:
+        """Additions that `prices` for so many shapes takes, about: every class is merged once."""
+        return self.cells(shapes) * (self.most + 1 + _OVERHEAD)
+
+    def prices(
+        self,
+        weights: Sequence[int],
+        unit: Counts,
+        limit: Counts,
+        *,
+        shape: int | None = None,
+        within: Counts | None = None,
+    ) -> Prices:
+        """`weights[level]`: the cost of a domain that is touched, a node at last. By shape and class, `unit` is the
+        price of a member and `limit` the most members there. `shape`: the only one, then row 0, that is looked at.
+        `within`: what members cost besides by number, shape and narrowest domain above the node (as in `inner`).
+        """
+        touched = self._touched if shape is None else self._touched[:, shape : shape + 1]
+        table = unit * self._members
+        table += touched * weights[-1]
+        table[self._members > limit] = INFEASIBLE_COST
+        tables, at = [table], dict[int, int]()
+        for step in self._steps:
+            if isinstance(step, _Round):
+                table = _merged(table, step)
+            else:
+                table = table.take(step.order, axis=2)
+                if within is not None and step.level == self.tree.depth - 2:
+                    table += within
+                if step.level != ROOT:
+                    table[1:] += weights[step.level]
+                at[step.level] = len(tables)
+            tables.append(table)
+        return Prices(tuple(tables), at)
+
+    def best(self, prices: Prices, demand: GangDemand, most: int = 1) -> list[Use]:
+        """Plans of least cost, one for each of so many best domains of the gang's level. `demand.shape`: the row of the
+        tables.
+        """
+        costs = prices.after[prices.at[demand.level]][demand.members, demand.shape]
+        order = np.argsort(costs, kind="stable")[:most]
+        return [self._use(prices, demand, position) for position in order.tolist() if costs[position] < INFEASIBLE_COST]
+
+    def spread(self, demand: GangDemand, use: Use) -> tuple[int, ...]:
+        """The domains that a plan touches, level by level."""
+        inner = {int(self.classes.domain[each]) for each in use}
+        wide = [len({int(around[each]) for each in inner}) for around in self._around.values()]
+        return (*wide, sum(-(-count // int(self.classes.holds[demand.shape, each])) for each, count in use.items()))
+
+    def inside(self, use: Use) -> Mapping[int, int]:
+        """A plan's members by narrowest domain above the node."""
+        members: dict[int, int] = {}
+        for where, count in use.items():
+            domain = int(self.classes.domain[where])
+            members[domain] = members.get(domain, 0) + count
+        return members
+
+    def _use(self, prices: Prices, demand: GangDemand, position: int) -> Use:
+        """Back from a table to the classes."""
+        counts = {position: demand.members}
+        for step in range(prices.at[demand.level], 0, -1):
+            done, before = self._steps[step - 1], prices.after[step - 1][:, demand.shape]
+            if isinstance(done, _Closing):
+                counts = {int(done.order[each]): count for each, count in counts.items()}
+            else:
+                counts = _parted(done, before, counts)
+        return counts
+
+
+def _steps(tree: Tree, domain: Counts) -> list[_Round | _Closing]:
+    """Merge what lies in one domain, level by level from the narrowest domains out to the root."""
+    steps: list[_Round | _Closing] = []
+    inside = domain
+    for level in range(tree.depth - 2, ROOT - 1, -1):
+        while len(np.unique(inside)) < len(inside):
+            order = np.argsort(inside, kind="stable")
+            sorted_inside = inside[order]
+            place = np.arange(len(order)) - np.searchsorted(sorted_inside, sorted_inside)
+            left = np.flatnonzero(place % 2 == 0)
+            after = np.minimum(left + 1, len(order) - 1)
+            paired = (after > left) & (sorted_inside[after] == sorted_inside[left])
+            steps.append(_Round(order[left], np.where(paired, order[after], -1)))
+            inside = sorted_inside[left]
+        order = np.argsort(inside, kind="stable")
+        steps.append(_Closing(level, order))
+        if level > ROOT:
+            inside = tree.around(level, level - 1)[inside[order]]
+    return steps
+
+
+def _merged(table: Counts, step: _Round) -> Counts:
+    merged = table.take(step.left, axis=2)
+    pairs = np.flatnonzero(step.right >= 0)
+    one, other = merged[:, :, pairs], table.take(step.right[pairs], axis=2)
+    best = one + other[0]
+    offer = np.empty_like(best)
+    for count in range(1, len(table)):
+        np.add(one[:-count], other[count], out=offer[count:])
+        np.minimum(best[count:], offer[count:], out=best[count:])
+    merged[:, :, pairs] = np.minimum(best, INFEASIBLE_COST)
+    return merged
+
+
+def _parted(step: _Round, before: Counts, counts: Mapping[int, int]) -> dict[int, int]:
+    """How the members of merged tables are divided."""
+    parted: dict[int, int] = {}
+    for position, count in counts.items():
+        left, right = int(step.left[position]), int(step.right[position])
+        mine = count
+        if right >= 0:
+            mine = int((before[: count + 1, left] + before[count::-1, right]).argmin())
+        if mine:
+            parted[left] = mine
+        if count - mine:
+            parted[right] = count - mine
+    return parted

@@ -1,0 +1,211 @@
+"""The way from a problem to a verified answer: without evictions where that is possible, by counting where counting
+tells the whole truth, else by CP-SAT; and an explanation where the answer is no.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from solver.bounds.domain_cover import too_few
+from solver.branch_and_bound.by_domain import solve_by_domains
+from solver.capacity import deciding_level
+from solver.case import Case, case_of
+from solver.cp_sat.lexicographic import Found, SolverFaultError
+from solver.cp_sat.solve import ALL_GOALS, Solved, solve_model
+from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
+from solver.eviction.solve import solve_evicting
+from solver.explain.remedies import explained
+from solver.heuristics.greedy import unproven
+from solver.heuristics.incumbent import LARGE, LARGE_EVICTING, Incumbent, Tell, to_nobody, work
+from solver.plan import Answer, Goal, NoPlan, Plan, Proof
+from solver.problem import Limits, Problem
+from solver.scoring import goals_of
+from solver.tree_dp.solve import no_room, solve_tree_dp
+from solver.verify.rules import verify
+
+Way = Callable[[Case], Solved | Found | None]
+"""Solves a case; None where this way does not know how."""
+
+_RESERVE = 0.1
+"""The share of the time that is kept for a quick plan, where nothing else has led to one."""
+_HALF = 0.5
+"""The share of the time in which a plan without evictions is sought, where no quick one is known."""
+
+
+def solve(problem: Problem, limits: Limits = Limits()) -> Answer:  # noqa: B008 - limits are immutable
+    """The best plan for one gang, verified, or why there is none.
+
+    The order of goals is contract section 4 with docs/decisions/0002. The same problem gives the same answer in every
+    process, as long as `limits.deterministic` and not `limits.seconds` ends the search. Raises `SolverFaultError`
+    where CP-SAT contradicts itself or no way gives a plan that passes the verifier.
+    """
+    answer = decide(problem, limits)
+    return answer if isinstance(answer, Plan) else explained(problem, answer, limits)
+
+
+def decide(
+    problem: Problem,
+    limits: Limits,
+    wanted: frozenset[str] = ALL_GOALS,
+    *,
+    deadline: Deadline = NO_DEADLINE,
+    tell: Tell = to_nobody,
+) -> Answer:
+    """The answer without an explanation, before the deadline. `wanted`: the goals to be heeded; leaving one out is for
+    tests. `tell` is given plans that are known before the answer, each better than the one before.
+    """
+    if wanted != ALL_GOALS:
+        return by_model(problem, limits, wanted)
+    return _said(_Course(problem, limits, deadline, Incumbent(problem, tell)).answer())
+
+
+def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] = ALL_GOALS) -> Answer:
+    """The answer that CP-SAT alone gives."""
+    answer: Plan | Found | None = Found.INFEASIBLE
+    for evicting in (False, True) if problem.victims else (False,):
+        answer = _attempt(case_of(problem, evicting=evicting), [lambda case: solve_model(case, limits, wanted)])
+        if answer is not Found.INFEASIBLE:
+            break
+    return _said(answer or Found.UNKNOWN)
+
+
+class _Course:
+    """One solve: what is tried, in which order, and the best plan known so far."""
+
+    def __init__(self, problem: Problem, limits: Limits, deadline: Deadline, known: Incumbent) -> None:
+        self.problem, self.limits, self.deadline, self.known = problem, limits, deadline, known
+        soon = deadline.before(limits.seconds * _RESERVE)
+        self.without = case_of(problem, evicting=False, deadline=soon)
+
+    def answer(self) -> Plan | Found:
+        """The best plan, or any where there is no time for that, or that there is none."""
+        answer = self._decided()
+        if answer is Found.UNKNOWN:
+            for case in (self.without, self.evicting) if self.problem.victims else (self.without,):
+                if self.known.plan is None:
+                    self.known.seek(case, self.deadline)
+        return self.known.or_better(answer)
+
+    @cached_property
+    def evicting(self) -> Case:
+        """The case with evictions."""
+        return case_of(self.problem, evicting=True, scarce=self.without.scarce, deadline=self.without.deadline)
+
+    def _decided(self) -> Plan | Found:
+        """Without evictions where that is possible, else with them."""
+        answer = self._without_evictions()
+        if isinstance(answer, Plan) or not self.problem.victims:
+            return answer
+        if self.known.plan is not None and not self.known.plan.victims:
+            return Found.UNKNOWN
+        found = _attempt(self.evicting, [_bounded, self._by_search, self._by_model])
+        if answer is Found.UNKNOWN and isinstance(found, Plan):
+            return _unsure(self.problem, found)
+        return found or Found.UNKNOWN
+
+    def _without_evictions(self) -> Plan | Found:
+        answer = _attempt(self.without, [_bounded, solve_tree_dp])
+        if answer is not None:
+            return answer
+        if work(self.problem) >= LARGE:
+            if self.problem.victims:  # with them more is possible: such a plan is there sooner
+                self.known.seek(self.evicting, self.deadline, most=1)
+            self.known.seek(self.without, self.without.deadline.share(_HALF))
+        half = bool(self.problem.victims) and (self.known.plan is None or bool(self.known.plan.victims))
+        case = replace(self.without, deadline=self.without.deadline.share(_HALF)) if half else self.without
+        return _attempt(case, [self._by_domains, self._by_model]) or Found.UNKNOWN
+
+    def _early(self, case: Case) -> Plan | None:
+        """A quick plan before a search that may take long."""
+        if self.known.plan is None and work(self.problem) >= (LARGE_EVICTING if case.evicting else LARGE):
+            self.known.seek(case, self.deadline)
+        return self.known.plan
+
+    def _by_domains(self, case: Case) -> Solved | Found | None:
+        return solve_by_domains(case, self.limits)
+
+    def _by_search(self, case: Case) -> Solved | Found | None:
+        return solve_evicting(case, self.limits, early=lambda: self._early(case))
+
+    def _by_model(self, case: Case) -> Solved | Found:
+        self._early(case)
+        return solve_model(case, self.limits)
+
+
+def _unsure(problem: Problem, plan: Plan) -> Plan:
+    """A plan with evictions where it is not known whether there is one without."""
+    return replace(plan, goals=unproven(problem, plan.goals), proof=Proof.FEASIBLE)
+
+
+def certainly_none(problem: Problem) -> bool:
+    """Whether counting tells at once that there is no plan, whoever is evicted. False: there may be one, or amounts are
+    too large to be counted.
+    """
+    try:
+        return _too_small(case_of(problem, evicting=bool(problem.victims)))
+    except OverflowError:
+        return False
+
+
+def _too_small(case: Case) -> bool:
+    """Whether by counting no domain of the required level can hold the minimum."""
+    return bool(too_few(case, deciding_level(case.problem)).all())
+
+
+def _bounded(case: Case) -> Found | None:
+    """No, where by counting no domain of the required level can hold the minimum, whoever is evicted."""
+    if _too_small(case):
+        return Found.INFEASIBLE
+    return Found.INFEASIBLE if case.evicting and no_room(case) else None
+
+
+def _said(answer: Plan | Found) -> Answer:
+    if isinstance(answer, Plan):
+        return answer
+    return NoPlan(Proof.INFEASIBLE if answer is Found.INFEASIBLE else Proof.UNPROVEN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Faulty:
+    """A plan that did not pass."""
+
+    faults: tuple[str, ...]
+
+
+def _attempt(case: Case, ways: list[Way]) -> Plan | Found | None:
+    """The answer of the first way that knows one and whose plan passes the verifier; None where no way knows."""
+    faults: list[str] = []
+    for way in ways:
+        try:
+            solved = way(case)
+        except OutOfTimeError:
+            return Found.UNKNOWN
+        if isinstance(solved, Found):
+            return solved
+        if solved is not None:
+            checked = _checked(case, solved)
+            if isinstance(checked, Plan):
+                return checked
+            faults.extend(checked.faults)
+    if faults:
+        raise SolverFaultError("no plan passes the verifier: " + "; ".join(faults))
+    return None
+
+
+def _checked(case: Case, solved: Solved) -> Plan | _Faulty:
+    proof = Proof.OPTIMAL if solved.proven else Proof.FEASIBLE
+    goals = goals_of(case, solved.nodes, solved.victims, solved.reached)
+    if solved.cut:
+        goals = _as_far_as_reached(case.problem, goals, solved)
+    plan = Plan(solved.nodes, solved.victims, goals, proof)
+    faults = verify(case.problem, plan)
+    return _Faulty(faults) if faults else plan
+
+
+def _as_far_as_reached(problem: Problem, goals: tuple[Goal, ...], solved: Solved) -> tuple[Goal, ...]:
+    """The goals with bounds that hold for any plan for those that were not looked at any more."""
+    reached = {each.goal for each in solved.reached}
+    return tuple(
+        goal if goal.name in reached else open_goal
+        for goal, open_goal in zip(goals, unproven(problem, goals), strict=True)
+    )

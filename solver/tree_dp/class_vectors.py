@@ -1,0 +1,73 @@
+"""Tables over how many members of each kind there are: a dynamic programme's (min, +) products, and the way back.
+
+A table has one axis per kind; entry `table[c]` is the least cost of having exactly `c[k]` members of every kind k. It
+reaches only as far as its domain has room.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Table = NDArray[np.int64]
+Vector = tuple[int, ...]
+"""How many members of each kind."""
+
+INFEASIBLE_COST = 1 << 60
+"""A cost of this or more: impossible."""
+BITS = 59
+"""Of a cost: two of them can be added, and one to `INFEASIBLE_COST`, within 64 bits."""
+
+
+_STEP = 2_000
+"""Additions that take as long as one step of a merge takes besides."""
+_CALL = 30_000
+"""Additions that take as long as a merge or a split of the smallest tables."""
+
+
+def nothing(kinds: int) -> Table:
+    """The table of no room at all."""
+    return np.zeros((1,) * kinds, dtype=np.int64)
+
+
+def merged(one: Table, other: Table, most: Vector) -> Table:
+    """The best of both together, for up to `most` members of each kind.
+
+    All axes are laid out as one, so wide that sums do not run over into the next: adding counts is adding positions.
+    """
+    if np.count_nonzero(one < INFEASIBLE_COST) < np.count_nonzero(other < INFEASIBLE_COST):
+        one, other = other, one
+    wide = tuple(a + b - 1 for a, b in zip(one.shape, other.shape, strict=True))
+    spread = np.full(wide, INFEASIBLE_COST, dtype=np.int64)
+    spread[tuple(map(slice, one.shape))] = one
+    flat = spread.ravel()[: int(np.ravel_multi_index([size - 1 for size in one.shape], wide)) + 1]
+    best = np.full(spread.size, INFEASIBLE_COST, dtype=np.int64)
+    finite = np.nonzero(other < INFEASIBLE_COST)
+    for place, cost in zip(np.ravel_multi_index(finite, wide).tolist(), other[finite].tolist(), strict=True):
+        here = best[place : place + len(flat)]
+        np.minimum(here, flat + cost, out=here)
+    return best.reshape(wide)[tuple(slice(count + 1) for count in most)].copy()
+
+
+def effort(one: Table, other: Table) -> int:
+    """What merging two tables takes, in the additions of single costs."""
+    wide = 1
+    for a, b in zip(one.shape, other.shape, strict=True):
+        wide *= a + b - 1
+    return (
+        int(min(np.count_nonzero(one < INFEASIBLE_COST), np.count_nonzero(other < INFEASIBLE_COST))) * (wide + _STEP)
+        + _CALL
+    )
+
+
+def splitting(table: Table) -> int:
+    """What all splits of one total take at most, in the same measure, where the larger table is this one."""
+    return table.size + _CALL
+
+
+def splits(one: Table, other: Table, whole: Vector, cost: int) -> list[tuple[Vector, Vector]]:
+    """All ways to make `whole` of a part of each table at exactly this cost."""
+    low = [max(0, c - size + 1) for c, size in zip(whole, other.shape, strict=True)]
+    high = [min(c, size - 1) for c, size in zip(whole, one.shape, strict=True)]
+    mine = one[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))]
+    rest = other[tuple(slice(c - b, c - a + 1) for c, a, b in zip(whole, low, high, strict=True))]
+    found = np.argwhere(mine + np.flip(rest) == cost) + np.array(low, dtype=np.int64)
+    return [(tuple(part), tuple(c - p for c, p in zip(whole, part, strict=True))) for part in found.tolist()]

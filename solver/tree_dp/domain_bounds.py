@@ -1,0 +1,160 @@
+"""Which domains may hold a whole gang of alike members, and what that costs in each at best: bounds by counting."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.capacity import Counts
+from solver.tree import ROOT, Tree
+from solver.tree_dp.tables import DomainTables
+
+_LARGEST = np.iinfo(np.int64).max
+_FEW = 8
+"""So many domains are tried in all combinations, to learn in how few of a narrower level inside a gang can be."""
+
+Score = tuple[int, ...]
+"""The goals of a domain in their order: the primary of its vector, the room of it and of those around it, the
+secondary.
+"""
+
+
+def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int, Score]]:
+    """The domains of a level (or ROOT) that have room for so many members and lie where the rules allow them, the best
+    bound first.
+
+    The bound is the beginning of the score that a plan there has at best.
+    """
+    tree, layout = tables.case.tree, tables.layout
+    rooms = _Rooms(tree, level, members, _room_by_level(tables, level))
+    fitting = (rooms.by_level[level] >= members) & _allowed_around(tables, level, members)
+    if not fitting.any():
+        return []
+    primary = np.zeros((layout.primary, tree.count(level)), dtype=np.int64)
+    wider = np.ones(tree.count(level), dtype=np.int64)
+    for narrower in range(max(level, 0), tree.depth):
+        touched, enough = rooms.fewest(narrower)
+        fitting &= enough
+        if narrower > level + 1:
+            rooms.confine(touched, narrower, np.where(_least(primary, fitting), wider, 0))
+        word, shift = layout.at[f"touched {narrower}"]
+        primary[word] += touched << shift
+        wider = touched
+    word, shift = layout.at["preferences"]
+    primary[word] += members * _min_penalty(tables, level) << shift
+    outward = range(level, ROOT - 1, -1)
+    room = [np.array(tables.case.potentials[each + 1], dtype=np.int64)[tree.around(level, each)] for each in outward]
+    found = np.flatnonzero(fitting)
+    bounds = np.concatenate([primary, room])[:, found]
+    order = np.lexsort(bounds[::-1])
+    return [
+        (number, tuple(bound)) for number, bound in zip(found[order].tolist(), bounds.T[order].tolist(), strict=True)
+    ]
+
+
+def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
+    """By level from `level` (or ROOT) to the node: for how many members each domain has room, within its rules about
+    numbers and those of all domains inside.
+    """
+    tree, rules = tables.case.tree, tables.rules
+    room = tables.case.capacity[tables.kind.shape]
+    found = {}
+    for each in range(tree.depth - 1, level - 1, -1):
+        if each < tree.depth - 1:
+            inside, room = room, np.zeros(tree.count(each), dtype=np.int64)
+            np.add.at(room, tree.around(each + 1, each), inside)
+        if each > ROOT:
+            room = room.copy()
+            for domain, most in rules.caps[each].items():
+                room[domain] = min(room[domain], most)
+            for of in rules.multiple[each]:
+                room -= room % of
+        found[each] = room
+    return found
+
+
+def _allowed_around(tables: DomainTables, level: int, members: int) -> NDArray[np.bool_]:
+    """By domain of `level` (or ROOT): whether the rules of the domains around it allow so many members."""
+    tree, rules = tables.case.tree, tables.rules
+    allowed = np.ones(tree.count(level), dtype=np.bool_)
+    for wider in range(level):
+        if any(members % of for of in rules.multiple[wider]):
+            return np.zeros_like(allowed)
+        if full := [domain for domain, most in rules.caps[wider].items() if most < members]:
+            allowed &= ~np.isin(tree.around(level, wider), full)
+    return allowed
+
+
+@dataclass(frozen=True, slots=True)
+class _Rooms:
+    """How few domains hold so many members inside each domain of `level`. `by_level`: for how many each has room."""
+
+    tree: Tree
+    level: int
+    members: int
+    by_level: Mapping[int, Counts]
+
+    def fewest(self, narrower: int) -> tuple[Counts, NDArray[np.bool_]]:
+        """By domain: the fewest of a narrower level that hold all members, and whether all of them together do. The
+        largest first are the fewest.
+        """
+        count = self.tree.count(self.level)
+        room, around = self.by_level[narrower], self.tree.around(narrower, self.level)
+        order = np.lexsort((-room, around))
+        room, around = room[order], around[order]
+        before = np.cumsum(room) - room
+        starts = np.searchsorted(around, np.arange(count))
+        needed = (before - before[starts][around] < self.members) & (room > 0)
+        whole, fewest = np.zeros((2, count), dtype=np.int64)
+        np.add.at(whole, around, room)
+        np.add.at(fewest, around, needed)
+        return fewest, whole >= self.members
+
+    def confine(self, fewest: Counts, narrower: int, wider: Counts) -> None:
+        """Raise `fewest` to what it is where the domains of the level around `narrower` are no more than they must be:
+        `wider` (0: not of interest, the bound stays). More of those would be worse, however few there are inside.
+        """
+        between = self.tree.around(narrower - 1, self.level)
+        room = self.by_level[narrower]
+        for domain in np.flatnonzero((wider > 0) & (fewest > 1)).tolist():
+            wholes = np.flatnonzero(between == domain).tolist()
+            if wider[domain] < len(wholes) <= _FEW:
+                parts = [room[list(self.tree.children(narrower - 1, whole))] for whole in wholes]
+                fewest[domain] = _confined(parts, int(wider[domain]), self.members, int(fewest[domain]))
+
+
+def _least(primary: Counts, fitting: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which of the fitting domains (the columns of `primary`) have the least primary so far: they are looked at
+    first.
+    """
+    for word in primary:
+        fitting = fitting & (word == word[fitting].min(initial=_LARGEST))
+    return fitting
+
+
+def _confined(parts: list[Counts], count: int, members: int, least: int) -> int:
+    """How few hold so many members, inside so many of the parts. No fewer than `least` do; often those inside the
+    largest parts are no more.
+    """
+    parts = sorted(parts, key=np.sum, reverse=True)
+    fewest = sum(map(len, parts))
+    for some in combinations(parts, count):
+        fewest = min(fewest, _first_to_hold(np.concatenate(some), members))
+        if fewest == least:
+            break
+    return fewest
+
+
+def _first_to_hold(room: Counts, members: int) -> int:
+    """How many of the largest hold so many members; more than there are, where all do not."""
+    return 1 + int(np.searchsorted(np.cumsum(-np.sort(-room)), members))
+
+
+def _min_penalty(tables: DomainTables, level: int) -> Counts:
+    """By domain of `level`: what its best node lacks of the best weight of node preferences."""
+    tree, preference_score = tables.case.tree, tables.weights
+    best = np.full(tree.count(level), preference_score.min(initial=0), dtype=np.int64)
+    np.maximum.at(best, tree.domains(level), preference_score)
+    return tables.best_weight - best

@@ -1,0 +1,95 @@
+"""What all tables of a count share: what a case allows and asks for, over all numbers of members of every kind."""
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.bounds.member_classes import Kind
+from solver.case import Case
+from solver.problem import PodSet
+from solver.tree_dp.class_vectors import Table, Vector
+
+Allowed = NDArray[np.bool_]
+
+
+class Rules:
+    """What all tables of a case share: arrays with one axis per kind, over all numbers of members.
+
+    `asked[resource]`, `used`: what so many ask for, of the scarcest resource; `in_set[place]`: how many of a filled
+    set; `allowed[level]`: whether so many may be in one domain. `penalties[kind, node]`: what the node lacks of the
+    best weight of node preferences.
+    """
+
+    def __init__(self, case: Case, kinds: tuple[Kind, ...], filled: list[int]) -> None:
+        self.case, self.kinds, self.filled = case, kinds, filled
+        shapes = [case.problem.shapes[kind.shape] for kind in kinds]
+        full = [len(kind.ranks) for kind in kinds]
+        self.full: Vector = tuple(full)
+        self.counts = np.indices([count + 1 for count in full], dtype=np.int64)
+        requests = np.array([shape.requests for shape in shapes], dtype=np.int64)
+        self.asked = np.tensordot(requests.T, self.counts, axes=1)
+        self.used = self.asked[case.scarce]
+        owners = np.array([[kind.pod_set == each for kind in kinds] for each in filled], dtype=np.int64)
+        self.in_set = np.tensordot(owners, self.counts, axes=1)
+        self.allowed = [self._allowed(level) for level in range(case.tree.depth)]
+        self.capacity = np.minimum(case.capacity[[kind.shape for kind in kinds]].T, full)
+        self.amounts = np.minimum(np.maximum(case.amounts, 0), self.capacity @ requests)
+        preference_score = np.zeros((len(kinds), len(case.problem.nodes)), dtype=np.int64)
+        for place, shape in enumerate(shapes):
+            for node, weight in shape.preferences.items():
+                preference_score[place, node] = weight
+        best = preference_score.max(axis=1, initial=0)
+        self.liked_at_most = int(best @ np.array(full))
+        self.penalties = best[:, None] - preference_score
+
+    def _allowed(self, level: int) -> Allowed:
+        """Whether the rules of a level allow so many members in one of its domains."""
+        problem = self.case.problem
+        fine = np.ones(self.used.shape, dtype=np.bool_)
+        for place, position in enumerate(self.filled):
+            fine &= _allowed_of(problem.sets[position], level, self.in_set[place])
+        for rule in problem.multiples:
+            if rule.level == level:
+                fine &= self.in_set.sum(axis=0) % rule.of == 0
+        for each in problem.together:
+            if each.level == level:
+                bound = [place for place, position in enumerate(self.filled) if position in each.pod_sets]
+                here = self.in_set[bound].sum(axis=0)
+                fine &= (here == 0) | (here == sum(len(problem.sets[position].members) for position in each.pod_sets))
+        return fine
+
+    @cached_property
+    def now(self) -> list[int]:
+        """By node, what there is of the scarcest resource without waiting for pods on their way out."""
+        nodes, scarce = self.case.problem.nodes, self.case.scarce
+        found: list[int] = np.maximum(0, nodes.free[:, scarce] - nodes.terminating[:, scarce]).tolist()
+        return found
+
+    @cached_property
+    def present(self) -> Table:
+        """1 where anybody is there."""
+        present: Table = np.any(self.in_set > 0, axis=0).astype(np.int64)
+        return present
+
+    @cached_property
+    def sets_present(self) -> Table:
+        """How many sets are there."""
+        present: Table = np.sum(self.in_set > 0, axis=0, dtype=np.int64)
+        return present
+
+
+def _allowed_of(pod_set: PodSet, level: int, here: Table) -> Allowed:
+    """Whether the rules of a set allow so many of it in one domain of a level."""
+    fine = np.ones(here.shape, dtype=np.bool_)
+    if pod_set.required == level:
+        fine &= (here == 0) | (here == len(pod_set.members))
+    for cap in pod_set.caps:
+        if cap.level == level:
+            fine &= here <= cap.count
+    rules = [(rule.level, rule.of) for rule in pod_set.multiples]
+    rules += [(rule.level, rule.size) for rule in pod_set.slices]
+    for at, of in rules:
+        if at == level:
+            fine &= here % of == 0
+    return fine

@@ -1,0 +1,190 @@
+"""Solving a case whose members are all alike by counting, with a proof of every goal."""
+
+from operator import itemgetter
+
+from solver.bounds.eviction_closure import cleared
+from solver.capacity import needed_members
+from solver.case import Case
+from solver.cp_sat.lexicographic import Found
+from solver.cp_sat.solve import Solved
+from solver.scoring import Nodes
+from solver.tree import ROOT
+from solver.tree_dp.domain_bounds import Score, candidates
+from solver.tree_dp.min_plus import INFEASIBLE_COST
+from solver.tree_dp.reconstruct import first_node, seated
+from solver.tree_dp.tables import Domain, DomainTables, countable, domain_tables_of
+
+_MANY = 512
+"""From so many members on, the tables of many domains take so long that what is compared first is looked at alone."""
+
+
+def solve_tree_dp(case: Case) -> Solved | Found | None:
+    """The best plan, or the proof that there is none; None where counting does not tell the whole truth."""
+    found = countable(case)
+    if found is None:
+        return None
+    tables = domain_tables_of(case, *found)
+    if tables is None:
+        return None
+    members, needed = len(tables.kind.ranks), needed_members(case.problem)
+    domain = _best_domain(tables, members)
+    if domain is None:
+        members = _members(tables)
+        domain = _best_domain(tables, members) if members >= max(1, needed) else None
+    if domain is None:
+        return Found.INFEASIBLE if needed > 0 else Solved(_rows(tables, []), (), (), proven=True)
+    return Solved(_rows(tables, seated(tables, domain, members)), (), (), proven=True)
+
+
+def _members(tables: DomainTables) -> int:
+    """As many members as one allowed domain can hold; 0 where that is none. What fits into a narrower domain fits into
+    the allowed one around it.
+    """
+    return max(_most(tables, tables.rules.required).values(), default=0)
+
+
+def no_room(case: Case) -> bool:
+    """Whether counting proves that the minimum has no place, even if everybody goes who may. False: it may have one.
+
+    Expects that there is room enough for it, rules about numbers apart.
+    """
+    room = cleared(case)
+    found = countable(room)
+    if found is None or not found[1].numbers:
+        return False
+    tables = domain_tables_of(room, *found)
+    return tables is not None and _members(tables) < needed_members(case.problem)
+
+
+def has_room(case: Case) -> bool | None:
+    """Whether the minimum has a place without evictions; None where counting does not tell."""
+    found = countable(case)
+    tables = None if found is None else domain_tables_of(case, *found)
+    return None if tables is None else _members(tables) >= needed_members(case.problem)
+
+
+def members_by_domain(case: Case, level: int) -> dict[int, int] | None:
+    """How many members each domain of `level` (or ROOT) can hold without evictions, where counting can tell. Domains
+    without room are left out.
+    """
+    found = countable(case)
+    tables = None if found is None else domain_tables_of(case, *found)
+    if tables is None:
+        return None
+    return _most(tables, level)
+
+
+def _most(tables: DomainTables, level: int) -> dict[int, int]:
+    """How many members each domain of `level` (or ROOT) can hold within the rules of those around it; domains without
+    room are left out.
+    """
+    if not tables.rules.numbers:
+        room = tables.case.tree.summed(level, tables.case.capacity[tables.kind.shape])
+        return {domain: min(count, tables.members) for domain, count in enumerate(room.tolist()) if count}
+    return {domain.number: _most_in(tables, domain) for domain in tables.domains(level)}
+
+
+def _most_in(tables: DomainTables, domain: Domain) -> int:
+    return next(count for count in range(tables.table(domain).shape[1] - 1, -1, -1) if holds(tables, domain, count))
+
+
+def holds(tables: DomainTables, domain: Domain, count: int) -> bool:
+    """Whether so many members fit into a domain and into the rules of those around it."""
+    table, rules = tables.table(domain), tables.rules
+    if count >= table.shape[1] or table[0, count] >= INFEASIBLE_COST:
+        return False
+    around = tables.case.parents(domain.level, tables.case.tree.nodes(domain.level, domain.number)[0])
+    return all(
+        count <= rules.caps[level].get(number, count) and all(count % of == 0 for of in rules.multiple[level])
+        for level, number in around
+        if level > ROOT
+    )
+
+
+def _best_domain(tables: DomainTables, members: int) -> Domain | None:
+    """The narrowest domain that holds everybody at best; between equals the one whose plan begins with the first name.
+    None where there is none.
+    """
+    for level in range(tables.case.tree.depth - 1, tables.rules.required - 1, -1):
+        best = _best_of_level(tables, level, members)
+        if best:
+            return _first_by_name(tables, best, members)
+    return None
+
+
+def _best_of_level(tables: DomainTables, level: int, members: int) -> list[Domain]:
+    """The equally good domains of a level, looked at in order of what they cost at best until that is too much.
+
+    The rules around a domain allow all candidates: what is known of one counts for those that are alike inside.
+    """
+    best: list[Domain] = []
+    best_score: Score | None = None
+    known: dict[tuple[int, Score], Score | None] = {}
+    possible = candidates(tables, level, members)
+    if members >= _MANY:
+        possible = _best_heads(tables, level, possible, members)
+    for number, bound in possible:
+        if best_score is not None and bound > best_score[: len(bound)]:
+            break
+        domain = tables.domain(level, number)
+        if domain is None:
+            continue
+        if (domain.key, bound) not in known:
+            known[domain.key, bound] = _score(tables, domain, members) if holds(tables, domain, members) else None
+        score = known[domain.key, bound]
+        if score is not None and (best_score is None or score < best_score):
+            best, best_score = [domain], score
+        elif score is not None and score == best_score:
+            best.append(domain)
+    return best
+
+
+def _best_heads(
+    tables: DomainTables, level: int, possible: list[tuple[int, Score]], members: int
+) -> list[tuple[int, Score]]:
+    """Those candidates whose plans are as good as any in what is compared first; their bounds then tell it exactly."""
+    heads, words = tables.primary, tables.layout.primary
+    kept: list[tuple[int, Score]] = []
+    best: Score | None = None
+    for number, bound in possible:
+        if best is not None and bound[:words] > best:
+            break
+        domain = heads.domain(level, number)
+        if domain is None or not holds(heads, domain, members):
+            continue
+        primary = tuple(heads.table(domain)[:, members].tolist())
+        if best is None or primary < best:
+            best, kept = primary, []
+        if primary == best:
+            kept.append((number, (*primary, *bound[words:])))
+    return sorted(kept, key=itemgetter(1))
+
+
+def _first_by_name(tables: DomainTables, domains: list[Domain], members: int) -> Domain:
+    """Domains of one level share no node, so the first member decides."""
+    chosen, first = domains[0], None
+    for domain in sorted(domains, key=lambda each: each.first_name):
+        if first is not None and domain.first_name > first:
+            break
+        name = first_node(tables, domain, members)
+        if first is None or name < first:
+            chosen, first = domain, name
+    return chosen
+
+
+def _score(tables: DomainTables, domain: Domain, members: int) -> Score:
+    """The whole vector of goals: what adds up inside, with the room of the domain and of those around it between."""
+    case, primary = tables.case, tables.layout.primary
+    words = tables.table(domain)[:, members].tolist()
+    node = case.tree.nodes(domain.level, domain.number)[0]
+    outward = range(domain.level, ROOT - 1, -1)
+    room = [case.domain_potential(level, case.tree.domain(level, node)) for level in outward]
+    return (*words[:primary], *room, *words[primary:])
+
+
+def _rows(tables: DomainTables, nodes: list[int]) -> Nodes:
+    rows: list[tuple[int | None, ...]] = []
+    for position, pod_set in enumerate(tables.case.problem.sets):
+        mine = nodes if position == tables.kind.pod_set else []
+        rows.append((*mine, *[None] * (len(pod_set.members) - len(mine))))
+    return tuple(rows)

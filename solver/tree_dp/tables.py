@@ -1,0 +1,233 @@
+"""The counting tables of a case: which gangs can be counted, and the best of every domain for every number."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from solver.bounds.member_classes import Kind, alike
+from solver.capacity import Counts
+from solver.case import Case
+from solver.problem import Exclusion
+from solver.tree import ROOT
+from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, Products, Table, layout_of
+
+_LARGE = 1 << 62
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What binds the one kind of a gang besides room, level by level.
+
+    `required`: the narrowest level of which one domain must hold everybody. `multiple[level]`: counts per domain are
+    multiples of it. `caps[level]`: the most members for a domain; absent: no limit.
+    """
+
+    required: int
+    multiple: tuple[tuple[int, ...], ...]
+    caps: tuple[dict[int, int], ...]
+
+    @property
+    def numbers(self) -> bool:
+        """Whether something binds the number of members in a domain besides room."""
+        return any(self.caps) or any(self.multiple)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A domain that has room. `groups`: its children by key, each sorted by the first name inside.
+
+    `first_name`: the smallest place in natural order of a node inside that has room.
+    """
+
+    level: int
+    number: int
+    key: int
+    first_name: int
+    groups: tuple[tuple[int, tuple["Domain", ...]], ...] = ()
+
+
+def countable(case: Case) -> tuple[Kind, Rules] | None:
+    """The one kind of the gang, where counting tells the whole truth about it; None where it does not."""
+    kinds = alike(case)
+    if case.evicting or kinds is None or len(kinds) != 1 or case.problem.multiples or case.spreads:
+        return None
+    problem, kind = case.problem, kinds[0]
+    pod_set = problem.sets[kind.pod_set]
+    if any(kind.shape in rule.shapes for rule in problem.affinities):
+        return None
+    levels = [problem.required, pod_set.required]
+    levels += [rule.level for rule in problem.together if kind.pod_set in rule.pod_sets]
+    caps: list[dict[int, int]] = [{} for _ in problem.levels]
+    for cap in pod_set.caps:
+        for domain in range(case.tree.count(cap.level)):
+            caps[cap.level][domain] = min(cap.count, caps[cap.level].get(domain, cap.count))
+    for rule in problem.exclusions:
+        if kind.shape in rule.shapes and not _cap_groups(case, kind, rule, caps):
+            return None
+    multiple: list[list[int]] = [[] for _ in problem.levels]
+    for each in pod_set.multiples:
+        multiple[each.level].append(each.of)
+    for part in pod_set.slices:
+        multiple[part.level].append(part.size)
+    required = max((level for level in levels if level is not None), default=ROOT)
+    return kind, Rules(required, tuple(map(tuple, multiple)), tuple(caps))
+
+
+def _cap_groups(case: Case, kind: Kind, rule: Exclusion, caps: list[dict[int, int]]) -> bool:
+    """Say an exclusion as caps of domains, where its groups are domains of one level; else False."""
+    nodes = np.flatnonzero(case.capacity[kind.shape]).tolist()
+    for level in range(case.tree.depth - 1, -1, -1):
+        pairs = {(rule.group[node], case.tree.domain(level, node)) for node in nodes}
+        names = [name for name, _ in pairs if name is not None]
+        if len({domain for _, domain in pairs}) == len(pairs) and len(set(names)) == len(names):
+            for name, domain in pairs:
+                if name is not None:
+                    caps[level][domain] = min(rule.count, caps[level].get(domain, rule.count))
+            return True
+    return False
+
+
+def domain_tables_of(case: Case, kind: Kind, rules: Rules) -> "DomainTables | None":
+    """The tables of a gang. None where amounts are too large to be packed."""
+    layout = layout_of(*components(case, kind))
+    return None if layout is None else DomainTables(case, kind, rules, layout)
+
+
+def components(case: Case, kind: Kind) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """The sums that are compared before the room around a domain, and those after it, each with its largest value."""
+    members, depth = len(kind.ranks), case.tree.depth
+    shape = case.problem.shapes[kind.shape]
+    weights = _weights(case, kind)
+    spread = int(weights.max(initial=0) - weights.min(initial=0))
+    primary = [(f"touched {level}", members) for level in range(depth)]
+    primary.append(("preferences", members * spread))
+    whole = sum(case.potential)
+    secondary = [(f"room {level}", whole) for level in range(depth)]
+    secondary += [(f"left {level}", members) for level in range(depth)]
+    secondary.append(("terminating", members * shape.requests[case.scarce]))
+    return primary, secondary
+
+
+def _weights(case: Case, kind: Kind) -> Counts:
+    """The weight of the node preferences that each node fulfils; 0 where the gang cannot run."""
+    shape = case.problem.shapes[kind.shape]
+    weights = np.zeros(len(case.problem.nodes), dtype=np.int64)
+    for node, weight in shape.preferences.items():
+        if node in shape.nodes:
+            weights[node] = weight
+    return weights
+
+
+class DomainTables:
+    """The tables of a gang, each written when it is first asked for; domains that are alike share one key and table.
+    What the layout has no place for is not counted.
+
+    `raw[key]`: the children's product, before what the domain itself adds. `weights[node]`: of the node preferences.
+    """
+
+    def __init__(self, case: Case, kind: Kind, rules: Rules, layout: Layout) -> None:
+        self.case, self.kind, self.rules, self.layout = case, kind, rules, layout
+        self.members = len(kind.ranks)
+        self.products = Products(layout.words, self.members, case.deadline)
+        self.raw: dict[int, Table] = {}
+        self._shape = case.problem.shapes[kind.shape]
+        self._request = self._shape.requests[case.scarce]
+        self._capacity = case.capacity[kind.shape].tolist()
+        nodes = case.problem.nodes
+        self._now = np.maximum(nodes.free[:, case.scarce] - nodes.terminating[:, case.scarce], 0).tolist()
+        self.weights = _weights(case, kind)
+        self.best_weight = int(self.weights.max(initial=0))
+        self._keys: dict[tuple[object, ...], int] = {}
+        self._domains: dict[tuple[int, int], Domain | None] = {}
+        self._primary_only = layout.words == layout.primary
+
+    @cached_property
+    def primary(self) -> "DomainTables":
+        """The same gang's tables of what is compared first: far fewer, since room makes no domain unlike another."""
+        return DomainTables(self.case, self.kind, self.rules, self.layout.primary_alone)
+
+    def table(self, domain: Domain) -> Table:
+        """The best of a domain for each number of members."""
+        return self.products.tables[domain.key]
+
+    def domains(self, level: int) -> list[Domain]:
+        """All domains of a level (or ROOT) that have room."""
+        found = (self.domain(level, number) for number in range(self.case.tree.count(level)))
+        return [domain for domain in found if domain is not None]
+
+    def domain(self, level: int, number: int) -> Domain | None:
+        """A domain of a level (or ROOT); None where it has no room."""
+        if (level, number) not in self._domains:
+            self._domains[level, number] = self._written(level, number)
+        return self._domains[level, number]
+
+    def _written(self, level: int, number: int) -> Domain | None:
+        """Raises `OutOfTimeError`."""
+        self.case.deadline.look()
+        if level == self.case.tree.depth - 1:
+            most = self._capacity[number]
+            return Domain(level, number, self._node_key(number, most), self.case.name_rank[number]) if most else None
+        found = (self.domain(level + 1, child) for child in self.case.tree.children(level, number))
+        children = [child for child in found if child is not None]
+        return self._domain(level, number, children) if children else None
+
+    def _domain(self, level: int, number: int, children: list[Domain]) -> Domain:
+        by_key: dict[int, list[Domain]] = {}
+        for child in sorted(children, key=lambda each: each.first_name):
+            by_key.setdefault(child.key, []).append(child)
+        signature = tuple(sorted((key, len(alike)) for key, alike in by_key.items()))
+        potential, cap = self._potential(level, number), self._cap(level, number)
+        key = self._key(("domain", level, signature, potential, cap))
+        if key not in self.raw:
+            self.raw[key] = self.products.product(signature)
+            self.products.tables.append(self._with_own(level, potential, cap, self.raw[key]))
+        groups = tuple((each, tuple(alike)) for each, alike in by_key.items())
+        return Domain(level, number, key, min(child.first_name for child in children), groups)
+
+    def _node_key(self, node: int, most: int) -> int:
+        level = self.case.tree.depth - 1
+        now = self._now[node]
+        weight = self._shape.preferences.get(node, 0)
+        potential, cap = self._potential(level, node), self._cap(level, node)
+        waits = now < most * self._request and not self._primary_only
+        key = self._key(("node", most, now if waits else None, weight, potential, cap))
+        if key not in self.raw:
+            counts = np.arange(min(most, self.members) + 1, dtype=np.int64)
+            alone = np.zeros((self.layout.words, len(counts)), dtype=np.int64)
+            self._add(alone, "preferences", counts * (self.best_weight - weight))
+            self._add(alone, "terminating", np.maximum(0, counts * self._request - now) if waits else counts * 0)
+            self.raw[key] = alone
+            self.products.tables.append(self._with_own(level, potential, cap, alone))
+        return key
+
+    def _with_own(self, level: int, potential: int, cap: int, inside: Table) -> Table:
+        """What a domain adds once a member is in it, and what its rules forbid."""
+        table = inside.copy()
+        if level == ROOT:
+            return table
+        counts = np.arange(table.shape[1], dtype=np.int64)
+        used = (counts > 0).astype(np.int64)
+        self._add(table, f"touched {level}", used)
+        self._add(table, f"room {level}", used * potential)
+        self._add(table, f"left {level}", used * (potential - counts * self._request > 0))
+        forbidden = counts > cap
+        for of in self.rules.multiple[level]:
+            forbidden |= counts % of != 0
+        table[:, forbidden] = INFEASIBLE_COST
+        table[:, table[0] >= INFEASIBLE_COST] = INFEASIBLE_COST
+        return table
+
+    def _add(self, table: Table, component: str, amounts: Table) -> None:
+        if component in self.layout.at:
+            word, shift = self.layout.at[component]
+            table[word] += amounts << shift
+
+    def _potential(self, level: int, number: int) -> int:
+        return 0 if self._primary_only else self.case.domain_potential(level, number)
+
+    def _cap(self, level: int, number: int) -> int:
+        return _LARGE if level == ROOT else self.rules.caps[level].get(number, _LARGE)
+
+    def _key(self, signature: tuple[object, ...]) -> int:
+        return self._keys.setdefault(signature, len(self._keys))

@@ -1,0 +1,179 @@
+"""The goals of a plan, counted from what it says.
+
+Written from contract section 4 and docs/decisions/0002 alone; it shares no code with the model that made the plan.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.nodes import NodeLayout, Path
+from solver.problem import Member
+from solver.verify.plan_view import Picture
+
+Parts = dict[str, int]
+_Positions = NDArray[np.int64]
+
+
+def recounted(picture: Picture) -> Iterator[tuple[str, int, Parts]]:
+    """The goals with their names, values and parts, in the contract's order."""
+    return _Recount(picture).goals()
+
+
+class _Recount:
+    """What the goals have in common.
+
+    `potentials`: by node, what the gang could have had of the scarcest resource there. `used`: what it takes of it.
+    """
+
+    def __init__(self, picture: Picture) -> None:
+        self.picture, self.problem = picture, picture.problem
+        pending = [member for each in self.problem.sets for member in each.members if member.node is None]
+        self.scarce = self._scarcest(pending)
+        self.used: Counter[int] = Counter()
+        for each in picture.placed:
+            if each.new:
+                self.used[each.node] += picture.asks(each)[self.scarce]
+        self.sets = [members for members in picture.of_set if members]
+        self.potentials = self._potentials({member.shape for member in pending})
+
+    def goals(self) -> Iterator[tuple[str, int, Parts]]:
+        """Name, value and parts, in the contract's order."""
+        tiers = self._victims()
+        yield "victims", sum(tiers.values()), tiers
+        yield "gangsBroken", self._broken(), {}
+        yield "evicted", sum(victim.requests[self.scarce] for victim in self.picture.evicted), {}
+        least = max(self.problem.minimum, sum(pod_set.minimum for pod_set in self.problem.sets))
+        yield "extras", len(self.picture.placed) - least, {}
+        for level, name in enumerate(self.problem.levels):
+            spread = self._spread(level)
+            yield f"compactness/{name}", spread["gang"], spread
+        yield "preferences", self._preferences(), {}
+        waste = self._waste()
+        yield "waste", waste["a"], waste
+        crossings = {name: self._crossings(level) for level, name in enumerate(self.problem.levels)}
+        yield "ranks", crossings[self.problem.levels[0]], crossings
+        yield "ties", self._terminating(), {}
+
+    def _scarcest(self, pending: list[Member]) -> int:
+        best, share = 0, Fraction(0)
+        counts = Counter(member.shape for member in pending)
+        everything = np.maximum(self.problem.nodes.free, 0).sum(axis=0).tolist()
+        for resource, free in enumerate(everything):
+            asked = sum(count * self.problem.shapes[shape].requests[resource] for shape, count in counts.items())
+            if not asked:
+                continue
+            if not free:
+                return resource
+            if Fraction(asked, free) > share:
+                best, share = resource, Fraction(asked, free)
+        return best
+
+    def _potentials(self, shapes: set[int]) -> _Positions:
+        """With evictions, all that could go from a node counts as well; without, nodes where somebody would have to go
+        do not.
+        """
+        free = self.problem.nodes.free[:, self.scarce].copy()
+        if self.picture.evicted:
+            victims = self.problem.victims
+            np.add.at(free, victims.node, victims.requests[:, self.scarce])
+        could = np.zeros_like(free)
+        for shape in shapes:
+            usable = self._usable(shape)
+            could[usable] = np.maximum(free[usable], 0)
+        return could
+
+    def _usable(self, shape: int) -> _Positions:
+        usable = self.problem.shapes[shape].positions
+        if self.picture.evicted:
+            return usable
+        barred = {node for rule in self.problem.conflicts if shape in rule.shapes for node in rule.nodes}
+        for spread in self.problem.spreads:
+            if shape in spread.shapes and not spread.counted:
+                fewest = 0 if spread.from_zero else min(spread.counts.values(), default=0)
+                crowded = {name for name, pods in spread.counts.items() if pods > fewest + spread.skew}
+                barred |= {node for node, name in enumerate(spread.group) if name in crowded}
+        return usable[~np.isin(usable, list(barred))] if barred else usable
+
+    def _victims(self) -> Parts:
+        priorities = sorted((victim.priority for victim in self.picture.evicted), reverse=True)
+        return {f"priority {priority}": priorities.count(priority) for priority in dict.fromkeys(priorities)}
+
+    def _broken(self) -> int:
+        gone = Counter(victim.gang for victim in self.picture.evicted)
+        evicted = set(self.picture.plan.victims)
+        return sum(
+            bool(gone[position])
+            and (
+                gang.running - gone[position] < gang.minimum
+                or any(part.running - len(part.victims & evicted) < part.minimum for part in gang.sets)
+            )
+            for position, gang in enumerate(self.problem.victim_gangs)
+        )
+
+    def _spread(self, level: int) -> Parts:
+        spread = {"gang": len(self.picture.domains(level, self.picture.placed))}
+        if len(self.sets) > 1:
+            spread["sets"] = sum(len(self.picture.domains(level, members)) for members in self.sets)
+        return spread
+
+    def _preferences(self) -> int:
+        shapes = self.problem.shapes
+        return sum(shapes[each.member.shape].preferences.get(each.node, 0) for each in self.picture.placed if each.new)
+
+    def _waste(self) -> Parts:
+        levels, depth = self.problem.levels, len(self.problem.levels)
+        narrowest = -1
+        while narrowest + 1 < depth and len(self.picture.domains(narrowest + 1, self.picture.placed)) <= 1:
+            narrowest += 1
+        left = {level: self._left(level) for level in range(-1, depth)}
+        parts = {"a": sum(left[narrowest])}
+        parts |= {
+            f"b/{levels[level] if level >= 0 else 'cluster'}": sum(left[level])
+            for level in range(narrowest - 1, -2, -1)
+        }
+        below = range(narrowest + 1, depth)
+        parts |= {f"c/{levels[level]}": sum(left[level]) for level in below}
+        return parts | {f"d/{levels[level]}": sum(room > 0 for room in left[level]) for level in below}
+
+    def _left(self, level: int) -> list[int]:
+        """The room left in each domain of `level` (-1: the cluster) that is touched."""
+        if not self.picture.placed:
+            return []
+        if level < 0:
+            return [int(self.potentials.sum()) - self.used.total()]
+        nodes = {each.node for each in self.picture.placed}
+        if level == len(self.problem.levels) - 1:
+            return [int(self.potentials[node]) - self.used[node] for node in nodes]
+        inside = _inside(self.problem.nodes.layout)
+        left = {path: int(self.potentials[inside[path]].sum()) for path in {self.picture.path(level, n) for n in nodes}}
+        for node, amount in self.used.items():
+            left[self.picture.path(level, node)] -= amount
+        return [*left.values()]
+
+    def _crossings(self, level: int) -> int:
+        rows = [[self.picture.path(level, each.node) for each in members] for members in self.sets]
+        return sum(one != other for row in rows for one, other in pairwise(row))
+
+    def _terminating(self) -> int:
+        nodes, waits = self.problem.nodes, 0
+        for node, used in self.used.items():
+            now = int(nodes.free[node, self.scarce]) - int(nodes.terminating[node, self.scarce])
+            freed = sum(requests[self.scarce] for requests in self.picture.leaving.get(node, ()))
+            waits += max(used - max(now + freed, 0), 0)
+        return waits
+
+
+@lru_cache(maxsize=4)
+def _inside(layout: NodeLayout) -> Mapping[Path, _Positions]:
+    """The nodes in every domain above the node."""
+    found: dict[Path, list[int]] = {}
+    for node, path in enumerate(layout.paths):
+        for depth in range(1, len(path) + 1):
+            found.setdefault(path[:depth], []).append(node)
+    return {path: np.array(nodes, dtype=np.int64) for path, nodes in found.items()}

@@ -1,0 +1,64 @@
+"""A plan with its members listed, for whoever checks it.
+
+Shares no code with the model that made the plan.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from solver.nodes import Path
+from solver.plan import Plan
+from solver.problem import Member, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A member that has a node; `new` where this plan gave it."""
+
+    pod_set: int
+    rank: int
+    member: Member
+    node: int
+    new: bool
+
+
+class Picture:
+    """A plan of the right form with its members listed: `placed`, and by set `of_set`, in order of set and rank.
+
+    `evicted`: the victims. `leaving`: what those of each node ask for.
+    """
+
+    def __init__(self, problem: Problem, plan: Plan) -> None:
+        self.problem, self.plan = problem, plan
+        self.of_set = [
+            [
+                Placed(position, rank, member, node, member.node is None)
+                for rank, (member, node) in enumerate(zip(pod_set.members, row, strict=True))
+                if node is not None
+            ]
+            for position, (pod_set, row) in enumerate(zip(problem.sets, plan.nodes, strict=True))
+        ]
+        self.placed = [each for members in self.of_set for each in members]
+        self.evicted = problem.victims.at(plan.victims)
+        self.leaving: dict[int, list[tuple[int, ...]]] = {}
+        for victim in self.evicted:
+            self.leaving.setdefault(victim.node, []).append(victim.requests)
+        ground = problem.nodes.layout
+        self._whole = {node: (*ground.paths[node], ground.names[node]) for node in {each.node for each in self.placed}}
+
+    def path(self, level: int, node: int) -> Path:
+        """The path of the domain of `level` (-1: the cluster) that holds the node of a member."""
+        return self._whole[node][: level + 1]
+
+    def domains(self, level: int, placed: Iterable[Placed]) -> Counter[Path]:
+        """How many of these members each domain of `level` (-1: the cluster) has."""
+        return Counter(self._whole[each.node][: level + 1] for each in placed)
+
+    def asks(self, each: Placed) -> tuple[int, ...]:
+        """What a member requests."""
+        return self.problem.shapes[each.member.shape].requests
+
+    def level(self, level: int) -> str:
+        """The name of a level."""
+        return self.problem.levels[level]

@@ -1,0 +1,273 @@
+"""An independent check of a plan: every hard rule, and every goal value counted again.
+
+Written from contract section 4 and docs/decisions/0002 alone; it shares no code with the model that made the plan.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from solver.nodes import Path
+from solver.plan import Goal, Plan, Proof
+from solver.problem import Affinity, PodSet, Problem, Spread
+from solver.verify.goals import recounted
+from solver.verify.plan_view import Picture, Placed
+
+_MORE_IS_BETTER = ("extras", "preferences")
+
+
+def verify(problem: Problem, plan: Plan) -> tuple[str, ...]:
+    """The faults of a plan as sentences; empty where it is fine."""
+    shape = tuple(_wrong_form(problem, plan))
+    if shape:
+        return shape
+    picture = Picture(problem, plan)
+    return (*_broken(picture), *_wrong_goals(picture))
+
+
+def broken_rules(problem: Problem, plan: Plan) -> tuple[str, ...]:
+    """The hard rules that a plan breaks, as sentences; its goals are not looked at."""
+    shape = tuple(_wrong_form(problem, plan))
+    if shape:
+        return shape
+    return tuple(_broken(Picture(problem, plan)))
+
+
+def _broken(picture: Picture) -> Iterator[str]:
+    return (fault for check in CHECKS for fault in check(picture))
+
+
+def _wrong_form(problem: Problem, plan: Plan) -> Iterator[str]:
+    """What would make the other checks meaningless."""
+    if [len(row) for row in plan.nodes] != [len(pod_set.members) for pod_set in problem.sets]:
+        yield "the plan does not list every member of every set"
+        return
+    known = range(len(problem.nodes))
+    if any(node is not None and node not in known for row in plan.nodes for node in row):
+        yield "a member is on a node that does not exist"
+    if len(set(plan.victims)) < len(plan.victims):
+        yield "a victim is named twice"
+    running = range(len(problem.victims))
+    if any(victim not in running for victim in plan.victims):
+        yield "a victim does not exist"
+    if plan.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
+        yield f"a plan cannot be proven {plan.proof.value}"
+
+
+def _pinned(picture: Picture) -> Iterator[str]:
+    for pod_set, row in zip(picture.problem.sets, picture.plan.nodes, strict=True):
+        for member, node in zip(pod_set.members, row, strict=True):
+            if member.node is not None and member.node != node:
+                yield f"{member.key} does not stay where it is"
+
+
+def _eligible(picture: Picture) -> Iterator[str]:
+    for each in picture.placed:
+        if each.new and each.node not in picture.problem.shapes[each.member.shape].nodes:
+            yield f"{each.member.key} may not run on {picture.problem.nodes.layout.names[each.node]}"
+
+
+def _room(picture: Picture) -> Iterator[str]:
+    """A resource that nobody new asks for may be overcommitted already."""
+    new: dict[int, list[tuple[int, ...]]] = {}
+    for each in picture.placed:
+        if each.new:
+            new.setdefault(each.node, []).append(picture.asks(each))
+    for position, amounts in sorted(new.items()):
+        free = picture.problem.nodes.free[position].tolist()
+        gone = picture.leaving.get(position, [])
+        for resource, name in enumerate(picture.problem.resources):
+            asked = sum(each[resource] for each in amounts)
+            if asked > 0 and asked > free[resource] + sum(each[resource] for each in gone):
+                yield f"{picture.problem.nodes.layout.names[position]} has too little {name}"
+
+
+def _minimums(picture: Picture) -> Iterator[str]:
+    if len(picture.placed) < picture.problem.minimum:
+        yield f"{len(picture.placed)} members are placed, {picture.problem.minimum} must be"
+    for position, pod_set in enumerate(picture.problem.sets):
+        if len(picture.of_set[position]) < pod_set.minimum:
+            yield f"set {pod_set.name} has fewer than its {pod_set.minimum} members"
+
+
+def _required_levels(picture: Picture) -> Iterator[str]:
+    problem = picture.problem
+    if problem.required is not None and len(picture.domains(problem.required, picture.placed)) > 1:
+        yield f"the gang is in several domains of {picture.level(problem.required)}"
+    for position, pod_set in enumerate(problem.sets):
+        if pod_set.required is not None and len(picture.domains(pod_set.required, picture.of_set[position])) > 1:
+            yield f"set {pod_set.name} is in several domains of {picture.level(pod_set.required)}"
+
+
+def _together(picture: Picture) -> Iterator[str]:
+    for rule in picture.problem.together:
+        members = [each for each in picture.placed if each.pod_set in rule.pod_sets]
+        if len(picture.domains(rule.level, members)) > 1:
+            names = ", ".join(picture.problem.sets[pod_set].name for pod_set in rule.pod_sets)
+            yield f"sets {names} share no domain of {picture.level(rule.level)}"
+
+
+def _slices(picture: Picture) -> Iterator[str]:
+    for position, pod_set in enumerate(picture.problem.sets):
+        for rule in pod_set.slices:
+            parts: dict[int, set[Path]] = {}
+            for each in picture.of_set[position]:
+                parts.setdefault(each.rank // rule.size, set()).add(picture.path(rule.level, each.node))
+            if any(len(paths) > 1 for paths in parts.values()):
+                yield f"a slice of set {pod_set.name} is in several domains of {picture.level(rule.level)}"
+
+
+def _counts(picture: Picture) -> Iterator[str]:
+    for rule in picture.problem.multiples:
+        if any(count % rule.of for count in picture.domains(rule.level, picture.placed).values()):
+            yield f"the gang is not in multiples of {rule.of} in each {picture.level(rule.level)}"
+    for position, pod_set in enumerate(picture.problem.sets):
+        yield from _counts_of_set(picture, pod_set, picture.of_set[position])
+
+
+def _counts_of_set(picture: Picture, pod_set: PodSet, placed: list[Placed]) -> Iterator[str]:
+    for multiple in pod_set.multiples:
+        if any(count % multiple.of for count in picture.domains(multiple.level, placed).values()):
+            yield f"set {pod_set.name} is not in multiples of {multiple.of} in each {picture.level(multiple.level)}"
+    for cap in pod_set.caps:
+        if any(count > cap.count for count in picture.domains(cap.level, placed).values()):
+            yield f"set {pod_set.name} has more than {cap.count} members in one {picture.level(cap.level)}"
+
+
+def _exclusions(picture: Picture) -> Iterator[str]:
+    for rule in picture.problem.exclusions:
+        members = [each for each in picture.placed if each.member.shape in rule.shapes]
+        entered = _counted(rule.group, (each for each in members if each.new))
+        for group, count in sorted(_counted(rule.group, members).items()):
+            if entered[group] and count > rule.count:
+                yield f"{count} members that exclude each other are in {group}"
+
+
+def _separations(picture: Picture) -> Iterator[str]:
+    for rule in picture.problem.separations:
+        sides = [[each for each in picture.placed if each.member.shape in side] for side in (rule.shapes, rule.others)]
+        one, other = (_counted(rule.group, side) for side in sides)
+        entered = _counted(rule.group, (each for side in sides for each in side if each.new))
+        for group in sorted(entered):
+            if one[group] and other[group]:
+                yield f"members that keep off each other are in {group}"
+
+
+def _conflicts(picture: Picture) -> Iterator[str]:
+    gone = set(picture.plan.victims)
+    names = picture.problem.nodes.layout.names
+    new = [each for each in picture.placed if each.new]
+    for rule in picture.problem.conflicts:
+        if not rule.victims <= gone:
+            for each in new:
+                if each.member.shape in rule.shapes and each.node in rule.nodes:
+                    yield f"{each.member.key} is on {names[each.node]} though somebody there stays in its way"
+
+
+def _affinities(picture: Picture) -> Iterator[str]:
+    for rule in picture.problem.affinities:
+        new = [each for each in picture.placed if each.new and each.member.shape in rule.shapes]
+        near = [
+            set(there).union(*(_named(group, node) for node in _providers(picture, rule)))
+            for group, there in zip(rule.groups, rule.there, strict=True)
+        ]
+        shared = [{group[each.node] for each in new} for group in rule.groups]
+        if rule.themselves and not any(near) and all(len(names) == 1 and None not in names for names in shared):
+            continue
+        for each in new:
+            if any(group[each.node] not in names for group, names in zip(rule.groups, near, strict=True)):
+                yield f"{each.member.key} is near nobody that it wants to be near to"
+
+
+def _providers(picture: Picture, rule: Affinity) -> Iterator[int]:
+    """The nodes of those whom others may be near to: who runs there and stays, and who comes without minding."""
+    for victim in rule.victims.difference(picture.plan.victims):
+        yield picture.problem.victims[victim].node
+    for each in picture.placed:
+        if each.member.shape in rule.counted and not (each.new and each.member.shape in rule.shapes):
+            yield each.node
+
+
+def _named(group: tuple[str | None, ...], node: int) -> set[str]:
+    name = group[node]
+    return set() if name is None else {name}
+
+
+def _spreads(picture: Picture) -> Iterator[str]:
+    for rule in picture.problem.spreads:
+        pods = Counter(rule.counts)
+        pods.update(_counted(rule.group, (each for each in picture.placed if each.member.shape in rule.counted)))
+        pods.subtract(_evicted_of(picture, rule))
+        least = 0 if rule.from_zero else min((pods[name] for name in rule.counts), default=0)
+        new = (each for each in picture.placed if each.new and each.member.shape in rule.shapes)
+        for group in sorted(_counted(rule.group, new)):
+            if pods[group] - least > rule.skew:
+                yield f"{group} has {pods[group] - least} pods more than the emptiest, not {rule.skew}"
+
+
+def _evicted_of(picture: Picture, rule: Spread) -> Counter[str]:
+    """By group, the victims that the rule has counted."""
+    nodes = picture.problem.victims.node[[each for each in picture.plan.victims if each in rule.victims]].tolist()
+    return Counter(name for node in nodes if (name := rule.group[node]) is not None)
+
+
+def _counted(group: tuple[str | None, ...], placed: Iterable[Placed]) -> Counter[str]:
+    return Counter(name for each in placed if (name := group[each.node]) is not None)
+
+
+def _victim_gangs(picture: Picture) -> Iterator[str]:
+    gone = Counter(victim.gang for victim in picture.evicted)
+    for position, gang in enumerate(picture.problem.victim_gangs):
+        left = gang.running - gone[position]
+        if not gone[position] or left <= 0:
+            continue
+        if left < gang.minimum:
+            yield f"gang {gang.name} is cut to {left}, below its minimum of {gang.minimum}"
+        for part in gang.sets:
+            stay = part.running - len(part.victims.intersection(picture.plan.victims))
+            if stay < part.minimum:
+                yield f"set {part.name} of gang {gang.name} is cut to {stay}, below its minimum of {part.minimum}"
+
+
+def _budgets(picture: Picture) -> Iterator[str]:
+    for budget in picture.problem.budgets:
+        gone = len(budget.victims.intersection(picture.plan.victims))
+        if gone > budget.allowed:
+            yield f"budget {budget.name} allows {budget.allowed} evictions, not {gone}"
+
+
+CHECKS: tuple[Callable[[Picture], Iterator[str]], ...] = (
+    _pinned,
+    _eligible,
+    _room,
+    _minimums,
+    _required_levels,
+    _together,
+    _slices,
+    _counts,
+    _exclusions,
+    _separations,
+    _conflicts,
+    _affinities,
+    _spreads,
+    _victim_gangs,
+    _budgets,
+)
+
+
+def _wrong_goals(picture: Picture) -> Iterator[str]:
+    """Goals that are missing, wrongly counted, or whose bound contradicts the proof."""
+    told, counted = picture.plan.goals, list(recounted(picture))
+    if [goal.name for goal in told] != [name for name, _, _ in counted]:
+        yield "the goals are not those of the contract, in its order"
+        return
+    for goal, (name, value, parts) in zip(told, counted, strict=True):
+        if goal.value != value or dict(goal.parts) != (parts if len(parts) > 1 else {}):
+            yield f"goal {name} is {value} {parts}, not {goal.value} {dict(goal.parts)}"
+        if not _bound_fits(goal, picture.plan.proof):
+            yield f"goal {name} has the value {goal.value} and the bound {goal.bound}, {picture.plan.proof.value}"
+
+
+def _bound_fits(goal: Goal, proof: Proof) -> bool:
+    if proof is Proof.OPTIMAL:
+        return goal.bound == goal.value
+    return goal.bound >= goal.value if goal.name in _MORE_IS_BETTER else goal.bound <= goal.value
