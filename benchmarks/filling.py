@@ -27,7 +27,7 @@ from kube.objects import (
     PodStatus,
     ResourceRequirements,
 )
-from planning.running import RunningGang, RunningGangs
+from planning.framing.running_gangs import RunningGang, RunningGangs
 
 SOURCES = ("openb", "helios", "philly")
 """Each holds a third of the GPUs in use."""

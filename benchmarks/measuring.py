@@ -16,10 +16,11 @@ from benchmarks.filling import Cluster
 from benchmarks.network import TOPOLOGY
 from benchmarks.stages import Clock
 from gangs.model import Gang
-from planning import joining, planner
+from planning import planner
+from planning.competing import joint as joining
 from planning.decision import Decision, Outcome
-from planning.problems import frame
-from planning.workers import Workers
+from planning.framing.problem import frame
+from planning.solver_pool.pool import Workers
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.solve import certainly_none

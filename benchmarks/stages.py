@@ -19,8 +19,11 @@ from unittest.mock import patch
 
 import msgspec
 
-from planning import joining, pipes, planner, worker, workers
-from planning.worker import Refused, Reply, Request, Tell
+from planning import planner
+from planning.competing import tier
+from planning.solver_pool import pipes, worker
+from planning.solver_pool import pool as workers
+from planning.solver_pool.worker import Refused, Reply, Request, Tell
 from solver import solve as solving
 
 FOLDER = "PHALANX_BENCHMARK_STAGES"
@@ -87,7 +90,7 @@ def in_parent() -> Any:
             "snapshot": ((planner, "frame"),),
             "count": ((workers, "certainly_none"),),
             "ask": ((pipes.Channel, "send"),),
-            "verify": ((workers, "verify"), (workers, "faults_of"), (joining, "verify")),
+            "verify": ((workers, "verify"), (workers, "faults_of"), (tier, "verify")),
         }
     )
 

@@ -13,8 +13,8 @@ from cluster.transport import Transport, message_of
 from gangs.leaving import MUTATING, left_to
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
 from kube.text import one_line
-from planning.checkup import check_up
-from planning.finding import Finding, Severity
+from planning.doctor.checkup import check_up
+from planning.doctor.finding import Finding, Severity
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _SYMBOLS = {Severity.OK: ("ok", "green"), Severity.WARNING: ("warning", "yellow"), Severity.ERROR: ("error", "red")}

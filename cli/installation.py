@@ -20,8 +20,8 @@ from gangs.leaving import OWN
 from kube.keys import CONTROLLER_LEASE, GANG, GATE, SYSTEM_NAMESPACE
 from kube.objects import LabelSelector
 from kube.versions import shortcoming
-from planning.finding import Finding, Severity
-from planning.wording import listed
+from planning.doctor.finding import Finding, Severity
+from planning.messages.wording import listed
 
 PARTS: Mapping[str, tuple[str, ...]] = {
     "ack": ("ack",),

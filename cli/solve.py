@@ -10,10 +10,10 @@ import yaml
 
 from kube.names import natural_key
 from planning.decision import Outcome
-from planning.documents import Document, Mistake, parse
 from planning.dry_run import DryRun, dry_run
-from planning.report import solve_report
-from planning.workers import shared_workers
+from planning.files.documents import Document, Mistake, parse
+from planning.messages.report import solve_report
+from planning.solver_pool.pool import shared_workers
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"

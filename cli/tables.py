@@ -11,8 +11,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from planning.decision import Assignment, Decision, LevelUse, Outcome
-from planning.report import name_of
-from planning.wording import NEAREST_COLUMNS, compressed, nearest_row, pods
+from planning.messages.report import name_of
+from planning.messages.wording import NEAREST_COLUMNS, compressed, nearest_row, pods
 from solver.plan import NearDomain
 
 _STYLES = {

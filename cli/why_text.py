@@ -18,7 +18,7 @@ from gangs.model import Manifest
 from kube.keys import GATE, PLANNED_NODE
 from kube.names import natural_key
 from kube.objects import Pod
-from planning.wording import NEAREST_COLUMNS, domain, listed, nearest_row, pods
+from planning.messages.wording import NEAREST_COLUMNS, domain, listed, nearest_row, pods
 
 NO_LEADER_SECONDS = 60
 """A lease that is older than this much beyond its duration has no holder any more."""

@@ -124,7 +124,7 @@ class Snapshot:
     volumes: Mapping[str, Claim] = field(default_factory=dict)
     """PersistentVolumeClaims by `namespace/name` with what ties them to nodes, where known."""
     evicted: tuple[Tenant, ...] = ()
-    """Pods that plans made on this picture evict (`planning.reserving`): on none of the nodes any more."""
+    """Pods that plans made on this picture evict (`planning.after_plan`): on none of the nodes any more."""
     evicted_for: Mapping[str, str] = field(default_factory=dict)
     """By pod (`namespace/name`), the gang (likewise) for which a plan made on this picture evicts it."""
     leaving: frozenset[str] = frozenset()

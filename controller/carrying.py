@@ -17,7 +17,7 @@ from controller.times import now
 from controller.writes import Result, Writer, Written
 from kube.keys import GATE
 from kube.objects import Pod
-from planning.flavors import flavors_in_use, node_labels, settled
+from planning.quota.flavors import flavors_in_use, node_labels, settled
 
 if TYPE_CHECKING:
     from controller.cases import Case

@@ -23,7 +23,7 @@ from controller.writes import Writer, gang_path
 from gangs.mirroring import MARK, claim_of
 from gangs.model import Gang, GangKey, Manifest
 from planning.decision import Decision, Outcome
-from planning.flavors import settled
+from planning.quota.flavors import settled
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from gangs.telling import NoRoom
 from kube.objects import Pod
 from kube.text import one_line
 from planning.decision import Decision, Outcome
-from planning.offering import node_offers
+from planning.messages.offers import node_offers
 from planning.planner import plan_gang
 
 Condition = Mapping[str, str]

@@ -24,8 +24,8 @@ from controller.taking import Taking, ground_of
 from gangs.model import Gang, GangKey
 from kube.objects import Pod
 from planning.decision import Decision, Outcome
+from planning.framing.priorities import with_priorities
 from planning.planner import in_order, waiting
-from planning.priorities import with_priorities
 from solver.plan import Proof
 from solver.problem import Limits
 

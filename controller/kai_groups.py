@@ -8,7 +8,7 @@ from cluster.quantities import written
 from controller.statuses import Phase, kept_conditions
 from gangs.model import Gang
 from kube.objects import Pod
-from planning.quotas import needs
+from planning.quota.usage import needs
 
 Status = dict[str, Any]
 

@@ -10,8 +10,8 @@ from gangs.model import Gang
 from kube.objects import Pod
 from kube.scheduling import names_another_scheduler
 from kube.topology import Topology
+from planning.framing.ties import Labels
 from planning.pins import domain_labels
-from planning.ties import Labels
 
 
 def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, topologies: Sequence[Topology]) -> Labels:

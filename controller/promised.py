@@ -8,10 +8,10 @@ from controller.picture import Picture
 from controller.protocol import AwaitVictims, Cause, Evict, NeedPlan, Nominate, Release
 from kube.keys import GATE
 from kube.objects import Pod
-from planning.budgets import overdrawn
-from planning.evicted import staying
-from planning.promises import with_promised
-from planning.running import cut_short, running_gangs
+from planning.competing.evicted import staying
+from planning.competing.promised_evictions import with_promised
+from planning.framing.disruption_budgets import overdrawn
+from planning.framing.running_gangs import cut_short, running_gangs
 
 if TYPE_CHECKING:
     from controller.cases import Case

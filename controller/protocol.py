@@ -16,7 +16,7 @@ from gangs.model import Gang
 from kube.keys import GATE, PLAN, TAKEN_BACK
 from kube.objects import Pod
 from kube.scheduling import tried
-from planning.stranded import Stranded, stranded
+from planning.framing.stranded import Stranded, stranded
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from gangs.kueue.standing import Standing
 from gangs.manifests import ref_of
 from gangs.model import Gang, Manifest, ObjectRef
 from gangs.queues import ResourceGroup
-from planning.quotas import Usage, holding, usage_of
-from planning.stranded import held_node
+from planning.framing.stranded import held_node
+from planning.quota.usage import Usage, holding, usage_of
 
 Status = dict[str, Any]
 

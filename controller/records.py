@@ -8,7 +8,7 @@ from typing import Any
 from controller.requests import request_digest
 from kube.names import natural_key
 from planning.decision import Decision
-from planning.flavors import settled
+from planning.quota.flavors import settled
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from kube.keys import GATE, RELEASED
 from kube.objects import Node, Pod
 from kube.scheduling import release_note
 from kube.topology import HOSTNAME_LABEL
-from planning.ties import Labels, holds_affinity, pinned_by_affinity
+from planning.framing.ties import Labels, holds_affinity, pinned_by_affinity
 
 if TYPE_CHECKING:
     from controller.protocol import Planned

@@ -22,9 +22,9 @@ from controller.writes import Write, Writer, Written
 from gangs.model import Gang, ObjectRef
 from kube.keys import API_VERSION, GATE, STOCK_SCHEDULER
 from kube.objects import Pod
-from planning import wording
 from planning.decision import Outcome
-from planning.wording import compressed, pods
+from planning.messages import wording
+from planning.messages.wording import compressed, pods
 
 if TYPE_CHECKING:
     from controller.cases import Case

@@ -31,7 +31,7 @@ from controller.withdrawing import Withdrawer
 from controller.writes import Writer
 from gangs.dialects import all_kinds
 from gangs.protecting import protection
-from planning.workers import shared_workers
+from planning.solver_pool.pool import shared_workers
 from serving.background import BackgroundPort
 from solver.problem import Limits
 

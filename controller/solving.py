@@ -9,10 +9,10 @@ from controller.picture import Picture
 from gangs.model import Gang
 from kube.objects import Pod
 from planning.decision import Decision, Outcome
+from planning.framing.running_gangs import running_gangs
 from planning.pins import left_behind, made_again, untied
 from planning.planner import plan_in_turn
-from planning.quotas import usage_of
-from planning.running import running_gangs
+from planning.quota.usage import usage_of
 from solver.plan import Proof
 from solver.problem import Limits
 

@@ -15,8 +15,8 @@ from gangs.model import Fault, Gang, Member
 from kube.keys import PLANNED_NODE
 from kube.text import one_line
 from planning.decision import Decision, Outcome
-from planning.report import gang_report
-from planning.wording import compressed, listed, more_pods, one_by_one, pods
+from planning.messages.report import gang_report
+from planning.messages.wording import compressed, listed, more_pods, one_by_one, pods
 from solver.plan import Proof
 
 Status = Mapping[str, Any]

@@ -7,14 +7,14 @@ from controller.solving import Question
 from controller.verifying import lost_room
 from gangs.model import Gang
 from kube.objects import Pod
-from planning.budgets import overdrawn
+from planning.after_plan import after_all
+from planning.competing.evicted import evicted_for
 from planning.decision import Decision
-from planning.evicted import evicted_for
-from planning.flavors import settled
-from planning.queueing import charged, still_covered
-from planning.quotas import Usage, usage_of
-from planning.reserving import after_all
-from planning.running import cut_short, running_gangs
+from planning.framing.disruption_budgets import overdrawn
+from planning.framing.running_gangs import cut_short, running_gangs
+from planning.quota.flavors import settled
+from planning.quota.queueing import charged, still_covered
+from planning.quota.usage import Usage, usage_of
 
 NEEDLESS = "there is room without its evictions by now"
 MOVED = "nodes or topologies have changed"

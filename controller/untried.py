@@ -25,8 +25,8 @@ from gangs.workloads import JOB_GROUP, JOB_KIND, controller_of, job_of
 from kube.keys import GATE, SCHEDULERS, STOCK_SCHEDULER, SYSTEM_NAMESPACE, TAKEN_BACK
 from kube.objects import Pod
 from kube.scheduling import released, tried
+from planning.messages.wording import pods as counted
 from planning.pins import made_again
-from planning.wording import pods as counted
 
 if TYPE_CHECKING:
     from controller.cases import Case

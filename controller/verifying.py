@@ -14,7 +14,7 @@ from cluster.neighbours import AFFINITY, Neighbourhood, Occupant
 from cluster.requests import pod_requests
 from cluster.snapshot import NodeState, Snapshot, Tenant
 from kube.objects import Pod
-from planning.shapes import scheduling_key, watched_labels
+from planning.framing.shapes import scheduling_key, watched_labels
 
 
 def lost_room(

@@ -25,9 +25,9 @@ from gangs.workloads import controller_of
 from kube.keys import GATE
 from kube.scheduling import released
 from kube.topology import Topology
+from planning.framing.stranded import stranded
+from planning.messages.wording import pods as counted
 from planning.planner import waiting
-from planning.stranded import stranded
-from planning.wording import pods as counted
 
 if TYPE_CHECKING:
     from controller.cases import Case

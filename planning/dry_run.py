@@ -21,14 +21,14 @@ from gangs.sources import ObjectKey, Sources
 from gangs.workloads import controller_of
 from kube.keys import GROUP
 from kube.objects import Pod
+from planning.competing.promised_evictions import promised_by, with_promised
 from planning.decision import Decision, Outcome
-from planning.documents import Document, Mistake
-from planning.inputs import Objects, read_objects
+from planning.files.documents import Document, Mistake
+from planning.files.objects import Objects, read_objects
+from planning.framing.priorities import admitted
+from planning.framing.running_gangs import running_gangs
 from planning.planner import DEFAULT_LIMITS, is_pending, plan_all
-from planning.priorities import admitted
-from planning.promises import promised_by, with_promised
-from planning.quotas import usage_of
-from planning.running import running_gangs
+from planning.quota.usage import usage_of
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.problem import Limits
 

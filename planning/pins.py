@@ -13,8 +13,8 @@ from gangs.model import Gang, Member
 from gangs.workloads import controller_of
 from kube.objects import Node, Pod
 from kube.topology import DEFAULT_DOMAIN_NAME, Level, Topology, Unlabelled
-from planning.stranded import held_node
-from planning.ties import Labels, as_written, pinned_domain
+from planning.framing.stranded import held_node
+from planning.framing.ties import Labels, as_written, pinned_domain
 
 REMAKERS = (("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("", "ReplicationController"))
 """Controllers, by group and kind, that make a deleted pod again and count nothing against its workload. A Job does: a

@@ -1,7 +1,7 @@
 """Decides for one gang or for all that wait, on one snapshot. Pure: nothing is changed anywhere.
 
 Several gangs are planned by priority, the higher first; each plan's room is taken for those that follow. Gangs of one
-priority that compete are weighed against each other (`planning.joining`), the older first, then by name.
+priority that compete are weighed against each other (`planning.competing.joint`), the older first, then by name.
 """
 
 import time
@@ -15,23 +15,23 @@ from gangs.dialects import topology_of
 from gangs.model import Fault, Gang
 from kube.names import natural_key
 from kube.topology import Topology
-from planning import wording
-from planning.companions import UNFULFILLED, answer_with_companions, stands
+from planning.after_plan import after
+from planning.competing.evicted import staying, with_evicted
+from planning.competing.in_turn import Turns
+from planning.competing.joint import LONGEST, plan_tier
+from planning.competing.tier import Tier
 from planning.decision import Decision, Explanation, Outcome
-from planning.evicted import staying, with_evicted
-from planning.holdups import holdups
-from planning.in_turn import Turns
-from planning.joining import LONGEST, plan_tier
-from planning.outcomes import decided
-from planning.priorities import missing_class, with_priorities
-from planning.problems import Framing, UnknownLevelError, frame
-from planning.queueing import charged, decide_in_queue
-from planning.quotas import NO_USAGE, Usage
-from planning.reserving import after
-from planning.running import RunningGangs
-from planning.tier import Tier
-from planning.unlabelled import labels_that_help
-from planning.workers import shared_workers
+from planning.framing.priorities import missing_class, with_priorities
+from planning.framing.problem import Framing, UnknownLevelError, frame
+from planning.framing.running_gangs import RunningGangs
+from planning.messages import wording
+from planning.messages.outcomes import decided
+from planning.messages.unlabelled import labels_that_help
+from planning.quota.queueing import charged, decide_in_queue
+from planning.quota.usage import NO_USAGE, Usage
+from planning.scheduler_rules.holdups import holdups
+from planning.scheduler_rules.member_affinity import UNFULFILLED, answer_with_companions, stands
+from planning.solver_pool.pool import shared_workers
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.heuristics.greedy import unproven
 from solver.plan import Answer, NoPlan, Plan, Proof
@@ -61,8 +61,8 @@ def plan_gang(
     """The decision for one gang: where its members go and who makes room, or why not and what would help.
 
     `topologies`: all there are; the gang's own is chosen from them. `running_gangs`: the gangs of pods that run
-    already (`planning.victims.running_gangs`). `usage`: what gangs use of their queues. `weighed` False: other gangs
-    compete, and a plan that is the best for this one need not be the best for all; it claims no more than holds
+    already (`planning.framing.victims.running_gangs`). `usage`: what gangs use of their queues. `weighed` False: other
+    gangs compete, and a plan that is the best for this one need not be the best for all; it claims no more than holds
     however they are placed. `comparing`: say also why it is better here than next door. Never raises for what a gang
     asks.
     """

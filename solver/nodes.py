@@ -35,8 +35,8 @@ class Node:
 
 class NodeLayout:
     """What nodes keep while their load changes: `names` and `paths`, by position. What is worked out from them alone is
-    worked out once, and another process is told once (`planning.handover`): `node_layout_of` gives the same object for
-    the same nodes. Compared by identity; `number` tells layouts of one process apart.
+    worked out once, and another process is told once (`planning.solver_pool.node_layouts`): `node_layout_of` gives the
+    same object for the same nodes. Compared by identity; `number` tells layouts of one process apart.
     """
 
     __slots__ = ("names", "number", "paths")

@@ -37,7 +37,8 @@ from emptying import empty
 
 from controlplane.control_plane import ControlPlane, Options
 from controlplane.earlier import asked_for
-from planning import joining, planner
+from planning import planner
+from planning.competing import joint as joining
 
 SLOW_SECONDS = 3.0
 

@@ -23,8 +23,8 @@ import yaml
 from gangs.manifests import key_of, pod_of
 from gangs.model import Manifest
 from gangs.sources import Sources
-from planning.documents import Document
-from planning.inputs import read_objects
+from planning.files.documents import Document
+from planning.files.objects import read_objects
 
 FOLDER = Path(__file__).parent / "refusals"
 

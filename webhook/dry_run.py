@@ -4,10 +4,10 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from planning.documents import Mistake, parse
 from planning.dry_run import Live, dry_run
-from planning.inputs import read_objects
-from planning.report import solve_report
+from planning.files.documents import Mistake, parse
+from planning.files.objects import read_objects
+from planning.messages.report import solve_report
 from solver.deadline import Deadline, OutOfTimeError
 from solver.problem import Limits
 from webhook.picture import Picture

@@ -11,10 +11,10 @@ from gangs.manifests import MalformedError
 from gangs.model import Gang, Manifest, Reading
 from gangs.sources import Sources
 from kube.keys import GROUP
+from planning.competing.promised_evictions import promised_by, with_promised
+from planning.framing.running_gangs import running_gangs
 from planning.planner import plan_gang
-from planning.promises import promised_by, with_promised
-from planning.quotas import usage_of
-from planning.running import running_gangs
+from planning.quota.usage import usage_of
 from solver.problem import Limits
 from webhook.picture import Picture
 from webhook.readings import RecentGangs

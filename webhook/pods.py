@@ -18,9 +18,9 @@ from gangs.workloads import controller_of
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
+from planning.framing.stranded import held_node
+from planning.framing.ties import Labels, holds_affinity, noted
 from planning.pins import siblings_domain
-from planning.stranded import held_node
-from planning.ties import Labels, holds_affinity, noted
 from webhook.errors import Unavailable
 from webhook.patches import PatchBuilder
 from webhook.picture import Picture

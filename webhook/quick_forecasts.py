@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from gangs.model import Gang, GangKey
+from planning.messages.wording import listed
 from planning.planner import missing_members
-from planning.wording import listed
 from webhook.forecasting import told_of
 from webhook.metrics import Metrics
 from webhook.picture import Picture

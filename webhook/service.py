@@ -11,7 +11,7 @@ from cluster.cache import ClusterCache
 from cluster.transport import Transport
 from gangs.dialects import all_kinds
 from gangs.protecting import protection
-from planning.workers import shared_workers
+from planning.solver_pool.pool import shared_workers
 from webhook.app import create_app
 from webhook.callers import Caller, anybody
 from webhook.health import Check

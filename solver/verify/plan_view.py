@@ -44,8 +44,8 @@ class Picture:
         self.leaving: dict[int, list[tuple[int, ...]]] = {}
         for victim in self.evicted:
             self.leaving.setdefault(victim.node, []).append(victim.requests)
-        ground = problem.nodes.layout
-        self._whole = {node: (*ground.paths[node], ground.names[node]) for node in {each.node for each in self.placed}}
+        layout = problem.nodes.layout
+        self._whole = {node: (*layout.paths[node], layout.names[node]) for node in {each.node for each in self.placed}}
 
     def path(self, level: int, node: int) -> Path:
         """The path of the domain of `level` (-1: the cluster) that holds the node of a member."""

@@ -11,7 +11,7 @@ from certs.authority import Pair, issue, new_authority, service_names
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.installation import answering, asked, certificate, configuration, leader
 from cli.installing import webhook_configurations
-from planning.finding import Finding, Severity
+from planning.doctor.finding import Finding, Severity
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 NAMES = service_names(DEFAULT_PLACE.service, DEFAULT_PLACE.namespace)

@@ -23,7 +23,7 @@ from controller.protocol import (
     next_step,
 )
 from kube.objects import Pod
-from planning.wording import stranded
+from planning.messages.wording import stranded
 
 TWO = [("a", "n1"), ("b", "n2")]
 

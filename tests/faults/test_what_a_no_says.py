@@ -7,8 +7,8 @@ from solving import Answer, solved, written
 
 from gangs.koordinator.messages import told
 from gangs.telling import NoRoom
-from planning.documents import parse
 from planning.dry_run import dry_run
+from planning.files.documents import parse
 
 HERE = Path(__file__).parent / "what_a_no_says"
 BELOW = (

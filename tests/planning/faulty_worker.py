@@ -1,4 +1,4 @@
-"""A worker that fails in one way, named on its command line. For the tests of `planning.workers` only."""
+"""A worker that fails in one way, named on its command line. For the tests of `planning.solver_pool.pool` only."""
 
 import os
 import signal
@@ -9,7 +9,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from planning.worker import MEMORY_BYTES, Answering, Placed, Refused, Reply, Request, Tell, Together, answers, serve
+from planning.solver_pool.worker import (
+    MEMORY_BYTES,
+    Answering,
+    Placed,
+    Refused,
+    Reply,
+    Request,
+    Tell,
+    Together,
+    answers,
+    serve,
+)
 from solver.plan import NoPlan, Plan, Proof
 
 _PIECE = 64 << 20

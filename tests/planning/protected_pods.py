@@ -14,11 +14,11 @@ from cluster.capturing import snapshot_of
 from gangs.dialects import read_all, topologies
 from gangs.sources import Sources
 from kube.keys import GATE, GROUP
+from planning.competing.promised_evictions import promised_by, with_promised
 from planning.decision import Decision, Outcome
-from planning.inputs import read_objects
+from planning.files.objects import read_objects
+from planning.framing.running_gangs import running_gangs
 from planning.planner import plan_all
-from planning.promises import promised_by, with_promised
-from planning.running import running_gangs
 
 Manifest = dict[str, Any]
 

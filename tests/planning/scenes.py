@@ -16,10 +16,10 @@ from gangs.expanding import expanded
 from gangs.model import Gang
 from gangs.sources import Sources
 from kube.topology import Topology
-from planning.documents import Document
 from planning.dry_run import DryRun, dry_run
-from planning.inputs import read_objects
-from planning.priorities import admitted
+from planning.files.documents import Document
+from planning.files.objects import read_objects
+from planning.framing.priorities import admitted
 
 Manifest = dict[str, Any]
 

@@ -7,7 +7,7 @@ import pytest
 from scenes import Manifest, nodes, picture, pod, running
 
 from kube.objects import Pod
-from planning.shapes import scheduling_key, watched_labels
+from planning.framing.shapes import scheduling_key, watched_labels
 
 GUARD = {
     "podAntiAffinity": {

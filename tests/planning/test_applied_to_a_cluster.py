@@ -7,7 +7,7 @@ import scenes
 from cluster.capturing import snapshot_of
 from gangs.sources import Sources
 from planning.dry_run import DryRun, Live, dry_run
-from planning.inputs import read_objects
+from planning.files.objects import read_objects
 
 
 def live(*parts: Any) -> Live:

@@ -13,8 +13,8 @@ from cluster.schedulers import tried_of
 from gangs.sources import Sources
 from kube.keys import GATE
 from kube.objects import Node, Pod
-from planning.checkup import check_up
-from planning.finding import Finding, Severity
+from planning.doctor.checkup import check_up
+from planning.doctor.finding import Finding, Severity
 
 BLOCK, RACK = "example.com/block", "example.com/rack"
 TOPOLOGY = {

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from planning.documents import Mistake, parse
+from planning.files.documents import Mistake, parse
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
 TEXT = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"

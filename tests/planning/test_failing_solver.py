@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import scenes
 
-from planning import joining, planner
+from planning import planner
+from planning.competing import joint as joining
 from planning.decision import Outcome
-from planning.report import gang_report
-from planning.workers import Workers
+from planning.messages.report import gang_report
+from planning.solver_pool.pool import Workers
 from solver.problem import Limits
 
 FAULTY = Path(__file__).with_name("faulty_worker.py")

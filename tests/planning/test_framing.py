@@ -8,9 +8,9 @@ import scenes
 
 from gangs.model import Reading
 from kube.keys import GATE, PLANNED_NODE
-from planning.priorities import with_priorities
-from planning.problems import Framing, UnknownLevelError, frame
-from planning.running import running_gangs
+from planning.framing.priorities import with_priorities
+from planning.framing.problem import Framing, UnknownLevelError, frame
+from planning.framing.running_gangs import running_gangs
 from solver.problem import Cap, Exclusion, Multiple, Slice, Together, VictimGang
 
 ROOM = {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "4", "pods": "20"}

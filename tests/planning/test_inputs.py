@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import scenes
 
-from planning.inputs import read_objects
+from planning.files.objects import read_objects
 
 
 def mistakes(*manifests: scenes.Manifest) -> list[str]:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from planning.worker import EXPLAINING
-from planning.workers import SOLVER_SHARE, WORKER_SHARE, Workers
+from planning.solver_pool.pool import SOLVER_SHARE, WORKER_SHARE, Workers
+from planning.solver_pool.worker import EXPLAINING
 from solver.deadline import Deadline
 from solver.explain.remedies import explained
 from solver.plan import Answer, NoPlan, Plan, Proof

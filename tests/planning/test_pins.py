@@ -8,8 +8,8 @@ from scenes import Manifest, gang, label, nodes, picture, pod, solved, topology
 from kube.objects import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, ObjectMeta, Pod, PodSpec, Requirement
 from kube.topology import Level, Topology, Unlabelled
 from planning.decision import Outcome
+from planning.framing.ties import holds_affinity, noted, pinned_by_affinity, pinned_domain
 from planning.pins import left_behind, made_again, siblings_domain, untied
-from planning.ties import holds_affinity, noted, pinned_by_affinity, pinned_domain
 
 SPINE_1 = (("example.com/spine", "spine-1"),)
 BLOCK_3 = (*SPINE_1, ("example.com/block", "block-3"))

@@ -6,7 +6,7 @@ import pytest
 import scenes
 
 from planning.decision import Decision, Outcome
-from planning.report import solve_report
+from planning.messages.report import solve_report
 
 
 def decided(*parts: Any, **options: Any) -> Decision:

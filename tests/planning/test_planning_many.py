@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import scenes
 
-from planning import joining
+from planning.competing import joint as joining
 from planning.decision import Decision, Outcome
 from planning.dry_run import DryRun
-from planning.workers import shared_workers
+from planning.solver_pool.pool import shared_workers
 from solver.plan import Answer
 from solver.problem import Limits, Problem
 

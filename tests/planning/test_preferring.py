@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from planning.decision import Decision
-from planning.documents import Document, parse
 from planning.dry_run import dry_run
+from planning.files.documents import Document, parse
 
 KAI = Path(__file__).parents[2] / "examples" / "kai"
 

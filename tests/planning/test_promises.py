@@ -10,10 +10,10 @@ import pytest
 import scenes
 
 from gangs.model import Reading
-from planning.budgets import overdrawn
+from planning.competing.promised_evictions import promised_by, with_promised
+from planning.framing.disruption_budgets import overdrawn
+from planning.framing.running_gangs import cut_short, running_gangs
 from planning.planner import plan_all
-from planning.promises import promised_by, with_promised
-from planning.running import cut_short, running_gangs
 
 NODES = "s/b: n0 n1 n2"
 

@@ -15,8 +15,8 @@ import pytest
 from protected_pods import Instance, carry_out, draw, plan, wrongs
 
 from gangs.model import Gang, PodSet
-from planning import running
 from planning.decision import Decision
+from planning.framing import running_gangs as running
 
 pytestmark = pytest.mark.timeout(3600)
 """A slow machine may take its time."""
@@ -61,9 +61,9 @@ def without_sets(gang: Gang, _: PodSet | None) -> running.RunningGang:
 
 
 BLIND: Mapping[str, tuple[str, Callable[..., object]]] = {
-    "what plans spend of budgets": ("planning.budgets._spent_in", lambda _: {}),
+    "what plans spend of budgets": ("planning.framing.disruption_budgets._spent_in", lambda _: {}),
     "what plans in force evict": ("protected_pods.promised_by", lambda _: []),
-    "minimums of sets": ("planning.running._member_of", without_sets),
+    "minimums of sets": ("planning.framing.running_gangs._member_of", without_sets),
     "gangs that cannot be read": ("gangs.dialects._astray", lambda *_: ()),
 }
 

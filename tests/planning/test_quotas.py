@@ -24,8 +24,8 @@ from kube.objects import (
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 from planning.decision import Decision, Outcome
 from planning.planner import plan_all, plan_gang, plan_in_turn
-from planning.queueing import still_covered
-from planning.quotas import NO_USAGE, Purse, usage_of
+from planning.quota.queueing import still_covered
+from planning.quota.usage import NO_USAGE, Purse, usage_of
 
 RACK = Topology("net", "T", (Level("rack", ("rack",)), Level("node", (HOSTNAME_LABEL,))))
 BLUE = Flavor("blue", (("color", "blue"),), topology="net", preferred="rack")

@@ -7,12 +7,12 @@ import pytest
 import scenes
 
 from gangs.model import Gang
-from planning.outcomes import decided
+from planning.after_plan import after
+from planning.competing.remaining import Remaining, only_room_matters
+from planning.framing.priorities import with_priorities
+from planning.framing.problem import Framing, frame
+from planning.messages.outcomes import decided
 from planning.planner import in_order
-from planning.priorities import with_priorities
-from planning.problems import Framing, frame
-from planning.remaining import Remaining, only_room_matters
-from planning.reserving import after
 from solver.multi_gang.joint import Share
 from solver.plan import Plan, Proof
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planning.wording import compressed, listed, more_pods
+from planning.messages.wording import compressed, listed, more_pods
 
 
 @pytest.mark.parametrize(

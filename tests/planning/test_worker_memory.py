@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from planning.worker import Placed, Task
-from planning.workers import COMMAND, Worker
+from planning.solver_pool.pool import COMMAND, Worker
+from planning.solver_pool.worker import Placed, Task
 from solver.nodes import Node, nodes_of
 from solver.problem import Limits, Member, PodSet, Problem, Shape
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from planning.workers import Workers
+from planning.solver_pool.pool import Workers
 from solver.multi_gang.joint import JointProblem, solve_joint
 from solver.nodes import Node, nodes_of
 from solver.plan import Answer, NoPlan, Plan, Proof
@@ -190,8 +190,8 @@ def test_threads_share_the_workers(workers: Workers) -> None:
 
 PARENT = """
 import sys, threading
-from planning.workers import Worker, Workers, COMMAND
-from planning.worker import Task
+from planning.solver_pool.pool import Worker, Workers, COMMAND
+from planning.solver_pool.worker import Task
 from test_workers import FAULTY, PATIENT, problem
 waiting, working = Worker(COMMAND), Worker((sys.executable, str(FAULTY), "hung"))
 for each in (waiting, working):
@@ -251,6 +251,6 @@ def _children() -> list[int]:
             command = stat.with_name("cmdline").read_text()
         except OSError:
             continue
-        if int(fields[1]) == os.getpid() and "planning.worker" in command:
+        if int(fields[1]) == os.getpid() and "planning.solver_pool.worker" in command:
             found.append(int(stat.parent.name))
     return found

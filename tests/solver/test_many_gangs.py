@@ -234,11 +234,11 @@ def test_many_members_on_many_levels_do_not_make_a_place_too_dear(level: int) ->
     )
     weights = generation.weights(level)
     prices = generation.pricing.prices(weights, np.zeros_like(generation.own), generation.own)
-    least = prices.least(generation.buyers[0])
+    least = prices.least(generation.demands[0])
     assert weights[level] == max(weights[level:])
     assert least < INFEASIBLE_COST // 2
-    uses = generation.pricing.best(prices, generation.buyers[0])
-    assert generation.pricing.spread(generation.buyers[0], uses[0]) == (1, 2, 4, 8, 16, 32)
+    uses = generation.pricing.best(prices, generation.demands[0])
+    assert generation.pricing.spread(generation.demands[0], uses[0]) == (1, 2, 4, 8, 16, 32)
 
 
 def random_gangs(seed: int) -> JointProblem:

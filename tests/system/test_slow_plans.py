@@ -26,7 +26,7 @@ TAKES = 36.0
 
 SLOW_SOLVER = f"""
 import time
-from planning import workers
+from planning.solver_pool import pool as workers
 from solver.plan import NoPlan, Proof
 
 solve = workers.Workers.solve

@@ -13,7 +13,7 @@ from pictures import Manifest, StillPicture, node, pod, topology
 
 from gangs.model import Gang
 from kube.objects import Node, Pod
-from planning.ties import holds_affinity, pinned_domain
+from planning.framing.ties import holds_affinity, pinned_domain
 from webhook import pods
 from webhook.reviews import Admitted
 

@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 from malformed import HEADERS, open_client
 
 from kube.yaml_text import DEEPEST
-from planning.documents import parse
+from planning.files.documents import parse
 from serving.limits import LARGEST_BODY
 from solver.deadline import Deadline, OutOfTimeError
 

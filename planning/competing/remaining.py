@@ -1,0 +1,69 @@
+"""What gangs that were placed leave to others stated on the same snapshot, without stating those anew.
+
+That is the whole truth where all that gangs take from each other is room: no member looks at other pods, by affinity,
+spread, host ports or nearness, and nobody is evicted.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.ports import host_ports
+from gangs.model import Gang
+from kube.objects import Pod
+from planning.framing.problem import Framing
+from planning.framing.stranded import held_node
+from solver.multi_gang.joint import Share
+from solver.nodes import Amounts
+
+
+class Remaining:
+    """Room after each of several gangs, by resource in base units. All are stated on the same nodes."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, NDArray[np.int64]] = {}
+
+    def take(self, framing: Framing, share: Share) -> None:
+        """A gang has these nodes."""
+        problem = framing.problem
+        asked: Amounts = np.zeros_like(problem.nodes.free)
+        for pod_set, row in zip(problem.sets, share.nodes, strict=True):
+            for member, node in zip(pod_set.members, row, strict=True):
+                if node is not None:
+                    asked[node] += problem.shapes[member.shape].requests
+        for place, (name, unit) in enumerate(zip(problem.resources, framing.units, strict=True)):
+            self._used[name] = self._used.get(name, 0) + asked[:, place] * unit
+
+    def framing(self, stated: Framing) -> Framing | None:
+        """A gang's problem on what is left; None where that is not a multiple of its units."""
+        problem = stated.problem
+        free = problem.nodes.free.copy()
+        for place, (name, unit) in enumerate(zip(problem.resources, stated.units, strict=True)):
+            if name in self._used:
+                if (self._used[name] % unit).any():
+                    return None
+                free[:, place] -= self._used[name] // unit
+        return replace(stated, problem=replace(problem, nodes=problem.nodes.with_free(free)))
+
+
+def only_room_matters(gangs: Iterable[Gang], framings: Sequence[Framing], shares: Iterable[Share | None]) -> bool:
+    """Whether these gangs, placed so, take nothing but room from each other."""
+    layout = framings[0].problem.nodes.layout
+    return (
+        all(framing.problem.nodes.layout is layout for framing in framings)
+        and not any(share is not None and share.victims for share in shares)
+        and not any(gang.near or any(looks_around(member.pod) for member in gang.members) for gang in gangs)
+    )
+
+
+def looks_around(pod: Pod) -> bool:
+    """Whether other pods matter to it, or it to them, besides their room; or it holds a node already."""
+    affinity = pod.spec.affinity
+    return bool(
+        (affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None))
+        or pod.spec.topology_spread_constraints
+        or host_ports(pod)
+        or held_node(pod)
+    )

@@ -1,0 +1,136 @@
+"""What is wrong with a cluster before anybody's gang meets it: labels, topologies, requests, members without a gate.
+
+Pure: a picture of the cluster in, findings out.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from cluster.snapshot import Snapshot
+from cluster.tree import DomainTree, domains
+from gangs.dialects import dialect_of, left_alone, read_all, topologies
+from gangs.leaving import ALL, CHOICES, IGNORED, OWN, chosen, left_to, running
+from gangs.levels import choose
+from gangs.model import Gang
+from gangs.slips import slips
+from gangs.sources import Sources
+from kube.keys import ADOPT, EXEMPTIONS, GATE, LEAVE
+from kube.names import natural_key
+from kube.topology import Topology
+from planning.doctor.finding import Finding, Severity
+from planning.doctor.unscheduled import untried
+from planning.messages.wording import compressed, listed
+
+_SHOWN = 5
+"""Names in one finding; the rest are counted."""
+
+
+def check_up(snapshot: Snapshot, sources: Sources, now: datetime | None = None) -> list[Finding]:
+    """Look at topologies, nodes, requests and members.
+
+    :param now: a pod is not said to wait for a scheduler before it has done so for a while; None: it is at once.
+    """
+    known, _ = topologies(sources)
+    reading = read_all(sources)
+    findings = [finding for topology in known for finding in _topology(topology, snapshot)]
+    if not known:
+        remedy = "create a Topology, or label the nodes with well-known topology labels"
+        findings.append(Finding(Severity.WARNING, "topologies", "there is none: gangs are packed by node only", remedy))
+    findings += _unused(known, reading.gangs)
+    findings += [Finding(Severity.ERROR, str(f.object), f"{f.field}: {f.problem}", f.remedy) for f in reading.faults]
+    findings += [
+        Finding(Severity.WARNING, str(a.object), f"{a.field}: {a.text}")
+        for a in (*reading.advice, *slips(sources, (*reading.faults, *reading.advice)))
+        if not a.awaited
+    ]
+    findings += _members(sources)
+    findings += untried(sources, now)
+    findings += _neighbours(sources)
+    return findings
+
+
+def _topology(topology: Topology, snapshot: Snapshot) -> Iterator[Finding]:
+    tree = domains(topology, (state.node for state in snapshot.nodes))
+    subject = f"{topology.kind or 'levels found on nodes'} {topology.name}".strip()
+    lacking: defaultdict[str, list[str]] = defaultdict(list)
+    for name, label in tree.outside.items():
+        lacking[label].append(name)
+    for label, names in sorted(lacking.items()):
+        text = f"{_some(names)} outside it for want of label {label}: never used by gangs that name a level of it"
+        yield Finding(Severity.WARNING, subject, text, f"label the nodes with {label}")
+    yield from _torn(topology, tree, subject)
+    if not tree.path_of:
+        yield Finding(Severity.ERROR, subject, "no node belongs to it", "check its levels' node labels")
+    elif not lacking:
+        yield Finding(Severity.OK, subject, f"{len(tree.path_of)} nodes, all of them inside")
+
+
+def _torn(topology: Topology, tree: DomainTree, subject: str) -> Iterator[Finding]:
+    """A domain name that stands under several parents is mostly a mislabelled node."""
+    for position, level in enumerate(topology.levels[1:-1], start=1):
+        parents: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
+        for path in tree.path_of.values():
+            parents[path[position]][path[:position]] += 1
+        for name, above in sorted(parents.items(), key=lambda item: natural_key(item[0])):
+            if len(above) > 1:
+                where = listed([f"{'/'.join(path)} ({count} nodes)" for path, count in above.most_common()])
+                text = f'{level.name} "{name}" lies under {where}: these count as different domains'
+                remedy = f"check the labels {level.label_keys[0]} and {topology.levels[position - 1].label_keys[0]}"
+                yield Finding(Severity.WARNING, subject, text, remedy)
+
+
+def _unused(known: Sequence[Topology], gangs: Iterable[Gang]) -> Iterator[Finding]:
+    choices = [choose(gang.topology, gang.topology_kind, known) for gang in gangs]
+    used = {choice for choice in choices if isinstance(choice, Topology)}
+    for topology in known:
+        if topology not in used and topology.kind:
+            yield Finding(Severity.OK, f"{topology.kind} {topology.name}", "no gang uses it now")
+
+
+def _members(sources: Sources) -> Iterator[Finding]:
+    """Pods that the webhook missed, and pods that are held for nothing."""
+    left = left_alone(sources)
+    for pod in sources.pods:
+        if pod.bound or pod.finished or pod.terminating:
+            continue
+        claim, gated = dialect_of(pod, left), pod.gated_by(GATE)
+        if gated and claim is None:
+            text, remedy = "is gated but names no gang: nothing will start it", "delete it, or give its label back"
+            yield Finding(Severity.ERROR, f"Pod {pod.key}", text, remedy)
+        if claim is not None and not gated and not pod.status.nominated_node_name:
+            text = f"names gang {claim[1]} but was never gated: the webhook did not see it"
+            remedy = "see that the webhook is registered, and create the pod again"
+            yield Finding(Severity.WARNING, f"Pod {pod.key}", text, remedy)
+
+
+def _neighbours(sources: Sources) -> Iterator[Finding]:
+    """Other systems that run here, what is left to them, and choices that mean nobody."""
+    left = left_to(sources)
+    theirs: defaultdict[str, list[str]] = defaultdict(list)
+    for dialect, neighbour in left.items():
+        theirs[str(neighbour)].append(dialect)
+    for whose, dialects in theirs.items():
+        text = f"gangs asked for in the keys of {listed(sorted(dialects))} are left to {whose}"
+        remedy = f"for Phalanx to place them, annotate {OWN} with {ADOPT}: {left[dialects[0]].system}"
+        yield Finding(Severity.WARNING, left[dialects[0]].title, text, remedy)
+    for system, evidence in running(sources):
+        if system.name not in {each.system for each in left.values()} and not set(system.dialects) & left.keys():
+            text = f"runs in this cluster ({evidence}), and Phalanx takes its workloads: annotation {ADOPT} of {OWN}"
+            yield Finding(Severity.OK, system.title, text)
+    for annotation in (ADOPT, LEAVE):
+        for name in chosen(sources, annotation):
+            if name not in CHOICES and (annotation, name) != (ADOPT, ALL):
+                text = f'annotation {annotation} names "{name}", which is no system that Phalanx knows'
+                yield Finding(Severity.ERROR, OWN, text, f"the names are {', '.join(CHOICES)}")
+    for value in chosen(sources, EXEMPTIONS):
+        if value != IGNORED:
+            text = f'annotation {EXEMPTIONS} says "{value}", which means nothing: exemptions count'
+            yield Finding(Severity.ERROR, OWN, text, f"write {IGNORED}, or take it away")
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = compressed(sorted(names, key=natural_key)[:_SHOWN])
+    rest = len(names) - _SHOWN
+    nodes = f"{len(names)} node{'s' if len(names) > 1 else ''}"
+    return f"{nodes} ({shown}{f' and {rest} more' if rest > 0 else ''}) {'lie' if len(names) > 1 else 'lies'}"

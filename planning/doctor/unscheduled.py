@@ -1,0 +1,67 @@
+"""Pods that wait for a scheduler which does not try them: members that were let go, and pods of no gang.
+
+Pure: a picture of the cluster in, findings out.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from cluster.schedulers import waits
+from gangs.dialects import dialect_of
+from gangs.schedulers import runs
+from gangs.sources import Sources
+from kube.keys import DIALECT, STOCK_SCHEDULER
+from kube.names import natural_key
+from kube.objects import Pod
+from kube.scheduling import names_another_scheduler, released
+from planning.doctor.finding import Finding, Severity
+from planning.messages.wording import pods as counted
+
+PATIENCE_SECONDS = 30
+_SHOWN = 5
+"""Names in one finding; the rest are counted."""
+_REMEDY = (
+    f"make them again with schedulerName: {STOCK_SCHEDULER} or none; "
+    "manifests/absent-schedulers hands new ones to it by itself"
+)
+
+
+def untried(sources: Sources, now: datetime | None) -> Iterator[Finding]:
+    """One finding for each gang, and one for each scheduler for which pods of no gang wait in vain.
+
+    :param now: a scheduler has some time for each pod; None: it has none.
+    """
+    gangs: defaultdict[tuple[str, str], list[Pod]] = defaultdict(list)
+    strangers: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in sources.pods:
+        if not waits(pod) or not _long(pod, now):
+            continue
+        name, claim = pod.spec.scheduler_name, dialect_of(pod)
+        if released(pod) and claim is not None:
+            gangs[str(claim[1]), name].append(pod)
+        elif names_another_scheduler(pod) and DIALECT not in pod.metadata.labels and not runs(name, sources):
+            strangers[name].append(pod)
+    for (gang, name), pods in sorted(gangs.items()):
+        were = "was" if len(pods) == 1 else "were"
+        text = f"{name} has not tried {counted(len(pods))} that {were} let go: {_names(pods)}"
+        yield Finding(Severity.ERROR, f"Gang {gang}", text, f"phalanx why {gang} says what follows")
+    for name, pods in sorted(strangers.items()):
+        wait = "waits" if len(pods) == 1 else "wait"
+        text = f"does not run here, and {counted(len(pods))} of no gang {wait} for it: {_names(pods)}"
+        yield Finding(Severity.WARNING, f"Scheduler {name}", text, _REMEDY)
+
+
+def _long(pod: Pod, now: datetime | None) -> bool:
+    """Whether a scheduler has had time enough for the pod."""
+    since = released(pod) or pod.metadata.creation_timestamp or ""
+    try:
+        return now is None or (now - datetime.fromisoformat(since)).total_seconds() > PATIENCE_SECONDS
+    except (ValueError, TypeError):
+        return False
+
+
+def _names(pods: Sequence[Pod]) -> str:
+    names = sorted((pod.key for pod in pods), key=natural_key)
+    rest = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,184 @@
+"""Text to Kubernetes objects: YAML or JSON, several documents, Lists taken apart. Wrong text becomes mistakes."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import msgspec
+import yaml
+
+from kube.yaml_text import Doubled, read_all
+from planning.files.valid_metadata import shown
+from solver.deadline import NO_DEADLINE, Deadline
+
+_BLANKS = re.compile(r"\s*")
+_HALF_CHARACTER = re.compile(r"\\u[dD][89abAB]")
+"""JSON's way to write a character in two halves. One half alone is a text that cannot be written anywhere."""
+_OFTEN = 256
+"""Objects of a JSON text that are read between two looks at the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object, nulls removed as the API server takes them, and the file that it came from."""
+
+    origin: str
+    manifest: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """`Kind namespace/name`, as far as the object says."""
+        metadata = self.manifest.get("metadata")
+        metadata = metadata if isinstance(metadata, Mapping) else {}
+        name = shown(str(metadata.get("name") or metadata.get("generateName") or "(no name)"))
+        whole = f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
+        return f"{self.manifest.get('kind', 'object')} {whole}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing that is wrong with the input. `object` and `field` are empty where the text itself is."""
+
+    origin: str
+    problem: str
+    object: str = ""
+    field: str = ""
+
+    def __str__(self) -> str:
+        """One line: file, object, field path, what is wrong. What breaks or hides a line is escaped."""
+        text = ": ".join(part for part in (self.origin, self.object, self.field, self.problem) if part)
+        if text.isprintable():
+            return text
+        return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def parse(text: str | bytes, origin: str, deadline: Deadline = NO_DEADLINE) -> tuple[list[Document], list[Mistake]]:
+    """The objects in one text, in their order, with what is wrong; text that cannot be read gives no objects.
+
+    Raises `OutOfTimeError` where the deadline comes first. Takes time in proportion to the text's length.
+    """
+    documents: list[Document] = []
+    mistakes: list[Mistake] = []
+    doubled: list[str | Doubled] = []
+    try:
+        values = _values(text, doubled, deadline)
+        for each in deadline.through(found for value in values for found in _flattened(value, origin)):
+            if isinstance(each, Document):
+                documents.append(each)
+            else:
+                mistakes.append(each)
+    except yaml.MarkedYAMLError as error:
+        return [], [_yaml_mistake(error, origin)]
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        return [], [Mistake(origin, f"cannot be read as YAML or JSON: {' '.join(str(error).split())}")]
+    return documents, [*(_doubled_mistake(each, origin) for each in doubled), *mistakes]
+
+
+def _values(text: str | bytes, doubled: list[str | Doubled], deadline: Deadline) -> Iterator[Any]:
+    """The documents of a text. JSON, one document or several, goes first where it looks like it: it reads fast.
+
+    Keys that an object has twice go to `doubled`: of JSON without their lines, which its reader does not tell.
+    """
+    if text.lstrip()[:1] in ("{", "[", b"{", b"["):
+        keys: list[str] = []
+        if (values := _json_values(text, keys, deadline)) is not None:
+            doubled += keys
+            yield from values
+            return
+    lines: list[Doubled] = []
+    for value in read_all(text, lines, deadline.look):
+        yield _without_nulls(value)
+    doubled += lines
+
+
+def _json_values(text: str | bytes, doubled: list[str], deadline: Deadline) -> list[Any] | None:
+    """The documents of a JSON stream; None where it is none: it may still be YAML, whose reader names the line."""
+    objects = 0
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal objects
+        objects += 1
+        if objects % _OFTEN == 0:
+            deadline.look()
+        whole = {key: value for key, value in pairs if value is not None}
+        if len(whole) < len(pairs):
+            doubled.extend(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        return whole
+
+    text = text.decode() if isinstance(text, bytes) else text
+    values, decoder = [], json.JSONDecoder(object_pairs_hook=mapping, parse_constant=_no_json)
+    place = _after_blanks(text, 0)
+    while place < len(text):  # where one ends the next is read: a copy of the rest for each would be quadratic
+        try:
+            value, end = decoder.raw_decode(text, place)
+        except ValueError:
+            return None
+        values.append(value)
+        place = _after_blanks(text, end)
+    return values if _HALF_CHARACTER.search(text) is None or _has_whole_characters(values) else None
+
+
+def _after_blanks(text: str, place: int) -> int:
+    found = _BLANKS.match(text, place)
+    return found.end() if found else place
+
+
+def _has_whole_characters(values: list[Any]) -> bool:
+    try:
+        msgspec.json.encode(values)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _no_json(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _flattened(value: Any, origin: str) -> Iterator[Document | Mistake]:
+    """The objects of one document: none for an empty one, the items of a List."""
+    if value is None:
+        return
+    if isinstance(value, list):
+        for each in value:
+            yield from _flattened(each, origin)
+        return
+    if not isinstance(value, Mapping):
+        yield Mistake(origin, f"expected an object, got {type(value).__name__} {str(value)[:40]!r}")
+        return
+    if str(value.get("kind", "")).endswith("List") and (isinstance(value.get("items"), list) or not _named(value)):
+        items = value.get("items")
+        if items is None or isinstance(items, list):
+            yield from _flattened(items, origin)
+        else:
+            yield Mistake(origin, "expected a list of objects", value["kind"], "items")
+        return
+    yield Document(origin, value)
+
+
+def _named(value: Mapping[str, Any]) -> bool:
+    metadata = value.get("metadata")
+    return isinstance(metadata, Mapping) and bool(metadata.get("name"))
+
+
+def _without_nulls(value: Any) -> Any:
+    """The API server drops null fields before it looks at an object."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_without_nulls(each) for each in value]
+    return value
+
+
+def _doubled_mistake(doubled: str | Doubled, origin: str) -> Mistake:
+    if isinstance(doubled, Doubled):
+        return Mistake(f"{origin}:{doubled.line}", f"{doubled}; remove one of the two")
+    return Mistake(origin, f'key "{doubled}" is given twice in one object; remove one of the two')
+
+
+def _yaml_mistake(error: yaml.MarkedYAMLError, origin: str) -> Mistake:
+    mark = error.problem_mark or error.context_mark
+    where = f"{origin}:{mark.line + 1}" if mark else origin
+    return Mistake(where, f"cannot be read as YAML: {error.problem or error.context}")

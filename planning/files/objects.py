@@ -1,0 +1,305 @@
+"""Documents to Kubernetes objects of known kinds, with the defaults of the API server and every mistake named.
+
+Defaults: namespace "default", and for a Pod that is to be created a name made of its generateName. What a kind that
+nobody reads says is left unread; `Objects.ignored` counts such kinds.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain
+from typing import Any
+
+import msgspec
+
+from cluster.quantities import amount
+from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from gangs.dialects import all_kinds
+from gangs.kinds import WORKLOADS
+from gangs.manifests import MalformedError, group_of, key_of, parted, shape_remedy
+from gangs.model import Manifest
+from gangs.sources import EVERYBODY, ObjectKey
+from gangs.workloads import example_pod, is_job
+from kube.keys import SHARES_GROUPS_WITH
+from kube.objects import (
+    DisruptionBudgetStatus,
+    LabelSelector,
+    Node,
+    ObjectMeta,
+    Pod,
+    PodDisruptionBudget,
+    PriorityClass,
+    Struct,
+)
+from planning.files.documents import Document, Mistake
+from planning.files.valid_kinds import wrong_in
+from planning.files.valid_metadata import wrong_names
+from planning.messages.wording import listed
+from solver.deadline import NO_DEADLINE, Deadline
+
+DEFAULT_NAMESPACE = "default"
+
+_GroupKind = tuple[str, str]
+
+
+class Namespace(Struct, frozen=True):
+    """core/v1 Namespace: only its labels matter."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+TYPED: Mapping[_GroupKind, type[Struct]] = {
+    ("", "Node"): Node,
+    ("", "Pod"): Pod,
+    ("", "Namespace"): Namespace,
+    ("", "PersistentVolume"): PersistentVolume,
+    ("", "PersistentVolumeClaim"): PersistentVolumeClaim,
+    ("storage.k8s.io", "StorageClass"): StorageClass,
+    ("scheduling.k8s.io", "PriorityClass"): PriorityClass,
+    ("policy", "PodDisruptionBudget"): PodDisruptionBudget,
+}
+"""Kinds of the cluster itself, and the struct that each is read into."""
+
+_SELECTOR = "spec.selector"
+_OTHERS = {("", "Service")}
+"""Kinds that mean something else than those of the same name that are read."""
+_CLUSTER_SCOPED = {"Node", "Namespace", "PersistentVolume", "StorageClass", "PriorityClass"}
+
+
+@dataclass(slots=True)
+class Objects:
+    """All that was read. `manifests` holds the objects that dialects read; `origins` the file of every object.
+
+    `generated`: by namespace and beginning, the next number for a name that the API server would make.
+    `doubtful`: what is left out and hardly meant to be: a kind that is read, but in another group or spelling.
+    """
+
+    typed: dict[ObjectKey, Struct] = field(default_factory=dict)
+    manifests: dict[ObjectKey, Manifest] = field(default_factory=dict)
+    origins: dict[ObjectKey, str] = field(default_factory=dict)
+    ignored: Counter[str] = field(default_factory=Counter)
+    mistakes: list[Mistake] = field(default_factory=list)
+    doubtful: list[Mistake] = field(default_factory=list)
+    generated: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def nodes(self) -> list[Node]:
+        """The nodes."""
+        return [each for each in self.typed.values() if isinstance(each, Node)]
+
+    def pods(self) -> list[Pod]:
+        """The pods, with a node or without."""
+        return [each for each in self.typed.values() if isinstance(each, Pod)]
+
+    def priority_classes(self) -> list[PriorityClass]:
+        """The priority classes."""
+        return [each for each in self.typed.values() if isinstance(each, PriorityClass)]
+
+    def budgets(self) -> list[PodDisruptionBudget]:
+        """The disruption budgets."""
+        return [each for each in self.typed.values() if isinstance(each, PodDisruptionBudget)]
+
+    def claims(self) -> list[PersistentVolumeClaim]:
+        """The volume claims."""
+        return [each for each in self.typed.values() if isinstance(each, PersistentVolumeClaim)]
+
+    def volumes(self) -> list[PersistentVolume]:
+        """The volumes."""
+        return [each for each in self.typed.values() if isinstance(each, PersistentVolume)]
+
+    def storage_classes(self) -> list[StorageClass]:
+        """The storage classes."""
+        return [each for each in self.typed.values() if isinstance(each, StorageClass)]
+
+    def namespaces(self) -> dict[str, Mapping[str, str]]:
+        """Labels by namespace."""
+        found = (each for each in self.typed.values() if isinstance(each, Namespace))
+        return {each.metadata.name: each.metadata.labels for each in found}
+
+    def sharing(self) -> dict[str, str | None]:
+        """With whom namespaces share their groups, by namespace. Those that no document describes share with all."""
+        found = (each.metadata for each in self.typed.values() if isinstance(each, Namespace))
+        return {EVERYBODY: EVERYBODY, **{each.name: each.annotations.get(SHARES_GROUPS_WITH) for each in found}}
+
+
+def read_objects(documents: Iterable[Document], deadline: Deadline = NO_DEADLINE) -> Objects:
+    """Sort the documents by what they are. Raises `OutOfTimeError` where the deadline comes first."""
+    objects = Objects()
+    for document in deadline.through(documents):
+        problems = list(_problems(document.manifest))
+        if problems:
+            objects.mistakes += [_mistake(document, *problem) for problem in problems]
+        else:
+            _read(document, objects)
+    return objects
+
+
+def _read(document: Document, objects: Objects) -> None:
+    group_kind = group_of(document.manifest["apiVersion"]), document.manifest["kind"]
+    if group_kind not in TYPED and group_kind not in _dialect_kinds():
+        objects.ignored[document.manifest["kind"]] += 1
+        objects.doubtful += _nearly_read(document, group_kind)
+        return
+    document = Document(document.origin, _defaulted(document.manifest, group_kind, objects))
+    key = key_of(document.manifest)
+    if key in objects.origins:
+        objects.mistakes.append(_mistake(document, "", f"is given twice, first in {objects.origins[key]}"))
+        return
+    objects.origins[key] = document.origin
+    if group_kind not in TYPED:
+        found = tuple(_wrong_in_template(document.manifest)) or wrong_in(document.manifest)
+        wrong = [_mistake(document, path, problem) for path, problem in found]
+        objects.mistakes += wrong
+        if not wrong:
+            objects.manifests[key] = document.manifest
+        return
+    try:
+        value = msgspec.convert(document.manifest, TYPED[group_kind])
+    except msgspec.ValidationError as error:
+        objects.mistakes.append(_shape_mistake(document, str(error)))
+        if TYPED[group_kind] is PodDisruptionBudget:
+            named = ObjectMeta(name=key[3], namespace=key[2])
+            objects.typed[key] = _allowing_nothing(PodDisruptionBudget(named), [_SELECTOR])
+        return
+    found = tuple(_wrong_quantities(value)) or wrong_in(document.manifest)
+    wrong = [_mistake(document, path, problem) for path, problem in found]
+    objects.mistakes += wrong
+    if not wrong:
+        objects.typed[key] = value
+    elif isinstance(value, PodDisruptionBudget):
+        objects.typed[key] = _allowing_nothing(value, [path for path, _ in found])
+
+
+def _allowing_nothing(budget: PodDisruptionBudget, wrong: Iterable[str]) -> PodDisruptionBudget:
+    """What a budget that cannot be read stands for: whom it was meant to protect stays; all pods of its namespace where
+    nobody can tell whom. `wrong`: the fields.
+    """
+    spec = budget.spec
+    if any(path.startswith(_SELECTOR) for path in wrong):
+        spec = msgspec.structs.replace(spec, selector=LabelSelector())
+    return msgspec.structs.replace(budget, spec=spec, status=DisruptionBudgetStatus(disruptions_allowed=0))
+
+
+def _nearly_read(document: Document, group_kind: _GroupKind) -> Iterator[Mistake]:
+    """Of an object that is left out: whether the same kind is read, in another group or another spelling."""
+    group, kind = group_kind
+    if group_kind in _OTHERS:
+        return
+    known = [each for each in (*TYPED, *_dialect_kinds()) if each[1].casefold() == kind.casefold()]
+    if any(each[0] == group for each in known):
+        yield _mistake(document, "kind", f'"{kind}" is left out; write {known[0][1]}')
+    elif known:
+        where = listed(list(dict.fromkeys(_api_version(*each) for each in known)))
+        yield _mistake(
+            document, "apiVersion", f'"{document.manifest["apiVersion"]}" is left out: {known[0][1]} is read of {where}'
+        )
+
+
+def _api_version(group: str, kind: str) -> str:
+    """What stands in the apiVersion of a kind that is read; the group alone where its version does not matter."""
+    versions = (each.versions for each in all_kinds() if (each.group, each.kind) == (group, kind))
+    version = next(versions, ("v1",) if (group, kind) in TYPED else ("",))[0]
+    return "/".join(filter(None, (group, version)))
+
+
+@cache
+def _dialect_kinds() -> Mapping[_GroupKind, bool]:
+    """Kinds that dialects read, and workloads (so that one that is not built yet is refused and not unseen), with
+    whether each is namespaced.
+    """
+    workloads = dict.fromkeys(WORKLOADS, True)
+    return workloads | {(kind.group, kind.kind): kind.namespaced for kind in all_kinds()}
+
+
+def _problems(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What every object must have before anything else can be said of it, as (field, problem)."""
+    for name in ("apiVersion", "kind"):
+        value = manifest.get(name)
+        if not isinstance(value, str) or not value:
+            yield name, "is missing" if value is None else f"expected a text, got {_kind_of(value)}"
+    metadata = manifest.get("metadata", {})
+    if not isinstance(metadata, Mapping):
+        yield "metadata", f"expected an object, got {_kind_of(metadata)}"
+        return
+    names = [metadata[name] for name in ("name", "generateName") if name in metadata]
+    if not any(names):
+        yield "metadata.name", "is missing"
+    fields = ("name", "generateName", "namespace")
+    unreadable = [each for each in fields if not isinstance(metadata.get(each, ""), str)]
+    for each in unreadable:
+        yield f"metadata.{each}", f"expected a text, got {_kind_of(metadata[each])}"
+    if not unreadable:
+        yield from wrong_names(metadata)
+
+
+def _defaulted(manifest: Mapping[str, Any], group_kind: _GroupKind, objects: Objects) -> dict[str, Any]:
+    metadata = dict(manifest.get("metadata", {}))
+    namespaced = _dialect_kinds().get(group_kind, group_kind[1] not in _CLUSTER_SCOPED)
+    if namespaced:
+        metadata.setdefault("namespace", DEFAULT_NAMESPACE)
+    else:
+        metadata.pop("namespace", None)
+    if group_kind == ("", "Pod") and not metadata.get("name"):
+        metadata["name"] = _generated(metadata, objects)
+    return {**manifest, "metadata": metadata}
+
+
+def _generated(metadata: Mapping[str, Any], objects: Objects) -> str:
+    """A name as the API server would make one, but the same each time: the beginning and a number."""
+    prefix, namespace = metadata["generateName"], metadata["namespace"]
+    number = objects.generated.get((namespace, prefix), 0)
+    while ("", "Pod", namespace, f"{prefix}{number}") in objects.origins:
+        number += 1
+    objects.generated[namespace, prefix] = number + 1
+    return f"{prefix}{number}"
+
+
+def _wrong_quantities(value: Struct) -> Iterator[tuple[str, str]]:
+    """Quantities that cannot be read, as (field, problem)."""
+    for path, resource, quantity in _quantities(value):
+        try:
+            amount(resource, quantity)
+        except ValueError as error:
+            yield f"{path}.{resource}", str(error)
+
+
+def _wrong_in_template(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Likewise of the pods that a Job would make. A template of a wrong shape is a fault, told later."""
+    if not is_job(manifest):
+        return
+    with suppress(MalformedError):
+        for path, problem in _wrong_quantities(example_pod(manifest)):
+            yield f"spec.template.{path}", problem
+
+
+def _quantities(value: Struct) -> Iterator[tuple[str, str, str | float]]:
+    """Every quantity of a node or pod, as (field path, resource, text)."""
+    maps: list[tuple[str, Mapping[str, str | int | float]]] = []
+    if isinstance(value, Node):
+        maps.append(("status.allocatable", value.status.allocatable))
+    if isinstance(value, Pod):
+        spec = value.spec
+        maps.append(("spec.overhead", spec.overhead))
+        held = [("spec.resources", spec.resources)] if spec.resources is not None else []
+        for name, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+            held += [(f"spec.{name}[{i}].resources", each.resources) for i, each in enumerate(containers)]
+        for path, resources in held:
+            maps += [(f"{path}.requests", resources.requests), (f"{path}.limits", resources.limits)]
+    return chain.from_iterable(((path, name, text) for name, text in each.items()) for path, each in maps)
+
+
+def _shape_mistake(document: Document, message: str) -> Mistake:
+    problem, where = parted(message, document.manifest)
+    told = f"{problem[:1].lower()}{problem[1:].replace('`', '')}; {shape_remedy(problem)}"
+    return _mistake(document, where.lstrip("."), told)
+
+
+def _mistake(document: Document, path: str, problem: str) -> Mistake:
+    return Mistake(document.origin, problem, str(document), path)
+
+
+def _kind_of(value: Any) -> str:
+    return {"dict": "an object", "list": "a list", "str": "a text", "bool": "true or false"}.get(
+        type(value).__name__, "a number"
+    )

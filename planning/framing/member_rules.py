@@ -1,0 +1,174 @@
+"""Members of one gang that must not share a node or a domain, and who must go from theirs, as rules of the problem."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import combinations
+
+from cluster.eligibility import Obstacle
+from cluster.neighbours import Near, Spread, Term
+from cluster.ports import any_clash
+from cluster.snapshot import NodeState
+from cluster.wishes import spread_limits
+from kube.objects import Pod
+from planning.framing.member_traits import Traits
+from solver.problem import Affinity, Conflict, Exclusion, Separation
+from solver.problem import Spread as SpreadRule
+
+NODE_NAME = "metadata.name"
+"""The node itself, as the key of an exclusion that no label stands for."""
+
+Groups = tuple[str | None, ...]
+
+
+def apart(
+    traits: Sequence[Traits], terms: Sequence[Term], nodes: Sequence[NodeState]
+) -> tuple[tuple[Exclusion, ...], tuple[Separation, ...]]:
+    """Who keeps off whom. `traits` by shape; `terms`: what the traits speak of.
+
+    Shapes that keep off their own kind and each other go into one exclusion: at most one of them in each domain. All
+    other pairs are separated.
+    """
+    shapes: dict[Traits, list[int]] = {}
+    for shape, each in enumerate(traits):
+        shapes.setdefault(each, []).append(shape)
+    exclusions, separations = [], []
+    for key in (*dict.fromkeys(term.topology_key for term in terms), NODE_NAME):
+        pairs = {frozenset(pair) for pair in _pairs([*shapes], key, terms)}
+        groups = _groups(key, nodes) if pairs else ()
+        cliques = _cliques([each for each in shapes if frozenset((each,)) in pairs], pairs)
+        exclusions += [Exclusion(_all_of(shapes, clique), groups) for clique in cliques]
+        told = {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
+        for one, others in _sides([*shapes], pairs - told):
+            separations.append(Separation(_all_of(shapes, one), _all_of(shapes, others), groups))
+    return tuple(exclusions), tuple(separations)
+
+
+def _pairs(traits: Sequence[Traits], key: str, terms: Sequence[Term]) -> Iterable[tuple[Traits, Traits]]:
+    """Those that cannot share a domain of `key`, also with their own kind; anti-affinity of either is enough."""
+    about = frozenset(place for place, term in enumerate(terms) if term.topology_key == key)
+    for position, one in enumerate(traits):
+        for other in traits[position:]:
+            clash = (
+                any_clash(one.ports, other.ports)
+                if key == NODE_NAME
+                else one.apart & other.meant & about or other.apart & one.meant & about
+            )
+            if clash:
+                yield one, other
+
+
+def _cliques(traits: Sequence[Traits], pairs: Collection[frozenset[Traits]]) -> list[list[Traits]]:
+    """Traits that keep off their own kind, in parts of which all keep off each other."""
+    found: list[list[Traits]] = []
+    for each in traits:
+        clique = next((c for c in found if all(frozenset((each, other)) in pairs for other in c)), None)
+        if clique is None:
+            found.append([each])
+        else:
+            clique.append(each)
+    return found
+
+
+def _sides(
+    traits: Sequence[Traits], pairs: Collection[frozenset[Traits]]
+) -> Iterable[tuple[Sequence[Traits], Sequence[Traits]]]:
+    """Pairs of unlike ones, those with the same counterparts put together."""
+    sides: dict[tuple[Traits, ...], list[Traits]] = {}
+    for position, one in enumerate(traits):
+        if others := tuple(other for other in traits[position + 1 :] if frozenset((one, other)) in pairs):
+            sides.setdefault(others, []).append(one)
+    return ((ones, others) for others, ones in sides.items())
+
+
+def _all_of(shapes: Mapping[Traits, Sequence[int]], traits: Iterable[Traits]) -> tuple[int, ...]:
+    return tuple(sorted(shape for each in traits for shape in shapes[each]))
+
+
+def _groups(key: str, nodes: Sequence[NodeState]) -> Groups:
+    if key == NODE_NAME:
+        return tuple(state.name for state in nodes)
+    return tuple(state.node.metadata.labels.get(key) for state in nodes)
+
+
+def conflicts(obstacles: Sequence[Sequence[Obstacle]], victims: Mapping[str, int]) -> tuple[Conflict, ...]:
+    """Who has to go for a place. `obstacles` by shape; `victims`: positions by pod, of whom all those are."""
+    found: dict[Obstacle, list[int]] = {}
+    for shape, each in enumerate(obstacles):
+        for obstacle in each:
+            found.setdefault(obstacle, []).append(shape)
+    return tuple(
+        Conflict(tuple(shapes), each.nodes, frozenset(victims[pod] for pod in each.pods), each.reason)
+        for each, shapes in found.items()
+    )
+
+
+def affinities(
+    traits: Sequence[Traits], near: Sequence[Near | None], nodes: Sequence[NodeState], victims: Mapping[str, int]
+) -> tuple[Affinity, ...]:
+    """Who wants to be near whom, where that depends on who comes and who goes. `traits` and `near` by shape."""
+    found: dict[tuple[int, Near], list[int]] = {}
+    for shape, (trait, each) in enumerate(zip(traits, near, strict=True)):
+        if each is not None:
+            found.setdefault((trait.wants, each), []).append(shape)
+    return tuple(
+        Affinity(
+            shapes=tuple(shapes),
+            counted=tuple(shape for shape, trait in enumerate(traits) if wish in trait.wanted),
+            groups=tuple(_groups(key, nodes) for key in each.keys),
+            there=each.there,
+            victims=frozenset(victims[pod] for pod in each.pods),
+            themselves=each.themselves,
+        )
+        for (wish, each), shapes in found.items()
+    )
+
+
+def spread_exclusions(
+    spreads: Mapping[int, Sequence[Spread]], pods: Sequence[Pod], nodes: Sequence[NodeState]
+) -> tuple[Exclusion, ...]:
+    """Exclusions within which hard topology spread holds in any order of binding. `spreads` by shape, and `pods`: one
+    of each.
+    """
+    found: dict[Exclusion, None] = {}
+    for shape, constraints in spreads.items():
+        for constraint in constraints:
+            counted = {each for each, pod in enumerate(pods) if constraint.matches(pod)} | {shape}
+            for _, groups, most in spread_limits((constraint,), nodes):
+                found[Exclusion(tuple(sorted(counted)), groups, most)] = None
+    return tuple(found)
+
+
+def spread_rules(
+    spreads: Mapping[int, Sequence[Spread]], pods: Sequence[Pod], nodes: Sequence[NodeState], victims: Mapping[str, int]
+) -> tuple[SpreadRule, ...]:
+    """Hard topology spread in which members of the gang count, or pods that may be evicted. `spreads` by shape, and
+    `pods`: one of each; `victims`: positions by pod.
+
+    Where pods may be evicted, a rule without members says what is open to the first of them, as eligibility does
+    elsewhere: no domain that is too full until the gang has filled others.
+    """
+    asked: list[tuple[Spread, list[int]]] = []
+    for shape, constraints in spreads.items():
+        for each in constraints:
+            known = next((shapes for spread, shapes in asked if spread == each), None)
+            if known is None:
+                asked.append((each, [shape]))
+            else:
+                known.append(shape)
+    found = []
+    for each, asking in asked:
+        counted = tuple(shape for shape, pod in enumerate(pods) if each.matches(pod))
+        leaving = frozenset(victims[pod] for pod in each.may_go)
+        places = _places(each, nodes) if counted or leaving else ()
+        shapes, first = tuple(asking), each.max_skew - int(each.self_matching)
+        if counted:
+            found.append(SpreadRule(shapes, counted, places, each.counts, each.max_skew, each.too_few, leaving))
+        if leaving:
+            found.append(SpreadRule(shapes, (), places, each.counts, first, each.too_few, leaving))
+    return tuple(found)
+
+
+def _places(spread: Spread, nodes: Sequence[NodeState]) -> Groups:
+    """The domain of each node, None where its pods do not count."""
+    return tuple(
+        state.node.metadata.labels.get(spread.topology_key) if state.name in spread.counted else None for state in nodes
+    )

@@ -1,0 +1,94 @@
+"""Members that were let go and are not bound: each holds its node's room only as far as that is there.
+
+Such a member can be planned nowhere else: its node affinity is frozen. Where its node has lost the room or may not be
+used any more, it is stranded, and no plan may count on it unless evictions make room for it there.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from cluster.capturing import room
+from cluster.eligibility import Eligibility
+from cluster.neighbours import SPREAD
+from cluster.requests import PODS, pod_requests
+from cluster.snapshot import NodeState, Snapshot
+from gangs.model import Gang, Member
+from kube.keys import GATE, PLANNED_NODE
+from kube.objects import Pod
+from planning.framing.shapes import scheduling_key, watched_labels
+
+TOO_MANY = "Too many pods"
+
+
+@dataclass(frozen=True, slots=True)
+class Stranded:
+    """A member, the node that it was let go to, and why that cannot take it. `room`: it only lacks room there."""
+
+    member: Member
+    node: str
+    why: str
+    room: bool
+
+
+def held_node(pod: Pod) -> str:
+    """The node of a member that has been bound or released there; "" for one that can still be planned.
+
+    A released pod has lost its gate for good, and a plan of ours stands on it. Its node is the one it is nominated to
+    or, where the stock scheduler has cleared that, the one that its plan names. A pod that only the stock scheduler has
+    nominated (for its own preemption) has never been planned, and may still be.
+    """
+    if pod.bound:
+        return pod.spec.node_name
+    planned = pod.metadata.annotations.get(PLANNED_NODE, "")
+    if not planned or pod.gated_by(GATE):
+        return ""
+    return pod.status.nominated_node_name or planned
+
+
+def stranded(gang: Gang, snapshot: Snapshot) -> tuple[Stranded, ...]:
+    """The members of a gang, in their order, that were let go to nodes which cannot take them any more."""
+    waiting = [member for member in gang.members if not member.pod.bound and held_node(member.pod)]
+    return tuple(_without_place(gang, waiting, snapshot)) if waiting else ()
+
+
+def _without_place(gang: Gang, waiting: Iterable[Member], snapshot: Snapshot) -> Iterator[Stranded]:
+    states, own = {state.name: state for state in snapshot.nodes}, frozenset(m.pod.key for m in gang.members)
+    refusing = _Refusing(snapshot, own)
+    left: dict[str, dict[str, int]] = {}
+    for member in waiting:
+        node, asked = held_node(member.pod), pod_requests(member.pod)
+        if node not in states:
+            yield Stranded(member, node, "the node is gone", room=False)
+            continue
+        if node not in left:
+            left[node] = _left_beside(gang, states[node], own)
+        if why := refusing.why(member.pod, states[node]):
+            yield Stranded(member, node, why, room=False)
+        elif short := next((name for name, amount in asked.items() if amount > left[node].get(name, 0)), ""):
+            yield Stranded(member, node, TOO_MANY if short == PODS else f"Insufficient {short}", room=True)
+        else:
+            left[node] = {name: amount - asked.get(name, 0) for name, amount in left[node].items()}
+
+
+def _left_beside(gang: Gang, state: NodeState, own: frozenset[str]) -> dict[str, int]:
+    """What a node has for members that were let go, beside others and those that are bound there."""
+    free, _ = room(state, priority=gang.priority, ignoring=own)
+    bound = [pod_requests(each.pod) for each in gang.members if each.pod.spec.node_name == state.name]
+    return {name: amount - sum(each.get(name, 0) for each in bound) for name, amount in free.items()}
+
+
+class _Refusing:
+    """Why nodes refuse pods, room aside; of pods that are alike it is worked out once."""
+
+    def __init__(self, snapshot: Snapshot, own: frozenset[str]) -> None:
+        self._snapshot, self._own = snapshot, own
+        self._known: dict[tuple[int | None, bytes], Eligibility] = {}
+        self._watched = watched_labels(snapshot)
+
+    def why(self, pod: Pod, state: NodeState) -> str:
+        """In the scheduler's words. Spread is left out: it depends on where the siblings come to be."""
+        key = pod.spec.priority, scheduling_key(pod, self._watched)
+        if key not in self._known:
+            self._known[key] = Eligibility(pod, self._snapshot, ignoring=self._own)
+        reason = self._known[key].exclusion(state)
+        return "" if reason == SPREAD else reason

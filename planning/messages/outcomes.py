@@ -1,0 +1,203 @@
+"""The solver's answer in the words of the gang: members, levels, domains and pods instead of positions."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gangs.model import Gang
+from planning.decision import Assignment, Decision, DomainUse, Eviction, Explanation, LevelUse, Outcome
+from planning.framing.problem import Framing, level_at
+from planning.framing.running_gangs import RunningGangs
+from planning.framing.stranded import Stranded
+from planning.messages import wording
+from planning.messages.shortfalls import left_out, limiting_budgets, misfits, overruling_budgets, whole_gangs
+from planning.pins import left_behind
+from planning.scheduler_rules.member_affinity import UNFULFILLED
+from solver.capacity import needed_members, scarcest
+from solver.plan import Answer, Goal, NearDomain, NoPlan, Plan
+
+AMOUNTS = ("evicted", "waste")
+"""Goals that are amounts of the gang's scarcest resource."""
+COUNTED = "d/"
+"""The beginning of the parts of waste that count domains and are no amounts."""
+
+
+def decided(
+    gang: Gang,
+    framing: Framing,
+    answer: Answer,
+    running: RunningGangs,
+    seconds: Mapping[str, float],
+    *,
+    in_turn: bool = False,
+) -> Decision:
+    """The decision that an answer stands for. `in_turn`: the best for the gang, but others compete with it."""
+    if isinstance(answer, Plan):
+        return _placed(gang, framing, answer, running, seconds, in_turn=in_turn)
+    return _unplaceable(gang, framing, answer, seconds)
+
+
+def _placed(
+    gang: Gang, framing: Framing, plan: Plan, running: RunningGangs, seconds: Mapping[str, float], *, in_turn: bool
+) -> Decision:
+    assignments = _assignments(framing, plan)
+    levels = _levels(gang, framing, plan)
+    evictions = tuple(_eviction(framing, position, running) for position in plan.victims)
+    message = wording.placed(gang, assignments, levels, evictions, plan.proof, in_turn=in_turn)
+    return Decision(
+        gang=gang,
+        key=gang.key,
+        outcome=Outcome.PLACED,
+        message=message
+        + wording.no_room(*left_out(framing, plan))
+        + _and(wording.stranded(_still_stranded(framing, assignments)))
+        + wording.unmodelled(framing.unmodelled),
+        assignments=assignments,
+        levels=levels,
+        evictions=evictions,
+        goals=_in_base_units(framing, plan.goals),
+        proof=plan.proof.value,
+        topology=framing.topology.name,
+        notes=framing.unmodelled,
+        naming=tuple(wording.nameless(evictions)),
+        seconds=seconds,
+    )
+
+
+def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[str, float]) -> Decision:
+    explanation = Explanation(
+        nearest=tuple(_with_outside(framing, each) for each in answer.nearest or _nowhere(framing)),
+        would_fit_if=answer.would_fit_if,
+        offered=_offered(framing, answer),
+    )
+    needed = needed_members(framing.problem)
+    required = None if gang.required is None else framing.problem.levels[framing.problem.required or 0]
+    kept: tuple[tuple[str, str], ...] = ()
+    if answer is UNFULFILLED:
+        message = wording.unfulfilled(needed, framing.among_members)
+    else:
+        told = replace(answer, nearest=explanation.nearest)
+        near = told.nearest
+        keeping = (each(framing, near) for each in (limiting_budgets, overruling_budgets, whole_gangs))
+        kept = tuple(wording.kept(*keeping))
+        message = wording.refused(needed, told, required, misfits(framing), [text for text, _ in kept])
+    return Decision(
+        gang=gang,
+        key=gang.key,
+        outcome=Outcome.UNPLACEABLE,
+        message=message
+        + _and(wording.stranded(framing.stranded))
+        + wording.left_behind([pod.metadata.name for pod in left_behind(gang)])
+        + wording.unmodelled(framing.unmodelled),
+        proof=answer.proof.value,
+        topology=framing.topology.name,
+        explanation=explanation,
+        notes=framing.unmodelled,
+        naming=kept,
+        seconds=seconds,
+    )
+
+
+def _and(text: str) -> str:
+    return f"; {text}" if text else ""
+
+
+def _still_stranded(framing: Framing, assignments: Sequence[Assignment]) -> list[Stranded]:
+    """Those for whom the plan makes no room either."""
+    placed = {id(each.member) for each in assignments}
+    return [each for each in framing.stranded if id(each.member) not in placed]
+
+
+def _assignments(framing: Framing, plan: Plan) -> tuple[Assignment, ...]:
+    """Every placed member in order of set and rank. A member without an index of its own has its place as one."""
+    found = []
+    for pod_set, members, nodes in zip(framing.problem.sets, framing.members, plan.nodes, strict=True):
+        for place, (member, node) in enumerate(zip(members, nodes, strict=True)):
+            if node is not None:
+                index = place if member.index is None else member.index
+                held = pod_set.members[place].node is not None
+                found.append(Assignment(member, index, framing.nodes[node], held))
+    return tuple(found)
+
+
+def _levels(gang: Gang, framing: Framing, plan: Plan) -> tuple[LevelUse, ...]:
+    used = Counter(node for nodes in plan.nodes for node in nodes if node is not None)
+    modes = _modes(gang, framing)
+    uses = []
+    for position, level in enumerate(framing.topology.levels):
+        domains: Counter[tuple[str, ...]] = Counter()
+        for node in sorted(used):
+            whole = (*framing.problem.nodes[node].path, framing.nodes[node])
+            domains[whole[: position + 1]] += used[node]
+        uses.append(
+            LevelUse(
+                level=level.name,
+                label=level.label_keys[0],
+                mode=modes.get(position, "none"),
+                domains=tuple(DomainUse(path, pods) for path, pods in domains.items()),
+            )
+        )
+    return tuple(uses)
+
+
+def _modes(gang: Gang, framing: Framing) -> dict[int, str]:
+    """What the gang, or one of its sets, asks of each level; required is the stronger word."""
+    modes: dict[int, str] = {}
+    for name in (gang.preferred, *(each.preferred for each in gang.pod_sets)):
+        if name is not None:
+            modes[level_at(framing.topology, name)] = "preferred"
+    for name in (gang.required, *(each.required for each in gang.pod_sets)):
+        if name is not None:
+            modes[level_at(framing.topology, name)] = "required"
+    return modes
+
+
+def _eviction(framing: Framing, position: int, running: RunningGangs) -> Eviction:
+    tenant = framing.victims[position]
+    metadata = tenant.pod.metadata
+    member = running.get(tenant.pod.key)
+    return Eviction(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        node=tenant.node,
+        priority=tenant.priority,
+        gang=None if member is None else member.key,
+    )
+
+
+def _in_base_units(framing: Framing, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
+    """Amounts of the scarcest resource in its base unit (millicores, bytes, pieces), as people know it."""
+    unit = framing.units[scarcest(framing.problem)]
+    return tuple(_times(goal, unit) if goal.name in AMOUNTS else goal for goal in goals)
+
+
+def _times(goal: Goal, unit: int) -> Goal:
+    parts = {name: value if name.startswith(COUNTED) else value * unit for name, value in goal.parts.items()}
+    return Goal(goal.name, goal.value * unit, goal.bound * unit, parts)
+
+
+def _nowhere(framing: Framing) -> tuple[NearDomain, ...]:
+    """A topology in which no node lies has no domain that could be near: the cluster stands for them."""
+    if len(framing.nodes) > len(framing.guests) or not framing.outside:
+        return ()
+    return (NearDomain("", (), 0, needed_members(framing.problem), len(framing.guests), {}),)
+
+
+def _with_outside(framing: Framing, near: NearDomain) -> NearDomain:
+    """For the whole cluster, the nodes outside the topology are a reason too."""
+    if near.path or not framing.outside:
+        return near
+    lacking = Counter(map(wording.lacking, framing.outside.values()))
+    guests = len(framing.guests)
+    nodes = near.nodes - guests + len(framing.outside)
+    return replace(near, nodes=nodes, excluded={**near.excluded, **lacking})
+
+
+def _offered(framing: Framing, answer: NoPlan) -> tuple[tuple[str, tuple[str, ...], int], ...]:
+    required = framing.problem.required
+    level = "" if required is None else framing.problem.levels[required]
+    outside = {framing.problem.nodes[guest].path[:1] for guest in framing.guests}
+    return tuple(
+        (level, path, fits) for path, fits in answer.fits_without_eviction if not path or path[:1] not in outside
+    )

@@ -1,0 +1,84 @@
+"""Nodes outside the topology that would give a gang its place, had they the label that they lack: a change that helps,
+found by a plan for the cluster in which they have it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from cluster.capturing import room
+from cluster.requests import pod_requests
+from cluster.snapshot import NodeState, Snapshot
+from gangs.model import Gang
+from kube.topology import HOSTNAME_LABEL, Topology
+from planning.framing.problem import Framing
+from planning.messages import wording
+from solver.plan import Answer, NoPlan, Plan
+
+_LABELS = 3
+"""How many labels are tried: those first that most nodes lack."""
+
+
+def labels_that_help(
+    gang: Gang,
+    snapshot: Snapshot,
+    framing: Framing,
+    answer: NoPlan,
+    planned_on: Callable[[Snapshot], tuple[Framing, Answer]],
+) -> tuple[str, ...]:
+    """Changes after which there is a plan, as ends of a sentence, no two for one label. `answer`: the gang's on this
+    picture, `planned_on`: on another one.
+    """
+    near = answer.nearest[0].path if answer.nearest else ()
+    lacking = [state for state in snapshot.nodes if state.name in framing.outside and _has_room(gang, state)]
+    labels = Counter(framing.outside[state.name] for state in lacking)
+    found = []
+    for label, _ in labels.most_common(_LABELS):
+        names = {state.name for state in lacking if framing.outside[state.name] == label}
+        changed, plan = planned_on(_labelled(snapshot, names, label, framing.topology, near))
+        used = sorted(names & _used(changed, plan)) if isinstance(plan, Plan) else []
+        if used:
+            found.append(wording.with_label(used, label, _domain(framing.topology, label, near)))
+    return tuple(found)
+
+
+def _has_room(gang: Gang, state: NodeState) -> bool:
+    """Whether any member would fit there, whatever else keeps it off."""
+    free, _ = room(state, priority=gang.priority)
+    return any(
+        all(amount <= free.get(name, 0) for name, amount in asked.items())
+        for asked in (pod_requests(member.pod) for member in gang.members if not member.pod.bound)
+    )
+
+
+def _labelled(snapshot: Snapshot, names: set[str], label: str, topology: Topology, near: Sequence[str]) -> Snapshot:
+    """The picture in which these nodes have the label: with the value of the nearest domain."""
+    key, _, value = label.partition("=")
+    value = value or next(iter(_domain(topology, label, near)[-1:]), "") or "one"
+    return replace(
+        snapshot,
+        nodes=tuple(
+            _with_label(state, key, state.name if key == HOSTNAME_LABEL else value) if state.name in names else state
+            for state in snapshot.nodes
+        ),
+    )
+
+
+def _with_label(state: NodeState, key: str, value: str) -> NodeState:
+    metadata = state.node.metadata
+    metadata = msgspec.structs.replace(metadata, labels={**metadata.labels, key: value})
+    return replace(state, node=msgspec.structs.replace(state.node, metadata=metadata))
+
+
+def _domain(topology: Topology, label: str, near: Sequence[str]) -> tuple[str, ...]:
+    """The part of the nearest domain's path that the label names; () where it names no level of it."""
+    for position, level in enumerate(topology.levels[:-1]):
+        if label in level.label_keys:
+            return tuple(near[: position + 1]) if len(near) > position else ()
+    return ()
+
+
+def _used(framing: Framing, plan: Plan) -> set[str]:
+    return {framing.nodes[node] for row in plan.nodes for node in row if node is not None}

@@ -1,0 +1,328 @@
+"""Decisions in words: one line for a person, short enough for an admission warning where the names allow it."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from gangs.model import Gang, GangKey
+from gangs.workloads import controller_of
+from kube.names import natural_key
+from planning.decision import Assignment, Eviction, LevelUse
+from planning.framing.stranded import Stranded
+from planning.messages.shortfalls import Misfits, Reasons
+from solver.explain.alternatives import NextDoor
+from solver.plan import NearDomain, NoPlan, Proof
+
+NEAREST_COLUMNS = ("NEAREST", "FITS", "NODES", "EXCLUDED")
+_NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")
+_RUNS_SHOWN = 4
+_VICTIMS_SHOWN = 3
+_DOMAINS_SHOWN = 3
+_NEAREST_SHOWN = 3
+_STRANDED_SHOWN = 3
+_GANGS_SHOWN = 3
+_NO_TIME = "not proven optimal in the time given"
+_ONE_BY_ONE = "not proven optimal (gangs of one priority were planned one after the other)"
+_LOSSES = {
+    "victims": "would cost {both} victims",
+    "gangsBroken": "would break {both} gangs",
+    "evicted": "would evict pods that hold more",
+    "extras": "would place {both} members beyond the minimum",
+    "compactness": "would take {both} domains of level {level}",
+    "preferences": "would fulfil less of the node preferences",
+    "waste": "would leave more room behind",
+    "unfilled": "would leave room in {both} domains of level {level}",
+    "ranks": "would part {both} neighbours by rank",
+    "ties": "would wait for more pods that are still ending",
+}
+"""What a plan is worse in, goal by goal."""
+
+
+def pods(count: int) -> str:
+    """`1 pod`, `4 pods`."""
+    return f"{count} pod" if count == 1 else f"{count} pods"
+
+
+def compressed(names: Iterable[str], shown: int = _RUNS_SHOWN) -> str:
+    """Names in natural order, consecutive numbers joined (`node-5..8`), the rest counted after `shown` runs."""
+    runs = _runs(sorted(set(names), key=natural_key))
+    texts = [_run_text(run) for run in runs[:shown]]
+    rest = sum(len(run) for run in runs[shown:])
+    return ", ".join(texts) + (f" and {rest} more" if rest else "")
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def placed(
+    gang: Gang,
+    assignments: Sequence[Assignment],
+    levels: Sequence[LevelUse],
+    evictions: Sequence[Eviction],
+    proof: Proof,
+    *,
+    in_turn: bool = False,
+) -> str:
+    """What a plan does: how many pods, where, at whose cost, how sure, and what became of the preferred level.
+
+    `in_turn`: it is the best for the gang in its turn, and others compete with it.
+    """
+    new = [each for each in assignments if not each.held]
+    held = len(assignments) - len(new)
+    where = _where(levels)
+    nodes = compressed(each.node for each in (new or assignments))
+    parts = [_who_fits(gang, len(new), held) + (f" in {where}: {nodes}" if where else f" on {nodes}")]
+    if evictions:
+        parts.append(after(evictions))
+    parts.append("proven optimal" if proof is Proof.OPTIMAL else _ONE_BY_ONE if in_turn else _NO_TIME)
+    parts.extend(_preferred(levels))
+    return ", ".join(parts)
+
+
+def refused(
+    needed: int, answer: NoPlan, required: str | None, misfits: Sequence[Misfits] = (), kept: Sequence[str] = ()
+) -> str:
+    """Why there is no plan: what is needed, who fits nowhere, what the nearest domains hold, what stands in the way.
+
+    `needed`: how many members must run together, as the gang's minimum and those of its sets say. `kept`: what keeps
+    pods there.
+    """
+    need = f"needs {pods(needed)}" + (f" in one {required}" if required else "")
+    found = [_misfit(each) for each in misfits] + [_near(each) for each in answer.nearest[:_NEAREST_SHOWN]]
+    found.extend(kept)
+    text = f"{need}: {'; '.join(found)}" if found else need
+    if answer.proof is Proof.UNPROVEN:
+        return f"no placement found in the time given, and not proven that there is none; {text}"
+    return text
+
+
+def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str] = ()) -> Iterable[tuple[str, str]]:
+    """What keeps pods there, by name, and the same without the names."""
+    if budgets:
+        text = "evictions there are limited by"
+        yield f"{text} PodDisruptionBudget {listed(budgets)}", f"{text} {len(budgets)} PodDisruptionBudgets"
+    if overruling:
+        text = "pods there under two disruption budgets cannot be evicted"
+        yield f"{text} ({listed(overruling)})", text
+    if gangs:
+        text = "there goes whole or not at all" if len(gangs) == 1 else "there go whole or not at all"
+        whose = "gang" if len(gangs) == 1 else "gangs"
+        yield f"{whose} {listed(gangs)} {text}", f"{len(gangs)} {whose} {text}"
+
+
+def planned_after(others: str, refusal: str) -> str:
+    """A no that is none of a gang by itself: it was planned after others, which could be elsewhere."""
+    return f"not proven that there is no place: planned after {others}, which could be elsewhere; {refusal}"
+
+
+def no_place_beside(others: str, refusal: str) -> str:
+    """A no of a gang that would have a place, were it not for others of its priority that come first."""
+    return f"no place beside {others}, of the same priority and first in line; {refusal}"
+
+
+def gangs(keys: Sequence[GangKey]) -> str:
+    """`gang default/a`, `gangs default/a and default/b`, the rest counted."""
+    rest = len(keys) - _GANGS_SHOWN
+    names = [str(each) for each in keys[:_GANGS_SHOWN]]
+    return f"gang{'s' if len(keys) > 1 else ''} " + (
+        f"{', '.join(names)} and {rest} more" if rest > 0 else listed(names)
+    )
+
+
+def gangs_by_number(count: int) -> str:
+    """The same for those who may not see them."""
+    return "another gang" if count == 1 else f"{count} other gangs"
+
+
+def nameless(evictions: Sequence[Eviction]) -> Iterable[tuple[str, str]]:
+    """What a message says of others by name, and the same without the names."""
+    if evictions:
+        yield after(evictions), f"after evicting {pods(len(evictions))}"
+
+
+def why_here(beside: NextDoor) -> str:
+    """What the best plan outside the gang's domain would cost, in the first goal in which it is worse."""
+    if not beside.paths:
+        return f"no other {beside.level} can hold it"
+    where = f"{beside.level} {listed([domain(path) for path in beside.paths[:_DOMAINS_SHOWN]])}"
+    if not beside.goal:
+        return f"{where} is as good and comes later by name"
+    return f"{where} {_loss(beside)}"
+
+
+def _loss(beside: NextDoor) -> str:
+    """In words, goal by goal of contract section 4."""
+    goal, _, level = beside.goal.partition("/")
+    if goal == "waste" and beside.part.startswith("d/"):
+        goal, level = "unfilled", beside.part[2:]
+    return _LOSSES[goal].format(both=f"{beside.there} instead of {beside.here}", level=level)
+
+
+def unfulfilled(needed: int, wishes: Sequence[str]) -> str:
+    """There is room, but no plan was found that gives the members what they wish of each other."""
+    return f"no placement of {pods(needed)} found, nor proven impossible, that fulfils {listed(wishes)}"
+
+
+def more_pods(existing: int, needed: int, pod_set: str = "") -> str:
+    """What an incomplete gang waits for: `1 more pod: 3 of 4 exist`."""
+    missing = needed - existing
+    of = f" of {pod_set}" if pod_set else ""
+    return f"{missing} more {'pod' if missing == 1 else 'pods'}{of}: {existing} of {needed} exist"
+
+
+def one_by_one(gang: Gang) -> str:
+    """What lets a StatefulSet go on that has made one pod, to stand at the end of a message; "" where none has.
+
+    Unless told otherwise it makes its second pod when the first one runs, which here is never.
+    """
+    owners = [controller_of(member.pod) for member in gang.members if not member.pod.bound]
+    names = Counter(owner.name for owner in owners if owner is not None and owner.kind == "StatefulSet")
+    alone = [name for name, made in names.items() if made == 1]
+    if not alone:
+        return ""
+    whose, has, it = ("StatefulSet", "has", "it needs") if len(alone) == 1 else ("StatefulSets", "have", "they need")
+    who = f"{whose} {listed(alone)} {has} more"
+    return f"; if {who}, {it} podManagementPolicy: Parallel to make them before the first runs"
+
+
+def lacking(label: str) -> str:
+    """Why a node is outside a topology: it has no such label, or is in none of its node pools (`label=value`)."""
+    return f"node(s) were not in the topology's node pool {label}" if "=" in label else f"node(s) had no label {label}"
+
+
+def with_label(nodes: Sequence[str], label: str, domain_path: Sequence[str]) -> str:
+    """A change: these nodes are in the topology. `domain_path`: where in it, if that counts."""
+    who = f"node {nodes[0]}" if len(nodes) == 1 else f"nodes {compressed(nodes)}"
+    if "=" in label:
+        return f"{who} {'was' if len(nodes) == 1 else 'were'} in the topology's node pool {label}"
+    where = f" and lay in {domain(domain_path)}" if domain_path else ""
+    return f"{who} had the label {label}{where}"
+
+
+def domain(path: Sequence[str]) -> str:
+    """A domain by its whole path; the whole cluster by a word."""
+    return "/".join(path) if path else "the cluster"
+
+
+def _runs(names: Sequence[str]) -> list[list[str]]:
+    """Consecutive names that differ by one in their last number."""
+    runs: list[list[str]] = []
+    for name in names:
+        if runs and _follows(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return runs
+
+
+def _follows(before: str, name: str) -> bool:
+    one, other = _NUMBERED.fullmatch(before), _NUMBERED.fullmatch(name)
+    if one is None or other is None or (one[1], one[3]) != (other[1], other[3]):
+        return False
+    return other[2] == str(int(one[2]) + 1).zfill(len(one[2]))
+
+
+def _run_text(run: Sequence[str]) -> str:
+    last = _NUMBERED.fullmatch(run[-1])
+    if len(run) == 1 or last is None:
+        return run[0]
+    return f"{run[0]}..{last[2]}" if not last[3] else f"{run[0]}..{last[2]}{last[3]}"
+
+
+def _who_fits(gang: Gang, new: int, held: int) -> str:
+    if not new:
+        return f"{pods(held)} {'stays' if held == 1 else 'stay'}"
+    verb = "fits" if new == 1 else "fit"
+    if held:
+        return f"{new} more {'pod' if new == 1 else 'pods'} {verb} beside {held}"
+    if new < len(gang.members):
+        return f"{new} of {pods(len(gang.members))} {verb}"
+    return f"{pods(new)} {verb}"
+
+
+def _where(levels: Sequence[LevelUse]) -> str:
+    """The narrowest domain above the node that holds all; "" for one node or no topology.
+
+    Where even the widest level needs several domains, those.
+    """
+    whole = [level for level in levels if len(level.domains) == 1]
+    if whole and whole[-1] is levels[-1]:
+        return ""
+    if whole:
+        return domain(whole[-1].domains[0].path)
+    if len(levels) == 1:
+        return ""
+    paths = [domain(each.path) for each in levels[0].domains]
+    return listed(paths) if len(paths) <= _DOMAINS_SHOWN else f"{len(paths)} {levels[0].level} domains"
+
+
+def after(evictions: Sequence[Eviction]) -> str:
+    """At whose cost, by name."""
+    names = [f"{each.namespace}/{each.name}" for each in evictions[:_VICTIMS_SHOWN]]
+    rest = len(evictions) - len(names)
+    return "after evicting " + (f"{', '.join(names)} and {rest} more" if rest else listed(names))
+
+
+def _preferred(levels: Sequence[LevelUse]) -> Iterable[str]:
+    for position, level in enumerate(levels):
+        if level.mode == "preferred" and len(level.domains) > 1:
+            kept = next((each.level for each in reversed(levels[:position]) if len(each.domains) == 1), "the cluster")
+            yield f"preferred {level.level} widened to {kept} ({len(level.domains)} {level.level} domains)"
+
+
+def no_room(count: int, reasons: Reasons) -> str:
+    """Why members beyond the minimum wait, to stand in a message; "" where none does."""
+    return f", {count} more find{'s' if count == 1 else ''} no room ({_because(reasons)})" if count else ""
+
+
+def stranded(members: Sequence[Stranded]) -> str:
+    """Who was let go to a node that cannot take it any more; "" where nobody is."""
+    if not members:
+        return ""
+    first, rest = members[0], len(members) - _STRANDED_SHOWN
+    if len(members) == 1:
+        who = f"pod {first.member.pod.metadata.name} was let go to {first.node} and cannot be bound there ({first.why})"
+        return f"{who}: make room, or delete it to be planned anew"
+    shown = [f"{each.member.pod.metadata.name} to {each.node} ({each.why})" for each in members[:_STRANDED_SHOWN]]
+    who = f"{', '.join(shown)} and {rest} more" if rest > 0 else listed(shown)
+    return f"pods were let go and cannot be bound there, {who}: make room, or delete them to be planned anew"
+
+
+def _misfit(misfit: Misfits) -> str:
+    who = f"pod {misfit.pods[0]} fits" if len(misfit.pods) == 1 else f"pods {compressed(misfit.pods)} fit"
+    return f"{who} on no node ({_because(misfit.reasons)})"
+
+
+def _because(reasons: Reasons) -> str:
+    return ", ".join(f"{count} {'node' if count == 1 else 'nodes'}: {reason}" for reason, count in reasons.items())
+
+
+def nearest_row(path: Sequence[str], fits: int, needed: int, nodes: int, excluded: Reasons) -> tuple[str, ...]:
+    """A near domain as a row of a table, under NEAREST_COLUMNS: the same from a plan and from a Gang's status, whose
+    reasons the API server has put in another order.
+    """
+    by_count = sorted(excluded.items(), key=lambda each: (-each[1], each[0]))
+    reasons = ", ".join(f"{count} {reason}" for reason, count in by_count)
+    return domain(path), f"{fits} of {needed}", str(nodes), reasons
+
+
+def _near(near: NearDomain) -> str:
+    reasons = _because(near.excluded)
+    verb = "fit" if not near.path else "fits"
+    text = f"{domain(near.path)} {'holds' if not near.path else verb} {near.fits} of {near.needed}"
+    return f"{text} ({reasons})" if reasons else text
+
+
+def unmodelled(wishes: Sequence[str]) -> str:
+    """What was not considered, to stand at the end of a message."""
+    return f"; not considered: {listed(wishes)}" if wishes else ""
+
+
+def left_behind(names: Sequence[str]) -> str:
+    """What is said of members tied to a domain in which no sibling is left, to stand at the end of a message."""
+    if not names:
+        return ""
+    who, it = (f"pod {names[0]} was", "it") if len(names) == 1 else (f"pods {compressed(names)} were", "them")
+    return f"; {who} tied to siblings that are gone: delete {it} to be made again without that"

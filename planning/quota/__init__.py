@@ -1,0 +1,6 @@
+"""Gangs that are charged to a queue.
+
+In come a gang, the usage of all queues and a way to plan it; out comes a `Decision` in the best choice of flavors that
+the quota covers. Start with `queueing`; `usage` counts what is used and left, `flavors` puts a gang on a flavor's
+nodes.
+"""

@@ -1,0 +1,157 @@
+"""A gang of a queue: which flavors it may have, how much of it the quota covers, and what it waits for."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cluster.quantities import written
+from cluster.selectors import selects
+from cluster.snapshot import Snapshot
+from gangs.model import Gang, Member
+from gangs.queues import Account
+from planning.decision import Decision, Outcome
+from planning.framing.stranded import held_node
+from planning.messages.wording import listed
+from planning.quota.flavors import Choice, choices, in_flavors, names_of, obstacle
+from planning.quota.usage import NO_USAGE, Purse, Usage, holding, needs, used_by
+from solver.plan import Proof
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What came of one choice of flavors. `never`: it could not even be had in an empty cluster."""
+
+    message: str
+    decision: Decision | None = None
+    never: bool = False
+
+
+def decide_in_queue(gang: Gang, usage: Usage, snapshot: Snapshot, plan: Callable[[Gang], Decision]) -> Decision:
+    """The decision for a gang with an account: in the first flavors, in the queue's order, where all of it holds.
+
+    Members beyond the minimum that the quota does not cover are left out. A gang that runs in part stays in its
+    flavors. `plan` places a gang that is charged to nobody.
+    """
+    account = gang.account
+    if account is None:
+        return plan(gang)
+    if reason := _shut_out(gang, account, snapshot):
+        return _waits(gang, reason)
+    tried: list[_Tried] = []
+    for choice in _choices(gang, account):
+        found = _try(gang, account, choice, usage.without(gang.key), plan)
+        if isinstance(found, Decision):
+            return found
+        tried.append(found)
+    return _refused(gang, account, tried)
+
+
+def charged(decision: Decision, usage: Usage) -> Usage:
+    """The usage once the decision is carried out."""
+    gang = decision.gang
+    if gang is None or gang.account is None or decision.outcome is not Outcome.PLACED:
+        return usage
+    members = [each.member for each in decision.assignments]
+    for choice in choices(gang.account.queue, needs(members)):
+        if set(names_of(choice)) == set(decision.flavors):
+            return usage.having(gang.key, used_by(gang, members, choice))
+    return usage
+
+
+def still_covered(decision: Decision, usage: Usage) -> bool:
+    """Whether the quotas that a plan takes are still free, of its queue or to be borrowed."""
+    gang = decision.gang
+    if gang is None or gang.account is None:
+        return True
+    account, others = gang.account, usage.without(gang.key)
+    members = [each.member for each in decision.assignments]
+    for choice in choices(account.queue, needs(members)):
+        if set(names_of(choice)) == set(decision.flavors):
+            shared = account.cohort, account.cohorts
+            purses = {name: Purse(account.queue, flavor, name, *shared) for name, flavor in choice.items()}
+            return all(needs(members)[name] <= purse.left(others) for name, purse in purses.items())
+    return False
+
+
+def _shut_out(gang: Gang, account: Account, snapshot: Snapshot) -> str:
+    """Why the queue is not open to the gang at all."""
+    queue, namespace = account.queue, gang.key.namespace
+    labels = {"kubernetes.io/metadata.name": namespace, **snapshot.namespaces.get(namespace, {})}
+    if not selects(queue.namespaces, labels):
+        return f"namespace {namespace} to be admitted by ClusterQueue {queue.name} (spec.namespaceSelector)"
+    covered = {name for group in queue.groups for name in group.resources}
+    lacking = sorted(needs(gang.members).keys() - covered - {"pods"})
+    return f"ClusterQueue {queue.name} to have a quota for {listed(lacking)}" if lacking else ""
+
+
+def _choices(gang: Gang, account: Account) -> Iterator[Choice]:
+    """The choices that are open: all, or for a gang that runs in part those of its plan in force."""
+    bound = any(held_node(member.pod) for member in gang.members)
+    for choice in choices(account.queue, needs(gang.members)):
+        if not (bound and account.used) or set(choice.values()) <= set(account.used):
+            yield choice
+
+
+def _try(
+    gang: Gang, account: Account, choice: Choice, usage: Usage, plan: Callable[[Gang], Decision]
+) -> Decision | _Tried:
+    flavors = [account.flavor(name) for name in names_of(choice)]
+    if problem := obstacle(gang, flavors):
+        return _Tried(problem, never=True)
+    shared = account.cohort, account.cohorts
+    purses = {name: Purse(account.queue, flavor, name, *shared) for name, flavor in choice.items()}
+    kept = _covered(gang, purses, usage)
+    if isinstance(kept, _Tried):
+        return kept
+    decision = plan(in_flavors(replace(gang, members=tuple(kept)), flavors))
+    where = f"flavor {' and '.join(names_of(choice))} of ClusterQueue {account.queue.name}"
+    if decision.outcome is not Outcome.PLACED:
+        return _Tried(f"{where}: {decision.message}", decision)
+    message = f"{decision.message}, {where}"
+    return replace(decision, gang=gang, message=message, flavors=names_of(choice))
+
+
+def _covered(gang: Gang, purses: Mapping[str, Purse], usage: Usage) -> Sequence[Member] | _Tried:
+    """The members that the quota covers, those that hold room first; or why it does not cover the minimum."""
+    in_turn = sorted(gang.members, key=lambda member: not holding(member.pod))
+    least = max(1, min(gang.still_needed, len(in_turn)))
+    left = {name: purse.left(usage) for name, purse in purses.items()}
+    need = Counter(needs(in_turn[:least]))
+    for name, purse in purses.items():
+        if need[name] > left[name]:
+            return _short(purse, need[name], left[name])
+    covered = {id(member) for member in in_turn[:least]}
+    for member in in_turn[least:]:
+        need.update(needs([member]))
+        if any(need[name] > left[name] for name in purses):
+            break
+        covered.add(id(member))
+    return [member for member in gang.members if id(member) in covered]
+
+
+def _short(purse: Purse, need: int, left: int) -> _Tried:
+    whole, name = purse.left(NO_USAGE), purse.resource
+    wanted, where = f"{written(name, need)} {name}", f"flavor {purse.flavor} of ClusterQueue {purse.queue.name}"
+    if need > whole:
+        return _Tried(f"needs {wanted}, and {where} never has more than {written(name, whole)}", never=True)
+    held = f"{written(name, max(0, left))} of {written(name, whole)} left"
+    return _Tried(f"quota: the gang needs {wanted}, and {where} has {held}")
+
+
+def _refused(gang: Gang, account: Account, tried: Sequence[_Tried]) -> Decision:
+    """No choice will do. Quota may become free again: then the gang waits; else it has no place."""
+    if not tried:
+        return _waits(gang, f"ClusterQueue {account.queue.name} to have the flavors that its running members use")
+    message = "; ".join(each.message for each in tried)
+    waiting = [each for each in tried if each.decision is None and not each.never]
+    if waiting:
+        return _waits(gang, message)
+    placing = next((each.decision for each in tried if each.decision is not None), None)
+    if placing is not None:
+        naming = tuple(part for each in tried if each.decision is not None for part in each.decision.naming)
+        return replace(placing, gang=gang, message=message, naming=naming)
+    return Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.INFEASIBLE.value)
+
+
+def _waits(gang: Gang, what: str) -> Decision:
+    return Decision(gang, gang.key, Outcome.WAITING, f"waits for {what}")

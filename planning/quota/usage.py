@@ -1,0 +1,164 @@
+"""What gangs use of their queues, and what is left of the quotas. Counted anew from the cluster every time."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cluster.quantities import LARGEST, amount
+from cluster.requests import pod_requests
+from cluster.snapshot import Snapshot
+from gangs.model import Gang, GangKey, Member
+from gangs.queues import ClusterQueue, Cohort, Quota, ResourceGroup
+from kube.objects import Pod
+from planning.framing.stranded import held_node
+from planning.quota.flavors import Choice, choice_in_use, choice_on
+
+Place = tuple[str, str, str]
+"""(ClusterQueue, flavor, resource)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Amounts in base units by gang and place."""
+
+    by_gang: Mapping[GangKey, Mapping[Place, int]] = field(default_factory=dict)
+
+    def without(self, key: GangKey) -> "Usage":
+        """What all others use."""
+        return Usage({gang: used for gang, used in self.by_gang.items() if gang != key})
+
+    def having(self, key: GangKey, used: Mapping[Place, int]) -> "Usage":
+        """With what this gang uses now."""
+        return Usage({**self.by_gang, key: used})
+
+    def of(self, queue: str, flavor: str, resource: str) -> int:
+        """What is used in one place."""
+        return sum(used.get((queue, flavor, resource), 0) for used in self.by_gang.values())
+
+
+NO_USAGE = Usage()
+
+
+def usage_of(gangs: Iterable[Gang], snapshot: Snapshot) -> Usage:
+    """What all gangs hold: members that are bound, released or nominated."""
+    labels = {state.name: state.node.metadata.labels for state in snapshot.nodes}
+    found = {}
+    for gang in gangs:
+        used = _held(gang, labels)
+        if used:
+            found[gang.key] = used
+    return Usage(found)
+
+
+def used_by(gang: Gang, members: Iterable[Member], choice: Choice) -> Mapping[Place, int]:
+    """What these members of the gang use in a choice of flavors."""
+    used: Counter[Place] = Counter()
+    if gang.account is not None:
+        for resource, value in needs(members).items():
+            if resource in choice:
+                used[gang.account.queue.name, choice[resource], resource] += value
+    return used
+
+
+def needs(members: Iterable[Member]) -> Mapping[str, int]:
+    """What the members request together, in base units."""
+    total: Counter[str] = Counter()
+    for member in members:
+        total.update(pod_requests(member.pod))
+    return +total
+
+
+def holding(pod: Pod) -> str:
+    """The node whose room a pod holds, "" for one that holds none."""
+    return held_node(pod) or pod.status.nominated_node_name
+
+
+def _held(gang: Gang, labels: Mapping[str, Mapping[str, str]]) -> Mapping[Place, int]:
+    used: Counter[Place] = Counter()
+    account = gang.account
+    if account is None:
+        return used
+    for member in gang.members:
+        node = holding(member.pod)
+        if not node:
+            continue
+        resources = needs([member])
+        choice = choice_in_use(account, resources) or choice_on(account, labels.get(node, {}), resources)
+        used.update(used_by(gang, [member], choice or {}))
+    return used
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What a queue or a cohort has and uses: its own quota with all that those below it lend, in base units."""
+
+    quota: int
+    used: int
+    limits: Quota
+
+    def kept(self, resource: str) -> int:
+        """What it lends to nobody."""
+        lent = self.limits.lending_limit
+        return 0 if lent is None else max(0, self.quota - _amount(resource, lent))
+
+
+@dataclass(frozen=True, slots=True)
+class Purse:
+    """The quota of one resource in one flavor of a queue, with the queues and the tree of cohorts that share it."""
+
+    queue: ClusterQueue
+    flavor: str
+    resource: str
+    cohort: Sequence[ClusterQueue]
+    cohorts: Sequence[Cohort] = ()
+
+    def left(self, usage: Usage) -> int:
+        """What a gang of the queue may still take: its own quota, and what it may borrow of its cohort's.
+
+        As Kueue counts (its pkg/cache/scheduler/resource_node.go): what a queue or a cohort does not lend stays its
+        own; the rest goes up into one pot with what its siblings lend, out of which each may have its part and its
+        borrowing limit; and so on to the topmost cohort.
+        """
+        return self._left(self._share_of_queue(self.queue, usage), self.queue.cohort, usage)
+
+    def _left(self, share: _Share, above: str, usage: Usage) -> int:
+        """What is left to a share whose parent is the cohort `above`."""
+        if not above:
+            return share.quota - share.used
+        cohort = self._cohort(above)
+        pot = self._left(self._share_of_cohort(cohort, usage), cohort.parent, usage)
+        kept = share.kept(self.resource)
+        limit = share.limits.borrowing_limit
+        if limit is not None:
+            most = share.quota - kept + _amount(self.resource, limit)
+            pot = min(pot, most - max(0, share.used - kept))
+        return max(0, kept - share.used) + pot
+
+    def _share_of_queue(self, queue: ClusterQueue, usage: Usage) -> _Share:
+        limits = self._limits(queue.groups)
+        used = usage.of(queue.name, self.flavor, self.resource)
+        return _Share(_amount(self.resource, limits.nominal), used, limits)
+
+    def _share_of_cohort(self, cohort: Cohort, usage: Usage) -> _Share:
+        below = [self._share_of_queue(each, usage) for each in self.cohort if each.cohort == cohort.name]
+        below += [self._share_of_cohort(each, usage) for each in self.cohorts if each.parent == cohort.name]
+        limits = self._limits(cohort.groups)
+        quota = sum(each.quota - each.kept(self.resource) for each in below)
+        used = sum(max(0, each.used - each.kept(self.resource)) for each in below)
+        return _Share(_amount(self.resource, limits.nominal) + quota, used, limits)
+
+    def _cohort(self, name: str) -> Cohort:
+        return next((each for each in self.cohorts if each.name == name), Cohort(name))
+
+    def _limits(self, groups: Sequence[ResourceGroup]) -> Quota:
+        """The quota that is written; where there is none of this resource in this flavor, nothing."""
+        for group in groups:
+            for flavor in group.flavors:
+                if flavor.flavor == self.flavor:
+                    found = {each.resource: each for each in flavor.quotas}
+                    return found.get(self.resource, Quota(self.resource, "0"))
+        return Quota(self.resource, "0")
+
+
+def _amount(resource: str, quantity: str) -> int:
+    return min(LARGEST, amount(resource, quantity))

@@ -1,0 +1,131 @@
+"""Wishes of a gang's members about one another: hard topology spread, and pod (anti-)affinity that no exclusion says.
+
+A gang is planned without them first: a plan in which they hold all the same is the best of all. Where they do not, it
+is planned within limits that keep the spread in any order of binding; such a plan is good, and not proven to be the
+best. In a small cluster, or where that fails, it is planned with the spread itself, which the solver knows as far as
+the members of a set are alike. Where that fails too, nothing is proven.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from cluster.eligibility import Eligibility
+from cluster.neighbours import AFFINITY, SPREAD, Neighbourhood, affinity_terms
+from cluster.snapshot import Snapshot
+from planning.after_plan import after
+from planning.decision import Assignment, Decision
+from planning.framing.shapes import scheduling_key, watched_labels
+from solver.plan import Answer, Goal, NoPlan, Plan, Proof
+from solver.problem import Exclusion, Problem
+
+UNFULFILLED = NoPlan(Proof.UNPROVEN)
+SMALL = 100
+"""Nodes up to which the best plan that keeps the spread is looked for where a good one is known."""
+
+
+def answer_with_companions(
+    problem: Problem,
+    limits: tuple[Exclusion, ...],
+    solve: Callable[[Problem], Answer],
+    stands: Callable[[Plan], bool],
+) -> Answer:
+    """The best plan that `stands`, as far as one is found. `limits`: exclusions that keep the spread.
+
+    `UNFULFILLED` where there are plans and none that stands was found.
+    """
+    loose = replace(problem, spreads=tuple(rule for rule in problem.spreads if not rule.counted))
+    free = solve(loose)
+    if isinstance(free, Plan) and stands(free):
+        return free
+    careful = solve(replace(loose, exclusions=loose.exclusions + limits)) if isinstance(free, Plan) and limits else None
+    measured = _measured_by(free, careful) if isinstance(free, Plan) and isinstance(careful, Plan) else None
+    found = measured if measured is not None and stands(measured) else None
+    if found is not None and (len(problem.nodes) > SMALL or not problem.spreads):
+        return found
+    best = solve(problem) if problem.spreads and isinstance(free, Plan) else free
+    if isinstance(best, NoPlan):
+        return found or _no(problem, best, solve)
+    return best if best is not free and stands(best) else found or UNFULFILLED
+
+
+def _no(problem: Problem, answer: NoPlan, solve: Callable[[Problem], Answer]) -> NoPlan:
+    """The no, unless there is a plan for when the gang has filled other domains."""
+    levelled = _levelled(problem)
+    return UNFULFILLED if levelled is not None and isinstance(solve(levelled), Plan) else answer
+
+
+def stands(decision: Decision, snapshot: Snapshot) -> bool:
+    """Whether the stock scheduler's rules hold for every new member once all are in their places.
+
+    Each is looked at as the last to come: only then is every count of the spread and every neighbour final. And none
+    waits for one that waits for it.
+    """
+    then = after(decision, snapshot)
+    states = {state.name: state for state in then.nodes}
+    affinity = decision.gang.node_affinity if decision.gang is not None else None
+    for each in decision.assignments:
+        pod = each.member.pod
+        if not each.held and Eligibility(pod, then, ignoring={pod.key}, also=affinity).exclusion(states[each.node]):
+            return False
+    return _all_are_bound(decision, snapshot)
+
+
+def _all_are_bound(decision: Decision, snapshot: Snapshot) -> bool:
+    """Whether those with a pod affinity can be bound one after the other, once all others are there."""
+    waiting = [each for each in decision.assignments if not each.held and affinity_terms(each.member.pod)]
+    while waiting:
+        there = [each for each in decision.assignments if each not in waiting]
+        come = _near_others(waiting, replace(decision, assignments=(*there,)), snapshot)
+        if not come:
+            return False
+        with_first = replace(decision, assignments=(*there, come[0]))
+        bound = [come[0], *_near_others(come[1:], with_first, snapshot)]
+        waiting = [each for each in waiting if each not in bound]
+    return True
+
+
+def _near_others(waiting: Sequence[Assignment], there: Decision, snapshot: Snapshot) -> list[Assignment]:
+    """Those whose affinity holds where they are to come, beside those who are there."""
+    then, own = after(there, snapshot), {each.member.pod.key for each in waiting}
+    nodes, watched = {state.name: state.node for state in then.nodes}, watched_labels(then)
+    known: dict[bytes, Neighbourhood] = {}
+    occupants = [
+        (state, tenant)
+        for state in then.nodes
+        for tenant in state.tenants
+        if not tenant.terminating and tenant.pod.key not in own
+    ]
+    found = []
+    for each in waiting:
+        pod = each.member.pod
+        key = scheduling_key(pod, watched)
+        if key not in known:
+            known[key] = Neighbourhood(pod, occupants, then.namespaces)
+        if known[key].exclusion(nodes[each.node]) != AFFINITY:
+            found.append(each)
+    return found
+
+
+def _levelled(problem: Problem) -> Problem | None:
+    """The problem with the nodes that only the spread of today closes; None where there are none. They open once other
+    domains have been filled, and until then the stock scheduler binds nobody there.
+    """
+    closed = [frozenset(node for node, why in each.excluded.items() if why == SPREAD) for each in problem.shapes]
+    if not problem.spreads or not any(closed):
+        return None
+    shapes = (replace(each, nodes=each.nodes | late) for each, late in zip(problem.shapes, closed, strict=True))
+    return replace(problem, shapes=tuple(shapes))
+
+
+def _measured_by(free: Plan, careful: Plan) -> Plan:
+    """The careful plan with what the free one has proven: it is optimal where it is as good in every goal.
+
+    After the first goal in which it is worse nothing is known of what could be had, and no more is listed.
+    """
+    goals: list[Goal] = []
+    for best, goal in zip(free.goals, careful.goals, strict=False):
+        if (best.name, best.value, best.parts) != (goal.name, goal.value, goal.parts):
+            bound = best.bound if best.name == goal.name else goal.bound
+            return replace(careful, goals=(*goals, replace(goal, bound=bound)), proof=Proof.FEASIBLE)
+        goals.append(best)
+    return replace(careful, goals=tuple(goals), proof=free.proof)

@@ -1,0 +1,356 @@
+"""Solving in processes of their own: whatever becomes of one, the caller gets a verified plan or an honest no, in time.
+
+A worker is killed when it does not answer in time, and replaced when it dies, fails, lies or has grown. Its place is
+then taken by the greedy plan that the verifier lets pass, not proven to be the best, or by "not proven".
+
+Workers are started by exec, never by fork alone, so that threads and locks of the server are not copied; a worker
+ends by itself when its parent does, even by SIGKILL.
+"""
+
+import atexit
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import BinaryIO
+
+import msgspec
+
+from planning.solver_pool.node_layouts import Sender
+from planning.solver_pool.pipes import Channel
+from planning.solver_pool.worker import (
+    Compared,
+    CompareTask,
+    Failed,
+    JointTask,
+    Placed,
+    Ready,
+    Refused,
+    Reply,
+    Request,
+    Task,
+    Together,
+)
+from solver.explain.alternatives import NextDoor
+from solver.heuristics.greedy import greedy_plans
+from solver.multi_gang.joint import JointAnswer, JointProblem, faults_of
+from solver.plan import Answer, NoPlan, Plan, Proof
+from solver.problem import Limits, Problem
+from solver.solve import certainly_none
+from solver.verify.rules import verify
+
+log = logging.getLogger(__name__)
+
+COMMAND = (sys.executable, "-m", "planning.solver_pool.worker")
+START_SECONDS = 60.0
+"""How long a worker may take to start. That happens once and is not counted in a caller's limit."""
+GROWN_BYTES = 1 << 30
+"""A worker that has held more than this is replaced."""
+SOLVER_SHARE = 0.75
+"""The share of a caller's time at which the solver stops by itself and says what it has."""
+WORKER_SHARE = 0.9
+"""The share at which the worker is killed. The rest is for the parent's own plan."""
+
+_TRIES = 8
+"""Domains that the parent's own plan is sought in even where the time is over."""
+_MOMENT = 50_000
+"""Members times nodes up to which the parent looks itself whether a no is one."""
+_GONE = "a worker has ended or took too long"
+
+
+class WorkerError(Exception):
+    """A worker died, hung, failed or spoke nonsense."""
+
+
+class Worker:
+    """One process. Not to be used by two threads at a time. Raises `WorkerError` where none can be started."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
+            "OPENBLAS_NUM_THREADS": "1",
+            "OMP_NUM_THREADS": "1",
+        }
+        try:
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        except OSError as error:
+            raise WorkerError(f"a worker cannot be started: {error}") from error
+        self.peak = 0
+        self._channel = Channel(self._stdin, self._stdout)
+        self._sender = Sender()
+        self._ready = False
+        self._decoder: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
+
+    def await_ready(self) -> float:
+        """Wait until the worker has started; tells how many seconds that took. Raises `WorkerError`."""
+        if self._ready:
+            return 0.0
+        began = time.monotonic()
+        if not isinstance(self._next(began + START_SECONDS), Ready):
+            raise WorkerError("the worker did not say that it is ready")
+        self._ready = True
+        return time.monotonic() - began
+
+    def replies(self, request: Request, seconds: float) -> Iterator[Reply]:
+        """What the worker answers, one by one. Raises `WorkerError`, also when `seconds` are over: the worker is not to
+        be used again then.
+        """
+        end = time.monotonic() + seconds
+        body = msgspec.msgpack.encode(request, enc_hook=self._sender.pack)
+        try:
+            self._channel.send(body, end)
+        except OSError as error:
+            raise WorkerError(_GONE) from error
+        while True:
+            yield self._next(end)
+
+    def note(self, reply: Reply) -> None:
+        """Learn from a reply how much memory the worker has held. Raises `WorkerError` where the solver failed."""
+        if isinstance(reply, Failed):
+            raise WorkerError(f"the solver failed: {reply.reason}")
+        if not isinstance(reply, Ready):
+            self.peak = max(self.peak, reply.peak)
+
+    def close(self) -> None:
+        """End the process, at once."""
+        self.process.kill()
+        self.process.wait()
+        self._stdin.close()
+        self._stdout.close()
+
+    @property
+    def _stdin(self) -> BinaryIO:
+        return _pipe(self.process.stdin)
+
+    @property
+    def _stdout(self) -> BinaryIO:
+        return _pipe(self.process.stdout)
+
+    def _next(self, end: float) -> Reply:
+        try:
+            body = self._channel.receive(end)
+        except TimeoutError:
+            body = None
+        if body is None:
+            raise WorkerError(_GONE)
+        try:
+            return self._decoder.decode(body)
+        except msgspec.DecodeError as error:
+            raise WorkerError("the worker answers in another language") from error
+
+
+def _pipe(pipe: object) -> BinaryIO:
+    return pipe  # type: ignore[return-value]  # Popen made it, because it was told to
+
+
+@dataclass(slots=True)
+class _Places:
+    """How many workers may be out at the same time, and those at home."""
+
+    free: threading.BoundedSemaphore
+    home: list[Worker]
+    lock: threading.Lock
+
+
+class Workers:
+    """At most `most` processes, started when needed and kept for the next caller. Safe for threads."""
+
+    def __init__(self, most: int = 2, command: Sequence[str] = COMMAND) -> None:
+        self._command = tuple(command)
+        self._places = _Places(threading.BoundedSemaphore(most), [], threading.Lock())
+        self._closings = 0
+
+    def start(self) -> None:
+        """Start one worker now, so that the first caller need not wait."""
+        with self._places.lock:
+            if not self._places.home:
+                self._places.home.append(Worker(self._command))
+
+    def await_started(self) -> None:
+        """Wait until a worker can answer at once, so that the time of an answer does not hold the worker's start."""
+        worker, sound = self._from_home(), False
+        try:
+            worker.await_ready()
+            sound = True
+        except WorkerError as error:
+            log.warning("%s; another takes its place", error)
+        finally:
+            self._back(worker, sound=sound, stays=True)
+
+    def close(self) -> None:
+        """End all workers that are at home; one that is out ends when its caller comes back. Another call would start
+        new ones.
+        """
+        with self._places.lock:
+            self._closings += 1
+            workers, self._places.home = self._places.home, []
+        for worker in workers:
+            worker.close()
+
+    def solve(self, problem: Problem, limits: Limits) -> Answer:
+        """The best plan within `limits`, verified, or why there is none. Never raises for what the solver does.
+
+        A no that counting alone proves is known before a worker is asked, who then only has to explain it.
+        """
+        answers: list[Answer] = [NoPlan(Proof.INFEASIBLE)] if certainly_none(problem) else []
+
+        def last(reply: Reply) -> bool:
+            if isinstance(reply, Placed):
+                answers.append(_verified(problem, reply.plan))
+                return reply.last
+            if isinstance(reply, Refused):
+                answers.append(_plausible(reply.answer))
+                if not reply.last and (plan := _refuting(problem)) is not None:
+                    answers.append(plan)
+                    raise WorkerError("the worker's no is wrong: there is a plan")
+                return reply.last
+            raise WorkerError("the worker answers something else")
+
+        end = self._ask(Task(problem, _shared(limits)), limits.seconds, last)
+        certain = [each for each in answers if isinstance(each, Plan) or each.proof is Proof.INFEASIBLE]
+        if certain:
+            return certain[-1]
+        return _greedy(problem, end) or (answers[-1] if answers else NoPlan(Proof.UNPROVEN))
+
+    def solve_joint(self, problem: JointProblem, limits: Limits, *, whole: bool = False) -> JointAnswer | None:
+        """The plans of several gangs that compete, verified; None where none are known in time. `whole`: only plans for
+        all members of all gangs, without evictions.
+        """
+        answers: list[JointAnswer] = []
+
+        def last(reply: Reply) -> bool:
+            if not isinstance(reply, Together):
+                raise WorkerError("the worker answers something else")
+            if reply.answer is None:
+                return True
+            if faults := faults_of(problem, reply.answer):
+                raise WorkerError(f"the worker's plans are wrong: {'; '.join(faults)}")
+            answers.append(reply.answer)
+            return True
+
+        self._ask(JointTask(problem, _shared(limits), whole), limits.seconds, last)
+        return answers[0] if answers else None
+
+    def next_door(self, problem: Problem, plan: Plan, limits: Limits) -> NextDoor | None:
+        """What is next door to a plan, as far as it is known in time."""
+        answers: list[NextDoor | None] = []
+
+        def last(reply: Reply) -> bool:
+            if not isinstance(reply, Compared):
+                raise WorkerError("the worker answers something else")
+            answers.append(reply.found)
+            return True
+
+        self._ask(CompareTask(problem, plan, _shared(limits)), limits.seconds, last)
+        return answers[0] if answers else None
+
+    def _ask(self, request: Request, seconds: float, last: Callable[[Reply], bool]) -> float:
+        """Hand every reply to `last` until it says that it was; tells when the caller's time is over. A worker that
+        disappoints is replaced.
+        """
+        end = time.monotonic() + seconds
+        if not self._places.free.acquire(timeout=seconds):
+            log.warning("no worker was free in time")
+            return end
+        try:
+            worker, sound, closings = self._from_home(), False, self._closings
+            try:
+                end += worker.await_ready()
+                for reply in worker.replies(request, (end - time.monotonic()) * WORKER_SHARE):
+                    worker.note(reply)
+                    if last(reply):
+                        sound = True
+                        break
+            finally:
+                self._back(worker, sound=sound, stays=closings == self._closings)
+        except WorkerError as error:
+            log.warning("%s; another takes its place", error)
+        finally:
+            self._places.free.release()
+        return end
+
+    def _from_home(self) -> Worker:
+        with self._places.lock:
+            while self._places.home:
+                worker = self._places.home.pop()
+                if worker.process.poll() is None:
+                    return worker
+                worker.close()
+        return Worker(self._command)
+
+    def _back(self, worker: Worker, *, sound: bool, stays: bool) -> None:
+        """Keep a worker that did well; start another in the place of one that did not, unless all are to end."""
+        if stays and sound and worker.peak <= GROWN_BYTES:
+            with self._places.lock:
+                self._places.home.append(worker)
+            return
+        worker.close()
+        if stays:
+            self.start()
+
+
+def _shared(limits: Limits) -> Limits:
+    return replace(limits, seconds=limits.seconds * SOLVER_SHARE)
+
+
+def _verified(problem: Problem, plan: Plan) -> Plan:
+    """The plan, where it is one. Raises `WorkerError`."""
+    if faults := verify(problem, plan):
+        raise WorkerError(f"the worker's plan is wrong: {'; '.join(faults)}")
+    return plan
+
+
+def _plausible(answer: NoPlan) -> NoPlan:
+    if answer.proof not in (Proof.INFEASIBLE, Proof.UNPROVEN):
+        raise WorkerError(f"a no cannot be proven {answer.proof.value}")
+    return answer
+
+
+def _refuting(problem: Problem) -> Plan | None:
+    """A plan where the worker knows of none. Sought while it explains its no, and only where that takes a moment."""
+    members = sum(len(pod_set.members) for pod_set in problem.sets)
+    return None if members * len(problem.nodes) > _MOMENT else _greedy(problem, 0.0)
+
+
+def _greedy(problem: Problem, end: float) -> Plan | None:
+    """The first greedy plan that the verifier lets pass, until `end`; a few domains are always tried."""
+    tries = count()
+
+    def over() -> bool:
+        return next(tries) >= _TRIES and time.monotonic() >= end
+
+    return next((plan for plan in greedy_plans(problem, over) if not verify(problem, plan)), None)
+
+
+class _Shared:
+    """The workers of this process, made on first use. A process that is forked off makes its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._workers: Workers | None = None
+
+    def workers(self) -> Workers:
+        with self._lock:
+            if self._workers is None:
+                self._workers = Workers()
+                atexit.register(self._workers.close)
+            return self._workers
+
+    def forget(self) -> None:
+        """In a forked child: the workers are the parent's."""
+        self._lock, self._workers = threading.Lock(), None
+
+
+_SHARED = _Shared()
+os.register_at_fork(after_in_child=_SHARED.forget)
+
+
+def shared_workers() -> Workers:
+    """The workers that all of this process use."""
+    return _SHARED.workers()

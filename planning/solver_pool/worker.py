@@ -1,0 +1,199 @@
+"""The process that solves: reads tasks from standard input, writes answers to standard output, until either ends.
+
+It may crash, hang or lie: `planning.solver_pool.pool` on the other side of the pipe expects that. Messages are
+MessagePack. A no is answered twice, first as soon as it is known, then with its explanation; a plan that is found
+quickly is told before the best one. It ends in time by itself: whatever takes long looks at the deadline.
+"""
+
+import gc
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from planning.solver_pool.node_layouts import Receiver
+from planning.solver_pool.pipes import read, write
+from solver.deadline import Deadline, OutOfTimeError
+from solver.explain.alternatives import NextDoor, next_door
+from solver.explain.remedies import explained
+from solver.multi_gang.joint import JointAnswer, JointProblem, solve_joint, solve_whole
+from solver.plan import NoPlan, Plan
+from solver.problem import Limits, Problem
+from solver.solve import decide
+
+MEMORY_BYTES = 2 << 30
+"""What a worker may allocate; an allocation beyond it fails, in the worker alone."""
+PARENT_POLL_SECONDS = 1.0
+EXPLAINING = 0.1
+"""So much longer than a plan, as a share, is a no's explanation looked for, if the no came late."""
+
+
+class Task(msgspec.Struct, frozen=True, tag=True):
+    """Place one gang."""
+
+    problem: Problem
+    limits: Limits
+
+
+class JointTask(msgspec.Struct, frozen=True, tag=True):
+    """Place several gangs that compete. `whole`: all their members, without evictions, or not at all."""
+
+    problem: JointProblem
+    limits: Limits
+    whole: bool = False
+
+
+class CompareTask(msgspec.Struct, frozen=True, tag=True):
+    """Say what is next door to a plan."""
+
+    problem: Problem
+    plan: Plan
+    limits: Limits
+
+
+class Ready(msgspec.Struct, frozen=True, tag=True):
+    """The worker has started and can take a task."""
+
+
+class Placed(msgspec.Struct, frozen=True, tag=True):
+    """A plan for one gang. `last` False: a better one is looked for. `peak`: the most memory that the worker has held,
+    in bytes.
+    """
+
+    plan: Plan
+    peak: int = 0
+    last: bool = True
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """A no. `last` False: its explanation follows."""
+
+    answer: NoPlan
+    last: bool
+    peak: int = 0
+
+
+class Together(msgspec.Struct, frozen=True, tag=True):
+    """The answer for several gangs; None where they are not all placed whole, which was asked for."""
+
+    answer: JointAnswer | None
+    peak: int = 0
+
+
+class Compared(msgspec.Struct, frozen=True, tag=True):
+    """What is next door, as far as it is known."""
+
+    found: NextDoor | None
+    peak: int = 0
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """The solver failed; the worker should not be used again."""
+
+    reason: str
+
+
+Request = Task | JointTask | CompareTask
+Reply = Ready | Placed | Refused | Together | Compared | Failed
+Tell = Callable[[Reply], None]
+"""Takes replies before the last one."""
+Answering = Callable[[Request, Tell], Iterator[Reply]]
+
+
+def answers(request: Request, tell: Tell) -> Iterator[Reply]:
+    """What is answered to a request, within its limits."""
+    deadline = _deadline(request.limits.seconds)
+    if isinstance(request, JointTask):
+        yield Together(_together(request, deadline), _peak())
+        return
+    if isinstance(request, CompareTask):
+        yield Compared(next_door(request.problem, request.plan, request.limits, deadline), _peak())
+        return
+    answer = decide(
+        request.problem, request.limits, deadline=deadline, tell=lambda plan: tell(Placed(plan, last=False))
+    )
+    if isinstance(answer, Plan):
+        yield Placed(answer, _peak())
+        return
+    yield Refused(answer, last=False)
+    later = _deadline(deadline.left() + EXPLAINING * request.limits.seconds)
+    yield Refused(explained(request.problem, answer, request.limits, later), last=True, peak=_peak())
+
+
+def _deadline(seconds: float) -> Deadline:
+    """So many seconds from now."""
+    end = time.monotonic() + seconds
+    return Deadline(lambda: end - time.monotonic())
+
+
+def _together(request: JointTask, deadline: Deadline) -> JointAnswer | None:
+    try:
+        if request.whole:
+            return solve_whole(request.problem, request.limits, deadline)
+        return solve_joint(request.problem, request.limits, deadline)
+    except OutOfTimeError:
+        return None
+
+
+def serve(answering: Answering = answers) -> None:
+    """Answer requests until standard input ends or the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    source, sink = _pipes()
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    decoder = msgspec.msgpack.Decoder(Request, dec_hook=Receiver().unpack)
+    gc.freeze()
+    gc.disable()  # a round in the middle of an answer costs as much as a small gang; there is time after it
+    _say(sink, Ready())
+    while (body := read(source)) is not None:
+        _answer(answering, decoder.decode(body), sink)
+        del body
+        gc.collect()
+
+
+def _answer(answering: Answering, request: Request, sink: BinaryIO) -> None:
+    try:
+        for reply in answering(request, lambda reply: _say(sink, reply)):
+            _say(sink, reply)
+    except MemoryError:
+        _say(sink, Failed("out of memory"))
+    except Exception as error:  # noqa: BLE001 -- the parent logs it and puts another worker in this one's place
+        _say(sink, Failed(f"{type(error).__name__}: {error}"))
+
+
+def _say(sink: BinaryIO, reply: Reply) -> None:
+    write(sink, msgspec.msgpack.encode(reply))
+
+
+def _pipes() -> tuple[BinaryIO, BinaryIO]:
+    """The way in and out. What a library prints to standard output goes to standard error from now on."""
+    sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return sys.stdin.buffer, sink
+
+
+def _end_with(parent: int) -> None:
+    """A worker that is solving does not read, and so would not see the end of its parent."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_POLL_SECONDS)
+    os._exit(1)
+
+
+def _peak() -> int:
+    """The most memory that this process has held, in bytes: VmHWM of proc(5). What getrusage tells is at least what the
+    parent held when it started this process.
+    """
+    with Path("/proc/self/status").open(encoding="ascii") as status:
+        held = next(line for line in status if line.startswith("VmHWM:"))
+    return int(held.split()[1]) * 1024
+
+
+if __name__ == "__main__":
+    serve()
