@@ -52,7 +52,7 @@ class Carrier:
                     pass
             case.writing = self._writer.sent != sent
         self._probes.keep({case.record.plan_id for case in cases if case.record is not None})
-        self._probes.advance(picture.live.values())
+        self._probes.advance(picture.system)
 
     def _begin(self, case: "Case", step: NeedPlan, picture: Picture) -> None:
         """Record the plan, then hold its room; where there is none, give back what was held."""

@@ -107,6 +107,8 @@ class Cases:
         """Gangs for which something may have to be done: all but those that run and rest."""
         self._again: set[GangKey] = set()
         """Gangs whose objects could not be written as they should be."""
+        self._gone: set[GangKey] = set()
+        """Gangs that were dropped and have not been told of."""
         self._standings: dict[GangKey, Standing] = {}
         self.moved = True
         """Whether some gang stands otherwise than after the last round."""
@@ -125,6 +127,11 @@ class Cases:
     def keys(self) -> Collection[GangKey]:
         """All gangs."""
         return self._cases.keys()
+
+    def gone(self) -> Collection[GangKey]:
+        """The gangs that are no more, told once."""
+        gone, self._gone = self._gone, set()
+        return [key for key in gone if key not in self._cases]
 
     def close(self, cases: Iterable[Case]) -> None:
         """The round is over for these."""
@@ -177,6 +184,7 @@ class Cases:
         self.moved |= self._standings.pop(key, None) is not None
         self._cases.pop(key, None)
         self._open.pop(key, None)
+        self._gone.add(key)
 
     def _put(self, gang: Gang | None, manifest: Manifest | None, picture: Picture) -> None:
         """Take over a gang with its object; one without has to wait for the next round."""

@@ -97,9 +97,9 @@ class _Found:
 class _Round:
     """The gangs that need a plan in one round, and what is known of them by now."""
 
-    def __init__(self, gangs: Sequence[Gang], picture: Picture) -> None:
+    def __init__(self, gangs: Sequence[Gang], picture: Picture, requests: Mapping[GangKey, object]) -> None:
         self.gangs = {gang.key: gang for gang in gangs}
-        self.requests = {gang.key: _request(gang) for gang in gangs}
+        self.requests = requests
         self.picture = picture
         self.ground = ground_of(picture)
         self.taking = Taking(picture)
@@ -126,6 +126,8 @@ class Planner:
         """Gangs that had too little time in the prompt lane, and are to go on in the patient one."""
         self._overtaken: set[GangKey] = set()
         """Gangs whose plan, when it was found at last, did not stand any more: once, they hold up others."""
+        self._requests: dict[GangKey, tuple[Gang, object]] = {}
+        """What each gang asks for, with the very gang of which it was told: most are the same from round to round."""
         self._since: dict[GangKey, float] = {}
         """When a gang that has no answer yet was seen first."""
 
@@ -134,7 +136,7 @@ class Planner:
 
         Of gangs that compete, each is planned beside what those before it were given.
         """
-        now = _Round(gangs, picture)
+        now = _Round(gangs, picture, {gang.key: self._request_of(gang) for gang in gangs})
         idle = self._lanes.prompt.idle, self._lanes.patient.idle  # before reading: what they have answered is there
         self._look_up(now)
         if self._ask(now, *idle):
@@ -149,12 +151,16 @@ class Planner:
 
     def forget_others(self, keys: Collection[GangKey]) -> None:
         """Forget gangs that are not among `keys` any more."""
-        kept = set(keys)
-        for memory in (self._asked, self._found, self._refusals, self._since):
-            for key in memory.keys() - kept:
-                del memory[key]
-        self._slow &= kept
-        self._overtaken &= kept
+        known = set[GangKey]().union(self._asked, self._found, self._refusals, self._since, self._requests)
+        self.forget((known | self._slow | self._overtaken).difference(keys))
+
+    def forget(self, keys: Collection[GangKey]) -> None:
+        """Forget these gangs: they are gone."""
+        for key in keys:
+            for memory in (self._asked, self._found, self._refusals, self._since, self._requests):
+                memory.pop(key, None)
+        self._slow.difference_update(keys)
+        self._overtaken.difference_update(keys)
 
     def hold_off(self, gang: Gang, message: str, picture: Picture) -> Decision:
         """Do not plan this gang for a while: its last plan could not be carried out."""
@@ -173,6 +179,12 @@ class Planner:
     def close(self) -> None:
         """Plan nothing any more."""
         self._lanes.close()
+
+    def _request_of(self, gang: Gang) -> object:
+        known = self._requests.get(gang.key)
+        if known is None or known[0] is not gang:
+            known = self._requests[gang.key] = gang, _request(gang)
+        return known[1]
 
     def _look_up(self, now: _Round) -> None:
         """Read what has been answered, take up the plans that stand, and look up noes that still hold."""

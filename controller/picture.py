@@ -17,7 +17,7 @@ from gangs.mirroring import mirrored_key
 from gangs.model import Fault, GangKey, Reading
 from gangs.sources import Sources
 from kube.catalog import ObjectKey
-from kube.keys import GROUP
+from kube.keys import GROUP, SYSTEM_NAMESPACE
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -44,6 +44,8 @@ class Picture:
     """Gangs that are new, gone, or have changed since the last look, themselves or what is shown of them."""
     objects: frozenset[ObjectKey] = frozenset()
     """Keys of the objects that are, but for the first look."""
+    system: tuple[Pod, ...] = ()
+    """The pods of Phalanx's own namespace that have not finished."""
 
 
 class Looker:
@@ -58,6 +60,7 @@ class Looker:
         self._sources = Sources()
         self._live: dict[str, Pod] = {}
         self._uids: dict[str, str] = {}
+        self._system: dict[str, Pod] = {}
 
     def look(self) -> Picture:
         """Take one consistent picture from the watch caches."""
@@ -84,6 +87,7 @@ class Looker:
             kept=kept,
             concerned=concerned,
             objects=entries.objects,
+            system=tuple(self._system.values()),
         )
 
     def _read(self, sources: Sources, entries: Entries, pods: Mapping[str, Pod | None]) -> frozenset[GangKey]:
@@ -94,6 +98,7 @@ class Looker:
             self._kept = KeptReadings(sources)
             self._live = {pod.metadata.uid: pod for pod in sources.pods if not pod.finished}
             self._uids = {pod.key: pod.metadata.uid for pod in sources.pods if not pod.finished}
+            self._system = {uid: pod for uid, pod in self._live.items() if pod.metadata.namespace == SYSTEM_NAMESPACE}
             mirrored = {mirrored_key(each) for each in sources.of_kind(GROUP, "Gang")}
             here = {gang.key for gang in self._kept.gangs()} | self._kept.unreadable()
             return frozenset(gone | here | {key for key in mirrored if key is not None})
@@ -102,10 +107,14 @@ class Looker:
 
     def _follow(self, pods: Mapping[str, Pod | None]) -> None:
         for key, pod in pods.items():
-            self._live.pop(self._uids.pop(key, ""), None)
+            uid = self._uids.pop(key, "")
+            self._live.pop(uid, None)
+            self._system.pop(uid, None)
             if pod is not None and not pod.finished:
                 self._live[pod.metadata.uid] = pod
                 self._uids[key] = pod.metadata.uid
+                if pod.metadata.namespace == SYSTEM_NAMESPACE:
+                    self._system[pod.metadata.uid] = pod
 
     def _concerned(self, changed: Changed, before: Sources, entries: Entries) -> frozenset[GangKey]:
         names = self._kept.pods.touched | set(_named_by(entries.objects, before, self._sources))

@@ -48,6 +48,8 @@ class _Known:
     looker: Looker
     cases: Cases
     invalid: list[GangKey] = field(default_factory=list)
+    fresh: bool = True
+    """Whether no round has gone by yet: who went before is not known."""
     unfinished: bool = True
     """Whether a round is due though nothing has changed."""
 
@@ -112,7 +114,10 @@ class Controller:
         picture = known.looker.look()
         self._leaver.tell(picture)
         cases = known.cases.look(picture)
-        self._planner.forget_others(list(known.cases.keys()))
+        if known.fresh:
+            self._planner.forget_others(known.cases.keys())
+        self._planner.forget(known.cases.gone())
+        known.fresh = False
         picture = self._decide(cases, picture)
         changed = [case for case in cases if not case.unchanged]
         self._carrier.carry(changed, picture)

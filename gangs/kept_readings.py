@@ -86,6 +86,7 @@ class KeptReadings:
         """By `namespace/name`: of how many gangs a pod is a member."""
         self._order: list[_Sorted] = []
         self._whole: Reading | None = None
+        self._unreadable: frozenset[GangKey] | None = None
         self._pods.update({pod.key: pod for pod in sources.pods}, self._left)
         self._read_topologies(None)
         self._read_all(self._roots_of(sources.objects) | self._pods.touched)
@@ -155,7 +156,9 @@ class KeptReadings:
 
     def unreadable(self) -> frozenset[GangKey]:
         """Gangs that pods name and that could not be read."""
-        return frozenset(self._pods.waited_for - self._names.keys())
+        if self._unreadable is None:
+            self._unreadable = frozenset(name for name in self._pods.waited_for if name not in self._names)
+        return self._unreadable
 
     def update(
         self, sources: Sources, pods: Mapping[str, Pod | None], objects: Collection[ObjectKey]
@@ -166,6 +169,8 @@ class KeptReadings:
         :param pods: those that are new, changed or (None) gone, by `namespace/name`.
         :param objects: keys of the objects that are.
         """
+        if pods:
+            self._unreadable = None
         before, self._sources = self._sources, sources
         changed = self._changed_objects(before, objects) | self._changed_labels(before)
         changed |= self._changed_sharing(before) | self._changed_schedulers(before)
@@ -216,7 +221,7 @@ class KeptReadings:
         for group, kind, namespace, name in objects:
             for dialect in _ROOTS.get((group, kind), ()):
                 found.add(GangKey(dialect, namespace, name))
-        return found - self._readings.keys()
+        return {name for name in found if name not in self._readings}
 
     def _read_topologies(self, changed: Collection[Look] | None) -> bool:
         """Read them again where that may come to something else; whether it does."""
@@ -341,6 +346,7 @@ class KeptReadings:
             self._unname(old)
         self._gangs[gang.key] = gang
         self._names.update(gang.names)
+        self._unreadable = None
         self._members.update(member.pod.key for member in gang.members)
 
     def _leave(self, about: GangKey, key: GangKey) -> None:
@@ -354,6 +360,7 @@ class KeptReadings:
 
     def _unname(self, gang: Gang) -> None:
         _subtract(self._names, gang.names)
+        self._unreadable = None
         _subtract(self._members, [member.pod.key for member in gang.members])
 
     def _set_looks(self, about: GangKey, looks: set[Look]) -> None:
