@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from gangs.queues import Account
 from kube.node_rules import NodeRule
@@ -26,9 +26,10 @@ class ObjectRef:
         return one_line(f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class GangKey:
-    """Identity of a gang. One dialect's names never clash with another's."""
+class GangKey(NamedTuple):
+    """Identity of a gang. One dialect's names never clash with another's. A tuple, because it is hashed in every look
+    at thousands of gangs.
+    """
 
     dialect: str
     namespace: str
