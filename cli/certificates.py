@@ -46,7 +46,9 @@ _OPTIONS = (
 
 
 def certificate_options(command: Command) -> Command:
-    """Add the options to a command; it gets them as one argument, `keeping` (a `controller.certificates.Keeping`)."""
+    """Add the options to a command; it gets them as one argument, `keeping` (a
+    `controller.leadership.certificates.Keeping`).
+    """
 
     @wraps(command)
     def with_keeping(*, certificates: str, ca_file: Path | None, **others: Any) -> Any:
@@ -61,7 +63,7 @@ def certificate_options(command: Command) -> Command:
 
 def _keeping(certificates: str, ca_file: Path | None, own: dict[str, float]) -> Any:
     from certs.rotation import Schedule  # noqa: PLC0415 - cryptography takes long to import
-    from controller.certificates import Keeping  # noqa: PLC0415 - as above
+    from controller.leadership.certificates import Keeping  # noqa: PLC0415 - as above
 
     if certificates == "given":
         _refuse_own_options()

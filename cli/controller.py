@@ -16,7 +16,7 @@ from cli.certificates import certificate_options
 from cli.logs import logging_options
 
 if TYPE_CHECKING:
-    from controller.tracing import Traces
+    from controller.telemetry.tracing import Traces
 
 PORT = click.IntRange(0, 65535)
 SECONDS = click.FloatRange(min=0, min_open=True)
@@ -111,7 +111,7 @@ def controller(
 
 def _traces() -> "tuple[Traces, ...]":
     try:
-        from controller.tracing import traces  # noqa: PLC0415 - an extra that may not be installed
+        from controller.telemetry.tracing import traces  # noqa: PLC0415 - an extra that may not be installed
     except ImportError as error:
         raise click.ClickException(f"--traces needs the extra phalanx[tracing]: {error}") from error
     told = traces()

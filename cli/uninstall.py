@@ -18,7 +18,7 @@ from kubernetes.config import ConfigException
 from cli import installing
 from cluster.connecting import connect
 from cluster.transport import MERGE_PATCH, UNREACHABLE, Transport, message_of
-from controller.release import release_patch
+from controller.release.patches import release_patch
 from controller.times import now
 from gangs.mirroring import is_marked
 from kube.keys import API_VERSION, GATE, SYSTEM_NAMESPACE

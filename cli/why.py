@@ -13,7 +13,7 @@ from kubernetes.config import ConfigException
 from cli.why_text import Story, render
 from cluster.connecting import connect
 from cluster.transport import UNREACHABLE, Transport, message_of
-from controller.events import REPORTING_CONTROLLER
+from controller.telemetry.events import REPORTING_CONTROLLER
 from gangs.dialects import dialect_of
 from gangs.koordinator import NAME as KOORDINATOR
 from gangs.leaving import ADMISSION, EVIDENCE_KINDS, left_to

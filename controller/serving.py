@@ -9,26 +9,26 @@ from cluster.access import AccessReviewer
 from cluster.cache import ClusterCache
 from cluster.connecting import connect
 from cluster.transport import Transport
-from controller.carrying import Carrier
-from controller.certificates import Keeping, keep_certificate
-from controller.deciding import Lanes, Planner
-from controller.election import Election, Term
-from controller.events import Recorder
-from controller.lanes import ThreadLane
-from controller.lease import timing_of
-from controller.leaving import Leaver
-from controller.metrics import Metrics, Observer
-from controller.metrics_server import metrics_server
-from controller.probe import Probes
-from controller.refusing import Refuser
-from controller.reporting import Reporter
-from controller.rounds import Controller
-from controller.showing import TREE_SECONDS, Shower
-from controller.strays import Strays
-from controller.untried import UNTRIED_SECONDS, Reclaimer
+from controller.acting.executing import Carrier
+from controller.acting.probe import Probes
+from controller.acting.untried import UNTRIED_SECONDS, Reclaimer
+from controller.acting.withdrawing import Withdrawer
+from controller.coexistence import Leaver
+from controller.leadership.certificates import Keeping, keep_certificate
+from controller.leadership.election import Election, Term
+from controller.leadership.lease import timing_of
+from controller.loop import Controller
+from controller.scheduling.lanes import ThreadLane
+from controller.scheduling.planner import Lanes, Planner
+from controller.status.refusing import Refuser
+from controller.status.reporting import Reporter
+from controller.status.showing import TREE_SECONDS, Shower
+from controller.status.strays import Strays
+from controller.telemetry.events import Recorder
+from controller.telemetry.metrics import Metrics, Observer
+from controller.telemetry.metrics_server import metrics_server
 from controller.versions import tell_version
-from controller.withdrawing import Withdrawer
-from controller.writes import Writer
+from controller.writes.writer import Writer
 from gangs.dialects import all_kinds
 from gangs.protecting import protection
 from planning.solver_pool.pool import shared_workers

@@ -5,8 +5,8 @@ import logging
 from kubernetes.client.exceptions import ApiException
 
 from cluster.transport import UNREACHABLE, Transport, message_of
-from controller import events
-from controller.events import Recorder
+from controller.telemetry import events
+from controller.telemetry.events import Recorder
 from kube.versions import shortcoming
 
 LOG = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ def test_text_is_a_line_for_people() -> None:
     assert formatter("text").format(record()).endswith("INFO controller: gang a/llm: released")
 
 
-FORGED = "x\n2026-11-22 00:00:00,000 WARNING controller.election: FORGED\x1b[2J\x1b[31mRED"
+FORGED = "x\n2026-11-22 00:00:00,000 WARNING controller.leadership.election: FORGED\x1b[2J\x1b[31mRED"
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import group
 from cluster.connecting import connect
-from controller.events import GANG_WAITING, Recorder
+from controller.telemetry.events import GANG_WAITING, Recorder
 from controlplane.control_plane import ControlPlane
 from gangs.model import ObjectRef
 

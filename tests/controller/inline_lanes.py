@@ -1,7 +1,7 @@
 """Lanes that tests hold in hand: work is done at once, or when the test says so."""
 
-from controller.deciding import Lanes
-from controller.lanes import Work
+from controller.scheduling.lanes import Work
+from controller.scheduling.planner import Lanes
 
 
 class InlineLane:

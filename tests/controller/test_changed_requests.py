@@ -10,9 +10,9 @@ import pytest
 from gang_builders import placed
 from protocol_scenes import gang, pod, record, situation
 
-from controller.protocol import Cause, NeedPlan, Nominate, Release, next_step
-from controller.records import PlanRecord, record_of
-from controller.requests import asks_as_in, request_digest
+from controller.release.protocol import Cause, NeedPlan, Nominate, Release, next_step
+from controller.release.records import PlanRecord, record_of
+from controller.release.request_digest import asks_as_in, request_digest
 from gangs.model import CapRule, Gang, MultipleRule, PodSet, SliceRule, TogetherRule
 from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm, Requirement
 

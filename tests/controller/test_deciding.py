@@ -12,10 +12,11 @@ import pytest
 from inline_lanes import inline
 from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
 
-from controller import deciding, solving
-from controller.deciding import Planner
-from controller.metrics import Metrics
-from controller.picture import Picture
+from controller.cluster_view import Picture
+from controller.scheduling import planner as deciding
+from controller.scheduling import questions as solving
+from controller.scheduling.planner import Planner
+from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey, Reading
 from gangs.sources import Sources
 from kube.keys import PINNED_DOMAIN

@@ -11,8 +11,8 @@ from wires import Wire, wire_to
 
 from cluster.connecting import connect
 from cluster.transport import MERGE_PATCH, Transport
-from controller.election import Election, LeadershipLostError, Term
-from controller.lease import Timing
+from controller.leadership.election import Election, LeadershipLostError, Term
+from controller.leadership.lease import Timing
 from controlplane.control_plane import ControlPlane, wait_until
 
 QUICK = Timing(lease=6, renew_deadline=4, retry=0.2)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.lease import LEASE_SECONDS, Timing, timing_of
+from controller.leadership.lease import LEASE_SECONDS, Timing, timing_of
 
 
 @pytest.mark.parametrize(("lease", "deadline", "retry"), [(10, 10, 2), (15, 2, 2), (15, 10, 0), (5, 10, 2)])

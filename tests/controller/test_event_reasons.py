@@ -9,8 +9,8 @@ import pytest
 from kubernetes.client import ApiClient, Configuration
 
 from cluster.transport import Transport
-from controller import events
-from controller.events import EVENTS, REASONS, Reason, Recorder
+from controller.telemetry import events
+from controller.telemetry.events import EVENTS, REASONS, Reason, Recorder
 from gangs.model import ObjectRef
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "events.md"

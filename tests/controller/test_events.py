@@ -11,8 +11,8 @@ import pytest
 from wires import wire_to
 
 from cluster.connecting import connect
-from controller import events
-from controller.events import EVENTS, Reason, Recorder
+from controller.telemetry import events
+from controller.telemetry.events import EVENTS, Reason, Recorder
 from controlplane.control_plane import ControlPlane
 from gangs.model import ObjectRef
 

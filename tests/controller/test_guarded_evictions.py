@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from cluster.connecting import connect
-from controller.writes import Result, Writer
+from controller.writes.writer import Result, Writer
 from controlplane.control_plane import ControlPlane, wait_until
 from kube.keys import GATE
 from kube.objects import Pod

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.kai_groups import ended_status, kai_group_status
+from controller.status.kai_groups import ended_status, kai_group_status
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
 from kube.objects import Container, ObjectMeta, Pod, PodSpec, PodStatus, ResourceRequirements
 

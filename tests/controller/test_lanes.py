@@ -2,7 +2,7 @@
 
 import threading
 
-from controller.lanes import ThreadLane
+from controller.scheduling.lanes import ThreadLane
 
 PATIENCE = 60.0
 

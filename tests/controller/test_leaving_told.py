@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import cast
 
 from cluster.snapshot import Snapshot
-from controller import events
-from controller.events import Reason, Recorder
-from controller.leaving import Leaver
-from controller.picture import Picture
+from controller.cluster_view import Picture
+from controller.coexistence import Leaver
+from controller.telemetry import events
+from controller.telemetry.events import Reason, Recorder
 from gangs.leaving import Left, Neighbour
 from gangs.model import ObjectRef, Reading
 from gangs.sources import Sources

@@ -7,9 +7,9 @@ import pytest
 from gang_builders import gang, placed, pod, refused
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.metrics import Metrics, Standing
-from controller.protocol import Cause
-from controller.statuses import Phase
+from controller.gang_status import Phase
+from controller.release.protocol import Cause
+from controller.telemetry.metrics import Metrics, Standing
 from gangs.model import GangKey
 
 LLM = GangKey("koordinator", "default", "llm")

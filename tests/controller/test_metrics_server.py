@@ -8,8 +8,8 @@ from http.client import HTTPSConnection
 import pytest
 
 from cluster.access import Access, AccessError
-from controller.metrics import Metrics
-from controller.metrics_server import metrics_server
+from controller.telemetry.metrics import Metrics
+from controller.telemetry.metrics_server import metrics_server
 from serving.background import BackgroundPort
 
 VERDICTS = {"good": Access.ALLOWED, "poor": Access.FORBIDDEN, "bad": Access.UNKNOWN_USER}

@@ -12,8 +12,9 @@ import msgspec
 import pytest
 from gang_builders import POD_GROUP, gang, pod
 
-from controller.cases import Case
-from controller.mirrors import (
+from controller.gang_round import GangRound
+from controller.release.protocol import Settled
+from controller.status.mirrors import (
     GangObjects,
     differs,
     is_mirrored,
@@ -22,7 +23,6 @@ from controller.mirrors import (
     place_of,
     stale_mirrors,
 )
-from controller.protocol import Settled
 from gangs.manifests import key_of
 from gangs.mirroring import claim_of, is_marked, mirrored_key
 from gangs.model import CapRule, Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
@@ -174,7 +174,7 @@ def test_the_mirror_of_a_group_over_namespaces_is_beside_the_first_that_is_there
 
 def test_its_status_is_sent_where_its_mirror_is() -> None:
     of = over_namespaces(SECOND)
-    case = Case(of, mirror(of), None, Settled())
+    case = GangRound(of, mirror(of), None, Settled())
     assert case.path == "/apis/phalanx.dev/v1alpha1/namespaces/b/gangs/llm"
 
 

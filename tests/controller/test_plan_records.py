@@ -2,8 +2,8 @@
 
 from gang_builders import gang, placed, pod
 
-from controller.records import record_from, record_of
-from controller.statuses import Phase, gang_status
+from controller.gang_status import Phase, gang_status
+from controller.release.records import record_from, record_of
 
 
 def test_a_plan_is_read_back_from_the_status_as_it_was_written() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from gang_builders import POD_GROUP, gang, pod
 
-from controller.podgroups import pod_group_status, pod_group_statuses
+from controller.status.koordinator_groups import pod_group_status, pod_group_statuses
 from gangs.model import Member, ObjectRef, PodSet
 from kube.objects import OwnerReference, Pod
 

@@ -9,10 +9,10 @@ import pytest
 from protocol_scenes import PLAN_ID, gang, node, pod, record
 
 from cluster.capturing import snapshot_of
-from controller.picture import Picture
-from controller.promised import beside_promises, drop_unlawful
-from controller.protocol import Cause, Evict, NeedPlan, Release, Step
-from controller.rounds import Case
+from controller.cluster_view import Picture
+from controller.gang_round import GangRound
+from controller.release.protocol import Cause, Evict, NeedPlan, Release, Step
+from controller.scheduling.promised_evictions import beside_promises, drop_unlawful
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet, Reading
 from gangs.sources import Sources
 from kube.objects import (
@@ -53,12 +53,12 @@ def picture(allowed: int, minimum: int = 0) -> Picture:
     return Picture(Sources(), Reading((running,) if minimum else ()), (), (), there, live, {})
 
 
-def evicting(name: str, victims: list[int], priority: int = 10) -> Case:
+def evicting(name: str, victims: list[int], priority: int = 10) -> GangRound:
     """A gang whose plan is about to evict these."""
     member = pod(name, nominated=f"n{victims[0]}", priority=priority)
     plan = record([(name, f"n{victims[0]}")], [(f"web-{each}", f"n{each}") for each in victims])
     asked = replace(gang(member), key=GangKey("phalanx", "default", name))
-    return Case(asked, {"metadata": {"namespace": "default", "name": name}}, plan, Evict(plan.victims))
+    return GangRound(asked, {"metadata": {"namespace": "default", "name": name}}, plan, Evict(plan.victims))
 
 
 def falls(step: Step) -> bool:
@@ -105,6 +105,6 @@ def test_a_plan_falls_whose_own_gang_is_evicted_for_another(minimum: int, step: 
     members = [*(web(number) for number in (1, 2, 3)), more]
     mending = replace(gang(*members), min_member=minimum, pod_sets=(PodSet("main", 4, minimum),))
     plan = record([("web-4", "n2")])
-    case = Case(mending, {"metadata": {"namespace": "default", "name": "llm"}}, plan, Release(()))
+    case = GangRound(mending, {"metadata": {"namespace": "default", "name": "llm"}}, plan, Release(()))
     drop_unlawful(there, [case, evicting("a", [1])])
     assert isinstance(case.step, step)

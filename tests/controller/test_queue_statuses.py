@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from cluster.capturing import snapshot_of
-from controller.picture import Picture
-from controller.queues import queue_statuses
+from controller.cluster_view import Picture
+from controller.status.kueue_queues import queue_statuses
 from gangs.dialects import read_all
 from gangs.leaving import Left, Neighbour
 from gangs.manifests import key_of

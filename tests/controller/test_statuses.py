@@ -8,8 +8,8 @@ from gang_builders import gang, placed, pod, refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.records import record_from, record_of
-from controller.statuses import ROOM_TAKEN, Phase, gang_status, invalid_status, status_patch
+from controller.gang_status import ROOM_TAKEN, Phase, gang_status, invalid_status, status_patch
+from controller.release.records import record_from, record_of
 from gangs.model import Fault, Gang, ObjectRef, PodSet
 from kube.objects import OwnerReference
 from planning.decision import Decision, Explanation

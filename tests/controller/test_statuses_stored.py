@@ -12,10 +12,10 @@ from gang_builders import gang, placed, pod, refused
 from cluster.capturing import snapshot_of
 from cluster.connecting import connect
 from cluster.transport import MERGE_PATCH
-from controller.mirrors import differs, mirror_of
-from controller.podgroups import pod_group_status
-from controller.statuses import Phase, gang_status, invalid_status, status_patch
-from controller.topologies import topology_status
+from controller.gang_status import Phase, gang_status, invalid_status, status_patch
+from controller.status.koordinator_groups import pod_group_status
+from controller.status.mirrors import differs, mirror_of
+from controller.status.topologies import topology_status
 from controlplane.control_plane import ControlPlane
 from gangs.model import CapRule, Fault, Gang, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
 from kube.objects import Node, NodeStatus, ObjectMeta

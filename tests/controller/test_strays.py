@@ -9,9 +9,9 @@ import msgspec
 
 from cluster.cache import ClusterCache
 from cluster.schedulers import SchedulerIndex
-from controller.events import Reason, Recorder
-from controller.picture import Picture
-from controller.strays import MOST_AT_A_TIME, MOST_OF_A_NAMESPACE, Strays
+from controller.cluster_view import Picture
+from controller.status.strays import MOST_AT_A_TIME, MOST_OF_A_NAMESPACE, Strays
+from controller.telemetry.events import Reason, Recorder
 from gangs.model import ObjectRef
 from gangs.sources import Sources
 from kube.objects import Pod

@@ -16,9 +16,9 @@ import pytest
 from kubernetes.client import ApiClient, Configuration
 
 from cluster.transport import UNREACHABLE, Transport
-from controller.election import LeadershipLostError, Term
-from controller.release import release_patch
-from controller.writes import Result, Writer, Written
+from controller.leadership.election import LeadershipLostError, Term
+from controller.release.patches import release_patch
+from controller.writes.writer import Result, Writer, Written
 from kube.objects import ObjectMeta, Pod
 
 PATIENCE = 60.0

@@ -19,7 +19,7 @@ from cluster.domain_room import free_under
 from cluster.quantities import amount
 from cluster.snapshot import Snapshot
 from cluster.tree import domains
-from controller.topologies import network_status, topology_status, topology_statuses
+from controller.status.topologies import network_status, topology_status, topology_statuses
 from gangs.dialects import topologies
 from gangs.manifests import key_of
 from gangs.sources import Sources

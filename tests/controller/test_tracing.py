@@ -6,9 +6,9 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from controller.metrics import Standing
-from controller.statuses import Phase
-from controller.tracing import Traces
+from controller.gang_status import Phase
+from controller.telemetry.metrics import Standing
+from controller.telemetry.tracing import Traces
 from gangs.model import GangKey
 
 UID = "0b8f5a3e-9a53-4a1c-8a3f-5d1c7f0e2b11"

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cluster.capturing import snapshot_of
-from controller.verifying import lost_room
+from controller.release.verifying import lost_room
 from kube.objects import Node, Pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

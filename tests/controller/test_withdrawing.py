@@ -11,12 +11,12 @@ import msgspec
 import pytest
 from protocol_scenes import PLAN_ID, gang, pod, record, snapshot
 
-from controller.cases import Case
-from controller.protocol import AwaitBinding, NeedPlan, Release
-from controller.records import PlanRecord
-from controller.statuses import Phase, gang_status
-from controller.wholeness import ever_whole, still_withdrawn
-from controller.withdrawing import begun, why_not
+from controller.acting.withdrawing import begun, why_not
+from controller.gang_round import GangRound
+from controller.gang_status import Phase, gang_status
+from controller.release.protocol import AwaitBinding, NeedPlan, Release
+from controller.release.records import PlanRecord
+from controller.release.wholeness import ever_whole, still_withdrawn
 from gangs.model import Gang, PodSet
 from kube.keys import RELEASED
 from kube.objects import Pod
@@ -36,9 +36,9 @@ def made(pod: Pod, time: str) -> Pod:
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, creation_timestamp=time))
 
 
-def case(of: Gang, plan: PlanRecord | None = None, status: dict[str, Any] | None = None, **fields: Any) -> Case:
+def case(of: Gang, plan: PlanRecord | None = None, status: dict[str, Any] | None = None, **fields: Any) -> GangRound:
     step = fields.pop("step", NeedPlan() if plan is None else Release(()))
-    return Case(of, {"metadata": {}, "status": status or NEVER}, plan, step, **fields)
+    return GangRound(of, {"metadata": {}, "status": status or NEVER}, plan, step, **fields)
 
 
 def said(whole: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def said(whole: str) -> dict[str, Any]:
 
 NEVER = said("False")
 
-BEGUN: dict[str, tuple[Case, str | None]] = {
+BEGUN: dict[str, tuple[GangRound, str | None]] = {
     "one of two runs": (case(gang(let_go(A), B)), NOON),
     "the first of two that run": (
         case(gang(let_go(A, "2026-01-01T12:00:01Z"), let_go(pod("c", bound="n2")), B)),
@@ -86,7 +86,7 @@ BEGUN: dict[str, tuple[Case, str | None]] = {
 
 
 @pytest.mark.parametrize(("of", "since"), BEGUN.values(), ids=BEGUN)
-def test_since_when_a_gang_runs_in_part_that_never_was_whole(of: Case, since: str | None) -> None:
+def test_since_when_a_gang_runs_in_part_that_never_was_whole(of: GangRound, since: str | None) -> None:
     assert begun(of) == since
 
 

@@ -7,12 +7,12 @@ from prometheus_client import CollectorRegistry
 
 from cluster.cache import ClusterCache
 from cluster.freshness import Freshness
-from controller import statuses
-from controller.events import REASONS
-from controller.metrics import Metrics as ControllerMetrics
-from controller.protocol import Cause
-from controller.reporting import EVENT_OF_CAUSE, EVENT_OF_PHASE
-from controller.statuses import Phase
+from controller import gang_status as statuses
+from controller.gang_status import Phase
+from controller.release.protocol import Cause
+from controller.status.reporting import EVENT_OF_CAUSE, EVENT_OF_PHASE
+from controller.telemetry.events import REASONS
+from controller.telemetry.metrics import Metrics as ControllerMetrics
 from planning.decision import Outcome
 from solver.plan import Proof
 from webhook.metrics import Metrics as WebhookMetrics

@@ -14,7 +14,7 @@ import pytest
 from kubernetes.client import ApiClient, Configuration
 
 from cluster.transport import Transport
-from controller.writes import Result, Writer
+from controller.writes.writer import Result, Writer
 
 BUDGET = {
     "kind": "Status",

@@ -7,8 +7,8 @@ from kubernetes.client import ApiClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.transport import Transport
-from controller.probe import Probes
-from controller.writes import Writer
+from controller.acting.probe import Probes
+from controller.writes.writer import Writer
 from gangs.dialects import read_all
 from gangs.manifests import MalformedError
 from gangs.sources import Sources

@@ -4,7 +4,7 @@ import pytest
 
 from kube.text import one_line, one_line_each
 
-FORGED = "x\n2026-11-22 00:00:00,000 WARNING controller.election: FORGED\x1b[2J\x1b[31mRED"
+FORGED = "x\n2026-11-22 00:00:00,000 WARNING controller.leadership.election: FORGED\x1b[2J\x1b[31mRED"
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ FORGED = "x\n2026-11-22 00:00:00,000 WARNING controller.election: FORGED\x1b[2J\
     [
         ('plain, with an … and "quotes"', 'plain, with an … and "quotes"'),
         ("ein Größenmaß", "ein Größenmaß"),
-        (FORGED, r"x\n2026-11-22 00:00:00,000 WARNING controller.election: FORGED\x1b[2J\x1b[31mRED"),
+        (FORGED, r"x\n2026-11-22 00:00:00,000 WARNING controller.leadership.election: FORGED\x1b[2J\x1b[31mRED"),
         ("a\rb\tc\x00d\x7fe\x9bf", r"a\rb\tc\x00d\x7fe\x9bf"),
         ("a\u2028b\u202ec\u2066d", r"a\u2028b\u202ec\u2066d"),
         ("\ud800", r"\ud800"),

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from prometheus_client import REGISTRY
 
-from controller import events
-from controller.metrics import Metrics as ControllerMetrics
+from controller.telemetry import events
+from controller.telemetry.metrics import Metrics as ControllerMetrics
 from controlplane.checkers import check
 from kube.keys import SYSTEM_NAMESPACE
 from webhook.metrics import Metrics as WebhookMetrics

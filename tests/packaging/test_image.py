@@ -136,7 +136,7 @@ def test_what_was_left_out_is_never_imported(image: Image | Bundle, nothing: dic
     """All of ours is imported, and of all that this imports nothing else names what was left out."""
     program = ["python", "-c", (Path(__file__).parent / "image_contents.py").read_text()]
     told = json.loads(run(image.command("contents", POD, [], nothing, program=program)))
-    assert told["failed"] == {"controller.tracing": "No module named 'opentelemetry'"}
+    assert told["failed"] == {"controller.telemetry.tracing": "No module named 'opentelemetry'"}
     owners, packages = packages_distributions(), packages_of(image)
     named = {(module, target) for module, target in told["named"] if left_out(target, packages, owners)}
     assert {each for each in named if each[0] not in NOT_MET} == set()

@@ -20,7 +20,7 @@ from certs.authority import AUTHORITY_LIFETIME, Pair, issue, new_authority, serv
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE, ensure_serving_certificate
 from certs.rotation import AUTHORITY_NAME, Held, Schedule, usable
 from cluster.transport import Transport
-from controller.certificates import INTERVAL_SECONDS, Keeping, keep_certificate
+from controller.leadership.certificates import INTERVAL_SECONDS, Keeping, keep_certificate
 from controlplane.control_plane import ControlPlane, wait_until
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(1800)]

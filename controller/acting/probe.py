@@ -1,0 +1,106 @@
+"""Knowing that the scheduler knows: a tiny pod that can never be scheduled, created after the nominations.
+
+The scheduler works through its events in order. Once it has written the probe's PodScheduled condition it has seen
+every nomination written before the probe was created; the echo of our own watch proves nothing of the kind.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from controller.writes.writer import Writer
+from kube.keys import STOCK_SCHEDULER, SYSTEM_NAMESPACE
+from kube.objects import Pod
+
+PROBE = "phalanx.dev/probe"
+PROBE_PRIORITY_CLASS = "phalanx-probe"
+"""A class that neither waits behind other pods nor preempts any; it comes with the manifests."""
+
+_PODS = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods"
+
+
+class Probes:
+    """At most one probe at a time. What it knows is derived: a restarted controller simply probes again."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._wanted: set[str] = set()
+        self._covered: set[str] = set()
+        self._seen: set[str] = set()
+        self._probe = ""
+
+    def seen(self, plan_id: str) -> bool:
+        """Whether the scheduler is known to have seen this plan's nominations; asks for a probe if not."""
+        if plan_id in self._seen:
+            return True
+        if plan_id not in self._covered:
+            self._wanted.add(plan_id)
+        return False
+
+    def __len__(self) -> int:
+        """How many plans are known."""
+        return len(self._wanted | self._covered | self._seen)
+
+    def keep(self, plan_ids: Collection[str]) -> None:
+        """Forget all plans but these: they are in force no more."""
+        for plans in (self._wanted, self._covered, self._seen):
+            plans.intersection_update(plan_ids)
+
+    def forget(self, plan_id: str) -> None:
+        """Drop what is known of a plan: its nominations have changed."""
+        for plans in (self._wanted, self._covered, self._seen):
+            plans.discard(plan_id)
+
+    def advance(self, pods: Iterable[Pod]) -> bool:
+        """Read the answer of the probe under way, sweep away what is left of others, and send the next one.
+
+        :param pods: those of our own namespace. Returns whether a probe has just been answered.
+        """
+        probes = [pod for pod in pods if PROBE in pod.metadata.labels]
+        own = next((p for p in probes if p.metadata.uid == self._probe), None)
+        answered = own is not None and _tried(own)
+        if answered:
+            self._seen |= self._covered
+        elif own is None:
+            self._wanted |= self._covered  # somebody deleted it before it was answered
+        if answered or own is None:
+            self._covered.clear()
+            self._probe = ""
+        for probe in probes:
+            if probe.metadata.uid != self._probe:
+                self._writer.delete(f"{_PODS}/{probe.metadata.name}", probe.metadata.uid)
+        if self._wanted and not self._covered:
+            self._send()
+        return answered
+
+    def _send(self) -> None:
+        written = self._writer.create(_PODS, _manifest())
+        if written.done:
+            self._probe = written.uid
+            self._covered, self._wanted = self._wanted, set()
+
+
+def _tried(pod: Pod) -> bool:
+    return any(condition.type == "PodScheduled" for condition in pod.status.conditions)
+
+
+def _manifest() -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "probe-", "labels": {PROBE: "true"}},
+        "spec": {
+            "schedulerName": STOCK_SCHEDULER,
+            "priorityClassName": PROBE_PRIORITY_CLASS,
+            "nodeSelector": {PROBE: "never"},
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": 0,
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [
+                {
+                    "name": "probe",
+                    "image": "pause",
+                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                }
+            ],
+        },
+    }

@@ -1,0 +1,222 @@
+"""Members that were let go and that no scheduler tries: reported, their room given back, made again where that is free.
+
+A member may keep the scheduler that it names where that runs here (`gangs.schedulers`). Whether it really does is only
+seen afterwards. One that lets a member wait in vain is noted in the ConfigMap `phalanx-schedulers`, from which
+admission learns, too, so that pods which are made again do not come back to it. The stock scheduler is never judged
+like that: a long queue looks the same, and there is nobody else to go to.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from controller.cluster_view import Picture
+from controller.gang_round import GangRound
+from controller.status.reporting import Reporter
+from controller.telemetry.metrics import Metrics
+from controller.times import now, seconds_since
+from controller.writes.writer import Writer
+from gangs.manifests import MalformedError
+from gangs.schedulers import CONFIG_KIND, Learnt, learnable, learnt, misdirected, runs
+from gangs.sources import Sources
+from gangs.workloads import JOB_GROUP, JOB_KIND, controller_of, job_of
+from kube.keys import GATE, SCHEDULERS, STOCK_SCHEDULER, SYSTEM_NAMESPACE, TAKEN_BACK
+from kube.objects import Pod
+from kube.scheduling import released, tried
+from planning.messages.wording import pods as counted
+from planning.pins import made_again
+
+LOG = logging.getLogger(__name__)
+
+UNTRIED_SECONDS = 30.0
+"""How long a scheduler may take over a member that was let go."""
+SPREAD_SECONDS = 5.0
+"""How long it takes at most until every replica of the webhook knows what was noted."""
+MOST_NOTED = 50
+"""Schedulers that are noted at a time; the one that was noted longest ago makes room."""
+_DOUBLINGS = 7
+_CONFIG = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps/{SCHEDULERS}"
+
+
+@dataclass(frozen=True, slots=True)
+class Untried:
+    """Members of one gang that one scheduler has let wait. `dead`: it has tried nothing else since, either."""
+
+    scheduler: str
+    pods: tuple[Pod, ...]
+    dead: bool
+
+
+class Reclaimer:
+    """Looks at members that are neither gated nor bound; what it goes by stands in the cluster."""
+
+    def __init__(
+        self, writer: Writer, reporter: Reporter, metrics: Metrics, *, seconds: float = UNTRIED_SECONDS
+    ) -> None:
+        self._writer = writer
+        self._reporter = reporter
+        self._metrics = metrics
+        self._seconds = seconds
+
+    def reclaim(self, cases: Sequence[GangRound], picture: Picture) -> None:
+        """Do what is due about them, and note on each case what is to be said."""
+        total = 0
+        for case in cases:
+            waiting = [m.pod for m in case.gang.members if not m.pod.bound]
+            free = [pod for pod in waiting if not pod.spec.scheduling_gates]
+            held = [pod for pod in waiting if _held(pod, picture.sources)]
+            case.untried, case.watched = "", bool(free or held)
+            if case.watched:
+                total += self._look_after(free, held, case, picture.sources)
+        self._metrics.untried.set(total)
+
+    def _look_after(self, free: Sequence[Pod], held: Sequence[Pod], case: GangRound, sources: Sources) -> int:
+        """Do what is due for one gang; returns how many of its members nobody tries."""
+        sent = self._writer.sent
+        self._make_again(held, case, sources)
+        found = self._untried(free, case, sources)
+        case.untried = "; ".join(self._told(each, sources) for each in found)
+        for each in found:
+            if each.dead:
+                self._take_back(each, case, sources)
+        case.writing |= self._writer.sent != sent
+        return sum(len(each.pods) for each in found)
+
+    def _untried(self, pods: Sequence[Pod], case: GangRound, sources: Sources) -> list[Untried]:
+        by_scheduler: defaultdict[str, list[Pod]] = defaultdict(list)
+        for pod in pods:
+            if not pod.terminating and not tried(pod) and self._late(_let_go(pod, case.status)):
+                by_scheduler[pod.spec.scheduler_name or STOCK_SCHEDULER].append(pod)
+        return [
+            Untried(name, tuple(late), dead=_dead(name, late, case.status, sources))
+            for name, late in sorted(by_scheduler.items())
+        ]
+
+    def _late(self, since: str, factor: int = 1) -> bool:
+        waited = seconds_since(since, datetime.now(UTC))
+        return waited is not None and waited > self._seconds * factor
+
+    def _take_back(self, late: Untried, case: GangRound, sources: Sources) -> None:
+        """Give the room back; once it is known everywhere that the scheduler is not here, have the pods made again."""
+        for pod in late.pods:
+            if TAKEN_BACK not in pod.metadata.annotations and self._writer.take_back(pod, now()).done:
+                self._reporter.taken_back(case, pod, self._seconds)
+        if runs(late.scheduler, sources):
+            self._learn(late, case, sources)
+        else:
+            back = [pod for pod in late.pods if TAKEN_BACK in pod.metadata.annotations]
+            self._make_again(back, case, sources)
+
+    def _learn(self, late: Untried, case: GangRound, sources: Sources) -> None:
+        """Note that the scheduler does not run after all; the next time it has to be silent for twice as long."""
+        before = learnt(late.scheduler, sources)
+        times = before.times if before else 0
+        silent = all(self._late(_let_go(pod, case.status), 2 ** min(times, _DOUBLINGS)) for pod in late.pods)
+        seen = sources.get("", CONFIG_KIND, SYSTEM_NAMESPACE, SCHEDULERS)
+        if not silent or seen is None or not learnable(late.scheduler, sources):
+            return
+        noted: dict[str, str | None] = dict.fromkeys(_oldest(late.scheduler, sources))
+        noted[late.scheduler] = str(Learnt(now(), times + 1))
+        written = self._writer.merge(_CONFIG, {"data": noted}, seen)
+        if not written.done:
+            LOG.warning("ConfigMap %s/%s: %s", SYSTEM_NAMESPACE, SCHEDULERS, written.message)
+
+    def _make_again(self, pods: Sequence[Pod], case: GangRound, sources: Sources) -> None:
+        """Delete members whose controllers make them again for nothing. By their version: one that was bound meanwhile
+        stays. One that came although it was known already is not sent round once more.
+        """
+        for pod in pods:
+            meta, known = pod.metadata, learnt(pod.spec.scheduler_name, sources)
+            if not _remade(pod, pods, sources) or (known is not None and not _before(pod, known)):
+                continue
+            if self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version).done:
+                self._metrics.made_again.inc()
+                self._reporter.made_again(case, pod)
+
+    def _told(self, late: Untried, sources: Sources) -> str:
+        names = ", ".join(sorted(pod.metadata.name for pod in late.pods)[:3])
+        more = f" and {len(late.pods) - 3} more" if len(late.pods) > 3 else ""  # noqa: PLR2004 - as many as were named
+        text = (
+            f"{late.scheduler} has not tried {counted(len(late.pods))} ({names}{more}) "
+            f"within {self._seconds:g} s of their release"
+        )
+        if late.scheduler == STOCK_SCHEDULER:
+            return f"{text}: does it run, or is its queue that long? Their room stays held"
+        if not late.dead:
+            return f"{text}, though it tries others: their room stays held"
+        return f"{text}: their room is given back; {_remedy(late.pods, sources)}"
+
+
+def _held(pod: Pod, sources: Sources) -> bool:
+    """Whether a member is still held, and would be let go to a scheduler that does not run here."""
+    return pod.gated_by(GATE) and not pod.terminating and misdirected(pod, sources)
+
+
+def _let_go(pod: Pod, status: Mapping[str, object]) -> str:
+    """When the member was let go; of one that an older version let go: when its gang was."""
+    if since := released(pod):
+        return since
+    conditions = status.get("conditions")
+    for each in conditions if isinstance(conditions, list) else ():
+        if (each.get("type"), each.get("status")) == ("Released", "True"):
+            return str(each.get("lastTransitionTime", ""))
+    return ""
+
+
+def _dead(name: str, late: Sequence[Pod], status: Mapping[str, object], sources: Sources) -> bool:
+    """Whether the scheduler has tried nothing at all since it could have tried these."""
+    return name != STOCK_SCHEDULER and sources.tried.get(name, "") <= max(_let_go(pod, status) for pod in late)
+
+
+def _before(pod: Pod, known: Learnt) -> bool:
+    """Whether the pod came before it was known that its scheduler is not here; not asked before all may know it."""
+    since = datetime.fromisoformat(known.since)
+    came = seconds_since(pod.metadata.creation_timestamp or "", since)
+    waited = seconds_since(known.since, datetime.now(UTC))
+    return waited is not None and waited > SPREAD_SECONDS and came is not None and came > -SPREAD_SECONDS
+
+
+def _oldest(name: str, sources: Sources) -> list[str]:
+    """What is to be forgotten for one more to be noted."""
+    config = sources.get("", CONFIG_KIND, SYSTEM_NAMESPACE, SCHEDULERS) or {}
+    noted = {each: known.since for each in config.get("data") or {} if (known := learnt(each, sources)) is not None}
+    noted.pop(name, None)
+    return sorted(noted, key=lambda each: (noted[each], each))[: max(0, len(noted) + 1 - MOST_NOTED)]
+
+
+def _remade(pod: Pod, others: Sequence[Pod], sources: Sources) -> bool:
+    """Whether the pod's controller makes it again at no price, or at one that its workload can pay."""
+    if made_again(pod):
+        return True
+    owner = controller_of(pod)
+    if owner is None or owner.kind != JOB_KIND:
+        return False
+    manifest = sources.get(JOB_GROUP, JOB_KIND, pod.metadata.namespace, owner.name)
+    siblings = sum(controller_of(each) == owner for each in others)
+    return manifest is not None and _affords(manifest, siblings)
+
+
+def _affords(manifest: Mapping[str, object], failures: int) -> bool:
+    """Whether a Job survives that so many of its pods are counted as failed: each that is deleted is."""
+    try:
+        job = job_of(manifest)
+    except MalformedError:
+        return False
+    limit = 6 if job.spec.backoff_limit is None else job.spec.backoff_limit
+    per_index = job.spec.backoff_limit_per_index
+    return job.status.failed + failures <= limit and (per_index is None or job.status.failed == 0 < per_index)
+
+
+def _remedy(late: Sequence[Pod], sources: Sources) -> str:
+    """What becomes of them, or what their user has to do."""
+    if all(_remade(pod, late, sources) for pod in late):
+        return f"they are deleted, to be made again for {STOCK_SCHEDULER}"
+    owner = controller_of(late[0])
+    if owner is None:
+        return f"delete them and create them again, for {STOCK_SCHEDULER} to start them"
+    if owner.kind == JOB_KIND:
+        whose = f"{owner.kind} {late[0].metadata.namespace}/{owner.name}"
+        return f"suspend {whose} and resume it (spec.suspend), for its pods to be made again for {STOCK_SCHEDULER}"
+    return f"delete them, for {owner.kind} {owner.name} to make them again"

@@ -1,0 +1,168 @@
+"""Takes a gang back of which some members run, that never became whole, and of which the rest cannot start.
+
+That comes about where a controller dies between two patches of a release and others take the room of the rest before
+another one leads; or where the room of a member that was let go is taken before it is bound. A gang is whole or not at
+all: those that were let go are evicted, which gives their room back, and the gang waits for new ones. Nobody is
+withdrawn whose gang was promised no more than a start together, nor one that was whole before (docs/decisions/0015).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from time import monotonic
+
+from cluster.snapshot import Snapshot
+from controller.cluster_view import Picture
+from controller.gang_round import GangRound
+from controller.release.protocol import NeedPlan
+from controller.release.wholeness import ever_whole, still_withdrawn
+from controller.status.reporting import Reporter
+from controller.times import seconds_since
+from controller.writes.writer import Result, Writer
+from gangs.model import Gang, GangKey, Member
+from gangs.workloads import controller_of
+from kube.keys import GATE
+from kube.scheduling import released
+from kube.topology import Topology
+from planning.framing.stranded import stranded
+from planning.messages.wording import pods as counted
+from planning.planner import waiting
+
+SEEN_SECONDS = 0.25
+"""How long a leader itself must have seen it: the times on the pods may come from a machine whose clock is ahead."""
+CLOCK_SECONDS = 1.0
+"""A member that is older than the first release, but for as much as clocks may differ, was there when it began."""
+VICTIMS_SECONDS = 60.0
+"""How long the rest may wait for victims to go, since the first of the gang was let go."""
+AGAIN_SECONDS = 2.0
+"""Between two evictions that a disruption budget refuses."""
+
+
+class Withdrawer:
+    """Looks at gangs of which some have started; what it goes by stands in the cluster.
+
+    :param seconds: how long a gang may run in part that cannot become whole, since its first member was let go.
+    """
+
+    def __init__(self, writer: Writer, reporter: Reporter, *, seconds: float) -> None:
+        self._writer = writer
+        self._reporter = reporter
+        self._seconds = seconds
+        self._seen: dict[GangKey, float] = {}
+        """Since when a gang has been seen that cannot become whole."""
+        self._again: dict[GangKey, float] = {}
+
+    def withdraw(self, cases: Sequence[GangRound], picture: Picture) -> None:
+        """Evict what is to be evicted, and note on each case what is to be said."""
+        seen = {}
+        for case in cases:
+            case.withdrawn = ""
+            since = begun(case)
+            if since is None:
+                continue
+            case.watched = True
+            waited = seconds_since(since, datetime.now(UTC)) or 0.0
+            why = why_not(case, picture.snapshot, picture.topologies, patient=waited < VICTIMS_SECONDS)
+            if why:
+                key = case.gang.key
+                seen[key] = self._seen.get(key, monotonic())
+                if waited >= self._seconds and monotonic() >= max(seen[key] + SEEN_SECONDS, self._again.get(key, 0.0)):
+                    self._evict(case, why)
+        self._seen = seen
+
+    def _evict(self, case: GangRound, why: str) -> None:
+        """All that were let go: those that are not bound have an affinity that fits their siblings' places alone.
+
+        It is recorded first: who goes on from half of it must know that members are missing for this reason.
+        """
+        case.withdrawn = self._told(case, why)
+        if not self._reporter.write_status(case):
+            return
+        pods = [member.pod for member in case.gang.members if not member.pod.gated_by(GATE)]
+        metas = [pod.metadata for pod in pods]
+        evict = self._writer.evict
+        answers = self._writer.all(
+            partial(evict, meta.namespace, meta.name, meta.uid, version=meta.resource_version) for meta in metas
+        )
+        case.writing = True
+        refusal = next((each.message for each in answers if each.result in (Result.REFUSED, Result.FAILED)), "")
+        if refusal:
+            self._again[case.gang.key] = monotonic() + AGAIN_SECONDS
+            case.withdrawn += f"; an eviction was refused: {refusal}"
+        gone = [pod for pod, answer in zip(pods, answers, strict=True) if answer.done]
+        if gone:
+            self._reporter.withdrawn(case, gone, case.withdrawn)
+
+    def _told(self, case: GangRound, why: str) -> str:
+        let_go = [member.pod for member in case.gang.members if not member.pod.gated_by(GATE)]
+        bound = sum(pod.bound for pod in let_go)
+        text = (
+            f"withdrawn: {bound} of {counted(case.gang.still_needed)} that must run together had started, and the rest "
+            f"could not within {self._seconds:g} s ({why}), so those were evicted"
+        )
+        bare = any(controller_of(pod) is None for pod in let_go)
+        return f"{text}; pods that no controller makes again have to be created again" if bare else text
+
+
+def begun(case: GangRound) -> str | None:
+    """When the first member was let go of a gang that runs in part and never was whole; None for any other."""
+    gang = case.gang
+    bound = [member for member in gang.members if member.pod.bound]
+    if not gang.all_or_none or not bound or ever_whole(case.status) is not False or gang.suffice(bound):
+        return None
+    times = [released(member.pod) for member in bound]
+    since = min(times)
+    if not all(times) or seconds_since(since, datetime.now(UTC)) is None:
+        return None  # one that came past us is none of ours to evict; anybody may have written what is no time
+    return since if still_withdrawn(case.status, released=False) or _never_whole(gang, since) else None
+
+
+def _never_whole(gang: Gang, since: str) -> bool:
+    """Whether so many of the members that were there at the first release are still not bound that it cannot have been
+    whole in between, though nobody saw it. Who is lost, or has come in the place of another, may have been bound.
+    """
+    begun_at = datetime.fromisoformat(since)
+    waiting_since = Counter(
+        member.pod_set
+        for member in gang.members
+        if not member.pod.bound and _age_at(member, begun_at) >= -CLOCK_SECONDS
+    )
+    most = max(gang.expected, gang.min_member, len(gang.members)) - waiting_since.total()
+    return most < gang.still_needed or any(
+        each.count - waiting_since[each.name] < each.min_count for each in gang.pod_sets if not gang.succeeded
+    )
+
+
+def _age_at(member: Member, time: datetime) -> float:
+    """Seconds; negative for one that came later."""
+    return seconds_since(member.pod.metadata.creation_timestamp or "", time) or 0.0
+
+
+def why_not(case: GangRound, snapshot: Snapshot, topologies: Sequence[Topology], *, patient: bool) -> str:
+    """Why a gang of which some run cannot become whole now; "" while it can.
+
+    :param patient: whether members may still wait for victims to go.
+    """
+    gang = case.gang
+    stuck = stranded(gang, snapshot)
+    lost = {each.member.pod.metadata.uid for each in stuck}
+    able = [member for member in gang.members if _planned(member, case, patient=patient)]
+    able += [m for m in gang.members if not m.pod.gated_by(GATE) and m.pod.metadata.uid not in lost]
+    if gang.suffice(able):
+        return ""
+    if stuck:
+        first = stuck[0]
+        return f"{first.member.pod.metadata.name} was let go to {first.node}, which cannot take it: {first.why}"
+    told = waiting(gang, snapshot, topologies) or case.decision
+    if told is not None and told.message:
+        return told.message
+    return "the rest has no place" if patient else "victims have not gone in time"
+
+
+def _planned(member: Member, case: GangRound, *, patient: bool) -> bool:
+    """Whether a member that is still held back has a place in a plan that is being carried out."""
+    record = case.record
+    if record is None or (case.deferred and isinstance(case.step, NeedPlan)) or not member.pod.gated_by(GATE):
+        return False
+    return record.node_of(member.pod.metadata.uid) is not None and (patient or not record.victims)

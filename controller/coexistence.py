@@ -1,0 +1,35 @@
+"""Tells when the workloads of another system begin to be left to it, and when Phalanx takes them."""
+
+from collections.abc import Mapping
+
+from controller.cluster_view import Picture
+from controller.telemetry import events
+from controller.telemetry.events import OUR_CONFIGURATION, Recorder
+from gangs.leaving import Neighbour
+from kube import keys
+
+
+class Leaver:
+    """Remembers what it has told. A new leader tells again what holds then."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._told: Mapping[str, Neighbour] = {}
+
+    def tell(self, picture: Picture) -> None:
+        """Record an event for every system that was not left alone before, or is not any more."""
+        now = {each.system: each for each in picture.left.to.values()}
+        for name in sorted(now.keys() - self._told.keys()):
+            whose = ", ".join(sorted(dialect for dialect, each in picture.left.to.items() if each.system == name))
+            note = (
+                f"gangs asked for in the keys of {whose} are left to {now[name]}; those that Phalanx has begun are "
+                f"carried to their end; to have it place them all, annotate {OUR_CONFIGURATION} with "
+                f"{keys.ADOPT}: {name}"
+            )
+            self._recorder.record(
+                now[name].evidence or OUR_CONFIGURATION, events.SYSTEM_LEFT, note, related=OUR_CONFIGURATION
+            )
+        for name in sorted(self._told.keys() - now.keys()):
+            note = f"gangs asked for in the keys of {self._told[name].title} are placed from now on"
+            self._recorder.record(OUR_CONFIGURATION, events.SYSTEM_TAKEN, note)
+        self._told = now

@@ -1,0 +1,82 @@
+"""One gang in one round of the controller: what every step of the round reads, and what it leaves for the next step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controller.release.protocol import NeedPlan, Settled, Step
+from controller.release.records import PlanRecord
+from controller.writes.writer import gang_path
+from gangs.model import Gang, Manifest
+from planning.decision import Decision, Outcome
+
+
+@dataclass(slots=True)
+class GangRound:
+    """One gang in one round: what it asks for, the plan in progress, what is done about it, and how it stands then."""
+
+    gang: Gang
+    manifest: Manifest
+    """Its Gang object, as last seen."""
+    record: PlanRecord | None
+    step: Step
+    decision: Decision | None = None
+    timed_out: bool | None = None
+    untried: str = ""
+    """What is to be said of members that were let go and that nobody tries."""
+    withdrawn: str = ""
+    """Why its members that have started are evicted in this round."""
+    watched: bool = False
+    """Whether there are members that a scheduler could try now, that are to be made again, or to be withdrawn."""
+    fallen: PlanRecord | None = None
+    """The plan that was in progress, where it does not hold any more."""
+    deferred: bool = False
+    """Whether it is being planned since a moment ago: all stays as it is until there is an answer."""
+    expired_now: bool = False
+    """Whether its time ended in this very round."""
+    last: Decision | None = None
+    """The answer of the round before, if nothing has changed since."""
+    writing: bool = False
+    """Whether something was written for it in this round, or tried."""
+    behind: bool = False
+    """Whether it has not been told yet how it stands, for lack of time."""
+    resting: bool = False
+    """Whether nothing is to be done until something changes, or there is another answer."""
+
+    @property
+    def name(self) -> str:
+        """Name of its Gang object."""
+        return str(self.manifest["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """Where its Gang object is: with the object that asked, which of a group may not be the first of its names."""
+        return str(self.manifest["metadata"]["namespace"])
+
+    @property
+    def path(self) -> str:
+        """Where its Gang object is."""
+        return gang_path(self.namespace, self.name)
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        """Its Gang object's status, as last seen."""
+        return self.manifest.get("status") or {}
+
+    @property
+    def on_its_way(self) -> bool:
+        """Whether a plan for it is being carried out, or has just been made or given up."""
+        return not isinstance(self.step, Settled | NeedPlan) or self.record is not None or self.writing
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether it rests, and the answer it has got is the one that it had before."""
+        return self.resting and self.decision is self.last
+
+    @property
+    def waits_for_time(self) -> bool:
+        """Whether it may have to be looked at again though nothing changes."""
+        if not self.resting or self.watched or not isinstance(self.step, NeedPlan):
+            return not (self.resting and isinstance(self.step, Settled))
+        limited = self.gang.schedule_timeout_seconds is not None and self.timed_out is None
+        return limited or self.decision is None or self.decision.outcome is Outcome.UNPLACEABLE

@@ -1,0 +1,384 @@
+"""The status of a Gang, from what was decided and what is there. Pure and idempotent.
+
+The same state gives the same status, down to the times of its conditions, so a writer can skip equal ones. What a
+plan said stays in the status while the plan lives: a restarted controller goes on from it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from controller.release.wholeness import WHOLE, ever_whole, still_withdrawn, wholeness
+from gangs.mirroring import MARK
+from gangs.model import Fault, Gang, Member
+from kube.keys import PLANNED_NODE
+from kube.text import one_line
+from planning.decision import Decision, Outcome
+from planning.messages.report import gang_report
+from planning.messages.wording import compressed, listed, more_pods, one_by_one, pods
+from solver.plan import Proof
+
+Status = Mapping[str, Any]
+
+_VICTIMS_SHOWN = 3
+_PLAN_FIELDS = ("planId", "flavors", "assignments", "levels", "victims", "objective", "proof", "explanation")
+
+
+class Phase(Enum):
+    """Where a gang stands on its way."""
+
+    WAITING = "Waiting"
+    UNPLACEABLE = "Unplaceable"
+    INVALID = "Invalid"
+    NOMINATED = "Nominated"
+    EVICTING = "Evicting"
+    RELEASED = "Released"
+    PLACED = "Placed"
+
+    @property
+    def planned(self) -> bool:
+        """Whether a plan is in force."""
+        return self in (Phase.NOMINATED, Phase.EVICTING, Phase.RELEASED, Phase.PLACED)
+
+    @property
+    def released(self) -> bool:
+        """Whether the members have been let go."""
+        return self in (Phase.RELEASED, Phase.PLACED)
+
+
+NOT_TRIED = "NotTried"
+ROOM_TAKEN = "RoomTaken"
+"""A member was let go to a node that cannot take it any more: what was proven of the plan holds no more."""
+
+REASONS: Mapping[Phase, tuple[str, ...]] = {
+    Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing"),
+    Phase.UNPLACEABLE: ("NoRoom", "NotProven"),
+    Phase.INVALID: ("Contradiction",),
+    Phase.NOMINATED: ("RoomHeld",),
+    Phase.EVICTING: ("VictimsLeaving",),
+    Phase.RELEASED: ("Binding", NOT_TRIED, ROOM_TAKEN),
+    Phase.PLACED: ("AllBound",),
+}
+"""The words for why a gang is in a phase, the one that needs no further look first."""
+_PROVEN_FIELDS = ("objective", "proof")
+_DECIDED = (Phase.WAITING, Phase.UNPLACEABLE, Phase.INVALID, Phase.NOMINATED)
+"""Phases of which the decision itself speaks; in the others its plan is being carried out."""
+
+
+def gang_status(
+    gang: Gang,
+    *,
+    phase: Phase,
+    now: str,
+    decision: Decision | None = None,
+    plan_id: str = "",
+    topology: str | None = None,
+    previous: Status | None = None,
+    generation: int | None = None,
+    reason: str = "",
+    message: str = "",
+    timed_out: bool | None = None,
+    untried: str = "",
+    mirrors: str = "",
+    withdrawn: str = "",
+) -> dict[str, Any]:
+    """The status that the gang's object should have.
+
+    :param now: RFC 3339, for conditions that change with this status.
+    :param decision: a new answer; None keeps what the plan in force said, and drops it in a phase without a plan.
+    :param plan_id: identity of the decision's plan, "" where it has none.
+    :param topology: name of the topology that applies; None: the one that the gang names or was planned in.
+    :param previous: the status as it is; its conditions keep their times where they do not change.
+    :param reason: one word, `message`: one line for a person; "" for those that the phase and the numbers give.
+    :param timed_out: whether the gang's time is over; None: as it was, and over no more once it is released.
+    :param untried: what is to be said of members that were let go and that nobody tries.
+    :param mirrors: of a Gang that mirrors another object's gang: which (`controller.status.mirrors.mark_of`).
+    :param withdrawn: why those that had started are evicted now; it is said until the gang is let go again.
+    """
+    before = previous or {}
+    plan = _plan(gang, phase, decision, plan_id, before)
+    counts = _counts(gang, phase, plan)
+    if reason == ROOM_TAKEN:
+        plan = {key: value for key, value in plan.items() if key not in _PROVEN_FIELDS}
+        counts["placed"] = counts["bound"]
+    reason = reason or (NOT_TRIED if untried and phase is Phase.RELEASED else _reason(gang, phase, decision))
+    withdrawn = withdrawn or still_withdrawn(before, released=phase.released)
+    said = (message or _message(gang, phase, decision, plan), untried, withdrawn)
+    message = one_line("; ".join(each for each in said if each))
+    conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, told=timed_out))
+    if phase.planned or ever_whole(before) is not None:
+        conditions.append(_condition(WHOLE, **wholeness(gang, before, withdrawn)))
+    status = {
+        "phase": phase.value,
+        "reason": reason,
+        "message": message,
+        "observedGeneration": generation,
+        MARK: mirrors,
+        "topology": topology or gang.topology or _topology(decision, before),
+        "conditions": kept_conditions(conditions, before.get("conditions") or (), now, generation),
+        "members": counts,
+        "summary": _summary(counts, plan.get("levels") or ()),
+        **plan,
+    }
+    return {key: value for key, value in status.items() if value not in (None, "")}
+
+
+def invalid_status(
+    faults: Sequence[Fault], *, now: str, previous: Status | None = None, generation: int | None = None
+) -> dict[str, Any]:
+    """The status of a Gang whose request contradicts itself, so that no `Gang` could be read from it."""
+    message = "; ".join(str(fault) for fault in faults)
+    conditions = [_condition("Planned", holds=False, reason="Contradiction", message=message)]
+    before = previous or {}
+    status = {
+        "phase": Phase.INVALID.value,
+        "reason": "Contradiction",
+        "message": message,
+        "observedGeneration": generation,
+        MARK: before.get(MARK),
+        "conditions": kept_conditions(conditions, before.get("conditions") or (), now, generation),
+        "members": before.get("members"),
+    }
+    return {key: value for key, value in status.items() if value is not None}
+
+
+def status_patch(previous: Status | None, wanted: Status) -> dict[str, Any]:
+    """A merge patch's `status` that turns one into the other; empty where they are equal.
+
+    Fields are replaced whole or removed; of nested objects, keys that are wanted no more are removed as well.
+    """
+    before = previous or {}
+    patch: dict[str, Any] = dict.fromkeys(before.keys() - wanted.keys())
+    for key, value in wanted.items():
+        if key not in before or before[key] != value:
+            old = before.get(key)
+            nested = isinstance(value, Mapping) and isinstance(old, Mapping)
+            patch[key] = status_patch(old, value) if nested else value
+    return patch
+
+
+def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, before: Status) -> dict[str, Any]:
+    """The fields that tell of the plan, or of the search for one."""
+    if decision is None and phase is Phase.PLACED:
+        return _settled_plan(gang, before)
+    if decision is None and phase.planned:
+        kept = {key: before[key] for key in _PLAN_FIELDS if key in before}
+        return kept if "assignments" in kept else {**kept, "assignments": _assigned(gang.members)}
+    if decision is None:
+        return {"flavors": _flavors(gang, (), before), "assignments": _assigned(m for m in gang.members if m.pod.bound)}
+    report = gang_report(decision)
+    assignments = [
+        entry if each.member.pod.bound else {**entry, "uid": each.member.pod.metadata.uid}
+        for entry, each in zip(report["assignments"], decision.assignments, strict=True)
+    ]
+    victims = [{**entry, "uid": each.uid} for entry, each in zip(report["victims"], decision.evictions, strict=True)]
+    plan = {
+        "planId": plan_id,
+        "flavors": _flavors(gang, decision.flavors, before),
+        "assignments": assignments if phase.planned else _assigned(m for m in gang.members if m.pod.bound),
+        "levels": report["levels"],
+        "victims": victims,
+        "objective": report["objective"],
+        "proof": report["proof"],
+        "explanation": _explanation(decision, report, planned=phase.planned),
+    }
+    return {key: _without_nulls(value) for key, value in plan.items()}
+
+
+def _explanation(decision: Decision, report: Status, *, planned: bool) -> Status | None:
+    """Of a gang with a plan, why it is here; of one without, what is in its way."""
+    if not planned:
+        told: Status = report["explanation"]
+        return told
+    return {"whyHere": decision.explanation.why_here} if decision.explanation.why_here else None
+
+
+def _flavors(gang: Gang, planned: Sequence[str], before: Status) -> list[str] | None:
+    """The flavors of the plan; those of the one before as long as a member still runs in them."""
+    kept = before.get("flavors") or () if any(member.pod.bound for member in gang.members) else ()
+    return list(planned or kept) or None
+
+
+def _topology(decision: Decision | None, before: Status) -> str | None:
+    """The topology that the gang was planned in, now or last."""
+    searched = decision is not None and decision.outcome in (Outcome.PLACED, Outcome.UNPLACEABLE)
+    return decision.topology if decision is not None and searched else before.get("topology")
+
+
+def _without_nulls(value: Any) -> Any:
+    """The API server drops a null inside a merge patch, so none may be wanted."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+def _settled_plan(gang: Gang, before: Status) -> dict[str, Any]:
+    """What the plan has come to: members may have left since, and nobody else came."""
+    kept = {key: before[key] for key in _PLAN_FIELDS if key in before}
+    bound = [member for member in gang.members if member.pod.bound]
+    levels = _levels_used(kept.get("levels") or (), [member.pod.spec.node_name for member in bound])
+    if levels is not None:
+        kept["levels"] = levels
+    return {**kept, "assignments": _assigned(bound)}
+
+
+def _levels_used(levels: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> list[dict[str, Any]] | None:
+    """The levels as these nodes use them, by the paths that the plan told; None where it did not tell of them all."""
+    paths = {domain["path"][-1]: domain["path"] for domain in levels[-1]["domains"]} if levels else {}
+    if not nodes or not all(node in paths for node in nodes):
+        return None
+    used = []
+    for depth, level in enumerate(levels, start=1):
+        counts = Counter(tuple(paths[node][:depth]) for node in nodes)
+        order = dict.fromkeys(tuple(domain["path"]) for domain in level["domains"])
+        domains = [{"path": list(path), "pods": counts[path]} for path in order if counts[path]]
+        used.append({**level, "domains": domains})
+    return used
+
+
+def _assigned(members: Iterable[Member]) -> list[dict[str, Any]]:
+    """Where members are, or were nominated to be, as they say themselves."""
+    return [
+        _without_nulls(
+            {
+                "namespace": each.pod.metadata.namespace,
+                "pod": each.pod.metadata.name,
+                "podSet": each.pod_set,
+                "index": each.index,
+                "node": node,
+            }
+        )
+        for each in members
+        if (node := _node_of(each))
+    ]
+
+
+def _node_of(member: Member) -> str:
+    return member.pod.spec.node_name or member.pod.metadata.annotations.get(PLANNED_NODE, "")
+
+
+def _counts(gang: Gang, phase: Phase, plan: Mapping[str, Any]) -> dict[str, int]:
+    bound = sum(member.pod.bound for member in gang.members)
+    existing = len(gang.members)
+    return {
+        "expected": max(gang.expected, existing),
+        "existing": existing,
+        "placed": min(existing, max(bound, len(plan["assignments"]))) if phase.planned else bound,
+        "bound": bound,
+    }
+
+
+def _summary(counts: Mapping[str, int], levels: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What `kubectl get gangs` shows: members bound of those expected, and the narrowest domain that holds all."""
+    summary = {"pods": f"{counts['bound']}/{counts['expected']}"}
+    shared = [level for level in levels if len(level["domains"]) == 1]
+    if shared:
+        summary |= {"level": shared[-1]["level"], "domain": "/".join(shared[-1]["domains"][0]["path"])}
+    return summary
+
+
+def _missing(gang: Gang) -> str:
+    """What keeps the gang from being complete; "" if nothing does."""
+    if gang.waiting_for:
+        return f"waits for {listed(gang.waiting_for)}"
+    existing = Counter(member.pod_set for member in gang.members)
+    for pod_set in gang.pod_sets:
+        if len(gang.pod_sets) > 1 and not gang.succeeded and existing[pod_set.name] < pod_set.min_count:
+            return f"waits for {more_pods(existing[pod_set.name], pod_set.min_count, pod_set.name)}{one_by_one(gang)}"
+    least = max(gang.min_member, sum(each.min_count for each in gang.pod_sets))
+    total = existing.total() + gang.succeeded
+    return f"waits for {more_pods(total, least)}{one_by_one(gang)}" if total < least else ""
+
+
+def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:
+    if phase is Phase.WAITING:
+        not_planned, members_missing, objects_missing = REASONS[phase]
+        return objects_missing if gang.waiting_for else members_missing if _missing(gang) else not_planned
+    if phase is Phase.UNPLACEABLE and decision is not None and decision.proof == Proof.UNPROVEN.value:
+        return REASONS[phase][1]
+    return REASONS[phase][0]
+
+
+def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[str, Any]) -> str:
+    if decision is not None and phase in _DECIDED:
+        return decision.message
+    nodes = compressed(entry["node"] for entry in plan["assignments"])
+    bound = sum(member.pod.bound for member in gang.members)
+    texts = {
+        Phase.WAITING: _missing(gang) or "waits to be planned",
+        Phase.UNPLACEABLE: "fits nowhere now",
+        Phase.INVALID: "the request contradicts itself",
+        Phase.NOMINATED: f"room is held for {pods(len(plan['assignments']))} on {nodes}",
+        Phase.EVICTING: f"waits for {_victims(plan.get('victims') or ())} to go",
+        Phase.RELEASED: f"{bound} of {pods(len(plan['assignments']))} are bound on {nodes}",
+        Phase.PLACED: _settled(gang, bound, nodes),
+    }
+    return texts[phase]
+
+
+def _settled(gang: Gang, bound: int, nodes: str) -> str:
+    ended = f"{pods(gang.succeeded)} {'has' if gang.succeeded == 1 else 'have'} succeeded" if gang.succeeded else ""
+    running = f"{pods(bound)} {'is' if bound == 1 else 'are'} bound on {nodes}" if bound else ""
+    return ", ".join(each for each in (running, ended) if each)
+
+
+def _victims(victims: Sequence[Mapping[str, Any]]) -> str:
+    names = [f"{each['namespace']}/{each['pod']}" for each in victims[:_VICTIMS_SHOWN]]
+    rest = len(victims) - len(names)
+    return f"{', '.join(names)} and {rest} more" if rest else listed(names or ["its victims"])
+
+
+def _timed_out(phase: Phase, before: Status, *, told: bool | None) -> bool | None:
+    """None: the condition has never been set and is left out."""
+    if told is not None:
+        return told
+    known = [each["status"] == "True" for each in before.get("conditions") or () if each["type"] == "TimedOut"]
+    return (known[0] and not phase.released) if known else None
+
+
+def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_out: bool | None) -> list[dict[str, Any]]:
+    missing = _missing(gang)
+    complete = "ObjectsMissing" if gang.waiting_for else "MembersMissing" if missing else "MembersExist"
+    held = message if phase.planned and not phase.released else "a plan is in force" if phase.planned else message
+    exist = f"{pods(len(gang.members))} of {max(gang.expected, len(gang.members))} exist"
+    conditions = [
+        _condition("Complete", holds=not missing, reason=complete, message=missing or exist),
+        _condition("Planned", holds=phase.planned, reason="PlanFound" if phase.planned else reason, message=held),
+        _condition(
+            "Released",
+            holds=phase.released,
+            reason="AllIsReady" if phase.released else reason,
+            message="the members were let go" if phase.released else message,
+        ),
+        _condition("Placed", holds=phase is Phase.PLACED, reason=reason, message=message),
+    ]
+    if timed_out is not None:
+        why = "ScheduleTimeout" if timed_out else "InTime"
+        told = f"not placed within {gang.schedule_timeout_seconds} s" if timed_out else "the gang is within its time"
+        conditions.append(_condition("TimedOut", holds=timed_out, reason=why, message=told))
+    return conditions
+
+
+def _condition(type_: str, *, holds: bool, reason: str, message: str) -> dict[str, Any]:
+    return {"type": type_, "status": "True" if holds else "False", "reason": reason, "message": message}
+
+
+def kept_conditions(
+    conditions: Iterable[dict[str, Any]], before: Iterable[Mapping[str, Any]], now: str, generation: int | None
+) -> list[dict[str, Any]]:
+    """The conditions with the time of their last transition, which is not `now` where their status is as it was.
+
+    :param now: RFC 3339.
+    :param generation: of the object, to be written to each condition; None: none is.
+    """
+    old = {each["type"]: each for each in before}
+    kept = []
+    for condition in conditions:
+        was = old.get(condition["type"], {})
+        same = was.get("status") == condition["status"]
+        time = was["lastTransitionTime"] if same and was.get("lastTransitionTime") else now
+        kept.append({**condition, "lastTransitionTime": time})
+        if generation is not None:
+            kept[-1]["observedGeneration"] = generation
+    return kept

@@ -1,0 +1,61 @@
+"""Keeps the webhook's certificate and the trust in it while this controller leads; the steps are `certs.rotation`'s."""
+
+import logging
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubernetes.client.exceptions import ApiException
+
+from certs.cluster_edge import ensure_serving_certificate, ensure_trust
+from certs.rotation import DEFAULT_SCHEDULE, Schedule
+from cluster.transport import UNREACHABLE, Transport, message_of
+from controller.leadership.election import LeadershipLostError
+
+LOG = logging.getLogger(__name__)
+
+INTERVAL_SECONDS = 3.0
+"""Three small reads each time: what somebody spoils is whole again within twice that."""
+RETRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Who keeps the webhook's certificate.
+
+    `schedule`: by which it is made and replaced here; None where it is given by somebody else (cert-manager, files).
+    `ca_file`: for a given one, the bundle (PEM) that API servers are to trust; absent, somebody else tells them.
+    """
+
+    schedule: Schedule | None = DEFAULT_SCHEDULE
+    ca_file: Path | None = None
+
+
+def keep_certificate(transport: Transport, keeping: Keeping, lost: threading.Event) -> threading.Thread:
+    """Do whatever is due, now and every few seconds, in a thread that ends when `lost` is set."""
+    thread = threading.Thread(target=_keep, args=(transport, keeping, lost), name="certificates", daemon=True)
+    thread.start()
+    return thread
+
+
+def _keep(transport: Transport, keeping: Keeping, lost: threading.Event) -> None:
+    pause = 0.0
+    while not lost.wait(pause):
+        try:
+            _look(transport, keeping)
+            pause = INTERVAL_SECONDS
+        except LeadershipLostError:
+            return
+        except (ApiException, *UNREACHABLE) as error:
+            LOG.warning("the webhook's certificate could not be looked after: %s", message_of(error))
+            pause = RETRY_SECONDS
+        except Exception:
+            LOG.exception("the webhook's certificate could not be looked after")
+            pause = INTERVAL_SECONDS
+
+
+def _look(transport: Transport, keeping: Keeping) -> None:
+    if keeping.schedule is not None:
+        ensure_serving_certificate(transport, schedule=keeping.schedule)
+    elif keeping.ca_file is not None:
+        ensure_trust(transport, keeping.ca_file.read_bytes())

@@ -1,0 +1,180 @@
+"""Leader election by a Lease: one controller leads, the others wait.
+
+The rules are client-go's (tools/leaderelection): a lease counts as expired when its record has not changed for its
+duration *as observed here*, on our own monotonic clock, so clocks of different machines are never compared. The
+official Python client's elector compares wall clocks, has no stop, no release, no request timeout, and dies of a
+network error; therefore the loop is ours, over plain requests.
+
+Whoever leads writes within its term only (`Term.allowance`): a process that was stopped, or a machine that slept, for
+longer than the lease finds its term over before it sends anything (docs/decisions/0007).
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from cluster.transport import Transport
+from controller.leadership.lease import LEASE_SECONDS, Lease, Timing, timing_of
+from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
+
+LOG = logging.getLogger(__name__)
+
+_TICK_SECONDS = 0.1
+"""How soon a stop or a missed deadline is noticed."""
+
+
+class LeadershipLostError(Exception):
+    """The term is over: nothing may be written any more."""
+
+
+class Term:
+    """One term of office: until when this leader may write. Safe to share between threads.
+
+    It ends for good when the Lease was not renewed for `renew_deadline`, counted from when the request for the last
+    renewal was begun, or when it turns out to be another's. `lost` is set then, and also when this leader is only to
+    stop: what it has begun it may still finish.
+
+    :param renewed_at: by `clock`, when the request that took the Lease was begun.
+    """
+
+    def __init__(self, renew_deadline: float, renewed_at: float, clock: Callable[[], float]) -> None:
+        self.lost = threading.Event()
+        self._seconds = renew_deadline
+        self._clock = clock
+        self._renewed_at = renewed_at
+        self._over = False
+        self._lock = threading.Lock()
+
+    def allowance(self) -> float:
+        """Seconds that a request which is sent now may take. Raises `LeadershipLostError` when the term is over."""
+        left = self.left()
+        if left <= 0:
+            raise LeadershipLostError("the lease is lost: nothing is written any more")
+        return left
+
+    def left(self) -> float:
+        """Seconds until it is over unless the Lease is renewed, 0 from then on."""
+        with self._lock:
+            left = 0.0 if self._over else self._renewed_at + self._seconds - self._clock()
+            if left > 0:
+                return left
+            known, self._over = self._over, True
+        if not known:
+            LOG.warning("the lease could not be renewed for %g s", self._seconds)
+        self.lost.set()
+        return 0.0
+
+    def renewed(self, begun: float) -> None:
+        """The Lease was renewed by a request begun then. That comes too late for a term that is over."""
+        if self.left() > 0:
+            with self._lock:
+                self._renewed_at = max(self._renewed_at, begun)
+
+    def end(self) -> None:
+        """Let nothing be written any more."""
+        with self._lock:
+            self._over = True
+        self.lost.set()
+
+
+Lead = Callable[[Term], None]
+"""The work of a leader. It returns soon after `lost` of its term was set."""
+
+
+def since_boot() -> float:
+    """Seconds that also pass while the machine sleeps (CLOCK_BOOTTIME), where the system counts them."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class Election:
+    """One candidate for one Lease."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        identity: str,
+        namespace: str = SYSTEM_NAMESPACE,
+        name: str = CONTROLLER_LEASE,
+        timing: Timing | None = None,
+    ) -> None:
+        self._identity = identity
+        self._timing = timing or timing_of(LEASE_SECONDS)
+        self._lease = Lease(transport, identity, namespace, name, self._timing)
+        self._leading = threading.Event()
+
+    @property
+    def leading(self) -> bool:
+        """Whether this candidate leads now."""
+        return self._leading.is_set()
+
+    def run(self, lead: Lead, stop: threading.Event) -> None:
+        """Until `stop` is set: wait to be elected, then run `lead(term)` in this thread.
+
+        `term.lost` is set when leadership is lost or `stop` is set; the Lease is kept until `lead` has returned, and is
+        given up then, so that another candidate need not wait for it to expire. Whatever `lead` raises is raised
+        here, after the Lease was given up.
+        """
+        while (term := self._elected(stop)) is not None:
+            LOG.info("%s leads", self._identity)
+            self._leading.set()
+            try:
+                with _Office(self._lease, term, self._timing, stop):
+                    lead(term)
+            finally:
+                self._leading.clear()
+                LOG.info("%s leads no more", self._identity)
+            self._lease.pause(stop)
+
+    def _elected(self, stop: threading.Event) -> Term | None:
+        while not stop.is_set():
+            begun = since_boot()
+            if self._lease.take():
+                return Term(self._timing.renew_deadline, begun, since_boot)
+            self._lease.await_turn(stop)
+        return None
+
+
+class _Office:
+    """What goes on beside the leader's work: a thread renews the Lease, another sees to it that the end is noticed.
+
+    They are two because a request may hang longer than the deadline.
+    """
+
+    def __init__(self, lease: Lease, term: Term, timing: Timing, stop: threading.Event) -> None:
+        self._lease = lease
+        self._term = term
+        self._timing = timing
+        self._stop = stop
+        self._over = threading.Event()
+        self._threads = (
+            threading.Thread(target=self._renew, name="lease-renew", daemon=True),
+            threading.Thread(target=self._watch, name="lease-watch", daemon=True),
+        )
+
+    def __enter__(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+        self._term.end()
+        self._lease.release()
+
+    def _renew(self) -> None:
+        while not self._over.wait(self._timing.retry) and self._term.left() > 0:
+            begun = since_boot()
+            if self._lease.renew():
+                self._term.renewed(begun)
+            elif self._lease.ours is None:
+                LOG.warning("the lease is another's")
+                self._term.end()
+
+    def _watch(self) -> None:
+        while not self._over.wait(_TICK_SECONDS):
+            self._term.left()
+            if self._stop.is_set():
+                self._term.lost.set()

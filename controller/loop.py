@@ -1,0 +1,189 @@
+"""The controller's loop: look, decide, act, report. Level-triggered: what is kept from round to round is the cluster as
+it was seen, and a round that fails forgets it.
+"""
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
+
+from cluster.cache import ClusterCache
+from cluster.journal import Journal
+from controller.acting.executing import Carrier
+from controller.acting.untried import Reclaimer
+from controller.acting.withdrawing import Withdrawer
+from controller.cluster_view import Looker, Picture
+from controller.coexistence import Leaver
+from controller.gang_round import GangRound
+from controller.gang_rounds import GangRounds
+from controller.leadership.election import LeadershipLostError
+from controller.release.protocol import AwaitBinding, Cause, NeedPlan, Settled
+from controller.release.records import record_of
+from controller.release.timeouts import expired
+from controller.scheduling.planner import Planner
+from controller.scheduling.promised_evictions import drop_unlawful
+from controller.status.refusing import Refuser
+from controller.status.reporting import Reporter
+from controller.status.showing import Shower
+from controller.status.strays import Strays
+from controller.telemetry.metrics import Metrics, Observer
+from controller.writes.writer import Writer
+from gangs.model import Gang, GangKey
+from planning.decision import Outcome
+
+LOG = logging.getLogger(__name__)
+
+IDLE_SECONDS = 0.5
+"""A round is due this long after the last one though nothing changed, where pauses or timeouts may have ended."""
+SETTLE_SECONDS = 0.02
+"""Changes come in bursts: a round begins this long after the first one."""
+LAST_IN_LINE = "9998"
+"""Stands for the age of a gang whose time was over once: it comes after the newer ones of its priority."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a round leaves to the next one, all of it derived from the cluster."""
+
+    looker: Looker
+    cases: GangRounds
+    invalid: list[GangKey] = field(default_factory=list)
+    fresh: bool = True
+    """Whether no round has gone by yet: who went before is not known."""
+    unfinished: bool = True
+    """Whether a round is due though nothing has changed."""
+
+
+class Controller:
+    """Leads: carries every gang of the cluster through the protocol."""
+
+    def __init__(
+        self,
+        *,
+        cache: ClusterCache,
+        writer: Writer,
+        planner: Planner,
+        carrier: Carrier,
+        reporter: Reporter,
+        reclaimer: Reclaimer,
+        withdrawer: Withdrawer,
+        refuser: Refuser,
+        shower: Shower,
+        leaver: Leaver,
+        strays: Strays,
+        metrics: Metrics,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self._cache = cache
+        self._writer = writer
+        self._planner = planner
+        self._carrier = carrier
+        self._reporter = reporter
+        self._reclaimer = reclaimer
+        self._withdrawer = withdrawer
+        self._refuser = refuser
+        self._shower = shower
+        self._leaver = leaver
+        self._strays = strays
+        self._metrics = metrics
+        self._observers = (metrics, *observers)
+
+    def lead(self, lost: threading.Event) -> None:
+        """Work until leadership is lost."""
+        with self._cache.journal() as journal:
+            self._planner.forget_others(())
+            known, version = self._begin(journal), -1
+            while not lost.is_set():
+                before, version = version, self._cache.wait_for_change(version, IDLE_SECONDS)
+                if version == before and not known.unfinished:
+                    continue  # a round would look at what the last one has seen
+                settling = SETTLE_SECONDS if version != before else 0.0  # else a plan was found, or it is time
+                if not lost.wait(max(settling, self._writer.pause)) and not self._round_safely(known):
+                    known = self._begin(journal)
+
+    def _begin(self, journal: Journal) -> "_Known":
+        """Nothing is known: the next round looks at everything."""
+        return _Known(Looker(self._cache, journal), GangRounds(self._writer))
+
+    def _round(self, known: "_Known") -> None:
+        """Look once and do what is due."""
+        known.unfinished = True
+        if not self._writer.echo.wait(self._cache):
+            LOG.warning("the watch caches are late; this round is left out")
+            return
+        picture = known.looker.look()
+        self._leaver.tell(picture)
+        cases = known.cases.look(picture)
+        if known.fresh:
+            self._planner.forget_others(known.cases.keys())
+        self._planner.forget(known.cases.gone())
+        known.fresh = False
+        picture = self._decide(cases, picture)
+        changed = [case for case in cases if not case.unchanged]
+        self._carrier.carry(changed, picture)
+        self._reclaimer.reclaim(changed, picture)
+        self._withdrawer.withdraw(changed, picture)
+        self._reporter.report(changed, picture)
+        known.cases.close(changed)
+        self._tell(known, picture)
+
+    def _tell(self, known: "_Known", picture: Picture) -> None:
+        """Tell what concerns no gang that can be planned, and how all of them stand."""
+        invalid = self._refuser.tell(picture)
+        self._shower.show(picture)
+        self._strays.tell(picture)
+        if known.cases.moved or invalid != known.invalid:
+            known.invalid, standings = invalid, known.cases.standings()
+            for each in self._observers:
+                each.stand(standings, invalid)
+        known.unfinished = any(each.unfinished for each in (known.cases, self._refuser, self._shower, self._strays))
+
+    def _round_safely(self, known: "_Known") -> bool:
+        """Whether the round was carried through, so that the next one may go on from what is known."""
+        started, outcome = monotonic(), "done"
+        try:
+            self._round(known)
+        except LeadershipLostError as error:
+            LOG.info("the round ends here: %s", error)
+            outcome = "lost"
+        except Exception:
+            # Whatever went wrong, the next round starts from the cluster again; nothing half-done is remembered.
+            LOG.exception("round failed")
+            outcome = "failed"
+        self._metrics.round_seconds.labels(outcome).observe(monotonic() - started)
+        return outcome == "done"
+
+    def _decide(self, cases: Sequence[GangRound], picture: Picture) -> Picture:
+        """Answer every case that needs a plan; the picture beside the plans that are in force."""
+        for case in cases:
+            if case.timed_out is None and expired(case.gang, case.status) and not _let_go(case):
+                self._expire(case, picture)
+        picture = drop_unlawful(picture, cases)
+        needy = {case.gang.key: case for case in cases if isinstance(case.step, NeedPlan) and case.decision is None}
+        answers = self._planner.decide([_in_line(case) for case in needy.values()], picture)
+        for key, case in needy.items():
+            case.decision = decision = answers[key]
+            case.deferred = decision is None and self._planner.quiet(key)
+            if case.deferred:
+                continue
+            record = record_of(decision) if decision and decision.outcome is Outcome.PLACED else None
+            case.fallen, case.record = case.record, record if record and record.members else None
+        return picture
+
+    def _expire(self, case: GangRound, picture: Picture) -> None:
+        """The gang's time is over: what it holds is given back, and it goes to the end of its line."""
+        message = f"was not placed within {case.gang.schedule_timeout_seconds} s: its room is given back for others"
+        held = tuple(m.pod for m in case.gang.members if m.pod.status.nominated_node_name and not m.pod.bound)
+        cause = Cause.TIMED_OUT if case.record is not None else None
+        case.step, case.fallen, case.record = NeedPlan("", held, cause), case.record, None
+        case.timed_out, case.expired_now = True, True
+        case.decision = self._planner.hold_off(case.gang, message, picture)
+
+
+def _let_go(case: GangRound) -> bool:
+    return isinstance(case.step, AwaitBinding | Settled)
+
+
+def _in_line(case: GangRound) -> Gang:
+    return replace(case.gang, created=LAST_IN_LINE) if case.timed_out else case.gang

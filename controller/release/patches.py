@@ -1,0 +1,100 @@
+"""How members are let go: one merge patch each that pins it and takes its gate away, and in which order these are sent.
+
+A released pod's affinity can never change again, so the pin is as wide as the gang's promise allows, unless the exact
+node was promised or the stock scheduler could do harm in between (research: exact pins never evict on their own).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from cluster.requests import pod_requests
+from cluster.snapshot import Snapshot
+from controller.release.protocol import Planned
+from gangs.model import Gang, Member
+from kube.keys import GATE, RELEASED
+from kube.objects import Node, Pod
+from kube.scheduling import release_note
+from kube.topology import HOSTNAME_LABEL
+from planning.framing.ties import Labels, holds_affinity, pinned_by_affinity
+
+
+def in_order(members: "Iterable[Planned]", gang: Gang, snapshot: Snapshot) -> "list[Planned]":
+    """Who is let go first. Should we be killed half-way, what is left is what is the easiest to place again.
+
+    Members beyond the minimum come last: nobody waits for them. Before them, those that may go to some nodes only are
+    let go before those that may go anywhere, and those that ask for more before those that ask for less; else in the
+    order of set and rank.
+    """
+    extra = _beyond_minimum(gang)
+    there = Counter[str]()
+    for state in snapshot.nodes:
+        there.update(state.allocatable)
+
+    def hardness(planned: Planned) -> tuple[bool, bool, float]:
+        spec, asked = planned.pod.spec, pod_requests(planned.pod)
+        share = max((amount / there[name] for name, amount in asked.items() if there[name]), default=0.0)
+        return planned.pod.metadata.uid in extra, not (spec.node_selector or spec.affinity), -share
+
+    return sorted(members, key=hardness)
+
+
+def _beyond_minimum(gang: Gang) -> frozenset[str]:
+    """The uids of members that are not needed for the gang to be whole: the last ones of each set."""
+    left = {pod_set.name: pod_set.min_count for pod_set in gang.pod_sets}
+    needed, others = list[Member](), list[Member]()
+    for member in sorted(gang.members, key=lambda each: not each.pod.bound):
+        (needed if left.get(member.pod_set, 0) > 0 else others).append(member)
+        left[member.pod_set] = left.get(member.pod_set, 0) - 1
+    return frozenset(member.pod.metadata.uid for member in others[max(0, gang.still_needed - len(needed)) :])
+
+
+def release_patch(
+    pod: Pod, node: Node | None, *, domain: Labels | None, now: str, tolerating: bool = False
+) -> Mapping[str, Any]:
+    """The merge patch that releases `pod`, guarded by its resourceVersion (a clean 409 when it changed meanwhile).
+
+    :param node: where the plan puts it; None where it has no plan, and is tied to nothing.
+    :param domain: labels of the solved domain; None or empty pins the exact node.
+    :param now: RFC 3339; with it the pod's last words before its release are noted (`kube.scheduling`).
+    :param tolerating: whether `pod` has tolerations that are to be written, beside those that stand. A pod may always
+        be given more (core/v1 validation), and a merge patch replaces the whole list.
+    """
+    gates = [{"name": gate.name} for gate in pod.spec.scheduling_gates if gate.name != GATE]
+    spec: dict[str, Any] = {"schedulingGates": gates, **(_pin(pod, node, domain or ()) if node else {})}
+    if tolerating:
+        spec["tolerations"] = [msgspec.to_builtins(each) for each in pod.spec.tolerations]
+    meta = pod.metadata
+    return {
+        "metadata": {
+            "resourceVersion": meta.resource_version,
+            "uid": meta.uid,
+            "annotations": {RELEASED: release_note(pod, now)},
+        },
+        "spec": spec,
+    }
+
+
+def _pin(pod: Pod, node: Node, domain: Labels) -> Mapping[str, Any]:
+    if holds_affinity(pod):
+        labels = dict(domain) or _hostname(node)
+        return {"nodeSelector": labels} if labels else {}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _terms(pod, node, domain)}}}
+
+
+def _hostname(node: Node) -> dict[str, str]:
+    value = node.metadata.labels.get(HOSTNAME_LABEL)
+    return {HOSTNAME_LABEL: value} if value else {}
+
+
+def _terms(pod: Pod, node: Node, domain: Labels) -> Mapping[str, Any]:
+    """One term. What the pod got at its CREATE stays in front: the API server lets it only be added to."""
+    labels = tuple(dict.fromkeys((*pinned_by_affinity(pod), *domain)))
+    term: dict[str, Any] = {}
+    if labels:
+        term["matchExpressions"] = [{"key": k, "operator": "In", "values": [v]} for k, v in labels]
+    if not domain:
+        term["matchFields"] = [{"key": "metadata.name", "operator": "In", "values": [node.metadata.name]}]
+    return {"nodeSelectorTerms": [term]}

@@ -1,0 +1,60 @@
+"""How wide a member's pin may be: the solved domain, or the exact node where more was promised or is safer."""
+
+from collections.abc import Sequence
+
+from cluster.snapshot import Snapshot
+from cluster.tree import domains
+from controller.release.protocol import Planned
+from gangs.dialects import topology_of
+from gangs.model import Gang
+from kube.objects import Pod
+from kube.scheduling import names_another_scheduler
+from kube.topology import Topology
+from planning.framing.ties import Labels
+from planning.pins import domain_labels
+
+
+def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, topologies: Sequence[Topology]) -> Labels:
+    """Labels of the narrowest domain that holds the whole gang; empty where each member must have its exact node.
+
+    Exact: where a rank was promised, where members constrain each other across nodes (the scheduler would seat them
+    anew), where another scheduler than the stock one binds them (room is not held there), where nodes outside the
+    topology's node pools may carry the same labels, and where the domain holds pods of lower priority (the scheduler
+    could evict one that the plan spares).
+    """
+    topology = topology_of(gang, topologies)
+    if (
+        not isinstance(topology, Topology)
+        or topology.pools
+        or _promises_nodes(gang)
+        or any(_binds_siblings(p.pod) or names_another_scheduler(p.pod) for p in planned)
+    ):
+        return ()
+    tree = domains(topology, [state.node for state in snapshot.nodes])
+    nodes = {p.node for p in planned} | {m.pod.spec.node_name for m in gang.members if m.pod.bound}
+    if not all(node in tree.path_of for node in nodes):
+        return ()
+    shared = _common([tree.path_of[node] for node in nodes])
+    inside = [s for s in snapshot.nodes if tree.path_of.get(s.name, ())[: len(shared)] == shared]
+    if not shared or any(t.priority < gang.priority and not t.terminating for s in inside for t in s.tenants):
+        return ()
+    node = next(state.node for state in snapshot.nodes if state.name == planned[0].node)
+    return domain_labels(topology, node, len(shared)) or ()
+
+
+def _promises_nodes(gang: Gang) -> bool:
+    return gang.exact_nodes or any(member.index is not None for member in gang.members)
+
+
+def _binds_siblings(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    pods = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+    return pods or bool(pod.spec.topology_spread_constraints)
+
+
+def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    first, *others = paths
+    depth = 0
+    while depth < len(first) and all(path[depth : depth + 1] == first[depth : depth + 1] for path in others):
+        depth += 1
+    return first[:depth]

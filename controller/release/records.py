@@ -1,0 +1,94 @@
+"""The plan in progress, as the Gang object's status keeps it: what a restarted controller goes on from."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controller.release.request_digest import request_digest
+from kube.names import natural_key
+from planning.decision import Decision
+from planning.quota.flavors import settled
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMember:
+    """A member that the plan moves: `uid` makes it this very pod, not a later one of the same name."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedVictim:
+    """A pod that has to go before the members can be let go."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """Members and victims of one plan.
+
+    `plan_id` holds a digest of both, so equal plans have equal identities, and after a dot one of what was asked.
+    """
+
+    plan_id: str
+    members: tuple[PlannedMember, ...]
+    victims: tuple[PlannedVictim, ...]
+
+    @property
+    def request(self) -> str:
+        """The digest of what was asked (`request_digest`), "" where the record does not hold it."""
+        return self.plan_id.partition(".")[2]
+
+    def node_of(self, uid: str) -> str | None:
+        """The node planned for the member with that uid."""
+        return next((m.node for m in self.members if m.uid == uid), None)
+
+
+def record_of(decision: Decision) -> PlanRecord:
+    """The record of a decision that places the gang: its members that are not bound yet, and its victims."""
+    members = tuple(
+        PlannedMember(a.member.pod.metadata.uid, a.member.pod.metadata.namespace, a.member.pod.metadata.name, a.node)
+        for a in decision.assignments
+        if not a.member.pod.bound
+    )
+    victims = tuple(
+        sorted(
+            (PlannedVictim(e.uid, e.namespace, e.name, e.node) for e in decision.evictions),
+            key=lambda v: (natural_key(v.namespace), natural_key(v.name)),
+        )
+    )
+    plan_id = _digest(members, victims)
+    if decision.gang is not None:
+        plan_id = f"{plan_id}.{request_digest(settled(decision.gang, decision.flavors))}"
+    return PlanRecord(plan_id, members, victims)
+
+
+def record_from(status: Mapping[str, Any]) -> PlanRecord | None:
+    """The record that a Gang's status holds, None where there is none. Entries without a uid were not planned by us."""
+    plan_id = status.get("planId")
+    if not plan_id:
+        return None
+    members = tuple(
+        PlannedMember(each["uid"], each["namespace"], each["pod"], each["node"])
+        for each in status.get("assignments", ())
+        if each.get("uid")
+    )
+    victims = tuple(
+        PlannedVictim(each["uid"], each["namespace"], each["pod"], each["node"])
+        for each in status.get("victims", ())
+        if each.get("uid")
+    )
+    return PlanRecord(plan_id, members, victims)
+
+
+def _digest(members: Iterable[PlannedMember], victims: Iterable[PlannedVictim]) -> str:
+    text = ";".join([*(f"{m.uid}>{m.node}" for m in members), *(f"-{v.uid}" for v in victims)])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

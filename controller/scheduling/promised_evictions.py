@@ -1,0 +1,61 @@
+"""What the plans in force of one round have promised to evict, and whether that may still be done."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from controller.cluster_view import Picture
+from controller.gang_round import GangRound
+from controller.release.protocol import AwaitVictims, Cause, Evict, NeedPlan, Nominate, Release
+from kube.keys import GATE
+from kube.objects import Pod
+from planning.competing.evicted import staying
+from planning.competing.promised_evictions import with_promised
+from planning.framing.disruption_budgets import overdrawn
+from planning.framing.running_gangs import cut_short, running_gangs
+
+EVICTED = "members of it are evicted for another gang"
+"""Why a plan falls that counts on them."""
+
+
+def beside_promises(picture: Picture, cases: Sequence[GangRound]) -> Picture:
+    """The picture for who plans now: what recorded plans evict is leaving, as long as they have not fallen."""
+    promised = [
+        (victim.uid, victim.node)
+        for case in cases
+        if case.record is not None and not isinstance(case.step, NeedPlan)
+        for victim in case.record.victims
+    ]
+    snapshot = with_promised(picture.snapshot, promised)
+    return picture if snapshot is picture.snapshot else replace(picture, snapshot=snapshot)
+
+
+def drop_unlawful(picture: Picture, cases: Sequence[GangRound]) -> Picture:
+    """Let plans fall whose evictions would by now cut a running gang short or overdraw a budget: what these allow, or
+    who else goes, has changed since the plans were made. That of the lowest priority falls first. So does one whose own
+    gang is evicted meanwhile. The picture is the one beside the promises that are left.
+    """
+    evicting = [(case, case.step.victims) for case in cases if isinstance(case.step, Evict)]
+    running = running_gangs(picture.reading) if evicting else {}
+    for case, victims in sorted(evicting, key=lambda each: each[0].gang.priority):
+        gone = frozenset(f"{victim.namespace}/{victim.name}" for victim in victims)
+        snapshot = beside_promises(picture, cases).snapshot
+        if why := cut_short(gone, snapshot, running) or overdrawn(gone, snapshot):
+            case.step = NeedPlan(why, _held(case), Cause.EVICTION_REFUSED)
+    beside = beside_promises(picture, cases)
+    losing = [case for case in cases if _loses_its_own(case, beside)]
+    for case in losing:
+        case.step = NeedPlan(EVICTED, _held(case), Cause.MEMBER_GONE)
+    return beside_promises(picture, cases) if losing else beside
+
+
+def _loses_its_own(case: GangRound, picture: Picture) -> bool:
+    """Whether a plan in progress counts on members of its gang that others evict, without whom it would be too few."""
+    if case.record is None or not isinstance(case.step, Nominate | Evict | AwaitVictims | Release):
+        return False
+    left = staying(case.gang, picture.snapshot)
+    return left is not case.gang and not left.suffice(left.members)
+
+
+def _held(case: GangRound) -> tuple[Pod, ...]:
+    """Its gated members that are nominated."""
+    return tuple(m.pod for m in case.gang.members if m.pod.status.nominated_node_name and m.pod.gated_by(GATE))

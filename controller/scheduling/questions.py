@@ -1,0 +1,133 @@
+"""One question to the planner and its answers, priority by priority; for a thread beside the rounds."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+
+from controller.cluster_view import Picture
+from gangs.model import Gang
+from kube.objects import Pod
+from planning.decision import Decision, Outcome
+from planning.framing.running_gangs import running_gangs
+from planning.pins import left_behind, made_again, untied
+from planning.planner import plan_in_turn
+from planning.quota.usage import usage_of
+from solver.plan import Proof
+from solver.problem import Limits
+
+LOG = logging.getLogger(__name__)
+
+FAULTY = "could not be planned: an error of Phalanx itself, told in the controller's log"
+
+_PROVEN = (Proof.OPTIMAL.value, Proof.INFEASIBLE.value)
+_TIME_WAS_OVER = 0.7
+"""The share of its time from which on a solve is taken to have been ended by it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """Gangs to be planned, and all that the answers rest on."""
+
+    gangs: tuple[Gang, ...]
+    picture: Picture
+    standing: tuple[Decision, ...]
+    """Plans that were found before and that the picture does not show yet: they keep their room."""
+    limits: Limits
+    full: Limits
+    """What a gang may take that is given more time than here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of one gang of a question.
+
+    `final`: more time would not help. `seconds`: what it took, with the gangs of its priority. `tied`: members without
+    whose tie to siblings that are gone a proven no would be a yes, if they can be made again at no price. `failed`: it
+    is no answer, planning it is an error of ours.
+    """
+
+    decision: Decision
+    final: bool
+    seconds: float
+    tied: tuple[Pod, ...] = ()
+    failed: bool = False
+
+
+def answers(question: Question) -> Iterator[Answer]:
+    """An answer for every gang. One on which the planning itself fails is set aside, so that it stops no other."""
+    left, found = {gang.key: gang for gang in question.gangs}, list[Decision]()
+    try:
+        for answer in _in_turn(question):
+            del left[answer.decision.key]
+            found.append(answer.decision)
+            yield answer
+    except Exception:
+        LOG.exception("planning failed; looking for the gang on which it does")
+        yield from _set_aside(replace(question, gangs=tuple(left.values()), standing=(*question.standing, *found)))
+
+
+def _set_aside(question: Question) -> Iterator[Answer]:
+    faulty = [gang for gang in question.gangs if not _plans(gang, question)]
+    for gang in faulty:
+        decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, FAULTY, proof=Proof.UNPROVEN.value)
+        yield Answer(decision, final=True, seconds=0.0, failed=True)
+    sound = tuple(gang for gang in question.gangs if gang not in faulty)
+    if sound:
+        yield from _in_turn(replace(question, gangs=sound))
+
+
+def _in_turn(question: Question) -> Iterator[Answer]:
+    started = monotonic()
+    for tier in _planned(question.gangs, question):
+        seconds = monotonic() - started
+        for decision in tier:
+            yield Answer(
+                decision,
+                final=_is_final(decision, tier, seconds, question),
+                seconds=seconds,
+                tied=_tied(decision, question),
+            )
+        started = monotonic()
+
+
+def _planned(gangs: Sequence[Gang], question: Question) -> Iterable[Sequence[Decision]]:
+    picture = question.picture
+    return plan_in_turn(
+        gangs,
+        picture.snapshot,
+        picture.topologies,
+        running_gangs=running_gangs(picture.reading),
+        usage=usage_of(picture.reading.gangs, picture.snapshot),
+        limits=question.limits,
+        comparing=True,
+        standing=question.standing,
+    )
+
+
+def _is_final(decision: Decision, tier: Sequence[Decision], seconds: float, question: Question) -> bool:
+    """Whether more time would not help. Gangs with places that were weighed against each other never get more."""
+    if question.limits.seconds >= question.full.seconds or seconds < _TIME_WAS_OVER * question.limits.seconds:
+        return True
+    if decision.outcome is Outcome.PLACED and len(tier) > 1:
+        return True
+    return decision.outcome not in (Outcome.PLACED, Outcome.UNPLACEABLE) or decision.proof in _PROVEN
+
+
+def _tied(decision: Decision, question: Question) -> tuple[Pod, ...]:
+    """None where the no is not proven, or would be one without the tie as well."""
+    gang = decision.gang
+    if gang is None or decision.outcome is not Outcome.UNPLACEABLE or decision.proof != Proof.INFEASIBLE.value:
+        return ()
+    pods = tuple(pod for pod in left_behind(gang) if made_again(pod))
+    return pods if pods and _plans(untied(gang, pods), question, Outcome.PLACED) else ()
+
+
+def _plans(gang: Gang, question: Question, outcome: Outcome | None = None) -> bool:
+    """Whether planning it does not fail, and comes to this outcome."""
+    try:
+        decisions = [each for tier in _planned([gang], question) for each in tier]
+    except Exception:
+        LOG.exception("gang %s cannot be planned", gang.key)
+        return False
+    return outcome is None or all(each.outcome is outcome for each in decisions)

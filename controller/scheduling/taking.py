@@ -1,0 +1,115 @@
+"""Whether a plan that was found beside the rounds still stands when a round takes it up, by accounting."""
+
+from cluster.snapshot import Snapshot
+from controller.cluster_view import Picture
+from controller.release.verifying import lost_room
+from controller.scheduling.promised_evictions import EVICTED
+from controller.scheduling.questions import Question
+from gangs.model import Gang
+from kube.objects import Pod
+from planning.after_plan import after_all
+from planning.competing.evicted import evicted_for
+from planning.decision import Decision
+from planning.framing.disruption_budgets import overdrawn
+from planning.framing.running_gangs import cut_short, running_gangs
+from planning.quota.flavors import settled
+from planning.quota.queueing import charged, still_covered
+from planning.quota.usage import Usage, usage_of
+
+NEEDLESS = "there is room without its evictions by now"
+MOVED = "nodes or topologies have changed"
+OVERSPENT = "others use the quota of its queue by now"
+
+
+class Taking:
+    """The plans that one round takes up, each beside those before it."""
+
+    def __init__(self, picture: Picture) -> None:
+        self.taken: list[Decision] = []
+        self._picture = picture
+        self._questions: set[Question] = set()
+        self._beside: tuple[int, Snapshot] = 0, picture.snapshot
+        self._usage: Usage | None = None
+
+    def take(self, decision: Decision, question: Question) -> None:
+        """Count this plan, too."""
+        self.taken.append(decision)
+        self._questions.add(question)
+        if self._usage is not None:
+            self._usage = charged(decision, self._usage)
+
+    def fault(self, decision: Decision, gang: Gang, question: Question) -> str:
+        """Why a plan does not stand any more; "" while it does.
+
+        :param gang: as it is now; it asks for what was planned.
+        :param question: the one that the plan answers. Plans for one question were made beside each other.
+        """
+        if self._questions <= {question} and ground_of(question.picture) == ground_of(self._picture):
+            return ""
+        gang = settled(gang, decision.flavors)
+        return (
+            self._losing(decision)
+            or self._moved(decision, question.picture)
+            or self._crowded(decision, gang)
+            or self._unlawful(decision)
+            or ("" if still_covered(decision, self._used()) else OVERSPENT)
+        )
+
+    def _losing(self, decision: Decision) -> str:
+        """Whether members that the plan counts on are evicted for others."""
+        going = evicted_for(self._snapshot())
+        return EVICTED if any(each.member.pod.key in going for each in decision.assignments) else ""
+
+    def _moved(self, decision: Decision, before: Picture) -> str:
+        """Whether the nodes of the plan may lie elsewhere by now."""
+        names = {each.node for each in decision.assignments}
+        labels = _labels(self._picture.snapshot, names)
+        alike = list(before.topologies) == list(self._picture.topologies)
+        return "" if alike and labels == _labels(before.snapshot, names) else MOVED
+
+    def _crowded(self, decision: Decision, gang: Gang) -> str:
+        """What takes the room of the plan; or that its victims need not go any more."""
+        node = {each.member.pod.metadata.uid: each.node for each in decision.assignments if not each.held}
+        pods = [member.pod for member in gang.members]
+        planned = [(pod, node[pod.metadata.uid]) for pod in pods if pod.metadata.uid in node and not pod.bound]
+        gone = tuple(each.uid for each in decision.evictions)
+        if decision.evictions and not self._lost(planned, decision, ()):
+            return NEEDLESS
+        return self._lost(planned, decision, gone)
+
+    def _lost(self, planned: list[tuple[Pod, str]], decision: Decision, gone: tuple[str, ...]) -> str:
+        priority = decision.gang.priority if decision.gang is not None else 0
+        return lost_room(planned, self._snapshot(), priority=priority, gone=gone, count_terminating=True)
+
+    def _unlawful(self, decision: Decision) -> str:
+        """Why its victims may not go, all of them, any more."""
+        if not decision.evictions:
+            return ""
+        there = self._picture.live.keys()
+        gone = frozenset(f"{each.namespace}/{each.name}" for each in decision.evictions if each.uid in there)
+        snapshot = self._snapshot()
+        return cut_short(gone, snapshot, running_gangs(self._picture.reading)) or overdrawn(gone, snapshot)
+
+    def _snapshot(self) -> Snapshot:
+        """The cluster once the plans that are taken are carried out."""
+        known, snapshot = self._beside
+        if known < len(self.taken):
+            snapshot = after_all(self.taken[known:], snapshot)
+            self._beside = len(self.taken), snapshot
+        return snapshot
+
+    def _used(self) -> Usage:
+        if self._usage is None:
+            self._usage = usage_of(self._picture.reading.gangs, self._picture.snapshot)
+            for decision in self.taken:
+                self._usage = charged(decision, self._usage)
+        return self._usage
+
+
+def ground_of(picture: Picture) -> object:
+    """What an answer rests on besides the request: equal as long as nothing that was looked at has changed."""
+    return picture.snapshot.version, picture.snapshot.leaving, tuple(picture.topologies)
+
+
+def _labels(snapshot: Snapshot, names: set[str]) -> dict[str, object]:
+    return {state.name: state.node.metadata.labels for state in snapshot.nodes if state.name in names}

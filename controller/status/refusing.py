@@ -1,0 +1,117 @@
+"""Gangs whose requests contradict themselves: they cannot be read, so nothing is planned, and everybody is told why.
+
+Admission refuses most of them; what remains came before its other half existed, or was made without the webhook.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from controller.cluster_view import Picture
+from controller.gang_status import invalid_status, status_patch
+from controller.status.conditions import UNSCHEDULABLE, condition, differs
+from controller.status.mirrors import GANG_KIND, GangObjects
+from controller.telemetry import events
+from controller.telemetry.events import Recorder
+from controller.times import now
+from controller.writes.writer import Writer, gang_path
+from gangs.mirroring import mirrored_key
+from gangs.model import Fault, GangKey, Manifest, ObjectRef, Reading
+from gangs.phalanx import NAME
+from kube.keys import API_VERSION, GATE
+from kube.objects import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A gang that pods name, the pods, and what is wrong."""
+
+    key: GangKey
+    pods: Sequence[Pod]
+    faults: Sequence[Fault]
+
+    @property
+    def message(self) -> str:
+        """All that is wrong, in one line."""
+        return "; ".join(map(str, self.faults))
+
+
+class Refuser:
+    """Tells the pods, the Gang object and its readers."""
+
+    def __init__(self, writer: Writer, recorder: Recorder) -> None:
+        self._writer = writer
+        self._recorder = recorder
+        self._reading: Reading | None = None
+        self._unreadable: list[Unreadable] = []
+        self.unfinished = False
+        """Whether something was written, which the next round has to see."""
+
+    def tell(self, picture: Picture) -> list[GangKey]:
+        """Bring conditions and statuses of unreadable gangs up to date. Returns which they are."""
+        same = picture.reading is self._reading
+        if not same:
+            self._reading, self._unreadable = picture.reading, list(unreadable(picture))
+        keys = [each.key for each in self._unreadable]
+        if not same or self.unfinished or not picture.concerned.isdisjoint(keys):
+            sent, objects = self._writer.sent, GangObjects(picture.sources.catalog)
+            for each in self._unreadable:
+                self._tell(each, objects)
+            self.unfinished = self._writer.sent != sent
+        return keys
+
+    def _tell(self, each: Unreadable, objects: GangObjects) -> None:
+        told = condition(UNSCHEDULABLE, f"gang {each.key}: {each.message}")
+        gated = [pod for pod in each.pods if pod.gated_by(GATE)]
+        held = [pod for pod in gated if pod.status.nominated_node_name]
+        self._writer.all(partial(self._writer.clear, pod) for pod in held)
+        told_anew = [pod for pod in gated if pod not in held and differs(pod, told)]
+        self._writer.all(partial(self._writer.condition, pod, told) for pod in told_anew)
+        for manifest in _objects_of(each.key, objects):
+            self._write(each, manifest)
+
+    def _write(self, each: Unreadable, manifest: Manifest) -> None:
+        meta, before = manifest["metadata"], manifest.get("status")
+        wanted = invalid_status(each.faults, now=now(), previous=before, generation=meta.get("generation"))
+        patch = status_patch(before, wanted)
+        path = f"{gang_path(meta['namespace'], meta['name'])}/status"
+        if patch and self._writer.merge(path, {"status": patch}, manifest).done:
+            ref = ObjectRef(API_VERSION, GANG_KIND, meta["namespace"], meta["name"], meta.get("uid", ""))
+            self._recorder.record(ref, events.GANG_INVALID, each.message)
+
+
+def unreadable(picture: Picture) -> Iterator[Unreadable]:
+    """The gangs that pods or Gang objects name and that could not be read, each with its own faults."""
+    kept = picture.kept
+    by_object: defaultdict[tuple[bool, str, str], list[Fault]] = defaultdict(list)
+    for fault in dict.fromkeys(each for name in kept.faulty() for each in kept.faults_of(name)):
+        by_object[fault.object.kind == "Pod", fault.object.namespace, fault.object.name].append(fault)
+    for key in sorted(picture.unreadable | _own_objects(picture)):
+        pods = kept.pods.named(key)
+        faults = list(by_object.get((False, key.namespace, key.name), ()))
+        for name in sorted({pod.metadata.name for pod in pods}):
+            faults += by_object.get((True, key.namespace, name), ())
+        if faults:
+            yield Unreadable(key, pods, faults)
+
+
+def _own_objects(picture: Picture) -> set[GangKey]:
+    """Gang objects of users from which no gang could be read."""
+    objects = GangObjects(picture.sources.catalog)
+    found = set()
+    for key in picture.kept.faulty():
+        own = objects.at((key.namespace, key.name)) if key.dialect == NAME else None
+        if own is not None and mirrored_key(own) is None and picture.kept.gang(key) is None:
+            found.add(key)
+    return found
+
+
+def _objects_of(key: GangKey, objects: GangObjects) -> Iterator[Manifest]:
+    """The gang's mirrors, and the Gang object by which a user asked for it."""
+    own = objects.at((key.namespace, key.name)) if key.dialect == NAME else None
+    if own is not None and mirrored_key(own) is None:
+        yield own
+    for place in objects.mirroring(key):
+        if (mirror := objects.at(place)) is not None:
+            yield mirror

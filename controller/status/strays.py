@@ -1,0 +1,102 @@
+"""Pods of no gang that name a scheduler which does not run here: nobody else would ever tell their users.
+
+They are not ours: they are neither changed nor counted, only told, once each and not too many at a time.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from time import monotonic
+
+from cluster.cache import ClusterCache
+from controller.cluster_view import Picture
+from controller.telemetry import events
+from controller.telemetry.events import Recorder
+from controller.times import seconds_since
+from gangs.dialects import dialect_of
+from gangs.model import ObjectRef
+from gangs.schedulers import runs
+from kube.keys import STOCK_SCHEDULER
+from kube.objects import Pod
+
+PATIENCE_SECONDS = 30.0
+"""A scheduler that has never been seen may be trying its first pod."""
+INTERVAL_SECONDS = 5.0
+MOST_AT_A_TIME = 20
+MOST_LOOKED_AT = 1000
+MOST_OF_A_NAMESPACE = 20
+WINDOW_SECONDS = 600.0
+"""So many pods of one namespace are told of in this time; the doctor counts them all."""
+
+
+@dataclass(slots=True)
+class _Window:
+    """What a namespace has been told, and since when."""
+
+    begun: float
+    told: int = 0
+
+
+class Strays:
+    """Remembers whom it has told. A new leader tells again what holds then."""
+
+    def __init__(
+        self,
+        cache: ClusterCache,
+        recorder: Recorder,
+        *,
+        clock: Callable[[], float] = monotonic,
+        wall: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._cache = cache
+        self._recorder = recorder
+        self._clock = clock
+        self._wall = wall
+        self._due = 0.0
+        self._seen: set[str] = set()
+        self._windows: dict[str, _Window] = {}
+        self.unfinished = False
+        """Whether there are pods that may have to be told of though nothing changes."""
+
+    def tell(self, picture: Picture) -> None:
+        """Look at what has come since the last time; a pod that was seen once costs nothing but a look at its name."""
+        if self._clock() < self._due:
+            return
+        self._due = self._clock() + INTERVAL_SECONDS
+        waiting = {pod.metadata.uid: pod for pod in self._waiting(picture)}
+        self._seen &= waiting.keys()
+        self._windows = {name: each for name, each in self._windows.items() if not self._over(each)}
+        told, new = 0, (pod for uid, pod in waiting.items() if uid not in self._seen)
+        for pod in list(islice(new, MOST_LOOKED_AT)):
+            if told < MOST_AT_A_TIME and self._ripe(pod):
+                self._seen.add(pod.metadata.uid)
+                told += dialect_of(pod) is None and self._tell(pod)
+        self.unfinished = len(self._seen) < len(waiting)
+
+    def _waiting(self, picture: Picture) -> Iterator[Pod]:
+        for name in self._cache.waiting():
+            if not runs(name, picture.sources):
+                yield from self._cache.waiting_for(name)
+
+    def _ripe(self, pod: Pod) -> bool:
+        waited = seconds_since(pod.metadata.creation_timestamp or "", self._wall())
+        return waited is not None and waited > PATIENCE_SECONDS
+
+    def _over(self, window: _Window) -> bool:
+        return self._clock() - window.begun > WINDOW_SECONDS
+
+    def _tell(self, pod: Pod) -> bool:
+        """Whether its namespace may be told of one more."""
+        meta = pod.metadata
+        window = self._windows.setdefault(meta.namespace, _Window(self._clock()))
+        window.told += 1
+        if window.told > MOST_OF_A_NAMESPACE:
+            return False
+        note = (
+            f"names scheduler {pod.spec.scheduler_name}, which does not run here: nothing will start it; "
+            f"make it again with schedulerName: {STOCK_SCHEDULER}, or none"
+        )
+        ref = ObjectRef("v1", "Pod", meta.namespace, meta.name, meta.uid)
+        self._recorder.record(ref, events.SCHEDULER_ABSENT, note)
+        return True

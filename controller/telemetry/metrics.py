@@ -1,0 +1,228 @@
+"""What the controller counts, in Prometheus' words. Only the leader has gangs; every replica says whether it leads.
+
+Labels are bounded: dialects, phases, outcomes and causes are tables of ours, levels are those of the cluster's
+topologies. No gang, pod or node has a series of its own.
+"""
+
+import contextlib
+import time
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from cluster.freshness import Freshness, Watched
+from controller.gang_status import Phase
+from controller.release.protocol import Cause
+from gangs.dialects import DIALECTS
+from gangs.model import GangKey
+from planning.decision import Decision
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+COMPACTNESS = "compactness/"
+"""Begins the name of the goals that count domains, one a level."""
+
+_SOLVE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_ROUND_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_GANG_SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one gang stands at the end of a round.
+
+    `created`: RFC 3339, "" where unknown; `status` and `uid`: its Gang object's, "" where there is none (yet).
+    """
+
+    key: GangKey
+    phase: Phase
+    created: str
+    status: Mapping[str, Any]
+    uid: str = ""
+
+
+class Observer(Protocol):
+    """Is told at the end of each round how the gangs stand; `invalid` are those whose requests cannot be read."""
+
+    def stand(self, standings: Sequence[Standing], invalid: Sequence[GangKey] = ()) -> None:
+        """This is how every gang stands now."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A gang as it stood last. `since`: when that began, None where nobody saw it; `placed`: it has been once."""
+
+    phase: Phase
+    since: float | None
+    placed: bool
+
+
+class Metrics:
+    """The controller's numbers. `monotonic` and `wall` are clocks in seconds, the second since the epoch."""
+
+    def __init__(self, *, monotonic: Clock = time.monotonic, wall: Clock = time.time) -> None:
+        self._monotonic = monotonic
+        self._wall = wall
+        self._seen: dict[GangKey, _Seen] = {}
+        self._first_round = True
+        registry = self.registry = CollectorRegistry()
+        self._leader = Gauge("phalanx_leader", "1 while this replica leads", registry=registry)
+        self.round_seconds = Histogram(
+            "phalanx_round_duration_seconds",
+            "Time of one round over all gangs, by whether it was carried through: done, failed, lost (with the lease)",
+            ("outcome",),
+            buckets=_ROUND_SECONDS,
+            registry=registry,
+        )
+        self._gangs = Gauge("phalanx_gangs", "Gangs by where they stand", ("dialect", "phase"), registry=registry)
+        self._phase_seconds = Histogram(
+            "phalanx_gang_phase_duration_seconds",
+            "Time gangs spent in a phase that they have left",
+            ("dialect", "phase"),
+            buckets=_GANG_SECONDS,
+            registry=registry,
+        )
+        self._bound_seconds = Histogram(
+            "phalanx_gang_time_to_bound_seconds",
+            "Time from the first object of a gang to all its planned members bound",
+            ("dialect",),
+            buckets=_GANG_SECONDS,
+            registry=registry,
+        )
+        self._domains_above = Gauge(
+            "phalanx_domains_above_minimum",
+            "Domains that gangs with a plan use beyond what is proven to be the fewest, by level",
+            ("level",),
+            registry=registry,
+        )
+        self._plans = Counter(
+            "phalanx_plans", "Answers to gangs that were planned", ("outcome", "proof"), registry=registry
+        )
+        self._plan_seconds = Histogram(
+            "phalanx_plan_duration_seconds",
+            "Time to plan one gang, by stage",
+            ("stage",),
+            buckets=_SOLVE_SECONDS,
+            registry=registry,
+        )
+        self._victims = Counter("phalanx_victims", "Pods evicted for gangs", ("dialect",), registry=registry)
+        self.untried = Gauge(
+            "phalanx_untried_members",
+            "Members that were let go and that no scheduler has tried in time",
+            registry=registry,
+        )
+        self.made_again = Counter(
+            "phalanx_members_made_again",
+            "Members deleted to be made again because the scheduler that they name does not run here",
+            registry=registry,
+        )
+        self.withdrawn = Counter(
+            "phalanx_gangs_withdrawn",
+            "Gangs of which some had started and the rest could not, so that those were evicted",
+            registry=registry,
+        )
+        self._replans = Counter(
+            "phalanx_replans", "Plans that fell before release, by cause", ("cause",), registry=registry
+        )
+        self._planning = Gauge("phalanx_gangs_being_planned", "Gangs that are being planned now", registry=registry)
+        self._stale = Counter(
+            "phalanx_stale_plans",
+            "Plans that did not stand any more when a round took them up, and were made again",
+            registry=registry,
+        )
+        for cause in Cause:
+            self._replans.labels(cause.value)
+
+    def watch(self, watched: Watched) -> None:
+        """Tell of these watch caches, too."""
+        self.registry.register(Freshness(watched))
+
+    @contextlib.contextmanager
+    def leading(self) -> Iterator[None]:
+        """Within it this replica leads; what it knew of gangs from an earlier time is not carried over."""
+        self._first_round = True
+        self._seen.clear()
+        self._leader.set(1)
+        try:
+            yield
+        finally:
+            self._leader.set(0)
+            self._gangs.clear()
+            self._planning.set(0)
+            self._domains_above.clear()
+
+    def decided(self, decisions: Iterable[Decision]) -> None:
+        """Gangs got their answers."""
+        for each in decisions:
+            self._plans.labels(each.outcome.value, each.proof or "None").inc()
+            for stage, seconds in each.seconds.items():
+                self._plan_seconds.labels(stage).observe(seconds)
+
+    def planning(self, gangs: int) -> None:
+        """So many gangs wait for an answer."""
+        self._planning.set(gangs)
+
+    def stale(self) -> None:
+        """A plan did not stand any more when it was to be carried out."""
+        self._stale.inc()
+
+    def evicted(self, dialect: str) -> None:
+        """A victim was evicted for a gang of this dialect."""
+        self._victims.labels(dialect).inc()
+
+    def fell(self, cause: Cause) -> None:
+        """A plan fell before its gang was released."""
+        self._replans.labels(cause.value).inc()
+
+    def stand(self, standings: Sequence[Standing], invalid: Sequence[GangKey] = ()) -> None:
+        """This is how every gang stands at the end of a round; `invalid` are those whose requests cannot be read.
+
+        How long a gang stood in the phase in which this leader found it is not known, and not counted.
+        """
+        tally = Tally((each.key.dialect, each.phase) for each in standings)
+        tally.update((key.dialect, Phase.INVALID) for key in invalid)
+        for dialect in DIALECTS:
+            for phase in Phase:
+                self._gangs.labels(dialect.name, phase.value).set(tally[dialect.name, phase])
+        for each in standings:
+            self._advance(each)
+        for key in self._seen.keys() - {each.key for each in standings}:
+            del self._seen[key]
+        self._first_round = False
+        self._count_domains(standings)
+
+    def text(self) -> bytes:
+        """Everything in Prometheus' text format: the numbers above, then those of the process and of its events."""
+        return generate_latest(self.registry) + generate_latest(REGISTRY)
+
+    def _advance(self, standing: Standing) -> None:
+        now, before = self._monotonic(), self._seen.get(standing.key)
+        if before is not None and before.phase is standing.phase:
+            return
+        placed = standing.phase is Phase.PLACED
+        unseen = before is None and self._first_round
+        if before is not None and before.since is not None:
+            self._phase_seconds.labels(standing.key.dialect, before.phase.value).observe(now - before.since)
+        if placed and not unseen and not (before and before.placed) and standing.created:
+            created = datetime.fromisoformat(standing.created).timestamp()
+            self._bound_seconds.labels(standing.key.dialect).observe(max(0.0, self._wall() - created))
+        self._seen[standing.key] = _Seen(
+            standing.phase, None if unseen else now, placed=placed or (before is not None and before.placed)
+        )
+
+    def _count_domains(self, standings: Sequence[Standing]) -> None:
+        above: Tally[str] = Tally()
+        for each in standings:
+            for goal in each.status.get("objective") or () if each.phase.planned else ():
+                if goal["goal"].startswith(COMPACTNESS):
+                    above[goal["goal"].removeprefix(COMPACTNESS)] += goal["value"] - goal["bound"]
+        self._domains_above.clear()
+        for level, domains in above.items():
+            self._domains_above.labels(level).set(domains)

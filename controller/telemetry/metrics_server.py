@@ -1,0 +1,56 @@
+"""The controller's `/metrics` over TLS, for whoever may read that path; nothing else is served there.
+
+The certificate is made at start, signed by nobody that a client knows: it keeps the token from being read on the way,
+and a scraper is configured not to verify it, as for other controllers' metrics
+(https://book.kubebuilder.io/reference/metrics). The replicas have no common name that one certificate could carry.
+"""
+
+import ssl
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from werkzeug.wrappers import Request, Response
+
+from certs.authority import AUTHORITY_LIFETIME, ServerNames, issue, new_authority
+from cluster.access import AccessCheck, refusal
+from controller.telemetry.metrics import CONTENT_TYPE, Metrics
+from serving.background import BackgroundPort
+
+PATH = "/metrics"
+
+
+def metrics_server(host: str, port: int, metrics: Metrics, access: AccessCheck) -> BackgroundPort:
+    """Serves `/metrics`. Raises OSError where the port cannot be had."""
+
+    @Request.application
+    def application(request: Request) -> Response:
+        return _answer(request, metrics, access)
+
+    context = _self_signed()
+    return BackgroundPort("metrics", (host, port), application, lambda: context)
+
+
+def _self_signed() -> ssl.SSLContext:
+    now = datetime.now(UTC)
+    pair = issue(new_authority("phalanx-metrics", now), ServerNames(dns=("localhost",)), now, AUTHORITY_LIFETIME)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    with tempfile.TemporaryDirectory() as folder:  # ssl reads keys from files only
+        certificate, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
+        certificate.write_bytes(pair.certificate)
+        key.touch(mode=0o600)
+        key.write_bytes(pair.key)
+        context.load_cert_chain(certificate, key)
+    return context
+
+
+def _answer(request: Request, metrics: Metrics, access: AccessCheck) -> Response:
+    if request.path != PATH:
+        return Response("not found\n", status=404)
+    if request.method != "GET":
+        return Response("method not allowed\n", status=405, headers={"Allow": "GET"})
+    refused = refusal(access, request.headers.get("Authorization", ""), "get", PATH)
+    if refused is not None:
+        return Response(f"{refused.text}\n", status=refused.status, headers=refused.headers)
+    return Response(metrics.text(), content_type=CONTENT_TYPE)

@@ -1,0 +1,237 @@
+"""Every write the controller makes to the cluster, each one request. What it answers is a value, not an exception.
+
+Whatever exists is written as it was seen, by its resourceVersion: what somebody has changed meanwhile, another leader
+say, is left as it is (CONFLICT), and the next round looks again. Only one thing is raised, `LeadershipLostError`, by
+the transport of a leader whose term is over: nothing of what it had in mind is to be written.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from enum import Enum
+from itertools import count
+from time import monotonic
+from typing import Any, Protocol, TypeVar
+
+from kubernetes.client.exceptions import ApiException, ConflictException, NotFoundException
+
+from cluster.transport import (
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    UNREACHABLE,
+    Transport,
+    asked_to_wait,
+    message_of,
+    over_budget,
+)
+from controller.writes.echo import Echo
+from kube.keys import API_VERSION, FIELD_MANAGER, PLAN, PLANNED_NODE, SPARED, TAKEN_BACK
+from kube.objects import Pod
+
+WRITERS = 16
+"""Requests in flight at once; more gain nothing on a real API server."""
+
+
+class Result(Enum):
+    """What became of a write.
+
+    `REFUSED`: a disruption budget does not allow the eviction now. `LATER`: nobody could look at it, for the API server
+    had too much to do or could not be reached; the same write may come again. `FAILED`: it would fail again.
+    """
+
+    DONE = "done"
+    CONFLICT = "conflict"
+    GONE = "gone"
+    REFUSED = "refused"
+    LATER = "later"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The answer to one write. `version`: the object's resourceVersion after it ("" where there is none)."""
+
+    result: Result
+    uid: str = ""
+    version: str = ""
+    message: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether the write happened."""
+        return self.result is Result.DONE
+
+    @property
+    def over(self) -> bool:
+        """Whether it happened, or there is nothing left to be written to."""
+        return self.result in (Result.DONE, Result.GONE)
+
+
+Answer = TypeVar("Answer")
+
+
+class Write(Protocol):
+    """One pending write."""
+
+    def __call__(self) -> Written:
+        """Make it."""
+
+
+class Writer:
+    """Writes with one identity, several at once."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._pool = ThreadPoolExecutor(WRITERS, thread_name_prefix="write")
+        self._not_before = 0.0
+        self._sent = count()
+        self.sent = 0
+        """How many requests have been sent: as long as it stays the same there is nothing to wait for."""
+        self.echo = Echo()
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the API server wants to hear of us again, by the `Retry-After` of what it refused; mostly 0."""
+        return max(0.0, self._not_before - monotonic())
+
+    def all(self, writes: Iterable[Write]) -> list[Written]:
+        """Make the writes in parallel and wait for all of them, in their order, also where the term ends meanwhile."""
+        return self.each(writes)
+
+    def each(self, calls: Iterable[Callable[[], Answer]]) -> list[Answer]:
+        """The same for what makes writes and answers otherwise."""
+        begun = [self._pool.submit(call) for call in calls]
+        wait(begun)
+        return [each.result() for each in begun]
+
+    def close(self) -> None:
+        """Let no write begin any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def nominate(self, pod: Pod, node: str, plan_id: str, condition: Mapping[str, str] | None = None) -> Written:
+        """Hold room for a member on its node, with the plan in its annotations. A gated or released pod alike."""
+        status: dict[str, Any] = {"nominatedNodeName": node}
+        if condition:
+            status["conditions"] = [dict(condition)]
+        back = {TAKEN_BACK: None} if TAKEN_BACK in pod.metadata.annotations else {}
+        return self._patch_status(pod, {PLAN: plan_id, PLANNED_NODE: node, **back}, status)
+
+    def clear(self, pod: Pod) -> Written:
+        """Give a member's room back."""
+        return self._patch_status(pod, {PLAN: None, PLANNED_NODE: None}, {"nominatedNodeName": None})
+
+    def take_back(self, pod: Pod, time: str) -> Written:
+        """Give back the room of a member that was let go. `time`: now, RFC 3339."""
+        annotations = {PLAN: None, PLANNED_NODE: None, TAKEN_BACK: time}
+        return self._patch_status(pod, annotations, {"nominatedNodeName": None})
+
+    def condition(self, pod: Pod, condition: Mapping[str, str]) -> Written:
+        """Write one condition of a pod that is not bound."""
+        return self._patch_status(pod, {}, {"conditions": [dict(condition)]})
+
+    def release(self, pod: Pod, patch: Mapping[str, Any]) -> Written:
+        """Pin a member and take its gate away."""
+        return self._send("PATCH", _pod_path(pod.metadata.namespace, pod.metadata.name), patch, MERGE_PATCH)
+
+    def evict(self, namespace: str, name: str, uid: str, *, version: str = "", dry_run: bool = False) -> Written:
+        """Evict one pod through the Eviction API. REFUSED: a disruption budget does not allow it now. LATER: ask again.
+
+        :param version: its resourceVersion as it was seen: CONFLICT where it has changed. "" for any.
+        """
+        same = {"uid": uid, **({"resourceVersion": version} if version else {})}
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": namespace, "name": name},
+            "deleteOptions": {"preconditions": same, **({"dryRun": ["All"]} if dry_run else {})},
+        }
+        query = {"dryRun": "All"} if dry_run else None
+        written = self._send("POST", f"{_pod_path(namespace, name)}/eviction", body, query=query)
+        if written.done and not dry_run:
+            self.echo.expect_end(namespace, name, uid)
+        return written
+
+    def read_back(self, path: str) -> None:
+        """Let the next round wait for the objects in the collection at `path` as they are now: the API server has
+        written to them for us. Where that fails, it goes by what the caches have.
+        """
+        try:
+            answer = self._transport.request("GET", path)
+        except (ApiException, *UNREACHABLE):
+            return
+        for each in answer.get("items") or ():
+            self.echo.expect(path, (each.get("metadata") or {}).get("resourceVersion", ""))
+
+    def spare(self, pod: Pod, plan_id: str) -> Written:
+        """Change a pod that is to stay after all, so that no eviction of it as it was can happen any more."""
+        meta = pod.metadata
+        same = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+        patch = {"metadata": {**same, "annotations": {SPARED: plan_id}}}
+        return self._send("PATCH", _pod_path(meta.namespace, meta.name), patch, MERGE_PATCH)
+
+    def create(self, path: str, manifest: Mapping[str, Any]) -> Written:
+        """Create an object in the collection at `path`."""
+        return self._send("POST", path, manifest)
+
+    def merge(self, path: str, patch: Mapping[str, Any], seen: Mapping[str, Any]) -> Written:
+        """Merge-patch the object at `path`. `seen`: the object as it was seen: CONFLICT where it has changed."""
+        metadata = {**patch.get("metadata", {}), "resourceVersion": seen["metadata"]["resourceVersion"]}
+        return self._send("PATCH", path, {**patch, "metadata": metadata}, MERGE_PATCH)
+
+    def delete(self, path: str, uid: str, *, version: str = "") -> Written:
+        """Delete the object at `path`, only that very one; with its `version`, only as it was seen."""
+        same = {"uid": uid, **({"resourceVersion": version} if version else {})}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": same}
+        return self._send("DELETE", path, options)
+
+    def _patch_status(self, pod: Pod, annotations: Mapping[str, Any], status: Mapping[str, Any]) -> Written:
+        meta = pod.metadata
+        patch = {
+            "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version, "annotations": annotations},
+            "status": status,
+        }
+        return self._send("PATCH", f"{_pod_path(meta.namespace, meta.name)}/status", patch, STRATEGIC_MERGE_PATCH)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any],
+        content_type: str = "application/json",
+        query: Mapping[str, str] | None = None,
+    ) -> Written:
+        query = {**(query or {}), **({} if method == "DELETE" else {"fieldManager": FIELD_MANAGER})}
+        self.sent = next(self._sent) + 1
+        try:
+            answer = self._transport.request(method, path, query=query, body=dict(body), content_type=content_type)
+        except NotFoundException as error:
+            return Written(Result.GONE, message=message_of(error))
+        except ConflictException as error:
+            return Written(Result.CONFLICT, message=message_of(error))
+        except ApiException as error:
+            return Written(self._refused(error), message=message_of(error))
+        except UNREACHABLE as error:
+            return Written(Result.LATER, message=message_of(error))
+        meta = answer.get("metadata") or {}
+        if not query.get("dryRun") and method != "DELETE":
+            self.echo.expect(path, meta.get("resourceVersion", ""))
+        return Written(Result.DONE, meta.get("uid", ""), meta.get("resourceVersion", ""))
+
+    def _refused(self, error: ApiException) -> Result:
+        if over_budget(error):
+            return Result.REFUSED
+        seconds = asked_to_wait(error)
+        if seconds is None:
+            return Result.FAILED
+        self._not_before = max(self._not_before, monotonic() + seconds)
+        return Result.LATER
+
+
+def gang_path(namespace: str, name: str = "") -> str:
+    """Path of a Gang, or of the collection."""
+    base = f"/apis/{API_VERSION}/namespaces/{namespace}/gangs"
+    return f"{base}/{name}" if name else base
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"
