@@ -1,17 +1,14 @@
 """What protects running pods, as constraints: gangs keep their minimums or go as a whole, disruption budgets hold."""
 
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING
 
 from ortools.sat.python.cp_model import IntVar
 
 from solver.cp_sat.linear import Sum
-
-if TYPE_CHECKING:
-    from solver.cp_sat.model import Model
+from solver.cp_sat.variables import Model
 
 
-def add_victim_gangs(model: "Model") -> None:
+def add_victim_gangs(model: Model) -> None:
     """A running gang keeps its minimum or goes as a whole; it can only go whole where all of it may be evicted."""
     problem = model.case.problem
     members: dict[int, dict[int, IntVar]] = {}
@@ -23,7 +20,7 @@ def add_victim_gangs(model: "Model") -> None:
         _victim_gang(model, gang, variables)
 
 
-def _victim_gang(model: "Model", gang: int, variables: dict[int, IntVar]) -> None:
+def _victim_gang(model: Model, gang: int, variables: dict[int, IntVar]) -> None:
     """`variables`: by victim, for all of the gang's that are useful."""
     running = model.case.problem.victim_gangs[gang]
     parts: list[tuple[AbstractSet[int], int]] = [(variables.keys(), running.running - running.minimum)]
@@ -47,7 +44,7 @@ def _victim_gang(model: "Model", gang: int, variables: dict[int, IntVar]) -> Non
         model.cp.add(evicted.expression() <= spare).only_enforce_if(~broken)
 
 
-def add_budgets(model: "Model") -> None:
+def add_budgets(model: Model) -> None:
     """Disruption budgets hold over all victims together."""
     for budget in model.case.problem.budgets:
         mine = [model.evict[victim] for victim in sorted(budget.victims) if victim in model.evict]

@@ -2,40 +2,37 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 from ortools.sat.python.cp_model import IntVar
 
 from solver.cp_sat.linear import Sum
+from solver.cp_sat.variables import Model
 from solver.problem import Conflict, Exclusion, Separation
-
-if TYPE_CHECKING:
-    from solver.cp_sat.model import Model
 
 Coming = list[tuple[int, int, IntVar]]
 """Kinds, nodes, and how many of the kind come there."""
 
 
-def add_exclusions(model: "Model") -> None:
+def add_exclusions(model: Model) -> None:
     """At most so many members of some shapes on the nodes of each group that gets one."""
     for rule in model.case.problem.exclusions:
         _add_exclusion(model, rule)
 
 
-def _add_exclusion(model: "Model", rule: Exclusion) -> None:
+def _add_exclusion(model: Model, rule: Exclusion) -> None:
     held = held_in(model, rule.group, rule.shapes)
     for name, coming in coming_in(model, rule.group, rule.shapes).items():
         new = Sum(tuple((1, variable) for _, _, variable in coming))
         model.cp.add(new.expression() <= max(0, rule.count - held[name]))
 
 
-def add_separations(model: "Model") -> None:
+def add_separations(model: Model) -> None:
     """In each group the members of one side or those of the other."""
     for rule in model.case.problem.separations:
         _add_separation(model, rule)
 
 
-def _add_separation(model: "Model", rule: Separation) -> None:
+def _add_separation(model: Model, rule: Separation) -> None:
     sides = rule.shapes, rule.others
     held = [held_in(model, rule.group, side) for side in sides]
     coming = [coming_in(model, rule.group, side) for side in sides]
@@ -52,13 +49,13 @@ def _add_separation(model: "Model", rule: Separation) -> None:
                 model.cp.add(variable <= model.most(kind, node) * (1 - first))
 
 
-def add_conflicts(model: "Model") -> None:
+def add_conflicts(model: Model) -> None:
     """Who comes to a node where others are in the way comes only if all of those go."""
     for rule in model.case.problem.conflicts:
         _add_conflict(model, rule)
 
 
-def _add_conflict(model: "Model", rule: Conflict) -> None:
+def _add_conflict(model: Model, rule: Conflict) -> None:
     coming = coming_to(model, rule.nodes, rule.shapes)
     if not coming:
         return
@@ -71,25 +68,25 @@ def _add_conflict(model: "Model", rule: Conflict) -> None:
         model.cp.add_implication(taken, model.evict[victim])
 
 
-def none_of(model: "Model", coming: Coming) -> None:
+def none_of(model: Model, coming: Coming) -> None:
     """None of these."""
     for _, _, variable in coming:
         model.cp.add(variable == 0)
 
 
-def only_if(model: "Model", coming: Coming, flag: IntVar) -> None:
+def only_if(model: Model, coming: Coming, flag: IntVar) -> None:
     """None of these unless the flag is 1."""
     for kind, node, variable in coming:
         model.cp.add(variable <= model.most(kind, node) * flag)
 
 
-def held_in(model: "Model", group: tuple[str | None, ...], shapes: Collection[int]) -> Counter[str | None]:
+def held_in(model: Model, group: tuple[str | None, ...], shapes: Collection[int]) -> Counter[str | None]:
     """By group, how many pinned members of some shapes it has."""
     case = model.case
     return Counter(group[case.pinned_node(seat)] for seat in case.pinned if case.member(seat).shape in shapes)
 
 
-def coming_in(model: "Model", group: tuple[str | None, ...], shapes: Collection[int]) -> dict[str, Coming]:
+def coming_in(model: Model, group: tuple[str | None, ...], shapes: Collection[int]) -> dict[str, Coming]:
     """By group, the members of some shapes that may come there."""
     found: dict[str, Coming] = {}
     for node, name in enumerate(group):
@@ -98,7 +95,7 @@ def coming_in(model: "Model", group: tuple[str | None, ...], shapes: Collection[
     return found
 
 
-def coming_to(model: "Model", nodes: Iterable[int], shapes: Collection[int]) -> Coming:
+def coming_to(model: Model, nodes: Iterable[int], shapes: Collection[int]) -> Coming:
     """The members of some shapes that may come to these nodes."""
     return [
         (kind, node, variable)

@@ -12,7 +12,7 @@ from ortools.sat.python.cp_model import IntVar
 
 from solver.cp_sat.lexicographic import Search
 from solver.cp_sat.linear import Sum, one, total
-from solver.cp_sat.model import Model
+from solver.cp_sat.variables import Model
 from solver.tree import ROOT
 
 WORTHWHILE = 4

@@ -14,7 +14,8 @@ from solver.bounds.domain_cover import Covers
 from solver.case import Seat
 from solver.cp_sat.lexicographic import Stage
 from solver.cp_sat.linear import Sum, one, total
-from solver.cp_sat.model import Model, everybody_placed, seat_variables
+from solver.cp_sat.model import everybody_placed, seat_variables
+from solver.cp_sat.variables import Model
 from solver.tree import ROOT
 
 Solution = Sequence[int]

@@ -1,24 +1,20 @@
 """Members that want to be near others, as constraints of the model (kube-scheduler's InterPodAffinity)."""
 
-from typing import TYPE_CHECKING
-
 from ortools.sat.python.cp_model import IntVar
 
 from solver.cp_sat.keeping_apart import Coming, coming_in, coming_to, held_in, none_of, only_if
 from solver.cp_sat.linear import Sum, one, total
+from solver.cp_sat.variables import Model
 from solver.problem import Affinity
 
-if TYPE_CHECKING:
-    from solver.cp_sat.model import Model
 
-
-def add_affinities(model: "Model") -> None:
+def add_affinities(model: Model) -> None:
     """Who wants to be near others comes to a group where one is, comes, or stays."""
     for rule in model.case.problem.affinities:
         _add_affinity(model, rule)
 
 
-def _add_affinity(model: "Model", rule: Affinity) -> None:
+def _add_affinity(model: Model, rule: Affinity) -> None:
     alone = _alone(model, rule)
     nowhere = (node for node in range(len(model.on_node)) if any(group[node] is None for group in rule.groups))
     none_of(model, coming_to(model, nowhere, rule.shapes))
@@ -40,7 +36,7 @@ def _add_affinity(model: "Model", rule: Affinity) -> None:
             model.cp.add(Sum(tuple((1, flag) for flag in used)).expression() <= 1).only_enforce_if(alone)
 
 
-def _alone(model: "Model", rule: Affinity) -> IntVar | None:
+def _alone(model: Model, rule: Affinity) -> IntVar | None:
     """A flag that is 1 only where nobody is anywhere; None where somebody is for certain, or it would be of no use."""
     nodes = model.case.problem.victims.node
     somewhere = {node for group in rule.groups for node, name in enumerate(group) if name is not None}
@@ -66,7 +62,7 @@ def _coming(coming: Coming) -> Sum:
     return Sum(tuple((1, variable) for _, _, variable in coming))
 
 
-def _staying(model: "Model", rule: Affinity, group: tuple[str | None, ...], name: str) -> Sum:
+def _staying(model: Model, rule: Affinity, group: tuple[str | None, ...], name: str) -> Sum:
     """How many of the victims in a group stay."""
     nodes = model.case.problem.victims.node
     here = [victim for victim in sorted(rule.victims) if group[int(nodes[victim])] == name]

@@ -9,8 +9,9 @@ from solver.bounds.member_classes import Kind, alike, by_shape, each_alone
 from solver.case import Case
 from solver.cp_sat import objectives as goals
 from solver.cp_sat.lexicographic import Found, Search, SolverFaultError, Stage, TimeBudget, time_budget_of
-from solver.cp_sat.model import Model, everybody_placed, model_of, told_apart
+from solver.cp_sat.model import everybody_placed, model_of, told_apart
 from solver.cp_sat.node_tie_break import name_nodes
+from solver.cp_sat.variables import Model
 from solver.cp_sat.victim_tie_break import prefer_first_keys, prefer_started_last
 from solver.deadline import OutOfTimeError
 from solver.problem import Limits

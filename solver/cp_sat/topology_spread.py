@@ -5,27 +5,24 @@ plan puts a new member there (KEP 895, `doNotSchedule`).
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from ortools.sat.python.cp_model import IntVar
 
 from solver.cp_sat.linear import Sum
+from solver.cp_sat.variables import Model
 from solver.problem import Spread
-
-if TYPE_CHECKING:
-    from solver.cp_sat.model import Model
 
 _Member = tuple[int, int, IntVar]
 """A kind, a node, and how many of the kind come there."""
 
 
-def add_spreads(model: "Model") -> None:
+def add_spreads(model: Model) -> None:
     """Groups that take new members have at most `skew` pods more than the emptiest."""
     for rule in model.case.problem.spreads:
         _add_spread(model, rule)
 
 
-def _add_spread(model: "Model", rule: Spread) -> None:
+def _add_spread(model: Model, rule: Spread) -> None:
     case = model.case
     most = max(rule.counts.values(), default=0) + sum(len(each.members) for each in case.problem.sets)
     emptiest = model.cp.new_int_var(0, 0 if rule.from_zero else most, "")
@@ -47,7 +44,7 @@ def _add_spread(model: "Model", rule: Spread) -> None:
             model.cp.add(beyond.expression() <= rule.skew).only_enforce_if(taken)
 
 
-def _coming(model: "Model", rule: Spread) -> dict[str, list[_Member]]:
+def _coming(model: Model, rule: Spread) -> dict[str, list[_Member]]:
     """By group, the members that may come there."""
     coming: dict[str, list[_Member]] = {}
     for node, name in enumerate(rule.group):
@@ -56,7 +53,7 @@ def _coming(model: "Model", rule: Spread) -> dict[str, list[_Member]]:
     return coming
 
 
-def _leaving(model: "Model", rule: Spread) -> dict[str, list[IntVar]]:
+def _leaving(model: Model, rule: Spread) -> dict[str, list[IntVar]]:
     """By group, those who count until they go."""
     leaving: dict[str, list[IntVar]] = {}
     for victim in sorted(rule.victims):

@@ -5,7 +5,7 @@ from itertools import groupby
 from kube.names import natural_key
 from solver.cp_sat.lexicographic import Search
 from solver.cp_sat.linear import Sum, one, total
-from solver.cp_sat.model import Model
+from solver.cp_sat.variables import Model
 
 _DIGITS = 1 << 24
 """The largest number that places of a row are packed into."""
