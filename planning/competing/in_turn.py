@@ -9,7 +9,7 @@ others nothing is: those before them could be elsewhere.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Generic, TypeVar
 
@@ -46,6 +46,8 @@ class Turns(Generic[Ground]):
     step: Callable[[Gang, Ground, bool], tuple[Decision, Ground]]
     namespaces: Namespaces
     together: Together[Ground] | None = None
+    known: dict[GangKey, Decision] = field(default_factory=dict)
+    """What each gang would have alone, of those of whom that was asked."""
 
     def planned(self, gangs: Sequence[Gang], *, weighed: bool) -> tuple[list[Decision], Ground]:
         """Each on what those before it leave. `weighed` False: that is not proven to be the best for all."""
@@ -67,12 +69,17 @@ class Turns(Generic[Ground]):
                 found.append(decision)
         return found
 
+    def alone(self, gang: Gang) -> Decision:
+        """What it would have if there were no other."""
+        if gang.key not in self.known:
+            self.known[gang.key], _ = self.step(gang, self.start, False)  # noqa: FBT003 -- as `weighed`
+        return self.known[gang.key]
+
     def _never(self, gang: Gang, others: Sequence[Pod]) -> bool:
         """Whether it has no place wherever the others are."""
         if self._leans_on(gang, others):
             return False
-        alone, _ = self.step(gang, self.start, False)  # noqa: FBT003 -- as `weighed`
-        return is_no(alone)
+        return is_no(self.alone(gang))
 
     def _leans_on(self, gang: Gang, others: Sequence[Pod]) -> bool:
         return bool(others) and leans_on([member.pod for member in gang.members], others, self.namespaces)

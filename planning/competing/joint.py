@@ -64,7 +64,7 @@ def plan_tier(tier: Tier) -> tuple[list[Decision], Snapshot]:
     if found is not None and found.proven:
         return found.decisions, found.snapshot
     alone, then = turns.planned(tier.gangs, weighed=False)
-    if found is None and not small and _crowded_out(tier, alone):
+    if found is None and not small and _crowded_out(tier, turns, alone):
         found = _together(tier, joint, framings, started)
     if found is not None and (_cost(found.decisions), 0) < (_cost(alone), found.levels):
         return (
@@ -300,15 +300,15 @@ def _named_anew(share: Share, stated: Framing, framing: Framing) -> Share:
     return Share(rows, tuple(position for position, each in enumerate(framing.victims) if each.pod.key in gone))
 
 
-def _crowded_out(tier: Tier, decisions: Sequence[Decision]) -> bool:
+def _crowded_out(tier: Tier, turns: Turns[Snapshot], decisions: Sequence[Decision]) -> bool:
     """Whether somebody has no place, or not for all, who would have one alone."""
+    others = False
     for gang, decision in zip(tier.gangs, decisions, strict=True):
         if decision.outcome is Outcome.PLACED and len(decision.assignments) < len(gang.members):
             return True
-        if decision.outcome is Outcome.UNPLACEABLE:
-            alone = tier.plan(gang, tier.snapshot, False)  # noqa: FBT003 -- as `weighed`
-            if alone.outcome is Outcome.PLACED:
-                return True
+        if others and decision.outcome is Outcome.UNPLACEABLE and turns.alone(gang).outcome is Outcome.PLACED:
+            return True
+        others = others or bool(decision.evictions) or any(not each.held for each in decision.assignments)
     return False
 
 
