@@ -37,11 +37,22 @@ def labels_that_help(
     found = []
     for label, _ in labels.most_common(_LABELS):
         names = {state.name for state in lacking if framing.outside[state.name] == label}
-        changed, plan = planned_on(_labelled(snapshot, names, label, framing.topology, near))
+        written, picture = list[str](), snapshot
+        changed: Framing = framing
+        plan: Answer = answer
+        while (next_one := _lacked(changed, names)) and next_one not in written:
+            written.append(next_one)
+            picture = _labelled(picture, names, next_one, framing.topology, near)
+            changed, plan = planned_on(picture)
         used = sorted(names & _used(changed, plan)) if isinstance(plan, Plan) else []
         if used:
-            found.append(wording.with_label(used, label, _domain(framing.topology, label, near)))
+            found.append(wording.with_labels(used, written, _domain(framing.topology, written, near)))
     return tuple(found)
+
+
+def _lacked(framing: Framing, names: set[str]) -> str:
+    """A label that these nodes lack; "" where they lack none."""
+    return next((label for name, label in framing.outside.items() if name in names), "")
 
 
 def _has_room(gang: Gang, state: NodeState) -> bool:
@@ -56,7 +67,7 @@ def _has_room(gang: Gang, state: NodeState) -> bool:
 def _labelled(snapshot: Snapshot, names: set[str], label: str, topology: Topology, near: Sequence[str]) -> Snapshot:
     """The picture in which these nodes have the label: with the value of the nearest domain."""
     key, _, value = label.partition("=")
-    value = value or next(iter(_domain(topology, label, near)[-1:]), "") or "one"
+    value = value or next(iter(_domain(topology, [label], near)[-1:]), "") or "one"
     return replace(
         snapshot,
         nodes=tuple(
@@ -72,11 +83,11 @@ def _with_label(state: NodeState, key: str, value: str) -> NodeState:
     return replace(state, node=msgspec.structs.replace(state.node, metadata=metadata))
 
 
-def _domain(topology: Topology, label: str, near: Sequence[str]) -> tuple[str, ...]:
-    """The part of the nearest domain's path that the label names; () where it names no level of it."""
-    for position, level in enumerate(topology.levels[:-1]):
-        if label in level.label_keys:
-            return tuple(near[: position + 1]) if len(near) > position else ()
+def _domain(topology: Topology, labels: Sequence[str], near: Sequence[str]) -> tuple[str, ...]:
+    """The part of the nearest domain's path that the labels name; () where they name no level of it."""
+    for position, level in reversed([*enumerate(topology.levels[:-1])]):
+        if not {*labels}.isdisjoint(level.label_keys) and len(near) > position:
+            return tuple(near[: position + 1])
     return ()
 
 

@@ -192,13 +192,15 @@ def lacking(label: str) -> str:
     return f"node(s) were not in the topology's node pool {label}" if "=" in label else f"node(s) had no label {label}"
 
 
-def with_label(nodes: Sequence[str], label: str, domain_path: Sequence[str]) -> str:
+def with_labels(nodes: Sequence[str], labels: Sequence[str], domain_path: Sequence[str]) -> str:
     """A change: these nodes are in the topology. `domain_path`: where in it, if that counts."""
-    who = f"node {nodes[0]}" if len(nodes) == 1 else f"nodes {compressed(nodes)}"
-    if "=" in label:
-        return f"{who} {'was' if len(nodes) == 1 else 'were'} in the topology's node pool {label}"
-    where = f" and lay in {domain(domain_path)}" if domain_path else ""
-    return f"{who} had the label {label}{where}"
+    one = len(nodes) == 1
+    who = f"node {nodes[0]}" if one else f"nodes {compressed(nodes)}"
+    keys = [each for each in labels if "=" not in each]
+    parts = [f"{'was' if one else 'were'} in the topology's node pool {each}" for each in labels if "=" in each]
+    parts += [f"had the label{'s' if len(keys) > 1 else ''} {listed(keys)}"] if keys else []
+    parts += [f"lay in {domain(domain_path)}"] if domain_path else []
+    return f"{who} {listed(parts)}"
 
 
 def domain(path: Sequence[str]) -> str:

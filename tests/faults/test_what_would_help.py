@@ -11,6 +11,7 @@ RACK = "example.com/rack"
 
 REMEDIES = {
     "no_node_has_the_label": [f"node n1 had the label {RACK}"],
+    "no_node_has_either_label": ["nodes n3..4 had the labels block and rack"],
     "one_node_lacks_the_label": [
         f"node n2 had the label {RACK} and lay in r1",
         "1 more pod slot in r1",
