@@ -30,7 +30,7 @@ class United:
     gang: Gang
     owners: dict[str, GangKey]
 
-    def parts(self, decision: Decision) -> dict[GangKey, "Part"]:
+    def parts(self, decision: Decision) -> dict[GangKey, "GangPart"]:
         """What each gang gets of a plan for all. A victim goes for whoever comes to its node, else for the last."""
         keys = list(dict.fromkeys(self.owners.values()))
         nodes: dict[GangKey, dict[str, str]] = {key: {} for key in keys}
@@ -41,11 +41,11 @@ class United:
         for eviction in decision.evictions:
             comes = (key for key in keys if eviction.node in nodes[key].values())
             gone[next(comes, keys[-1])].append(eviction)
-        return {key: Part(nodes[key], frozenset(f"{e.namespace}/{e.name}" for e in gone[key])) for key in keys}
+        return {key: GangPart(nodes[key], frozenset(f"{e.namespace}/{e.name}" for e in gone[key])) for key in keys}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GangPart:
     """Of one gang: the node of each placed member, by pod, and the pods that are evicted for it."""
 
     nodes: dict[str, str]
@@ -109,7 +109,7 @@ def plan_as_one(tier: Tier, gangs: Sequence[Gang], end: float) -> tuple[list[Dec
 
 
 def _taken_apart(
-    tier: Tier, gangs: Sequence[Gang], parts: Mapping[GangKey, Part]
+    tier: Tier, gangs: Sequence[Gang], parts: Mapping[GangKey, GangPart]
 ) -> tuple[list[Decision], Snapshot] | None:
     """A plan for all as one for each gang, stated and verified on what the gangs before it leave."""
     snapshot, decisions = tier.snapshot, list[Decision]()

@@ -6,7 +6,7 @@ from solver.case import Case
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MemberClass:
     """Pending members of one set that are counted together: their shape and their ranks, lowest first."""
 
     pod_set: int
@@ -14,20 +14,20 @@ class Kind:
     ranks: tuple[int, ...]
 
 
-def of_sets_and_shapes(case: Case) -> tuple[Kind, ...]:
+def of_sets_and_shapes(case: Case) -> tuple[MemberClass, ...]:
     """One kind per set and shape, in order of their first members."""
     ranks: dict[tuple[int, int], list[int]] = {}
     for seat in case.pending:
         ranks.setdefault((seat.pod_set, case.member(seat).shape), []).append(seat.rank)
-    return tuple(Kind(pod_set, shape, tuple(held)) for (pod_set, shape), held in ranks.items())
+    return tuple(MemberClass(pod_set, shape, tuple(held)) for (pod_set, shape), held in ranks.items())
 
 
-def sorted_kinds(case: Case) -> tuple[Kind, ...]:
+def sorted_kinds(case: Case) -> tuple[MemberClass, ...]:
     """One kind per set and shape, in this order."""
     return tuple(sorted(of_sets_and_shapes(case), key=lambda kind: (kind.pod_set, kind.shape)))
 
 
-def by_shape(case: Case) -> tuple[Kind, ...] | None:
+def by_shape(case: Case) -> tuple[MemberClass, ...] | None:
     """One kind per set and shape: enough for all goals before ranks, as long as everybody is placed. None where slices
     tell members of a shape apart, or where no two members are alike.
     """
@@ -37,7 +37,7 @@ def by_shape(case: Case) -> tuple[Kind, ...] | None:
     return kinds if len(kinds) < len(case.pending) else None
 
 
-def alike(case: Case) -> tuple[Kind, ...] | None:
+def alike(case: Case) -> tuple[MemberClass, ...] | None:
     """One kind per set, where members of a set need not be told apart: all pending, all of one shape, and every
     slice complete. None where they must be.
 
@@ -54,12 +54,12 @@ def alike(case: Case) -> tuple[Kind, ...] | None:
         if pod_set.slices and not (whole and all(len(members) % each.size == 0 for each in pod_set.slices)):
             return None
     return tuple(
-        Kind(position, pod_set.members[0].shape, tuple(range(len(pod_set.members))))
+        MemberClass(position, pod_set.members[0].shape, tuple(range(len(pod_set.members))))
         for position, pod_set in enumerate(problem.sets)
         if pod_set.members
     )
 
 
-def each_alone(case: Case) -> tuple[Kind, ...]:
+def each_alone(case: Case) -> tuple[MemberClass, ...]:
     """Every pending member as a kind of its own."""
-    return tuple(Kind(seat.pod_set, case.member(seat).shape, (seat.rank,)) for seat in case.pending)
+    return tuple(MemberClass(seat.pod_set, case.member(seat).shape, (seat.rank,)) for seat in case.pending)

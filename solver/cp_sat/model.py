@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from ortools.sat.python.cp_model import IntVar
 
-from solver.bounds.member_classes import Kind
+from solver.bounds.member_classes import MemberClass
 from solver.case import Case, Seat
 from solver.cp_sat.disruption import add_budgets, add_victim_gangs
 from solver.cp_sat.keeping_apart import add_conflicts, add_exclusions, add_separations
@@ -15,7 +15,7 @@ from solver.cp_sat.topology_spread import add_spreads
 from solver.cp_sat.variables import Model
 
 
-def model_of(case: Case, kinds: tuple[Kind, ...]) -> Model:
+def model_of(case: Case, kinds: tuple[MemberClass, ...]) -> Model:
     """The variables and all hard rules. Raises `OutOfTimeError`."""
     model = Model(case, kinds)
     _add_seats(model)

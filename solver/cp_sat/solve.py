@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solver.bounds.member_classes import Kind, alike, by_shape, each_alone
+from solver.bounds.member_classes import MemberClass, alike, by_shape, each_alone
 from solver.case import Case
 from solver.cp_sat import objectives as goals
 from solver.cp_sat.lexicographic import Found, Search, SolverFaultError, Stage, TimeBudget, time_budget_of
@@ -96,12 +96,12 @@ def seat_count(case: Case) -> int:
     return _seats_of(case, alike(case) or by_shape(case) or each_alone(case))
 
 
-def _seats_of(case: Case, kinds: Sequence[Kind]) -> int:
+def _seats_of(case: Case, kinds: Sequence[MemberClass]) -> int:
     open_nodes = np.count_nonzero(case.capacity, axis=1).tolist()
     return sum(open_nodes[kind.shape] for kind in kinds)
 
 
-def _started(case: Case, kinds: tuple[Kind, ...], budget: TimeBudget) -> tuple[Model, Search] | Found:
+def _started(case: Case, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> tuple[Model, Search] | Found:
     """A model with a first solution, whatever it costs."""
     if _seats_of(case, kinds) > _MOST_SEATS:
         return Found.UNKNOWN
@@ -117,7 +117,7 @@ def _started(case: Case, kinds: tuple[Kind, ...], budget: TimeBudget) -> tuple[M
 
 
 def _counted_first(
-    case: Case, kinds: tuple[Kind, ...], budget: TimeBudget, wanted: frozenset[str], where: tuple[Phase, ...]
+    case: Case, kinds: tuple[MemberClass, ...], budget: TimeBudget, wanted: frozenset[str], where: tuple[Phase, ...]
 ) -> Solved | Found:
     """The goals that do not tell members of one shape apart over counts, which have far fewer solutions that are only
     permutations of each other; then the others over single members, starting from what has been reached.
@@ -195,7 +195,7 @@ def _stages(model: Model, search: Search, phase: Phase, wanted: frozenset[str]) 
             yield from model.case.deadline.through(goal(model, search.solution), often=1)
 
 
-def _confirmed(case: Case, kinds: tuple[Kind, ...], budget: TimeBudget) -> Found:
+def _confirmed(case: Case, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> Found:
     """A second look, without presolve: CP-SAT 9.15 has called feasible models infeasible (google/or-tools#5274),
     without presolve it has not.
     """

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ortools.sat.python.cp_model import CpModel, IntVar
 
-from solver.bounds.member_classes import Kind
+from solver.bounds.member_classes import MemberClass
 from solver.case import Case
 from solver.cp_sat.linear import Sum, total
 
@@ -25,7 +25,7 @@ class Model:
     """
 
     case: Case
-    kinds: tuple[Kind, ...]
+    kinds: tuple[MemberClass, ...]
     cp: CpModel = field(default_factory=CpModel)
     seats: list[dict[int, IntVar]] = field(default_factory=list)
     touched: list[dict[int, Sum]] = field(default_factory=list)

@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solver.bounds.eviction_closure import cleared, gangs_broken, gangs_cut
-from solver.bounds.member_classes import Kind
+from solver.bounds.member_classes import MemberClass
 from solver.capacity import Counts
 from solver.case import Case
 from solver.cp_sat.solve import Solved
-from solver.eviction.lower_bounds import INFEASIBLE_PRICE, LexicographicWeights, Prices
+from solver.eviction.lower_bounds import INFEASIBLE_PRICE, EvictionPrices, LexicographicWeights
 from solver.eviction.node_victims import Offer, Offers
 from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, layout_of
 from solver.tree_dp.reconstruct import first_node, seated
 from solver.tree_dp.solve import holds
-from solver.tree_dp.tables import Domain, DomainTables, Rules, components, countable
+from solver.tree_dp.tables import CountingRules, Domain, DomainTables, components, countable
 
 _MEMBERS = 128
 """More members than this are not counted: tables would be large."""
@@ -46,7 +46,7 @@ class TooLargeError(Exception):
     """There is too much for tables, or to look at."""
 
 
-def solve_eviction_dp(case: Case, prices: Prices) -> Solved | None:
+def solve_eviction_dp(case: Case, prices: EvictionPrices) -> Solved | None:
     """The best plan with evictions; None where counting does not tell."""
     room = cleared(case)
     found = countable(room)
@@ -64,7 +64,7 @@ def solve_eviction_dp(case: Case, prices: Prices) -> Solved | None:
 class _EvictionDp:
     """The domains of one gang, in order of what they cost at least. `room`: the case when all have gone who may."""
 
-    def __init__(self, case: Case, room: Case, kind: Kind, rules: Rules, prices: Prices) -> None:
+    def __init__(self, case: Case, room: Case, kind: MemberClass, rules: CountingRules, prices: EvictionPrices) -> None:
         self.case, self.room, self.kind, self.rules, self.prices = case, room, kind, rules, prices
         self.members = len(kind.ranks)
         self.offers: dict[int, list[Offer | None]] = {}
@@ -165,7 +165,7 @@ class _Costs:
 class _EvictionTables(DomainTables):
     """A tables in which a node's members cost what its offers say."""
 
-    def __init__(self, case: Case, rule: tuple[Kind, Rules], layout: Layout, costs: _Costs) -> None:
+    def __init__(self, case: Case, rule: tuple[MemberClass, CountingRules], layout: Layout, costs: _Costs) -> None:
         super().__init__(case, *rule, layout)
         self.costs = costs
 
@@ -212,7 +212,10 @@ def _parts(weights: LexicographicWeights, price: int) -> list[tuple[str, int]]:
 
 
 def _eviction_tables(
-    case: Case, rule: tuple[Kind, Rules], weights: LexicographicWeights, offers: dict[int, list[Offer | None]]
+    case: Case,
+    rule: tuple[MemberClass, CountingRules],
+    weights: LexicographicWeights,
+    offers: dict[int, list[Offer | None]],
 ) -> _EvictionTables:
     """The tables. Raises `TooLargeError`."""
     kind, _ = rule

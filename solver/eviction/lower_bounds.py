@@ -79,7 +79,7 @@ class _Columns:
 
 
 @dataclass(frozen=True)
-class Prices:
+class EvictionPrices:
     """Prices for one level, of which one domain is to hold the gang.
 
     `slots[node, k]`: at least so much more does member k + 1 cost on a node, in units of `1 << weights.shift`.
@@ -158,7 +158,7 @@ class Prices:
         return int(cheapest.sum()), int(cheapest.max())
 
 
-def prices_of(case: Case, level: int) -> Prices | None:
+def prices_of(case: Case, level: int) -> EvictionPrices | None:
     """The prices of a case with evictions; None where too many members go on one node. `level`: one domain of it (or of
     ROOT) must hold the gang.
     """
@@ -171,7 +171,9 @@ def prices_of(case: Case, level: int) -> Prices | None:
     weights = _lexicographic_weights(case, columns)
     gangs = _gangs(case, level, columns, weights)
     slots = _marginal(_totals(case, columns, _paid(columns, weights, gangs), most))
-    return Prices(case, level, needed, slots, weights, gangs.shares, frozenset(gangs.fixed), gangs.elsewhere, columns)
+    return EvictionPrices(
+        case, level, needed, slots, weights, gangs.shares, frozenset(gangs.fixed), gangs.elsewhere, columns
+    )
 
 
 def _columns(case: Case) -> _Columns:

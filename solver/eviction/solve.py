@@ -18,7 +18,7 @@ from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import OutOfTimeError
 from solver.eviction.dynamic_programme import solve_eviction_dp
-from solver.eviction.lower_bounds import INFEASIBLE_PRICE, Prices, prices_of
+from solver.eviction.lower_bounds import INFEASIBLE_PRICE, EvictionPrices, prices_of
 from solver.plan import Plan
 from solver.problem import Limits
 from solver.scoring import goals_of
@@ -73,7 +73,7 @@ def solve_evicting(
     return best or replace(min(branches, key=lambda each: each.most).plan, proven=False, cut=True)
 
 
-def _paid(case: Case, prices: Prices) -> Solved | None:
+def _paid(case: Case, prices: EvictionPrices) -> Solved | None:
     """The best plan by counting; None where counting does not tell, or takes too long."""
     try:
         return solve_eviction_dp(replace(case, deadline=case.deadline.share(_COUNTING)), prices)
@@ -81,7 +81,9 @@ def _paid(case: Case, prices: Prices) -> Solved | None:
         return None
 
 
-def _best_of(case: Case, prices: Prices, branches: list[_Branch], budget: TimeBudget, *, proven: bool) -> Solved | None:
+def _best_of(
+    case: Case, prices: EvictionPrices, branches: list[_Branch], budget: TimeBudget, *, proven: bool
+) -> Solved | None:
     """The best plan in domains of the same price; they are looked at in order of what their plans are at best."""
     best: tuple[Key, Solved] | None = None
     bounded = [(_bound(case, prices, branch) if len(branches) > 1 else (), branch) for branch in branches]
@@ -99,7 +101,7 @@ def _best_of(case: Case, prices: Prices, branches: list[_Branch], budget: TimeBu
     return None if best is None else replace(best[1], proven=proven)
 
 
-def _cheapest(case: Case, prices: Prices, budget: TimeBudget, lowest: int) -> tuple[list[_Branch], bool]:
+def _cheapest(case: Case, prices: EvictionPrices, budget: TimeBudget, lowest: int) -> tuple[list[_Branch], bool]:
     """The domains whose plans may be the cheapest, and whether it is proven that no others are. `lowest`: the price of
     a plan that is known; `INFEASIBLE_PRICE`: none is.
     """
@@ -122,7 +124,7 @@ def _cheapest(case: Case, prices: Prices, budget: TimeBudget, lowest: int) -> tu
     return [branch for branch in branches if branch.least <= lowest], proven
 
 
-def _priced(case: Case, prices: Prices, domain: int, budget: TimeBudget, lowest: int) -> _Branch | Found:
+def _priced(case: Case, prices: EvictionPrices, domain: int, budget: TimeBudget, lowest: int) -> _Branch | Found:
     """The price of a domain, as far as it is proven, and the nodes that plans of that price can use.
     `Found.INFEASIBLE`, or `Found.UNKNOWN` where time ran out, if there is no plan that costs no more than `lowest`.
     """
@@ -151,7 +153,7 @@ def _narrowed(case: Case, nodes: tuple[int, ...] | list[int]) -> Case:
     return replace(case, capacity=np.where(inside, case.capacity, 0), useful=useful)
 
 
-def _bound(case: Case, prices: Prices, branch: _Branch) -> Key:
+def _bound(case: Case, prices: EvictionPrices, branch: _Branch) -> Key:
     """What a plan in a domain is at best, as the beginning of its key."""
     narrow = _narrowed(case, branch.nodes)
     spread, preference_score = at_best(narrow)
@@ -165,7 +167,7 @@ def _bound(case: Case, prices: Prices, branch: _Branch) -> Key:
     return (*known, (left,))
 
 
-def _key(case: Case, prices: Prices, solved: Solved) -> Key:
+def _key(case: Case, prices: EvictionPrices, solved: Solved) -> Key:
     goals = {goal.name: goal for goal in goals_of(case, solved.nodes, solved.victims)}
     names = [node for row in solved.nodes for node in row]
     gone = [case.problem.victims[victim] for victim in solved.victims]

@@ -34,7 +34,7 @@ PLACED = "the members that are missing have their nodes elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldMembers:
     """How many members each domain of the deciding level holds, minimums aside. `plans`: who is where then, for domains
     that were filled one by one; their goals are not counted.
     """
@@ -51,7 +51,7 @@ class Nearest:
     plan: Plan | None
 
 
-def held_by_domains(problem: Problem, budget: TimeBudget) -> Held:
+def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
     """How many members each domain of the deciding level can hold without evictions, pinned ones there included;
     minimums aside.
     """
@@ -59,11 +59,13 @@ def held_by_domains(problem: Problem, budget: TimeBudget) -> Held:
     level = deciding_level(problem)
     counted = members_by_domain(case, level)
     if counted is not None:
-        return Held({domain: counted.get(domain, 0) for domain in _open_domains(case, level)})
+        return HeldMembers({domain: counted.get(domain, 0) for domain in _open_domains(case, level)})
     return _filled(case, level, _at_most(case, level), budget, enough=case.tree.count(level))
 
 
-def near_domains(problem: Problem, budget: TimeBudget, held: Held | None = None, *, refused: bool = True) -> Nearest:
+def near_domains(
+    problem: Problem, budget: TimeBudget, held: HeldMembers | None = None, *, refused: bool = True
+) -> Nearest:
     """The domains that miss the fewest members, with everything evicted that may be. `held`: how many each holds, where
     that is known. `refused`: that no plan exists is proven, so that none holds all that are needed, even if as many fit
     that are not the right ones of each set.
@@ -113,18 +115,18 @@ def _without_minimums(problem: Problem) -> Problem:
     return replace(problem, sets=sets, minimum=0, required=None)
 
 
-def _held_when_cleared(case: Case, level: int, budget: TimeBudget) -> Held:
+def _held_when_cleared(case: Case, level: int, budget: TimeBudget) -> HeldMembers:
     """How many members the domains that hold the most can hold at best; of the others, an upper bound."""
     counted = members_by_domain(cleared(case), level)
     if counted is None:
         return _filled(case, level, _at_most(case, level), budget, enough=_SHOWN)
     most = {domain: counted.get(domain, 0) for domain in _open_domains(case, level)}
-    return _filled(case, level, most, budget, enough=_SHOWN, counted=True) if case.evicting else Held(most)
+    return _filled(case, level, most, budget, enough=_SHOWN, counted=True) if case.evicting else HeldMembers(most)
 
 
 def _filled(
     case: Case, level: int, most: dict[int, int], budget: TimeBudget, *, enough: int, counted: bool = False
-) -> Held:
+) -> HeldMembers:
     """What the domains hold, given at `most` how many: the most promising are looked at until `enough` are known to
     hold more than any other. `counted`: `most` is what they hold where all victims there may go.
     """
@@ -140,7 +142,7 @@ def _filled(
                 nodes = set(case.tree.nodes(level, domain))
                 held[domain] = sum(node in nodes for row in plan.nodes for node in row)
         known.append(held[domain])
-    return Held(held, plans)
+    return HeldMembers(held, plans)
 
 
 def _may_be_cleared(case: Case, level: int, domain: int) -> bool:

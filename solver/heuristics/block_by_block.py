@@ -14,7 +14,7 @@ import numpy as np
 from solver.capacity import Counts
 from solver.case import Case, Seat
 from solver.heuristics.blocks import Block, Run
-from solver.heuristics.remaining_room import Standing
+from solver.heuristics.remaining_room import RemainingRoom
 from solver.heuristics.rule_limits import Allowances
 from solver.heuristics.running_pods import RunningPods, Weights
 from solver.tree import ROOT
@@ -28,7 +28,7 @@ _EFFORT = 240
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BlockPlace:
     """A domain of a level (or ROOT)."""
 
     level: int
@@ -76,12 +76,12 @@ class Seating:
 
     def __init__(self, case: Case, pods: RunningPods, over: DeadlineCheck) -> None:
         self.case, self.tree, self.over = case, case.tree, over
-        self.standing = Standing(case, pods, evicting=case.evicting)
+        self.standing = RemainingRoom(case, pods, evicting=case.evicting)
         self.allowances = Allowances(case)
         self.order = filling_order(case)
         self._depth, self._effort = 0, _EFFORT
 
-    def seat(self, part: Block | Run, place: Place) -> Seated | None:
+    def seat(self, part: Block | Run, place: BlockPlace) -> Seated | None:
         """Seat a part inside a domain; None where that does not succeed, and then all is as before."""
         mark = self._mark()
         found = self._run(part, self._nodes(place)) if isinstance(part, Run) else self._alike([part], place)
@@ -90,7 +90,7 @@ class Seating:
             return None
         return found if isinstance(found, Seated) else found[0]
 
-    def as_many(self, part: Block | Run, place: Place) -> dict[Seat, int]:
+    def as_many(self, part: Block | Run, place: BlockPlace) -> dict[Seat, int]:
         """Those members of a run that have room inside a domain, or a block whole; nobody where there is none."""
         if isinstance(part, Block):
             seated = self.seat(part, place)
@@ -99,7 +99,7 @@ class Seating:
         found = self._one_by_one(part, nodes, binding, len(part.seats)) if binding else self._without_cost(part, nodes)
         return dict(zip(part.seats, sorted(found, key=self.tree.order.__getitem__), strict=False))
 
-    def _parts(self, block: Block, place: Place) -> Seated | None:
+    def _parts(self, block: Block, place: BlockPlace) -> Seated | None:
         """All parts of a block inside one domain."""
         found: list[Seated] = []
         for _, group in groupby(block.parts, key=lambda part: part.sign):
@@ -112,7 +112,7 @@ class Seating:
             found += seated
         return Seated(block, parts=tuple(found))
 
-    def _runs(self, runs: Sequence[Run], place: Place) -> list[Seated] | None:
+    def _runs(self, runs: Sequence[Run], place: BlockPlace) -> list[Seated] | None:
         found = []
         for run in runs:
             seated = self._run(run, self._nodes(place))
@@ -121,7 +121,7 @@ class Seating:
             found.append(seated)
         return found
 
-    def _alike(self, blocks: Sequence[Block], place: Place) -> list[Seated] | None:
+    def _alike(self, blocks: Sequence[Block], place: BlockPlace) -> list[Seated] | None:
         """Blocks that are alike, each where it costs the least."""
         first = blocks[0]
         if first.level <= place.level:
@@ -157,7 +157,7 @@ class Seating:
             bound, place, domain = heap[0]
             self.case.deadline.look()
             mark, before = self._mark(), self.standing.weight
-            seated = self._parts(block, Place(block.level, domain))
+            seated = self._parts(block, BlockPlace(block.level, domain))
             cost = self.standing.weight - before
             if seated is not None and (cost <= bound or bound < 0 or not _better(heap, cost) or self.over()):
                 again = self._bound(block, np.array(self.tree.nodes(block.level, domain), dtype=np.int64))
@@ -171,7 +171,7 @@ class Seating:
                 best = min(best or (cost, place, domain), (cost, place, domain))
         return None
 
-    def _domains(self, block: Block, place: Place) -> list[tuple[float, int, int]]:
+    def _domains(self, block: Block, place: BlockPlace) -> list[tuple[float, int, int]]:
         """The domains that may hold a block, as a heap."""
         nodes = self._nodes(place)
         pinned = {self.tree.domain(block.level, node) for node in block.pinned}
@@ -261,7 +261,7 @@ class Seating:
             heappush(heap, (now[0], 0.0, place, node))
         return found
 
-    def _nodes(self, place: Place) -> Counts:
+    def _nodes(self, place: BlockPlace) -> Counts:
         return np.array(self.tree.nodes(place.level, place.domain), dtype=np.int64)
 
     def _mark(self) -> tuple[int, int]:

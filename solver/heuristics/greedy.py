@@ -15,7 +15,7 @@ from solver.capacity import deciding_level, needed_members
 from solver.case import Case, Seat, case_of
 from solver.cp_sat.lexicographic import DeadlineCheck, no_deadline_check
 from solver.eviction.lower_bounds import prices_of
-from solver.heuristics.block_by_block import Place, Seating
+from solver.heuristics.block_by_block import BlockPlace, Seating
 from solver.heuristics.blocks import Block, beyond, blocks_of
 from solver.heuristics.running_pods import RunningPods
 from solver.plan import Goal, Plan, Proof
@@ -77,7 +77,7 @@ def _minimum(case: Case) -> tuple[Seat, ...]:
     return tuple(sorted((*chosen, *others[:beyond])))
 
 
-def _places(case: Case, block: Block, *, everybody: bool) -> Iterator[Place]:
+def _places(case: Case, block: Block, *, everybody: bool) -> Iterator[BlockPlace]:
     """Domains that may hold a block: the narrowest first where nobody has to go, else those of the deciding level; in
     each level those where the least would be left.
     """
@@ -92,7 +92,7 @@ def _places(case: Case, block: Block, *, everybody: bool) -> Iterator[Place]:
         cost = _costs(case, level)
         domains.sort(key=lambda domain: (cost(domain), case.domain_potential(level, domain), domain))
         for domain in domains if level == deciding else domains[:_TRIES]:
-            yield Place(level, domain)
+            yield BlockPlace(level, domain)
 
 
 def _costs(case: Case, level: int) -> Callable[[int], int]:
@@ -101,7 +101,7 @@ def _costs(case: Case, level: int) -> Callable[[int], int]:
     return (lambda _: 0) if prices is None else prices.least
 
 
-def _plan(case: Case, pods: RunningPods, block: Block, place: Place, over: DeadlineCheck) -> Plan | None:
+def _plan(case: Case, pods: RunningPods, block: Block, place: BlockPlace, over: DeadlineCheck) -> Plan | None:
     """The block inside a domain, with as many others as have room then."""
     seating = Seating(case, pods, over)
     seated = seating.seat(block, place)
@@ -120,7 +120,7 @@ def _plan(case: Case, pods: RunningPods, block: Block, place: Place, over: Deadl
     return Plan(nodes, victims, unproven(case.problem, goals), Proof.FEASIBLE)
 
 
-def _extras(case: Case, seating: Seating, at: dict[Seat, int], place: Place) -> None:
+def _extras(case: Case, seating: Seating, at: dict[Seat, int], place: BlockPlace) -> None:
     """Add members beyond the minimum that find room without further evictions; in whole slices where there are such."""
     problem = case.problem
     seating.standing.evicting = False
@@ -135,7 +135,7 @@ def _extras(case: Case, seating: Seating, at: dict[Seat, int], place: Place) -> 
                 break
 
 
-def _home(case: Case, position: int, at: Mapping[Seat, int], place: Place) -> Place:
+def _home(case: Case, position: int, at: Mapping[Seat, int], place: BlockPlace) -> BlockPlace:
     """The narrowest domain in which the members of a set must be."""
     pod_set, found = case.problem.sets[position], place
     rules = [] if pod_set.required is None else [(pod_set.required, frozenset((position,)))]
@@ -144,7 +144,7 @@ def _home(case: Case, position: int, at: Mapping[Seat, int], place: Place) -> Pl
         mates = (node for seat, node in at.items() if seat.pod_set in pod_sets)
         node = next(mates, None)
         if node is not None and level > found.level:
-            found = Place(level, case.tree.domain(level, node))
+            found = BlockPlace(level, case.tree.domain(level, node))
     return found
 
 

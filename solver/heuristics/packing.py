@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from solver.bounds.member_classes import Kind, sorted_kinds
+from solver.bounds.member_classes import MemberClass, sorted_kinds
 from solver.capacity import Counts, fitting
 from solver.case import Case
 from solver.problem import PodSet, Problem
@@ -79,7 +79,7 @@ def _bound_by_numbers(pod_set: PodSet) -> bool:
     return bool(pod_set.slices or pod_set.multiples or pod_set.caps)
 
 
-def _narrowest_rule(case: Case, kind: Kind) -> int:
+def _narrowest_rule(case: Case, kind: MemberClass) -> int:
     """The narrowest level of which one domain must hold the kind's set."""
     problem = case.problem
     levels = [problem.required, problem.sets[kind.pod_set].required]

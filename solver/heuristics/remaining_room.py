@@ -35,7 +35,7 @@ class Toll(NamedTuple):
 FREE = Toll(0.0)
 
 
-class Standing:
+class RemainingRoom:
     """The nodes of a case as they are now. `evicting` False: nobody else goes. `weight`: of all who have gone."""
 
     def __init__(self, case: Case, pods: RunningPods, *, evicting: bool) -> None:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solver.bounds.domain_cover import Spread
-from solver.bounds.member_classes import Kind, alike, sorted_kinds
+from solver.bounds.member_classes import MemberClass, alike, sorted_kinds
 from solver.capacity import Counts
 from solver.case import Case
 from solver.tree import Positions
 from solver.tree_dp.class_vectors import BITS, Vector
-from solver.tree_dp.multi_class_rules import Rules
-from solver.tree_dp.multi_class_tables import Costs, Effort, Tables
+from solver.tree_dp.multi_class_rules import MultiClassRules
+from solver.tree_dp.multi_class_tables import Costs, TableEffort, Tables
 
 _MIXTURES = 2_000
 """Up to how many different numbers of members of every kind it is counted."""
@@ -62,13 +62,13 @@ def _whole_slices(case: Case) -> bool:
 class Mixtures:
     """All that counting tells about the domains of a case, worked out when asked for. Raises `TooMuchError`."""
 
-    def __init__(self, case: Case, kinds: tuple[Kind, ...]) -> None:
+    def __init__(self, case: Case, kinds: tuple[MemberClass, ...]) -> None:
         self.case, self.kinds = case, kinds
         self.full: Vector = tuple(len(kind.ranks) for kind in kinds)
         depth, members = case.tree.depth, sum(self.full)
         self._filled = sorted({kind.pod_set for kind in kinds})
         several = len(self._filled) > 1
-        self.rules = Rules(case, kinds, self._filled)
+        self.rules = MultiClassRules(case, kinds, self._filled)
         most = [members] * (2 * depth if several else depth)
         most.append(int(np.array(self.full) @ self.rules.penalties.max(axis=1)))
         self._radices = [each + 1 for each in most]
@@ -78,7 +78,7 @@ class Mixtures:
         levels = weights[:-1]
         sets = tuple(levels[1::2]) if several else (0,) * depth
         self._compact = Costs(tuple(levels[::step]), sets, weights[-1], (0,) * depth, (0,) * depth)
-        self.effort = Effort(_EFFORT, case.deadline)
+        self.effort = TableEffort(_EFFORT, case.deadline)
         self._tables = Tables(self.rules, self._compact, self.effort)
 
     @property

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.bounds.member_classes import Kind
+from solver.bounds.member_classes import MemberClass
 from solver.case import Case
 from solver.problem import PodSet
 from solver.tree_dp.class_vectors import Table, Vector
@@ -13,7 +13,7 @@ from solver.tree_dp.class_vectors import Table, Vector
 Allowed = NDArray[np.bool_]
 
 
-class Rules:
+class MultiClassRules:
     """What all tables of a case share: arrays with one axis per kind, over all numbers of members.
 
     `asked[resource]`, `used`: what so many ask for, of the scarcest resource; `in_set[place]`: how many of a filled
@@ -21,7 +21,7 @@ class Rules:
     best weight of node preferences.
     """
 
-    def __init__(self, case: Case, kinds: tuple[Kind, ...], filled: list[int]) -> None:
+    def __init__(self, case: Case, kinds: tuple[MemberClass, ...], filled: list[int]) -> None:
         self.case, self.kinds, self.filled = case, kinds, filled
         shapes = [case.problem.shapes[kind.shape] for kind in kinds]
         full = [len(kind.ranks) for kind in kinds]

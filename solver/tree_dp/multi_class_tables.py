@@ -8,7 +8,7 @@ import numpy as np
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.tree import ROOT
 from solver.tree_dp.class_vectors import INFEASIBLE_COST, Table, Vector, effort, merged, nothing, splits, splitting
-from solver.tree_dp.multi_class_rules import Rules
+from solver.tree_dp.multi_class_rules import MultiClassRules
 
 _KEPT = 200
 """Additions that every cost that is kept counts for: memory is bounded with the time."""
@@ -19,7 +19,7 @@ class TooMuchError(Exception):
 
 
 @dataclass
-class Effort:
+class TableEffort:
     """Additions of costs that may still be made, before the deadline."""
 
     left: int
@@ -69,9 +69,9 @@ class _Domain:
 class Tables:
     """One table per sort of domain, for certain costs. Domains that are alike share a key."""
 
-    rules: Rules
+    rules: MultiClassRules
     costs: Costs
-    effort: Effort
+    effort: TableEffort
     _known: list[_Domain] = field(default_factory=list)
     _keys: dict[tuple[object, ...], int] = field(default_factory=dict)
     _steps: dict[tuple[int, int], _Step] = field(default_factory=dict)

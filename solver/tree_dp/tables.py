@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from solver.bounds.member_classes import Kind, alike
+from solver.bounds.member_classes import MemberClass, alike
 from solver.capacity import Counts
 from solver.case import Case
 from solver.problem import Exclusion
@@ -16,7 +16,7 @@ _LARGE = 1 << 62
 
 
 @dataclass(frozen=True)
-class Rules:
+class CountingRules:
     """What binds the one kind of a gang besides room, level by level.
 
     `required`: the narrowest level of which one domain must hold everybody. `multiple[level]`: counts per domain are
@@ -47,7 +47,7 @@ class Domain:
     groups: tuple[tuple[int, tuple["Domain", ...]], ...] = ()
 
 
-def countable(case: Case) -> tuple[Kind, Rules] | None:
+def countable(case: Case) -> tuple[MemberClass, CountingRules] | None:
     """The one kind of the gang, where counting tells the whole truth about it; None where it does not."""
     kinds = alike(case)
     if case.evicting or kinds is None or len(kinds) != 1 or case.problem.multiples or case.spreads:
@@ -71,10 +71,10 @@ def countable(case: Case) -> tuple[Kind, Rules] | None:
     for part in pod_set.slices:
         multiple[part.level].append(part.size)
     required = max((level for level in levels if level is not None), default=ROOT)
-    return kind, Rules(required, tuple(map(tuple, multiple)), tuple(caps))
+    return kind, CountingRules(required, tuple(map(tuple, multiple)), tuple(caps))
 
 
-def _cap_groups(case: Case, kind: Kind, rule: Exclusion, caps: list[dict[int, int]]) -> bool:
+def _cap_groups(case: Case, kind: MemberClass, rule: Exclusion, caps: list[dict[int, int]]) -> bool:
     """Say an exclusion as caps of domains, where its groups are domains of one level; else False."""
     nodes = np.flatnonzero(case.capacity[kind.shape]).tolist()
     for level in range(case.tree.depth - 1, -1, -1):
@@ -88,13 +88,13 @@ def _cap_groups(case: Case, kind: Kind, rule: Exclusion, caps: list[dict[int, in
     return False
 
 
-def domain_tables_of(case: Case, kind: Kind, rules: Rules) -> "DomainTables | None":
+def domain_tables_of(case: Case, kind: MemberClass, rules: CountingRules) -> "DomainTables | None":
     """The tables of a gang. None where amounts are too large to be packed."""
     layout = layout_of(*components(case, kind))
     return None if layout is None else DomainTables(case, kind, rules, layout)
 
 
-def components(case: Case, kind: Kind) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+def components(case: Case, kind: MemberClass) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """The sums that are compared before the room around a domain, and those after it, each with its largest value."""
     members, depth = len(kind.ranks), case.tree.depth
     shape = case.problem.shapes[kind.shape]
@@ -109,7 +109,7 @@ def components(case: Case, kind: Kind) -> tuple[list[tuple[str, int]], list[tupl
     return primary, secondary
 
 
-def _weights(case: Case, kind: Kind) -> Counts:
+def _weights(case: Case, kind: MemberClass) -> Counts:
     """The weight of the node preferences that each node fulfils; 0 where the gang cannot run."""
     shape = case.problem.shapes[kind.shape]
     weights = np.zeros(len(case.problem.nodes), dtype=np.int64)
@@ -126,7 +126,7 @@ class DomainTables:
     `raw[key]`: the children's product, before what the domain itself adds. `weights[node]`: of the node preferences.
     """
 
-    def __init__(self, case: Case, kind: Kind, rules: Rules, layout: Layout) -> None:
+    def __init__(self, case: Case, kind: MemberClass, rules: CountingRules, layout: Layout) -> None:
         self.case, self.kind, self.rules, self.layout = case, kind, rules, layout
         self.members = len(kind.ranks)
         self.products = Products(layout.words, self.members, case.deadline)

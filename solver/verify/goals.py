@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from solver.nodes import NodeLayout, Path
 from solver.problem import Member
-from solver.verify.plan_view import Picture
+from solver.verify.plan_view import PlanView
 
 Parts = dict[str, int]
 _Positions = NDArray[np.int64]
 
 
-def recounted(picture: Picture) -> Iterator[tuple[str, int, Parts]]:
+def recounted(picture: PlanView) -> Iterator[tuple[str, int, Parts]]:
     """The goals with their names, values and parts, in the contract's order."""
     return _Recount(picture).goals()
 
@@ -31,7 +31,7 @@ class _Recount:
     `potentials`: by node, what the gang could have had of the scarcest resource there. `used`: what it takes of it.
     """
 
-    def __init__(self, picture: Picture) -> None:
+    def __init__(self, picture: PlanView) -> None:
         self.picture, self.problem = picture, picture.problem
         pending = [member for each in self.problem.sets for member in each.members if member.node is None]
         self.scarce = self._scarcest(pending)

@@ -13,7 +13,7 @@ from solver.problem import Member, Problem
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedMember:
     """A member that has a node; `new` where this plan gave it."""
 
     pod_set: int
@@ -23,7 +23,7 @@ class Placed:
     new: bool
 
 
-class Picture:
+class PlanView:
     """A plan of the right form with its members listed: `placed`, and by set `of_set`, in order of set and rank.
 
     `evicted`: the victims. `leaving`: what those of each node ask for.
@@ -33,7 +33,7 @@ class Picture:
         self.problem, self.plan = problem, plan
         self.of_set = [
             [
-                Placed(position, rank, member, node, member.node is None)
+                PlacedMember(position, rank, member, node, member.node is None)
                 for rank, (member, node) in enumerate(zip(pod_set.members, row, strict=True))
                 if node is not None
             ]
@@ -51,11 +51,11 @@ class Picture:
         """The path of the domain of `level` (-1: the cluster) that holds the node of a member."""
         return self._whole[node][: level + 1]
 
-    def domains(self, level: int, placed: Iterable[Placed]) -> Counter[Path]:
+    def domains(self, level: int, placed: Iterable[PlacedMember]) -> Counter[Path]:
         """How many of these members each domain of `level` (-1: the cluster) has."""
         return Counter(self._whole[each.node][: level + 1] for each in placed)
 
-    def asks(self, each: Placed) -> tuple[int, ...]:
+    def asks(self, each: PlacedMember) -> tuple[int, ...]:
         """What a member requests."""
         return self.problem.shapes[each.member.shape].requests
 

@@ -10,7 +10,7 @@ from solver.nodes import Path
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Affinity, PodSet, Problem, Spread
 from solver.verify.goals import recounted
-from solver.verify.plan_view import Picture, Placed
+from solver.verify.plan_view import PlacedMember, PlanView
 
 _MORE_IS_BETTER = ("extras", "preferences")
 
@@ -20,7 +20,7 @@ def verify(problem: Problem, plan: Plan) -> tuple[str, ...]:
     shape = tuple(_wrong_form(problem, plan))
     if shape:
         return shape
-    picture = Picture(problem, plan)
+    picture = PlanView(problem, plan)
     return (*_broken(picture), *_wrong_goals(picture))
 
 
@@ -29,10 +29,10 @@ def broken_rules(problem: Problem, plan: Plan) -> tuple[str, ...]:
     shape = tuple(_wrong_form(problem, plan))
     if shape:
         return shape
-    return tuple(_broken(Picture(problem, plan)))
+    return tuple(_broken(PlanView(problem, plan)))
 
 
-def _broken(picture: Picture) -> Iterator[str]:
+def _broken(picture: PlanView) -> Iterator[str]:
     return (fault for check in CHECKS for fault in check(picture))
 
 
@@ -53,20 +53,20 @@ def _wrong_form(problem: Problem, plan: Plan) -> Iterator[str]:
         yield f"a plan cannot be proven {plan.proof.value}"
 
 
-def _pinned(picture: Picture) -> Iterator[str]:
+def _pinned(picture: PlanView) -> Iterator[str]:
     for pod_set, row in zip(picture.problem.sets, picture.plan.nodes, strict=True):
         for member, node in zip(pod_set.members, row, strict=True):
             if member.node is not None and member.node != node:
                 yield f"{member.key} does not stay where it is"
 
 
-def _eligible(picture: Picture) -> Iterator[str]:
+def _eligible(picture: PlanView) -> Iterator[str]:
     for each in picture.placed:
         if each.new and each.node not in picture.problem.shapes[each.member.shape].nodes:
             yield f"{each.member.key} may not run on {picture.problem.nodes.layout.names[each.node]}"
 
 
-def _room(picture: Picture) -> Iterator[str]:
+def _room(picture: PlanView) -> Iterator[str]:
     """A resource that nobody new asks for may be overcommitted already."""
     new: dict[int, list[tuple[int, ...]]] = {}
     for each in picture.placed:
@@ -81,7 +81,7 @@ def _room(picture: Picture) -> Iterator[str]:
                 yield f"{picture.problem.nodes.layout.names[position]} has too little {name}"
 
 
-def _minimums(picture: Picture) -> Iterator[str]:
+def _minimums(picture: PlanView) -> Iterator[str]:
     if len(picture.placed) < picture.problem.minimum:
         yield f"{len(picture.placed)} members are placed, {picture.problem.minimum} must be"
     for position, pod_set in enumerate(picture.problem.sets):
@@ -89,7 +89,7 @@ def _minimums(picture: Picture) -> Iterator[str]:
             yield f"set {pod_set.name} has fewer than its {pod_set.minimum} members"
 
 
-def _required_levels(picture: Picture) -> Iterator[str]:
+def _required_levels(picture: PlanView) -> Iterator[str]:
     problem = picture.problem
     if problem.required is not None and len(picture.domains(problem.required, picture.placed)) > 1:
         yield f"the gang is in several domains of {picture.level(problem.required)}"
@@ -98,7 +98,7 @@ def _required_levels(picture: Picture) -> Iterator[str]:
             yield f"set {pod_set.name} is in several domains of {picture.level(pod_set.required)}"
 
 
-def _together(picture: Picture) -> Iterator[str]:
+def _together(picture: PlanView) -> Iterator[str]:
     for rule in picture.problem.together:
         members = [each for each in picture.placed if each.pod_set in rule.pod_sets]
         if len(picture.domains(rule.level, members)) > 1:
@@ -106,7 +106,7 @@ def _together(picture: Picture) -> Iterator[str]:
             yield f"sets {names} share no domain of {picture.level(rule.level)}"
 
 
-def _slices(picture: Picture) -> Iterator[str]:
+def _slices(picture: PlanView) -> Iterator[str]:
     for position, pod_set in enumerate(picture.problem.sets):
         for rule in pod_set.slices:
             parts: dict[int, set[Path]] = {}
@@ -116,7 +116,7 @@ def _slices(picture: Picture) -> Iterator[str]:
                 yield f"a slice of set {pod_set.name} is in several domains of {picture.level(rule.level)}"
 
 
-def _counts(picture: Picture) -> Iterator[str]:
+def _counts(picture: PlanView) -> Iterator[str]:
     for rule in picture.problem.multiples:
         if any(count % rule.of for count in picture.domains(rule.level, picture.placed).values()):
             yield f"the gang is not in multiples of {rule.of} in each {picture.level(rule.level)}"
@@ -124,7 +124,7 @@ def _counts(picture: Picture) -> Iterator[str]:
         yield from _counts_of_set(picture, pod_set, picture.of_set[position])
 
 
-def _counts_of_set(picture: Picture, pod_set: PodSet, placed: list[Placed]) -> Iterator[str]:
+def _counts_of_set(picture: PlanView, pod_set: PodSet, placed: list[PlacedMember]) -> Iterator[str]:
     for multiple in pod_set.multiples:
         if any(count % multiple.of for count in picture.domains(multiple.level, placed).values()):
             yield f"set {pod_set.name} is not in multiples of {multiple.of} in each {picture.level(multiple.level)}"
@@ -133,7 +133,7 @@ def _counts_of_set(picture: Picture, pod_set: PodSet, placed: list[Placed]) -> I
             yield f"set {pod_set.name} has more than {cap.count} members in one {picture.level(cap.level)}"
 
 
-def _exclusions(picture: Picture) -> Iterator[str]:
+def _exclusions(picture: PlanView) -> Iterator[str]:
     for rule in picture.problem.exclusions:
         members = [each for each in picture.placed if each.member.shape in rule.shapes]
         entered = _counted(rule.group, (each for each in members if each.new))
@@ -142,7 +142,7 @@ def _exclusions(picture: Picture) -> Iterator[str]:
                 yield f"{count} members that exclude each other are in {group}"
 
 
-def _separations(picture: Picture) -> Iterator[str]:
+def _separations(picture: PlanView) -> Iterator[str]:
     for rule in picture.problem.separations:
         sides = [[each for each in picture.placed if each.member.shape in side] for side in (rule.shapes, rule.others)]
         one, other = (_counted(rule.group, side) for side in sides)
@@ -152,7 +152,7 @@ def _separations(picture: Picture) -> Iterator[str]:
                 yield f"members that keep off each other are in {group}"
 
 
-def _conflicts(picture: Picture) -> Iterator[str]:
+def _conflicts(picture: PlanView) -> Iterator[str]:
     gone = set(picture.plan.victims)
     names = picture.problem.nodes.layout.names
     new = [each for each in picture.placed if each.new]
@@ -163,7 +163,7 @@ def _conflicts(picture: Picture) -> Iterator[str]:
                     yield f"{each.member.key} is on {names[each.node]} though somebody there stays in its way"
 
 
-def _affinities(picture: Picture) -> Iterator[str]:
+def _affinities(picture: PlanView) -> Iterator[str]:
     for rule in picture.problem.affinities:
         new = [each for each in picture.placed if each.new and each.member.shape in rule.shapes]
         near = [
@@ -178,7 +178,7 @@ def _affinities(picture: Picture) -> Iterator[str]:
                 yield f"{each.member.key} is near nobody that it wants to be near to"
 
 
-def _providers(picture: Picture, rule: Affinity) -> Iterator[int]:
+def _providers(picture: PlanView, rule: Affinity) -> Iterator[int]:
     """The nodes of those whom others may be near to: who runs there and stays, and who comes without minding."""
     for victim in rule.victims.difference(picture.plan.victims):
         yield picture.problem.victims[victim].node
@@ -192,7 +192,7 @@ def _named(group: tuple[str | None, ...], node: int) -> set[str]:
     return set() if name is None else {name}
 
 
-def _spreads(picture: Picture) -> Iterator[str]:
+def _spreads(picture: PlanView) -> Iterator[str]:
     for rule in picture.problem.spreads:
         pods = Counter(rule.counts)
         pods.update(_counted(rule.group, (each for each in picture.placed if each.member.shape in rule.counted)))
@@ -204,17 +204,17 @@ def _spreads(picture: Picture) -> Iterator[str]:
                 yield f"{group} has {pods[group] - least} pods more than the emptiest, not {rule.skew}"
 
 
-def _evicted_of(picture: Picture, rule: Spread) -> Counter[str]:
+def _evicted_of(picture: PlanView, rule: Spread) -> Counter[str]:
     """By group, the victims that the rule has counted."""
     nodes = picture.problem.victims.node[[each for each in picture.plan.victims if each in rule.victims]].tolist()
     return Counter(name for node in nodes if (name := rule.group[node]) is not None)
 
 
-def _counted(group: tuple[str | None, ...], placed: Iterable[Placed]) -> Counter[str]:
+def _counted(group: tuple[str | None, ...], placed: Iterable[PlacedMember]) -> Counter[str]:
     return Counter(name for each in placed if (name := group[each.node]) is not None)
 
 
-def _victim_gangs(picture: Picture) -> Iterator[str]:
+def _victim_gangs(picture: PlanView) -> Iterator[str]:
     gone = Counter(victim.gang for victim in picture.evicted)
     for position, gang in enumerate(picture.problem.victim_gangs):
         left = gang.running - gone[position]
@@ -228,14 +228,14 @@ def _victim_gangs(picture: Picture) -> Iterator[str]:
                 yield f"set {part.name} of gang {gang.name} is cut to {stay}, below its minimum of {part.minimum}"
 
 
-def _budgets(picture: Picture) -> Iterator[str]:
+def _budgets(picture: PlanView) -> Iterator[str]:
     for budget in picture.problem.budgets:
         gone = len(budget.victims.intersection(picture.plan.victims))
         if gone > budget.allowed:
             yield f"budget {budget.name} allows {budget.allowed} evictions, not {gone}"
 
 
-CHECKS: tuple[Callable[[Picture], Iterator[str]], ...] = (
+CHECKS: tuple[Callable[[PlanView], Iterator[str]], ...] = (
     _pinned,
     _eligible,
     _room,
@@ -254,7 +254,7 @@ CHECKS: tuple[Callable[[Picture], Iterator[str]], ...] = (
 )
 
 
-def _wrong_goals(picture: Picture) -> Iterator[str]:
+def _wrong_goals(picture: PlanView) -> Iterator[str]:
     """Goals that are missing, wrongly counted, or whose bound contradicts the proof."""
     told, counted = picture.plan.goals, list(recounted(picture))
     if [goal.name for goal in told] != [name for name, _, _ in counted]:

@@ -15,7 +15,7 @@ from solver.multi_gang.column_generation.generation import ColumnGeneration
 from solver.multi_gang.column_generation.pricing import (
     INFEASIBLE_COST,
     GangDemand,
-    Prices,
+    PriceTables,
     PricingProblem,
     node_classes_of,
 )
@@ -152,7 +152,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     prices = PricingProblem.prices
 
-    def counting(pricing: PricingProblem, *args: Any, **options: Any) -> Prices:
+    def counting(pricing: PricingProblem, *args: Any, **options: Any) -> PriceTables:
         tables = prices(pricing, *args, **options)
         found.append(tables.after[0].size * len(tables.after[0]))
         return tables

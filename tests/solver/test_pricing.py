@@ -10,7 +10,7 @@ from solver.capacity import Counts
 from solver.multi_gang.column_generation.pricing import (
     INFEASIBLE_COST,
     GangDemand,
-    Prices,
+    PriceTables,
     PricingProblem,
     Use,
     node_classes_of,
@@ -45,7 +45,7 @@ class Instance:
         within[0] = [[0] * len(self.pricing.inner) for _ in range(SHAPES)]
         self.within: Counts = np.array(within, dtype=np.int64)
 
-    def prices(self) -> Prices:
+    def prices(self) -> PriceTables:
         """The tables of all shapes."""
         return self.pricing.prices(self.weights, self.unit, self.limit, within=self.within)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from solver.multi_gang.column_generation.restricted_master import Column, Effort, LpSolution, RestrictedMaster
+from solver.multi_gang.column_generation.restricted_master import Column, GenerationEffort, LpSolution, RestrictedMaster
 
 
 def column(gang: int, use: dict[int, int], *spread: int) -> Column:
@@ -17,7 +17,9 @@ def master(offered: list[list[int]], members: list[int], shapes: list[int] | Non
     """
     displaced = np.array([[1, 0], [2, 1]])[: len(offered), : len(offered)]
     room = np.array(offered)
-    return RestrictedMaster(displaced, room, np.arange(room.shape[1]), shapes or [0] * len(members), members, Effort())
+    return RestrictedMaster(
+        displaced, room, np.arange(room.shape[1]), shapes or [0] * len(members), members, GenerationEffort()
+    )
 
 
 def found_by(each: RestrictedMaster, level: int) -> LpSolution:
@@ -124,7 +126,7 @@ def test_every_solve_is_paid_for_by_the_bids_in_it() -> None:
     assert before - both.effort.left == 3 * len(columns)
     both.effort.over = lambda: True
     assert both.solve_relaxation(1) is None
-    both.effort = Effort(-1)
+    both.effort = GenerationEffort(-1)
     assert both.solve_relaxation(1) is None
 
 

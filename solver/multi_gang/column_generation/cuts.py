@@ -31,7 +31,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ColumnShare:
     """A share of a column in a domain: so many members of a shape."""
 
     domain: int
@@ -40,11 +40,11 @@ class Part:
     share: float
 
 
-def broken_cuts(parts: Iterable[Part], displaced: Counts, room: Counts) -> list[Cut]:
+def broken_cuts(parts: Iterable[ColumnShare], displaced: Counts, room: Counts) -> list[Cut]:
     """For every domain and shape the cut that a mixture breaks most. `room[shape, domain]`: members that fit there;
     `displaced`: as in `generation`.
     """
-    inside: dict[int, list[Part]] = {}
+    inside: dict[int, list[ColumnShare]] = {}
     for part in parts:
         inside.setdefault(part.domain, []).append(part)
     found = []
@@ -57,7 +57,7 @@ def broken_cuts(parts: Iterable[Part], displaced: Counts, room: Counts) -> list[
     return found
 
 
-def _most_broken(domain: int, shape: int, parts: Sequence[Part], each: Sequence[int], room: int) -> Cut | None:
+def _most_broken(domain: int, shape: int, parts: Sequence[ColumnShare], each: Sequence[int], room: int) -> Cut | None:
     best, most = None, 0.0
     largest = max(each[part.shape] * part.members for part in parts)
     for by in range(2, min(largest, room) + 1):

@@ -18,7 +18,7 @@ from solver.capacity import Counts
 from solver.cp_sat.lexicographic import DeadlineCheck, TimeBudget, no_deadline_check, single_worker
 from solver.multi_gang.column_generation.diving import dived
 from solver.multi_gang.column_generation.pricing import INFEASIBLE_COST, GangDemand, PricingProblem, Use
-from solver.multi_gang.column_generation.restricted_master import Column, Effort, LpSolution, RestrictedMaster
+from solver.multi_gang.column_generation.restricted_master import Column, GenerationEffort, LpSolution, RestrictedMaster
 
 _SCALE = 1 << 10
 """Prices are multiples of one part in so many of a domain."""
@@ -84,7 +84,7 @@ class ColumnGeneration:
     pricing: PricingProblem
     demands: Sequence[GangDemand]
     displaced: Counts
-    effort: Effort = field(default_factory=Effort)
+    effort: GenerationEffort = field(default_factory=GenerationEffort)
     columns: dict[tuple[object, ...], Column] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -86,7 +86,7 @@ class _Closing:
 
 
 @dataclass(frozen=True)
-class Prices:
+class PriceTables:
     """Tables under certain prices. `after[step]`: members x shapes x positions after so many steps; `at[level]`: the
     step after which the positions are those of the domains that have room on that level.
     """
@@ -126,7 +126,7 @@ class PricingProblem:
         *,
         shape: int | None = None,
         within: Counts | None = None,
-    ) -> Prices:
+    ) -> PriceTables:
         """`weights[level]`: the cost of a domain that is touched, a node at last. By shape and class, `unit` is the
         price of a member and `limit` the most members there. `shape`: the only one, then row 0, that is looked at.
         `within`: what members cost besides by number, shape and narrowest domain above the node (as in `inner`).
@@ -147,9 +147,9 @@ class PricingProblem:
                     table[1:] += weights[step.level]
                 at[step.level] = len(tables)
             tables.append(table)
-        return Prices(tuple(tables), at)
+        return PriceTables(tuple(tables), at)
 
-    def best(self, prices: Prices, demand: GangDemand, most: int = 1) -> list[Use]:
+    def best(self, prices: PriceTables, demand: GangDemand, most: int = 1) -> list[Use]:
         """Plans of least cost, one for each of so many best domains of the gang's level. `demand.shape`: the row of the
         tables.
         """
@@ -171,7 +171,7 @@ class PricingProblem:
             members[domain] = members.get(domain, 0) + count
         return members
 
-    def _use(self, prices: Prices, demand: GangDemand, position: int) -> Use:
+    def _use(self, prices: PriceTables, demand: GangDemand, position: int) -> Use:
         """Back from a table to the classes."""
         counts = {position: demand.members}
         for step in range(prices.at[demand.level], 0, -1):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from solver.capacity import Counts
 from solver.cp_sat.lexicographic import DeadlineCheck, no_deadline_check
-from solver.multi_gang.column_generation.cuts import Cut, Part, broken_cuts
+from solver.multi_gang.column_generation.cuts import ColumnShare, Cut, broken_cuts
 from solver.multi_gang.column_generation.linear_programme import LinearProgramme, PrimalDual
 from solver.multi_gang.column_generation.pricing import Use
 
@@ -34,7 +34,7 @@ _CELLS = 20_000
 
 
 @dataclass
-class Effort:
+class GenerationEffort:
     """What may be spent on column generation, in columns that a solve of the linear programme has to do with: answers
     do not depend on the machine unless it is so slow, or so busy, that the time is `over` first.
     """
@@ -117,7 +117,7 @@ class RestrictedMaster:
     domain: Counts
     shapes: Sequence[int]
     members: Sequence[int]
-    effort: Effort
+    effort: GenerationEffort
     values: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -186,7 +186,7 @@ class RestrictedMaster:
     def cut(self, relaxation: LpSolution) -> bool:
         """Forbid what these shares do and no choice of whole columns can; whether anything was found."""
         parts = (
-            Part(domain, self.shapes[column.gang], members, share)
+            ColumnShare(domain, self.shapes[column.gang], members, share)
             for column, share in relaxation.shares
             for domain, members in column.inside.items()
         )
