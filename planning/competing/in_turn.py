@@ -8,7 +8,7 @@ others nothing is: those before them could be elsewhere.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Generic, TypeVar
@@ -18,6 +18,7 @@ from gangs.model import Gang, GangKey
 from kube.objects import Pod
 from planning.competing.affinity_between import leans_on
 from planning.decision import Decision, Outcome
+from planning.framing.member_traits import minds_others
 from planning.messages import wording
 from solver.plan import Proof
 
@@ -59,14 +60,13 @@ class Turns(Generic[Ground]):
 
     def crowded_out(self, decisions: Sequence[Decision]) -> list[Decision]:
         """Those without a place of whom it is not known that they had none, were the others elsewhere."""
-        coming = [[each.member.pod for each in decision.assignments if not each.held] for decision in decisions]
-        found = list[Decision]()
+        found, taken = list[Decision](), False
         for turn, decision in enumerate(decisions):
-            if decision.gang is None or not is_no(decision):
-                continue
-            before, later = ([pod for pods in part for pod in pods] for part in (coming[:turn], coming[turn + 1 :]))
-            if (before and not self._never(decision.gang, before)) or self._leans_on(decision.gang, later):
-                found.append(decision)
+            if decision.gang is not None and is_no(decision):
+                others = [*decisions[:turn], *decisions[turn + 1 :]]
+                if self._leaning(decision.gang, others) or (taken and not is_no(self.alone(decision.gang))):
+                    found.append(decision)
+            taken = taken or any(not each.held for each in decision.assignments)
         return found
 
     def alone(self, gang: Gang) -> Decision:
@@ -75,14 +75,13 @@ class Turns(Generic[Ground]):
             self.known[gang.key], _ = self.step(gang, self.start, False)  # noqa: FBT003 -- as `weighed`
         return self.known[gang.key]
 
-    def _never(self, gang: Gang, others: Sequence[Pod]) -> bool:
-        """Whether it has no place wherever the others are."""
-        if self._leans_on(gang, others):
-            return False
-        return is_no(self.alone(gang))
-
-    def _leans_on(self, gang: Gang, others: Sequence[Pod]) -> bool:
-        return bool(others) and leans_on([member.pod for member in gang.members], others, self.namespaces)
+    def _leaning(self, gang: Gang, others: Iterable[Decision]) -> list[Gang]:
+        """Those of the others that it may need near it: they come, or would come if somebody were near them."""
+        pods = [member.pod for member in gang.members]
+        if not any(map(minds_others, pods)):
+            return []
+        coming = ((each.gang, _coming(each)) for each in others)
+        return [other for other, there in coming if other is not None and leans_on(pods, there, self.namespaces)]
 
     def settled(
         self, decisions: list[Decision], ground: Ground, crowded: Sequence[Decision], seconds: float
@@ -100,7 +99,7 @@ class Turns(Generic[Ground]):
             elif not isinstance(found, No):
                 decisions, ground = found
         late = {each.key for each in crowded} - never
-        told = [_after_others(each, decisions) if each.key in late else each for each in decisions]
+        told = [self._not_proven(each, decisions) if each.key in late else each for each in decisions]
         return [_beside_others(each, decisions) if each.key in never else each for each in told], ground
 
     def _with(
@@ -115,17 +114,38 @@ class Turns(Generic[Ground]):
         found = self._in_order((late.gang, *placed), (self.start, []), end)
         if found is No.UNKNOWN and self.together is not None and time.monotonic() < end:
             before = [gang for gang in placed if order[gang.key] < order[late.key]]
-            after = [gang for gang in placed if gang not in before]
-            needed = [gang for gang in after if self._leans_on(late.gang, [member.pod for member in gang.members])]
+            needed = self._needed(late.gang, [each for each in decisions if each.gang not in (*before, late.gang)])
             found = self.together([*before, *needed, late.gang], end)
             if found is No.PROVEN and len(needed) > 1:
                 return No.UNKNOWN  # it may have a place near some of them, were the others elsewhere
             if not isinstance(found, No):
-                found = self._in_order([gang for gang in after if gang not in needed], (found[1], found[0]), end)
+                rest = [gang for gang in placed if gang not in before and gang not in needed]
+                found = self._in_order(rest, (found[1], found[0]), end)
         if isinstance(found, No):
             return found
         known = {each.key for each in found[0]}
         return [*found[0], *(each for each in decisions if each.key not in known)], found[1]
+
+    def _not_proven(self, decision: Decision, decisions: Sequence[Decision]) -> Decision:
+        """A no that only holds for where the others are, called so."""
+        if decision.gang is None or not is_no(decision):
+            return decision
+        others = [each for each in decisions if each.key != decision.key]
+        placed = [each.key for each in others if any(not one.held for one in each.assignments)]
+        keys = placed or [gang.key for gang in self._leaning(decision.gang, others)]
+        named, nameless = wording.gangs(keys), wording.gangs_by_number(len(keys))
+        message = (wording.planned_after if placed else wording.leans_on)(named, decision.message)
+        naming = ((named, nameless), *decision.naming)
+        return replace(decision, message=message, proof=Proof.UNPROVEN.value, naming=naming)
+
+    def _needed(self, late: Gang, others: Sequence[Decision]) -> list[Gang]:
+        """Those of the others that it may need near it, and whom these may need again."""
+        needed, looked_at = self._leaning(late, others), 0
+        while looked_at < len(needed):
+            left = [each for each in others if each.gang not in needed]
+            needed += self._leaning(needed[looked_at], left)
+            looked_at += 1
+        return needed
 
     def _in_order(self, gangs: Sequence[Gang], left: tuple[Ground, list[Decision]], end: float) -> Done[Ground] | No:
         """What is there and decided already, with these gangs after it; unknown where one of them finds no place."""
@@ -145,6 +165,13 @@ def is_no(decision: Decision) -> bool:
     return decision.outcome is Outcome.UNPLACEABLE and decision.proof == Proof.INFEASIBLE.value
 
 
+def _coming(decision: Decision) -> list[Pod]:
+    """The pods that its gang brings, or would bring if it had a place."""
+    if decision.gang is not None and decision.outcome is Outcome.UNPLACEABLE:
+        return [member.pod for member in decision.gang.members]
+    return [each.member.pod for each in decision.assignments if not each.held]
+
+
 def _beside_others(decision: Decision, decisions: Sequence[Decision]) -> Decision:
     """A no that holds wherever the gangs before it are, said with these."""
     before = decisions[: next(turn for turn, each in enumerate(decisions) if each.key == decision.key)]
@@ -154,17 +181,3 @@ def _beside_others(decision: Decision, decisions: Sequence[Decision]) -> Decisio
     named, nameless = wording.gangs(others), wording.gangs_by_number(len(others))
     message = wording.no_place_beside(named, decision.message)
     return replace(decision, message=message, naming=((named, nameless), *decision.naming))
-
-
-def _after_others(decision: Decision, decisions: Sequence[Decision]) -> Decision:
-    """A no that only holds after the others, called so."""
-    if not is_no(decision):
-        return decision
-    others = [each.key for each in decisions if any(not one.held for one in each.assignments)]
-    named, nameless = wording.gangs(others), wording.gangs_by_number(len(others))
-    return replace(
-        decision,
-        message=wording.planned_after(named, decision.message),
-        proof=Proof.UNPROVEN.value,
-        naming=((named, nameless), *decision.naming),
-    )

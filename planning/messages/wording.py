@@ -117,6 +117,11 @@ def planned_after(others: str, refusal: str) -> str:
     return f"not proven that there is no place: planned after {others}, which could be elsewhere; {refusal}"
 
 
+def leans_on(others: str, refusal: str) -> str:
+    """A no of a gang that may need others near it which have no place without it."""
+    return f"not proven that there is no place: it may need pods of {others} near it, which has no place yet; {refusal}"
+
+
 def no_place_beside(others: str, refusal: str) -> str:
     """A no of a gang that would have a place, were it not for others of its priority that come first."""
     return f"no place beside {others}, of the same priority and first in line; {refusal}"

@@ -292,7 +292,10 @@ def _handed_out(weights: LexicographicWeights, price: int, near: list[int]) -> d
 
 
 def _paid(columns: _Columns, weights: LexicographicWeights, gangs: _Gangs) -> Counts:
-    """What each victim costs at least, in units of the table of slots; `INFEASIBLE_COST`: it cannot go."""
+    """What each victim costs at least, in units of the table of slots; `INFEASIBLE_COST`: it cannot go.
+
+    One number per victim, parallel to `columns`. Shifting right rounds down, so sums of these stay bounds from below.
+    """
     paid = (columns.held[:, weights.scarce] * weights.unit) >> weights.shift
     for priority, weight in weights.priority.items():
         paid[columns.priority == priority] += weight >> weights.shift
@@ -313,6 +316,7 @@ def _totals(case: Case, columns: _Columns, paid: Counts, most: int) -> Counts:
     free = problem.nodes.free
     totals = np.full((len(problem.nodes), most + 1), INFEASIBLE_COST, dtype=np.int64)
     totals[:, 0] = 0
+    # asked: members x resources; missing, below: nodes of the batch x members x resources.
     asked = np.arange(1, most + 1, dtype=np.int64)[:, None] * least
     may_go = np.flatnonzero(case.usable[columns.node] & (paid < INFEASIBLE_COST))
     may_go = may_go[np.argsort(columns.node[may_go], kind="stable")]
@@ -358,6 +362,8 @@ def _cheapest(held: Counts, paid: Counts, missing: Counts) -> Counts:
     `paid[node, victim]`, `missing[node, members, resource]`.
     """
     count = held.shape[1]
+    # Every subset of the victims: chosen is subsets x victims (0 or 1), freed is nodes x subsets x resources, price is
+    # nodes x subsets. So only for few victims (`_SUBSETS`).
     chosen = (np.arange(1 << count)[:, None] >> np.arange(count)) & 1
     freed = chosen @ held
     price = paid @ chosen.T
@@ -372,6 +378,8 @@ def _cheapest_at_least(held: Counts, paid: Counts, missing: Counts) -> Counts:
     """As `_cheapest`, a bound: as many victims as the largest of each resource would do, each of them the cheapest; and
     those without whom all others would not do.
     """
+    # freed[node, k, resource]: what the k + 1 largest in that resource hold; others[node, victim]: all but that victim;
+    # price[node, k]: the k cheapest. A bound, because no resource is freed by fewer, and nobody is cheaper.
     freed = np.cumsum(-np.sort(-held, axis=1), axis=1)
     others = freed[:, -1:, :] - held
     price = np.concatenate([np.zeros((len(paid), 1), dtype=np.int64), np.cumsum(np.sort(paid, axis=1), axis=1)], axis=1)
@@ -387,7 +395,12 @@ def _cheapest_at_least(held: Counts, paid: Counts, missing: Counts) -> Counts:
 
 
 def _marginal(totals: Counts) -> Counts:
-    """What each member costs beyond those before it, along the lower convex hull of the totals, rounded down."""
+    """What each member costs beyond those before it, along the lower convex hull of the totals, rounded down.
+
+    totals: nodes x (members + 1), slots: nodes x members. For every n, slots[:n].sum() <= totals[n], and slots never
+    fall along a row: so the n cheapest slots of any nodes bound what n members cost there, in whatever way they are
+    divided (a knapsack with convex costs is solved by taking the cheapest slots).
+    """
     nodes, most = totals.shape[0], totals.shape[1] - 1
     slots = np.full((nodes, most), INFEASIBLE_COST, dtype=np.int64)
     counts = np.arange(most + 1)

@@ -31,6 +31,7 @@ def nothing(kinds: int) -> Table:
 def merged(one: Table, other: Table, most: Vector) -> Table:
     """The best of both together, for up to `most` members of each kind.
 
+    best[c] = min over d <= c of one[c - d] + other[d], for vectors c, d of counts: a (min, +) product in several axes.
     All axes are laid out as one, so wide that sums do not run over into the next: adding counts is adding positions.
     """
     if np.count_nonzero(one < INFEASIBLE_COST) < np.count_nonzero(other < INFEASIBLE_COST):
@@ -38,6 +39,7 @@ def merged(one: Table, other: Table, most: Vector) -> Table:
     wide = tuple(a + b - 1 for a, b in zip(one.shape, other.shape, strict=True))
     spread = np.full(wide, INFEASIBLE_COST, dtype=np.int64)
     spread[tuple(map(slice, one.shape))] = one
+    # flat[ravel(c)] = one[c]; the row of every d of `other` is the same vector, moved by ravel(d).
     flat = spread.ravel()[: int(np.ravel_multi_index([size - 1 for size in one.shape], wide)) + 1]
     best = np.full(spread.size, INFEASIBLE_COST, dtype=np.int64)
     finite = np.nonzero(other < INFEASIBLE_COST)
@@ -65,6 +67,7 @@ def splitting(table: Table) -> int:
 
 def splits(one: Table, other: Table, whole: Vector, cost: int) -> list[tuple[Vector, Vector]]:
     """All ways to make `whole` of a part of each table at exactly this cost."""
+    # one's part p runs from low to high; other's is whole - p, so its slice is read from the far end (flip).
     low = [max(0, c - size + 1) for c, size in zip(whole, other.shape, strict=True)]
     high = [min(c, size - 1) for c, size in zip(whole, one.shape, strict=True)]
     mine = one[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))]

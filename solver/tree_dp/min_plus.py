@@ -72,7 +72,11 @@ def nothing(words: int) -> Table:
 
 
 def merged(one: Table, other: Table, most: int) -> Table:
-    """The best of both together, for up to `most` members."""
+    """The best of both together, for up to `most` members.
+
+    best[n] = min over i of one[n - i] + other[i], columns compared word by word from the first: the (min, +) product of
+    lexicographic vectors. Words are so narrow that the sum of two neither overflows nor carries into the next one.
+    """
     if one.shape[1] < other.shape[1]:
         one, other = other, one
     width = min(one.shape[1] + other.shape[1] - 2, most) + 1
@@ -97,11 +101,13 @@ def merged(one: Table, other: Table, most: int) -> Table:
 def _best_of_all(one: Table, offers: Table, counts: Counts, width: int) -> Table:
     """By column, the least of what several numbers of members in the other domain come to (`offers`) with `one`."""
     pad = int(counts[-1])
+    # one becomes words x counts x width: one[w, k, n] = one[w, n - counts[k]], impossible where that is negative.
     padded = np.full((one.shape[0], pad + max(width, one.shape[1])), INFEASIBLE_COST, dtype=np.int64)
     padded[:, pad : pad + one.shape[1]] = one
     one = padded[:, (pad - counts)[:, None] + np.arange(width)]
     other = offers[:, :, None]
     best = np.empty((one.shape[0], width), dtype=np.int64)
+    # sums: counts x width. Only rows that tie for the least in all words so far stay in the race for the next word.
     sums = one[0] + other[0]
     for word in range(one.shape[0]):
         sums.min(axis=0, out=best[word])
@@ -112,6 +118,7 @@ def _best_of_all(one: Table, offers: Table, counts: Counts, width: int) -> Table
 
 def _keep_better(best: Table, offer: Table) -> None:
     """Replace the columns of `best` that are worse than those of `offer`."""
+    # From the last word to the first: better in this word, or equal here and better in those after it.
     better = offer[-1] < best[-1]
     for word in range(best.shape[0] - 2, -1, -1):
         better = (offer[word] < best[word]) | ((offer[word] == best[word]) & better)
@@ -137,6 +144,7 @@ class Products:
             return self.tables[key]
         known = self._powers.get((key, times))
         if known is None:
+            # By doubling: log2(times) products instead of times, as alike children have one table.
             half = self.power(key, times // 2)
             self.deadline.look()
             known = merged(half, half, self.most)

@@ -26,13 +26,17 @@ class MultiClassRules:
         shapes = [case.problem.shapes[kind.shape] for kind in kinds]
         full = [len(kind.ranks) for kind in kinds]
         self.full: Vector = tuple(full)
+        # counts: kinds x (full[0] + 1) x (full[1] + 1) x ...; counts[k][c] = c[k]. The arrays below have its axes but
+        # the first.
         self.counts = np.indices([count + 1 for count in full], dtype=np.int64)
         requests = np.array([shape.requests for shape in shapes], dtype=np.int64)
+        # asked[resource][c] = sum over kinds of requests[k, resource] * c[k]
         self.asked = np.tensordot(requests.T, self.counts, axes=1)
         self.used = self.asked[case.scarce]
         owners = np.array([[kind.pod_set == each for kind in kinds] for each in filled], dtype=np.int64)
         self.in_set = np.tensordot(owners, self.counts, axes=1)
         self.allowed = [self._allowed(level) for level in range(case.tree.depth)]
+        # capacity, amounts: nodes x kinds, nodes x resources; of each no more than all members together could use.
         self.capacity = np.minimum(case.capacity[[kind.shape for kind in kinds]].T, full)
         self.amounts = np.minimum(np.maximum(case.amounts, 0), self.capacity @ requests)
         preference_score = np.zeros((len(kinds), len(case.problem.nodes)), dtype=np.int64)

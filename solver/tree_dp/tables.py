@@ -202,7 +202,11 @@ class DomainTables:
         return key
 
     def _with_own(self, level: int, potential: int, cap: int, inside: Table) -> Table:
-        """What a domain adds once a member is in it, and what its rules forbid."""
+        """What a domain adds once a member is in it, and what its rules forbid.
+
+        table[:, n] = inside[:, n] + own(n), own(0) = 0: a domain without a member costs nothing. `inside` is the
+        children's product, words x (n + 1); the node's own table is where the recurrence begins.
+        """
         table = inside.copy()
         if level == ROOT:
             return table

@@ -73,6 +73,15 @@ def test_a_no_that_only_holds_after_another_gang_is_not_proven(tmp_path: Path) -
     assert told[place + 1] == f"{before}; {refusal}"
 
 
+def test_two_gangs_that_need_each_other_near_are_not_called_infeasible() -> None:
+    """Neither can be first, so neither has a place; their pods could come by turns."""
+    told = [line.strip() for line in solved(FILES / "each_near_the_other.yaml").report.splitlines()]
+    for gang, other in (("a", "b"), ("b", "a")):
+        place = told.index(f"default/{gang}  Unplaceable  unproven")
+        needs = f"it may need pods of gang default/{other} near it, which has no place yet"
+        assert told[place + 1].startswith(f"not proven that there is no place: {needs}; needs ")
+
+
 def test_a_gang_that_has_no_place_by_itself_is_infeasible_beside_others_too(tmp_path: Path) -> None:
     everything = list(yaml.safe_load_all((FILES / "cross_port.yaml").read_text()))
     (late,) = (each for each in everything if each["metadata"]["name"] == "b-0")
