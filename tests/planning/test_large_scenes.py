@@ -28,7 +28,7 @@ from large_scenes import SCENES, Scene, problem_of
 
 LONG = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "0")) >= 20_000
 LATE = 1.1
-TRIES = 4
+TRIES = 10
 """A machine may have so much more to do that caches are cold, but hardly every time."""
 
 
