@@ -61,11 +61,10 @@ class Turns(Generic[Ground]):
     def crowded_out(self, decisions: Sequence[Decision]) -> list[Decision]:
         """Those without a place of whom it is not known that they had none, were the others elsewhere."""
         found, taken = list[Decision](), False
-        for turn, decision in enumerate(decisions):
-            if decision.gang is not None and is_no(decision):
-                others = [*decisions[:turn], *decisions[turn + 1 :]]
-                if self._leaning(decision.gang, others) or (taken and not is_no(self.alone(decision.gang))):
-                    found.append(decision)
+        for decision in decisions:
+            gang = decision.gang if is_no(decision) else None
+            if gang is not None and (self._leaning(gang, decisions) or (taken and not is_no(self.alone(gang)))):
+                found.append(decision)
             taken = taken or any(not each.held for each in decision.assignments)
         return found
 
@@ -75,12 +74,12 @@ class Turns(Generic[Ground]):
             self.known[gang.key], _ = self.step(gang, self.start, False)  # noqa: FBT003 -- as `weighed`
         return self.known[gang.key]
 
-    def _leaning(self, gang: Gang, others: Iterable[Decision]) -> list[Gang]:
+    def _leaning(self, gang: Gang, decisions: Iterable[Decision]) -> list[Gang]:
         """Those of the others that it may need near it: they come, or would come if somebody were near them."""
         pods = [member.pod for member in gang.members]
         if not any(map(minds_others, pods)):
             return []
-        coming = ((each.gang, _coming(each)) for each in others)
+        coming = ((each.gang, _coming(each)) for each in decisions if each.key != gang.key)
         return [other for other, there in coming if other is not None and leans_on(pods, there, self.namespaces)]
 
     def settled(
@@ -130,9 +129,8 @@ class Turns(Generic[Ground]):
         """A no that only holds for where the others are, called so."""
         if decision.gang is None or not is_no(decision):
             return decision
-        others = [each for each in decisions if each.key != decision.key]
-        placed = [each.key for each in others if any(not one.held for one in each.assignments)]
-        keys = placed or [gang.key for gang in self._leaning(decision.gang, others)]
+        placed = [each.key for each in decisions if any(not one.held for one in each.assignments)]
+        keys = placed or [gang.key for gang in self._leaning(decision.gang, decisions)]
         named, nameless = wording.gangs(keys), wording.gangs_by_number(len(keys))
         message = (wording.planned_after if placed else wording.leans_on)(named, decision.message)
         naming = ((named, nameless), *decision.naming)

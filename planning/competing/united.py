@@ -14,6 +14,7 @@ from planning.competing.in_turn import No, is_no
 from planning.competing.remaining import looks_around
 from planning.competing.tier import Tier, share_as_plan
 from planning.decision import Decision, Eviction, Outcome
+from planning.framing.priorities import may_preempt
 from planning.framing.problem import Framing
 from planning.messages.outcomes import decided
 from solver.multi_gang.joint import JointAnswer, Share
@@ -70,7 +71,6 @@ def united(gangs: Sequence[Gang]) -> United | None:
     first = gangs[0]
     if not all(map(_sayable, gangs)) or any(_nodes(each) != _nodes(first) for each in gangs):
         return None
-    named = next((each for each in gangs if each.topology is not None), first)
     whole = replace(
         first,
         members=tuple(
@@ -81,12 +81,9 @@ def united(gangs: Sequence[Gang]) -> United | None:
         pod_sets=tuple(_set(place, gang, each) for place, gang in enumerate(gangs) for each in gang.pod_sets),
         expected=sum(gang.expected for gang in gangs),
         min_member=sum(gang.min_member for gang in gangs),
-        topology=named.topology,
-        topology_kind=named.topology_kind,
         required=None,
         preferred=None,
         together=tuple(rule for place, gang in enumerate(gangs) for rule in _together(place, gang)),
-        preempts=all(gang.preempts for gang in gangs),
     )
     return United(whole, {member.pod.key: gang.key for gang in gangs for member in gang.members})
 
@@ -134,8 +131,9 @@ def _sayable(gang: Gang) -> bool:
 
 
 def _nodes(gang: Gang) -> object:
-    """What a gang lays down for all of its members, whatever they say themselves."""
-    return gang.node_affinity, gang.node_rules, gang.node_wishes, gang.near, gang.preempts
+    """What holds for all members of a gang, whatever they say themselves: nodes, topology, and whom it may evict."""
+    tree = gang.topology, gang.topology_kind, gang.key.dialect
+    return gang.node_affinity, gang.node_rules, gang.node_wishes, gang.near, tree, may_preempt(gang)
 
 
 def _name(place: int, pod_set: str) -> str:

@@ -3,15 +3,17 @@ found by a plan for the cluster in which they have it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import msgspec
 
 from cluster.capturing import room
 from cluster.requests import pod_requests
-from cluster.snapshot import NodeState, Snapshot
+from cluster.snapshot import Amounts, NodeState, Snapshot
+from cluster.tree import domains
 from gangs.model import Gang
+from kube.objects import Pod
 from kube.topology import HOSTNAME_LABEL, Topology
 from planning.framing.problem import Framing
 from planning.messages import wording
@@ -32,36 +34,33 @@ def labels_that_help(
     picture, `planned_on`: on another one.
     """
     near = answer.nearest[0].path if answer.nearest else ()
-    lacking = [state for state in snapshot.nodes if state.name in framing.outside and _has_room(gang, state)]
+    requests = list({(*sorted(each.items()),): each for each in map(pod_requests, _unbound(gang))}.values())
+    lacking = [state for state in snapshot.nodes if state.name in framing.outside and _has_room(gang, state, requests)]
     labels = Counter(framing.outside[state.name] for state in lacking)
     found = []
     for label, _ in labels.most_common(_LABELS):
         names = {state.name for state in lacking if framing.outside[state.name] == label}
         written, picture = list[str](), snapshot
-        changed: Framing = framing
-        plan: Answer = answer
-        while (next_one := _lacked(changed, names)) and next_one not in written:
-            written.append(next_one)
-            picture = _labelled(picture, names, next_one, framing.topology, near)
-            changed, plan = planned_on(picture)
+        outside = framing.outside
+        while (lacked := next((outside[name] for name in outside if name in names), "")) and lacked not in written:
+            written.append(lacked)
+            picture = _labelled(picture, names, lacked, framing.topology, near)
+            outside = domains(framing.topology, [state.node for state in picture.nodes]).outside
+        changed, plan = planned_on(picture)
         used = sorted(names & _used(changed, plan)) if isinstance(plan, Plan) else []
         if used:
             found.append(wording.with_labels(used, written, _domain(framing.topology, written, near)))
     return tuple(found)
 
 
-def _lacked(framing: Framing, names: set[str]) -> str:
-    """A label that these nodes lack; "" where they lack none."""
-    return next((label for name, label in framing.outside.items() if name in names), "")
+def _unbound(gang: Gang) -> list[Pod]:
+    return [member.pod for member in gang.members if not member.pod.bound]
 
 
-def _has_room(gang: Gang, state: NodeState) -> bool:
-    """Whether any member would fit there, whatever else keeps it off."""
+def _has_room(gang: Gang, state: NodeState, requests: Iterable[Amounts]) -> bool:
+    """Whether any member would fit there, whatever else keeps it off. `requests`: what members ask for, each once."""
     free, _ = room(state, priority=gang.priority)
-    return any(
-        all(amount <= free.get(name, 0) for name, amount in asked.items())
-        for asked in (pod_requests(member.pod) for member in gang.members if not member.pod.bound)
-    )
+    return any(all(amount <= free.get(name, 0) for name, amount in asked.items()) for asked in requests)
 
 
 def _labelled(snapshot: Snapshot, names: set[str], label: str, topology: Topology, near: Sequence[str]) -> Snapshot:

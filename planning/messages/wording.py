@@ -119,7 +119,8 @@ def planned_after(others: str, refusal: str) -> str:
 
 def leans_on(others: str, refusal: str) -> str:
     """A no of a gang that may need others near it which have no place without it."""
-    return f"not proven that there is no place: it may need pods of {others} near it, which has no place yet; {refusal}"
+    needs = f"it may need pods of {others} near it, and there is no place for these yet"
+    return f"not proven that there is no place: {needs}; {refusal}"
 
 
 def no_place_beside(others: str, refusal: str) -> str:

@@ -78,7 +78,7 @@ def test_two_gangs_that_need_each_other_near_are_not_called_infeasible() -> None
     told = [line.strip() for line in solved(FILES / "each_near_the_other.yaml").report.splitlines()]
     for gang, other in (("a", "b"), ("b", "a")):
         place = told.index(f"default/{gang}  Unplaceable  unproven")
-        needs = f"it may need pods of gang default/{other} near it, which has no place yet"
+        needs = f"it may need pods of gang default/{other} near it, and there is no place for these yet"
         assert told[place + 1].startswith(f"not proven that there is no place: {needs}; needs ")
 
 
