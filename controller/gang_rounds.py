@@ -36,13 +36,15 @@ class GangRounds:
         """Gangs whose objects could not be written as they should be."""
         self._gone: set[GangKey] = set()
         """Gangs that were dropped and have not been told of."""
+        self._made: dict[GangKey, mirrors.Unmarked] = {}
+        """The mirrors that were made here, of gangs that are there."""
         self._standings: dict[GangKey, Standing] = {}
         self.moved = True
         """Whether some gang stands otherwise than after the last round."""
 
     def look(self, picture: Picture) -> list[GangRound]:
         """The cases that are open, each as it is to be decided on now."""
-        existing = mirrors.GangObjects(picture.sources.catalog)
+        existing = mirrors.GangObjects(picture.sources.catalog, self._made)
         begun = {key for key in self._open if not self._stays(key)}
         renewed, self._again = picture.concerned | self._again | begun, set()
         self._renew(renewed, picture, existing)
@@ -95,6 +97,7 @@ class GangRounds:
             gang = picture.kept.gang(key)
             self._delete_stale(key, gang, picture, existing)
             if gang is None:
+                self._made.pop(key, None)
                 self._drop(key)
             elif callable(found := self._object_of(gang, existing, picture.ending)):
                 writes[key] = found
@@ -145,14 +148,16 @@ class GangRounds:
         wanted, present = mirrors.mirror_of(gang, place), existing.at(place)
         if present is None:
             existing.add(wanted)
-            return None if place[0] in ending else partial(self._make, wanted)
+            return None if place[0] in ending else partial(self._make, gang.key, wanted)
         return partial(self._mend, present, wanted) if mirrors.differs(present, wanted) else present
 
-    def _make(self, wanted: Manifest) -> Manifest | None:
+    def _make(self, key: GangKey, wanted: Manifest) -> Manifest | None:
         written = self._writer.create(gang_path(wanted["metadata"]["namespace"]), wanted)
+        if not written.done:
+            return None
+        self._made[key] = mirrors.Unmarked(mirrors.place_of(wanted), written.uid)
         metadata = {**wanted["metadata"], "uid": written.uid, "resourceVersion": written.version}
-        made = {**wanted, "metadata": metadata}
-        return self._marked(made) if written.done else None
+        return self._marked({**wanted, "metadata": metadata})
 
     def _marked(self, made: Manifest) -> Manifest:
         """A mirror with the mark that we made it. One with an owner gets it with its first status: it goes with him."""

@@ -6,9 +6,10 @@ collector takes the mirror with it.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import count
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,6 +17,7 @@ from gangs.mirroring import claimed_key, is_marked, key_text
 from gangs.model import Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet
 from kube.catalog import Catalog
 from kube.keys import API_VERSION, DIALECT, GROUP, MIRRORS
+from kube.objects import NodeAffinity
 
 GANG_KIND = "Gang"
 
@@ -42,14 +44,23 @@ def place_of(manifest: Manifest) -> Place:
     return metadata["namespace"], metadata["name"]
 
 
+class Unmarked(NamedTuple):
+    """A mirror that this process has made. Its mark comes with its first status, and the gang may change before."""
+
+    place: Place
+    uid: str
+
+
 class GangObjects:
     """The Gang objects there are, found by their place or by the gang that they mirror, and what is made of them.
 
     To find one costs no look at the others, however many there are. Not safe for use from several threads at once.
     """
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, unmarked: Mapping[GangKey, Unmarked] = MappingProxyType({})) -> None:
+        """Of a cluster, and of mirrors that this process knows to be its own though they may have no mark yet."""
         self._catalog = catalog
+        self._unmarked = unmarked
         self._made: dict[Place, Manifest] = {}
         self._made_for: dict[GangKey, set[Place]] = {}
         self._deleted: set[Place] = set()
@@ -64,7 +75,13 @@ class GangObjects:
         """The places of all mirrors of a gang, in order; there should be one."""
         found = {place_of(each) for each in self._catalog.sought(GROUP, GANG_KIND, _mirrored_in, key)}
         found |= self._made_for.get(key, set())
+        if (made := self._unmarked.get(key)) is not None and self._is(made):
+            found.add(made.place)
         return sorted(found - self._deleted)
+
+    def _is(self, made: Unmarked) -> bool:
+        there = self.at(made.place)
+        return there is not None and there["metadata"].get("uid") == made.uid
 
     def add(self, manifest: Manifest) -> None:
         """An object is made, so that no other takes its name."""
@@ -186,7 +203,7 @@ def _spec(gang: Gang) -> dict[str, Any]:
         "scheduleTimeoutSeconds": gang.schedule_timeout_seconds,
         "onFailure": gang.on_failure,
         "queue": gang.queue,
-        "nodeAffinity": msgspec.to_builtins(gang.node_affinity) if gang.node_affinity else None,
+        "nodeAffinity": _as_stored(gang.node_affinity) if gang.node_affinity else None,
         "podSets": [_pod_set(each) for each in gang.pod_sets],
         "together": [{"podSets": list(each.pod_sets), "level": each.level} for each in gang.together],
         "multiples": _multiples(gang.multiples),
@@ -197,6 +214,11 @@ def _spec(gang: Gang) -> dict[str, Any]:
 
 def _multiples(rules: Iterable[MultipleRule]) -> list[dict[str, Any]]:
     return [{"level": each.level, "of": each.of} for each in rules]
+
+
+def _as_stored(affinity: NodeAffinity) -> Any:
+    """As the API server gives it back, lists and all: what differs from that would be written again in every round."""
+    return msgspec.json.decode(msgspec.json.encode(affinity))
 
 
 def _pod_set(pod_set: PodSet) -> dict[str, Any]:

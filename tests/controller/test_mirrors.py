@@ -16,6 +16,7 @@ from controller.gang_round import GangRound
 from controller.release.protocol import Settled
 from controller.status.mirrors import (
     GangObjects,
+    Unmarked,
     differs,
     is_mirrored,
     mirror_of,
@@ -85,7 +86,8 @@ def test_a_mirror_is_named_like_its_source_and_owned_by_it() -> None:
     }
 
 
-def test_the_spec_of_a_mirror_says_everything_that_the_gang_asks_for() -> None:
+def of_every_wish() -> Gang:
+    """Two sets and every rule that there is."""
     term = NodeSelectorTerm(match_expressions=(Requirement(key="gpu", operator="In", values=("h100",)),))
     affinity = NodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
     sets = (
@@ -93,7 +95,7 @@ def test_the_spec_of_a_mirror_says_everything_that_the_gang_asks_for() -> None:
         PodSet("decode", 4, 2, max_per_domain=(CapRule("rack", 3),)),
     )
     together = (TogetherRule(("prefill", "decode"), "block"),)
-    of = gang(
+    return gang(
         pod_sets=sets,
         topology="dc",
         queue="team-a",
@@ -103,9 +105,31 @@ def test_the_spec_of_a_mirror_says_everything_that_the_gang_asks_for() -> None:
         multiples=(MultipleRule("block", 4),),
         preempts=False,
     )
+
+
+def test_a_mirror_is_what_the_api_server_gives_back() -> None:
+    """Else it is written again in every round, and one that has no mark yet is made twice."""
+    wanted = mirror(of_every_wish())
+    stored = msgspec.json.decode(msgspec.json.encode(wanted))
+    assert not differs(stored, wanted)
+    assert mirror_place(of_every_wish(), existing(stored)) == ("default", "llm")
+
+
+@pytest.mark.parametrize(("uid", "expected"), [("uid-made", "llm"), ("uid-of-another", "podgroup-llm")])
+def test_a_mirror_made_a_moment_ago_stays_the_gangs_own_though_the_gang_has_changed(uid: str, expected: str) -> None:
+    """It has no mark yet: who made it knows its uid, and nobody can forge that."""
+    made = mirror(gang(pod("a")))
+    made["metadata"]["uid"] = "uid-made"
+    now = gang(pod("a"), pod("b"), required="BlockLayer")
+    there = GangObjects(Catalog({key_of(made): made}), {now.key: Unmarked(("default", "llm"), uid)})
+    assert mirror_place(now, there) == ("default", expected)
+
+
+def test_the_spec_of_a_mirror_says_everything_that_the_gang_asks_for() -> None:
+    of = of_every_wish()
     spec = msgspec.convert(mirror(of)["spec"], GangSpec)
     assert (spec.topology, spec.queue, spec.preferred) == ("dc", "team-a", "rack")
-    assert spec.node_affinity.value() == affinity
+    assert spec.node_affinity.value() == of.node_affinity
     assert [(each.name, each.count, each.min_count) for each in spec.pod_sets] == [("prefill", 4, 4), ("decode", 4, 2)]
     assert (spec.pod_sets[0].slices[0].size, spec.pod_sets[0].multiples[0].of) == (2, 2)
     assert (spec.pod_sets[0].required, spec.pod_sets[0].preferred) == ("rack", "block")

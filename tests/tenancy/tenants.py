@@ -6,6 +6,7 @@ Tenant a writes in team-a against tenant b's gangs in team-b. A gang is two pods
 """
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -165,7 +166,8 @@ class Tenant:
 
     def bound(self, name: str) -> list[Object]:
         """The gang's pods that have a node."""
-        mine = [each for each in self.pods() if each["metadata"]["name"].startswith(f"{name}-")]
+        numbered = re.compile(rf"{re.escape(name)}-\d")
+        mine = [each for each in self.pods() if numbered.match(each["metadata"]["name"])]
         return [each for each in mine if each["spec"].get("nodeName")]
 
     def await_bound(self, names: Sequence[str]) -> float:

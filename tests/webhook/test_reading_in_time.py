@@ -34,9 +34,9 @@ TEXTS: dict[str, Callable[[int], bytes]] = {
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_reading_costs_in_proportion_to_the_length(text: Callable[[int], bytes]) -> None:
-    """Eight times the text costs 64 times as much where it is quadratic."""
-    short, long = (min(_cpu(text(many)) for _ in range(2)) for many in (2_500, 20_000))
-    assert long < 24 * max(short, 0.005)
+    """Eight times the text costs 64 times as much where it is quadratic, however often it is tried."""
+    short, long = text(2_500), text(20_000)
+    assert any(_cpu(long) < 24 * max(_cpu(short), 0.005) for _ in range(6))
 
 
 def _cpu(text: bytes) -> float:
