@@ -86,6 +86,11 @@ class NodeState:
         )
 
     @cached_property
+    def lowest_evictable(self) -> int | None:
+        """The lowest priority among those that may be evicted; None where none may."""
+        return min((tenant.priority for tenant in self.evictable), default=None)
+
+    @cached_property
     def room(self) -> tuple[Amounts, Amounts]:
         """What is free beside all who are there, and the part of it that is still terminating."""
         return self.room_beside(self.tenants)

@@ -15,10 +15,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
+from zlib import crc32
 
 from controller.cluster_view import Picture
 from controller.scheduling.lanes import Lane
 from controller.scheduling.questions import FAULTY, Answer, Question, answers
+from controller.scheduling.standing_noes import Basis, Fuller
 from controller.scheduling.taking import Taking, ground_of
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey
@@ -43,6 +45,8 @@ for a gang whose plan was refused by a disruption budget."""
 FIRST_UNPROVEN_PAUSE = 5.0
 LONGEST_UNPROVEN_PAUSE = 60.0
 """The same after a no that could not be proven. It is at least four times as long as that took."""
+FRESH_SECONDS = 60.0
+"""About so long a no stands while the cluster only becomes fuller; then it is given anew, with the day's figures."""
 _SHARE_OF_TIME = 4
 
 
@@ -64,7 +68,7 @@ class _Refusal:
     """A no, the request and the ground it was given on, and when it may be asked again.
 
     `lasting`: it would come out the same again on the same ground. `final`: more time would not have helped. `tied`:
-    members to be made again.
+    members to be made again. `basis`: it stands until `fresh_until` on whatever is only fuller than that.
     """
 
     request: object
@@ -75,11 +79,19 @@ class _Refusal:
     lasting: bool = True
     final: bool = True
     tied: tuple[Pod, ...] = ()
+    basis: Basis | None = None
+    fresh_until: float = 0.0
 
-    def holds(self, request: object, ground: object) -> bool:
+    def holds(self, request: object, ground: object, now: Fuller) -> bool:
         """Whether it would come out the same again, or is too young to be asked again."""
-        same = self.lasting and self.ground == ground
-        return self.request == request and (same or monotonic() < self.again)
+        if self.request != request:
+            return False
+        if self.lasting and self.ground == ground:
+            return True
+        if self.basis is not None and monotonic() < self.fresh_until and now.leaves(self.decision, self.basis):
+            self.ground, self.basis = ground, now.basis
+            return True
+        return monotonic() < self.again
 
 
 @dataclass(slots=True)
@@ -102,6 +114,7 @@ class _Round:
         self.requests = requests
         self.picture = picture
         self.ground = ground_of(picture)
+        self.fuller = Fuller(picture.snapshot, picture.topologies)
         self.taking = Taking(picture)
         self.known: dict[GangKey, Decision] = {}
 
@@ -197,7 +210,7 @@ class Planner:
                 now.known[key] = decision
         for key in now.gangs.keys() - now.known.keys():
             kept = self._refusals.get(key)
-            if kept is not None and kept.holds(now.requests[key], now.ground):
+            if kept is not None and kept.holds(now.requests[key], now.ground, now.fuller):
                 now.known[key] = kept.decision
 
     def _taken(self, key: GangKey, now: _Round) -> Decision | None:
@@ -321,12 +334,19 @@ class Planner:
             lasting=not answer.failed,
             final=answer.final,
             tied=answer.tied,
+            basis=answer.basis,
+            fresh_until=monotonic() + _fresh_seconds(decision.key),
         )
 
     def _former(self, key: GangKey) -> Decision | None:
         """What was said of a gang that is planned again: it is said until there is an answer."""
         kept = self._refusals.get(key)
         return kept.decision if kept is not None and kept.decision.outcome is Outcome.UNPLACEABLE else None
+
+
+def _fresh_seconds(key: GangKey) -> float:
+    """Not the same for all, so that they are not asked again all together."""
+    return FRESH_SECONDS * (0.5 + crc32(str(key).encode()) % 1024 / 1024)
 
 
 def _pause(answer: Answer, before: _Refusal | None) -> float:

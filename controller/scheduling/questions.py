@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from controller.cluster_view import Picture
+from controller.scheduling.standing_noes import Basis, may_stand
 from gangs.model import Gang
 from kube.objects import Pod
+from planning.after_plan import after_all
 from planning.decision import Decision, Outcome
 from planning.framing.running_gangs import running_gangs
 from planning.pins import left_behind, made_again, untied
@@ -44,7 +46,8 @@ class Answer:
 
     `final`: more time would not help. `seconds`: what it took, with the gangs of its priority. `tied`: members without
     whose tie to siblings that are gone a proven no would be a yes, if they can be made again at no price. `failed`: it
-    is no answer, planning it is an error of ours.
+    is no answer, planning it is an error of ours. `basis`: of a no that stands as long as the cluster only becomes
+    fuller than that.
     """
 
     decision: Decision
@@ -52,6 +55,7 @@ class Answer:
     seconds: float
     tied: tuple[Pod, ...] = ()
     failed: bool = False
+    basis: Basis | None = None
 
 
 def answers(question: Question) -> Iterator[Answer]:
@@ -79,14 +83,19 @@ def _set_aside(question: Question) -> Iterator[Answer]:
 
 def _in_turn(question: Question) -> Iterator[Answer]:
     started = monotonic()
+    beside = after_all(question.standing, question.picture.snapshot)
     for tier in _planned(question.gangs, question):
         seconds = monotonic() - started
+        beside = after_all([each for each in tier if each.outcome is Outcome.PLACED], beside)
+        basis = Basis(beside, question.picture.topologies)
         for decision in tier:
+            tied = _tied(decision, question)
             yield Answer(
                 decision,
                 final=_is_final(decision, tier, seconds, question),
                 seconds=seconds,
-                tied=_tied(decision, question),
+                tied=tied,
+                basis=basis if may_stand(decision) and not tied else None,
             )
         started = monotonic()
 

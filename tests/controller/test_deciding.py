@@ -76,7 +76,7 @@ def test_a_no_is_kept_while_nothing_has_changed(clock: list[float]) -> None:
 
 def test_a_no_is_looked_at_again_when_the_cluster_changes_but_not_at_once(clock: list[float]) -> None:
     planner, wide = Planner(Limits(), Metrics(), inline()), named("wide", *pair("w"), pod("w-2"))
-    first = answer(planner, wide, picture())
+    first = answer(planner, wide, picture(pod("gone", bound="n3")))
     assert answer(planner, wide, picture(version="2")) is first
     clock[0] += deciding.FIRST_PAUSE
     assert answer(planner, wide, picture(version="2")) is not first

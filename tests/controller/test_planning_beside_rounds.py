@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from inline_lanes import HeldLane
 from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
@@ -19,7 +20,7 @@ from controller.scheduling.planner import Lanes, Planner
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey, Reading
 from gangs.sources import Sources
-from kube.objects import Pod
+from kube.objects import Affinity, Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from planning.decision import Decision, Outcome
 from solver.plan import Proof
 from solver.problem import Limits
@@ -172,6 +173,74 @@ def test_a_no_is_kept_while_nothing_has_changed_proven_or_not(bench: Bench, slow
         assert bench.prompt.idle
         assert bench.patient.idle
         bench.now += 1000
+
+
+MORE = pod("x", bound="n3")
+LATER = [
+    # what has changed, pods before, pods after, whether it is asked again
+    ("one more pod", [], [MORE], False),
+    ("nothing but the version", [MORE], [MORE], False),
+    ("room that was held is used", [pod("x", nominated="n3")], [MORE], False),
+    ("one of lower priority, who might be evicted", [], [pod("x", bound="n3", priority=1)], True),
+    ("a pod has gone", [MORE], [], True),
+    ("a pod is going", [MORE], [pod("x", bound="n3", terminating=True)], True),
+    ("a pod has shrunk", [MORE], [pod("x", bound="n3", cpu="2")], True),
+    ("a pod is on another node", [MORE], [pod("x", bound="n2")], True),
+]
+
+
+@pytest.mark.parametrize(("what", "before", "after", "again"), LATER, ids=[each[0] for each in LATER])
+def test_a_proven_no_stands_while_the_cluster_only_becomes_fuller(
+    bench: Bench, what: str, before: list[Pod], after: list[Pod], *, again: bool
+) -> None:
+    wide = named("wide", *members("w", 3))
+    bench.round(wide, on=picture(*before))
+    bench.prompt.run()
+    bench.round(wide, on=picture(*before))
+    bench.now += deciding.LONGEST_PAUSE
+    bench.round(wide, on=picture(*after, version="2"))
+    assert bench.prompt.idle != again, what
+
+
+@pytest.mark.parametrize("sensitive", ["queue", "near", "spread"])
+def test_a_no_that_more_pods_may_turn_is_asked_again(bench: Bench, sensitive: str) -> None:
+    near = Affinity(pod_affinity=PodAffinity(required=(PodAffinityTerm(topology_key=RACK),)))
+    spread = (TopologySpreadConstraint(topology_key=RACK),)
+    pods = members("w", 3)
+    if sensitive != "queue":
+        more = {"affinity": near} if sensitive == "near" else {"topology_spread_constraints": spread}
+        pods = [msgspec.structs.replace(each, spec=msgspec.structs.replace(each.spec, **more)) for each in pods]
+    wide = replace(named("wide", *pods), queue="team" if sensitive == "queue" else None)
+    bench.round(wide)
+    bench.prompt.run()
+    bench.round(wide)
+    bench.now += deciding.LONGEST_UNPROVEN_PAUSE
+    bench.round(wide, on=picture(MORE, version="2"))
+    assert not bench.prompt.idle or bench.last[wide.key].outcome is Outcome.WAITING
+
+
+def test_a_no_beside_a_plan_falls_with_that_plan(bench: Bench) -> None:
+    """The late one finds the rack taken; whose plan it was never comes. Where the plan is carried out the no stands."""
+    pair, late = named("pair", *members("p", 2, 20)), named("late", *members("l", 2))
+    bench.round(pair, late)
+    bench.prompt.run()
+    assert bench.round(pair, late) == {"pair": Outcome.PLACED, "late": Outcome.UNPLACEABLE}
+    bench.now += deciding.LONGEST_PAUSE
+    carried_out = [pod(f"p-{index}", bound=f"n{index + 1}", priority=20) for index in range(2)]
+    bench.round(late, on=picture(*carried_out, MORE, version="2"))
+    assert bench.prompt.idle
+    bench.round(late, on=picture(MORE, version="3"))
+    assert not bench.prompt.idle
+
+
+def test_a_no_that_stands_is_given_anew_after_a_while(bench: Bench) -> None:
+    wide = named("wide", *members("w", 3))
+    bench.round(wide)
+    bench.prompt.run()
+    bench.round(wide)
+    bench.now += 2 * deciding.FRESH_SECONDS
+    bench.round(wide, on=picture(MORE, version="2"))
+    assert not bench.prompt.idle
 
 
 def test_an_unproven_no_is_asked_again_after_growing_pauses_where_the_cluster_changes(bench: Bench, slow: Slow) -> None:
