@@ -14,13 +14,12 @@ from cli.why_text import Story, render
 from cluster.connecting import connect
 from cluster.transport import UNREACHABLE, Transport, message_of
 from controller.telemetry.events import REPORTING_CONTROLLER
-from gangs.dialects import dialect_of
+from gangs.dialects import OWN, dialect_of
 from gangs.koordinator import NAME as KOORDINATOR
 from gangs.leaving import ADMISSION, EVIDENCE_KINDS, left_to
 from gangs.manifests import key_of
 from gangs.mirroring import mirrored_key
 from gangs.model import GangKey, Manifest
-from gangs.phalanx import NAME as OWN_DIALECT
 from gangs.sources import Sources
 from kube.keys import API_VERSION, CONTROLLER_LEASE, SYSTEM_NAMESPACE
 from kube.objects import Pod
@@ -160,7 +159,7 @@ class Reader:
 def member_keys(manifest: Manifest) -> set[GangKey]:
     """The names by which pods join the gang: its own, and those of the groups that are its pod sets."""
     meta = manifest["metadata"]
-    gang = mirrored_key(manifest) or GangKey(OWN_DIALECT, meta["namespace"], meta["name"])
+    gang = mirrored_key(manifest) or GangKey(OWN, meta["namespace"], meta["name"])
     keys = {gang}
     if gang.dialect != KOORDINATOR:
         return keys

@@ -6,14 +6,14 @@ from functools import lru_cache
 from typing import TypeVar
 
 from cluster.priorities import priority_of
-from cluster.quantities import amount
-from cluster.requests import PODS, pod_requests
 from cluster.selectors import chooses, wants_node
 from cluster.snapshot import Amounts, NodeState, Snapshot, Tenant
 from cluster.volumes import Claim, PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
 from kube.names import natural_key
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass
+from kube.quantities import amount
+from kube.requests import PODS, pod_requests
 
 DEFAULT_MAX_PODS = 110
 """The kubelet's default, for nodes that do not say how many pods they take."""

@@ -11,8 +11,8 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from cluster.requests import RESIZE_PENDING
 from kube.objects import Condition, ContainerStatus, Node, NodeStatus, ObjectMeta, Pod, PodSpec, PodStatus
+from kube.requests import RESIZE_PENDING
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 KEPT_POD_CONDITIONS = ("PodScheduled", "Ready", "DisruptionTarget", RESIZE_PENDING)
@@ -101,7 +101,7 @@ def _pod_status(pod: Pod) -> PodStatus:
 
 def _given_as_asked(pod: Pod) -> bool:
     """Whether the status says word for word that the pod has what it asks for, as of nearly every pod of one container;
-    what it says is of no use then (`cluster.requests`).
+    what it says is of no use then (`kube.requests`).
     """
     status, containers = pod.status, pod.spec.containers
     if len(containers) != 1 or pod.spec.init_containers or pod.spec.overhead or pod.spec.resources is not None:

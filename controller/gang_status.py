@@ -12,6 +12,7 @@ from typing import Any
 from controller.release.wholeness import WHOLE, ever_whole, still_withdrawn, wholeness
 from gangs.mirroring import MARK
 from gangs.model import Fault, Gang, Member
+from kube.conditions import kept_conditions
 from kube.keys import PLANNED_NODE
 from kube.text import one_line
 from planning.decision import Decision, Outcome
@@ -362,23 +363,3 @@ def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_ou
 
 def _condition(type_: str, *, holds: bool, reason: str, message: str) -> dict[str, Any]:
     return {"type": type_, "status": "True" if holds else "False", "reason": reason, "message": message}
-
-
-def kept_conditions(
-    conditions: Iterable[dict[str, Any]], before: Iterable[Mapping[str, Any]], now: str, generation: int | None
-) -> list[dict[str, Any]]:
-    """The conditions with the time of their last transition, which is not `now` where their status is as it was.
-
-    :param now: RFC 3339.
-    :param generation: of the object, to be written to each condition; None: none is.
-    """
-    old = {each["type"]: each for each in before}
-    kept = []
-    for condition in conditions:
-        was = old.get(condition["type"], {})
-        same = was.get("status") == condition["status"]
-        time = was["lastTransitionTime"] if same and was.get("lastTransitionTime") else now
-        kept.append({**condition, "lastTransitionTime": time})
-        if generation is not None:
-            kept[-1]["observedGeneration"] = generation
-    return kept

@@ -45,6 +45,9 @@ DIALECTS: tuple[Dialect, ...] = (
 )
 """In order of precedence: the first that knows a pod has it."""
 
+OWN = PhalanxDialect.name
+"""The dialect of gangs that users ask for by a Gang object."""
+
 _POD_KEYS = frozenset(key for each in DIALECTS for key in (*each.pod_keys.labels, *each.pod_keys.annotations))
 _WRITTEN_FIRST = {first.name: (first, *(each for each in DIALECTS if each is not first)) for first in DIALECTS}
 """The same, for pods on which one of them was written at their admission."""

@@ -1,1 +1,1 @@
-"""The Kubernetes objects Phalanx reads, as lean structs, and the few rules for reading them. No I/O."""
+"""The Kubernetes objects Phalanx reads, as lean structs, and the few rules for reading each by itself. No I/O."""

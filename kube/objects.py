@@ -2,7 +2,7 @@
 
 Every other field is skipped by the decoder without being allocated. Field names follow the Kubernetes API
 (core/v1) in snake case; an absent field has the API's own default. Quantities stay strings here:
-`cluster.quantities` reads them.
+`kube.quantities` reads them.
 """
 
 from typing import Any

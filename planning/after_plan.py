@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cluster.requests import pod_requests
 from cluster.snapshot import NodeState, Snapshot, Tenant
+from kube.requests import pod_requests
 from planning.decision import Assignment, Decision
 
 

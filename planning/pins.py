@@ -9,11 +9,11 @@ undone by making the pod again, so a pod that cannot be made again for nothing i
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
+from gangs.held_nodes import held_node
 from gangs.model import Gang, Member
 from gangs.workloads import controller_of
 from kube.objects import Node, Pod
 from kube.topology import DEFAULT_DOMAIN_NAME, Level, Topology, Unlabelled
-from planning.framing.stranded import held_node
 from planning.framing.ties import Labels, as_written, pinned_domain
 
 REMAKERS = (("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("", "ReplicationController"))

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cluster.quantities import amount
 from controlplane.janitor import MARK
+from kube.quantities import amount
 
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _NAME = "unpacked"

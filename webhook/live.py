@@ -10,7 +10,6 @@ from gangs import dialects
 from gangs.leaving import left_to
 from gangs.mirroring import claim_of, mirrored_key
 from gangs.model import Fault, Gang, GangKey, Manifest
-from gangs.phalanx import NAME as OWN
 from gangs.sources import Sources
 from kube import keys
 from kube.topology import Topology
@@ -58,7 +57,7 @@ def _statuses(sources: Sources) -> dict[GangKey, Manifest]:
         meta = manifest["metadata"]
         key = mirrored_key(manifest)
         if key is None and not claim_of(manifest):
-            key = GangKey(OWN, meta.get("namespace", ""), meta["name"])
+            key = GangKey(dialects.OWN, meta.get("namespace", ""), meta["name"])
         if key is not None:
             found[key] = manifest.get("status") or {}
     return found

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from gangs import dialects, schedulers
 from gangs.dialects import Arrival
+from gangs.held_nodes import held_node
 from gangs.leaving import EVIDENCE_KINDS, MAY_BE_LEFT, Left
 from gangs.manifests import MalformedError, pod_of, pod_ref, section
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest
@@ -18,7 +19,6 @@ from gangs.workloads import controller_of
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
-from planning.framing.stranded import held_node
 from planning.framing.ties import Labels, holds_affinity, noted
 from planning.pins import siblings_domain
 from webhook.errors import Unavailable

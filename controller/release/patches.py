@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from cluster.requests import pod_requests
 from cluster.snapshot import Snapshot
 from controller.release.protocol import Planned
 from gangs.model import Gang, Member
 from kube.keys import GATE, RELEASED
 from kube.objects import Node, Pod
+from kube.requests import pod_requests
 from kube.scheduling import release_note
 from kube.topology import HOSTNAME_LABEL
 from planning.framing.ties import Labels, holds_affinity, pinned_by_affinity

@@ -11,9 +11,9 @@ from functools import cached_property
 from cluster.capturing import named_among, room
 from cluster.eligibility import Eligibility
 from cluster.neighbours import AFFINITY, Neighbourhood, Occupant
-from cluster.requests import pod_requests
 from cluster.snapshot import NodeState, Snapshot, Tenant
 from kube.objects import Pod
+from kube.requests import pod_requests
 from planning.framing.shapes import scheduling_key, watched_labels
 
 

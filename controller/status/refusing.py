@@ -16,9 +16,9 @@ from controller.telemetry import events
 from controller.telemetry.events import Recorder
 from controller.times import now
 from controller.writes.writer import Writer, gang_path
+from gangs.dialects import OWN
 from gangs.mirroring import mirrored_key
 from gangs.model import Fault, GangKey, Manifest, ObjectRef, Reading
-from gangs.phalanx import NAME
 from kube.keys import API_VERSION, GATE
 from kube.objects import Pod
 
@@ -101,7 +101,7 @@ def _own_objects(picture: Picture) -> set[GangKey]:
     objects = GangObjects(picture.sources.catalog)
     found = set()
     for key in picture.kept.faulty():
-        own = objects.at((key.namespace, key.name)) if key.dialect == NAME else None
+        own = objects.at((key.namespace, key.name)) if key.dialect == OWN else None
         if own is not None and mirrored_key(own) is None and picture.kept.gang(key) is None:
             found.add(key)
     return found
@@ -109,7 +109,7 @@ def _own_objects(picture: Picture) -> set[GangKey]:
 
 def _objects_of(key: GangKey, objects: GangObjects) -> Iterator[Manifest]:
     """The gang's mirrors, and the Gang object by which a user asked for it."""
-    own = objects.at((key.namespace, key.name)) if key.dialect == NAME else None
+    own = objects.at((key.namespace, key.name)) if key.dialect == OWN else None
     if own is not None and mirrored_key(own) is None:
         yield own
     for place in objects.mirroring(key):

@@ -1,36 +1,43 @@
-"""Shows on the objects of topologies, groups and queues what there is: domains, counts of pods, use of quotas."""
+"""Shows on the objects of topologies, groups and queues what there is: domains, counts of pods, use of quotas.
+
+What that is each dialect says (`gangs.showing`); here it is compared with what is there, and written, not too often.
+"""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
+from cluster.domain_room import free_on, free_under
+from cluster.snapshot import Snapshot
+from cluster.tree import domains
 from controller.cluster_view import Picture
-from controller.gang_status import status_patch
-from controller.status.kai_groups import ended_status, kai_group_status
-from controller.status.koordinator_groups import pod_group_statuses
-from controller.status.kueue_queues import queue_statuses
+from controller.gang_status import Phase, status_patch
 from controller.status.mirrors import GangObjects
-from controller.status.topologies import topology_statuses
 from controller.times import now
 from controller.writes.writer import Writer
-from gangs.kai import NAME as KAI
-from gangs.kai.keys import GROUP as KAI_GROUP
-from gangs.kai.keys import POD_GROUP_KIND as KAI_KIND
-from gangs.koordinator import NAME as KOORDINATOR
-from gangs.koordinator.keys import TOPOLOGY_KIND
-from gangs.kueue import NAME as KUEUE
-from gangs.kueue.keys import GROUP as KUEUE_GROUP
-from gangs.manifests import group_of, ref_of
-from gangs.model import GangKey, Manifest, ObjectRef
-from gangs.phalanx.topologies import KIND
+from gangs.dialects import DIALECTS
+from gangs.manifests import group_of
+from gangs.model import GangKey, Manifest
+from gangs.showing import DomainsSeen, Seen, Shown, ShowsGroups, ShowsQueues, ShowsTopologies, Told
 from kube.topology import Topology
+from planning.quota.usage import usage_of
 
 INTERVAL_SECONDS = 1.0
 """Groups and queues are not shown more often than this."""
 TREE_SECONDS = 30.0
 """Trees neither: free room changes with every pod, and a status of 500 domains is 100 KB."""
 
-_PLURALS = {KIND: "topologies", TOPOLOGY_KIND: "clusternetworktopologies"}
+_GROUPS = [each for each in DIALECTS if isinstance(each, ShowsGroups)]
+_QUEUES = [each for each in DIALECTS if isinstance(each, ShowsQueues)]
+_TOPOLOGIES = {
+    kind.describes: each
+    for each in DIALECTS
+    if isinstance(each, ShowsTopologies)
+    for kind in each.topology_kinds
+    if kind.describes
+}
+"""By the kind of topologies: whose objects show them."""
 
 _Change = tuple[str, dict[str, Any], Manifest]
 """Path, patch, and the object as it was seen."""
@@ -53,7 +60,7 @@ class Shower:
         """Whether something is left to be shown in a later round."""
 
     def show(self, picture: Picture) -> None:
-        """Bring the statuses of topologies, PodGroups and queues up to date."""
+        """Bring the statuses of topologies, groups and queues up to date."""
         self._stale |= picture.concerned
         self._queues_stale |= _concerns_queues(picture)
         if monotonic() >= self._due:
@@ -65,10 +72,10 @@ class Shower:
 
     def _show_groups(self, picture: Picture) -> None:
         keys, self._stale = self._stale, set()
-        if not self._write([*_pod_groups(keys, picture), *_kai_groups(keys, picture)]):
+        if not self._write(groups_shown(keys, picture, now()), picture):
             self._stale |= keys
         if self._queues_stale:
-            self._queues_stale = not self._write(_queues(picture))
+            self._queues_stale = not self._write(queues_shown(picture, now()), picture)
 
     def _show_trees(self, picture: Picture) -> None:
         made_of = picture.snapshot.version, list(picture.topologies)
@@ -76,73 +83,94 @@ class Shower:
             return
         if self._trees_of is None or monotonic() >= self._trees_due or self._trees_of[1] != made_of[1]:
             self._trees_due = monotonic() + self._tree_seconds
-            self._trees_of = made_of if self._write(_trees(picture)) else None
+            self._trees_of = made_of if self._write(topologies_shown(picture), picture) else None
 
-    def _write(self, changes: Iterable[_Change]) -> bool:
-        """Whether all could be written."""
+    def _write(self, shown: Iterable[Shown], picture: Picture) -> bool:
+        """Whether all could be written that had to be."""
+        changes = [change for each in shown for change in _change(each, picture)]
         failed = [change for change in changes if not self._writer.merge(*change).done]
         return not failed
 
 
+def groups_shown(keys: Iterable[GangKey], picture: Picture, time: str) -> Iterator[Shown]:
+    """What the objects that ask for gangs should show, of the gangs of these keys. `time`: RFC 3339, the present."""
+    seen = _seen(picture, time)
+    for dialect in _ours(_GROUPS, picture):
+        for key in keys:
+            if key.dialect == dialect.name:
+                yield from dialect.group_statuses(key, seen)
+
+
+def queues_shown(picture: Picture, time: str) -> Iterator[Shown]:
+    """What all queues should show. `time`: RFC 3339, the present."""
+    seen = _seen(picture, time)
+    for dialect in _ours(_QUEUES, picture):
+        gangs = (gang for gang in picture.reading.gangs if gang.key.dialect == dialect.name)
+        yield from dialect.queue_statuses(seen, usage_of(gangs, picture.snapshot).by_gang)
+
+
+def topologies_shown(picture: Picture) -> Iterator[Shown]:
+    """What all topologies should show."""
+    for topology in picture.topologies:
+        dialect = _TOPOLOGIES.get(topology.kind)
+        if dialect is not None and dialect.name not in picture.left.to:
+            yield dialect.topology_status(domains_seen(topology, picture.snapshot))
+
+
+def domains_seen(topology: Topology, snapshot: Snapshot) -> DomainsSeen:
+    """What a dialect may look at to say what a topology shows."""
+    tree = domains(topology, (state.node for state in snapshot.nodes))
+    states = {state.name: state for state in snapshot.nodes}
+    return DomainsSeen(
+        topology=topology,
+        path_of=tree.path_of,
+        outside=tree.outside,
+        counts=tree.counts,
+        free_under=lambda: free_under(tree, snapshot.nodes),
+        free_on=lambda name: free_on(states[name]),
+    )
+
+
+_Showing = TypeVar("_Showing", ShowsGroups, ShowsQueues)
+
+
+def _ours(dialects: Iterable[_Showing], picture: Picture) -> Iterator[_Showing]:
+    """Those that are not left to their own system, which writes these itself."""
+    return (each for each in dialects if each.name not in picture.left.to)
+
+
+def _seen(picture: Picture, time: str) -> Seen:
+    """What dialects may look at to say what their groups and queues show."""
+    return Seen(
+        sources=picture.sources,
+        now=time,
+        gangs=picture.reading.gangs,
+        gang=picture.kept.gang,
+        finished=picture.kept.pods.finished,
+        told=partial(_told, GangObjects(picture.sources.catalog)),
+    )
+
+
 def _concerns_queues(picture: Picture) -> bool:
-    """Whether a gang or an object of Kueue's has changed."""
-    gangs = any(key.dialect == KUEUE for key in picture.concerned)
-    return gangs or any(key[0] == KUEUE_GROUP for key in picture.objects)
+    """Whether a gang of a dialect that shows queues has changed, or an object of its system."""
+    names, groups = {each.name for each in _QUEUES}, {each.queue_group for each in _QUEUES}
+    gangs = any(key.dialect in names for key in picture.concerned)
+    return gangs or any(key[0] in groups for key in picture.objects)
 
 
-def _trees(picture: Picture) -> Iterator[_Change]:
-    shown = [each for each in picture.topologies if not (each.kind == TOPOLOGY_KIND and KOORDINATOR in picture.left.to)]
-    for ref, status in topology_statuses(shown, picture.snapshot).items():
-        yield from _change(ref, status, picture, f"{_PLURALS[ref.kind]}/{ref.name}/status")
-
-
-def _pod_groups(keys: Iterable[GangKey], picture: Picture) -> Iterator[_Change]:
-    for key in keys:
-        gang = picture.kept.gang(key)
-        if gang is None or key.dialect in picture.left.to:
-            continue  # whose system runs here writes these itself
-        finished = {
-            ref: picture.kept.pods.finished(GangKey(key.dialect, ref.namespace, ref.name)) for ref in gang.groups
-        }
-        previous = {ref: (_object(ref, picture) or {}).get("status") or {} for ref in gang.groups}
-        for ref, status in pod_group_statuses(gang, previous, now=now(), finished=finished).items():
-            yield from _change(ref, status, picture, f"namespaces/{ref.namespace}/podgroups/{ref.name}")
-
-
-def _kai_groups(keys: Iterable[GangKey], picture: Picture) -> Iterator[_Change]:
-    if KAI in picture.left.to:
-        return
-    objects = GangObjects(picture.sources.catalog)
-    for key in keys:
-        if key.dialect != KAI:
-            continue
-        manifest = picture.sources.get(KAI_GROUP, KAI_KIND, key.namespace, key.name)
-        gang, ended = picture.kept.gang(key), picture.kept.pods.finished(key)
-        if manifest is None or (gang is None and not ended):
-            continue
-        ref, previous = ref_of(manifest), manifest.get("status") or {}
-        if gang is None:
-            status = ended_status(ended, previous)
-        else:
-            mirrors = (objects.at(place) for place in objects.mirroring(key))
-            told = next((each.get("status") or {} for each in mirrors if each is not None), {})
-            status = kai_group_status(gang, ended, told, previous, now())
-        yield from _change(ref, status, picture, f"namespaces/{ref.namespace}/podgroups/{ref.name}/status")
-
-
-def _queues(picture: Picture) -> Iterator[_Change]:
-    for ref, status in queue_statuses(picture, now()).items():
-        within = f"namespaces/{ref.namespace}/" if ref.namespace else ""
-        yield from _change(ref, status, picture, f"{within}{ref.kind.lower()}s/{ref.name}/status")
-
-
-def _change(ref: ObjectRef, status: dict[str, Any], picture: Picture, path: str) -> Iterator[_Change]:
+def _change(shown: Shown, picture: Picture) -> Iterator[_Change]:
     """What has to be written to the object, nothing where it is gone or says so already."""
-    manifest = _object(ref, picture)
-    patch = status_patch(manifest.get("status"), status) if manifest is not None else {}
+    ref = shown.ref
+    manifest = picture.sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
+    patch = status_patch(manifest.get("status"), shown.status) if manifest is not None else {}
     if manifest is not None and patch:
-        yield f"/apis/{ref.api_version}/{path}", {"status": patch}, manifest
+        yield shown.path, {"status": patch}, manifest
 
 
-def _object(ref: ObjectRef, picture: Picture) -> Manifest | None:
-    return picture.sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
+def _told(objects: GangObjects, key: GangKey) -> Told:
+    """What the Gang object says that mirrors a gang."""
+    mirrors = (objects.at(place) for place in objects.mirroring(key))
+    status = next((each.get("status") or {} for each in mirrors if each is not None), {})
+    return Told(
+        status.get("message", ""), status.get("conditions") or (), status.get("phase") == Phase.UNPLACEABLE.value
+    )

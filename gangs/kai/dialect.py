@@ -1,15 +1,16 @@
 """The KAI dialect as the table of dialects knows it."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gangs.findings import Findings
-from gangs.kai import NAME, groups, keys, members, owned
+from gangs.kai import NAME, groups, keys, members, owned, status
 from gangs.kai.settings import Settings, settings_of
 from gangs.kai.topologies import topology_of
 from gangs.kinds import READ, shape_of
 from gangs.manifests import MalformedError, ref_of
 from gangs.model import Gang, GangKey, Manifest, Reading
+from gangs.showing import Seen, Shown
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
 from kube.objects import Pod
@@ -26,7 +27,7 @@ class KaiDialect:
         more_labels=(keys.SUB_GROUP,),
         more_annotations=(keys.ROLE,),
     )
-    group_kinds: tuple[Kind, ...] = (Kind(keys.GROUP, keys.VERSIONS, keys.POD_GROUP_KIND, "podgroups"), *READ)
+    group_kinds: tuple[Kind, ...] = (Kind(keys.GROUP, keys.VERSIONS, keys.POD_GROUP_KIND, keys.POD_GROUPS), *READ)
     topology_kinds: tuple[Kind, ...] = (
         Kind("", ("v1",), keys.CONFIG_KIND, "configmaps", only=(keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)),
     )
@@ -57,6 +58,10 @@ class KaiDialect:
         """The levels of the ConfigMap, once anybody uses this dialect."""
         settings = settings_of(sources, findings)
         return (topology_of(settings),) if _used(sources) else ()
+
+    def group_statuses(self, key: GangKey, seen: Seen) -> Iterator[Shown]:
+        """Of its PodGroup."""
+        return status.group_statuses(key, seen)
 
     def template_labels(  # noqa: D102 -- the protocol says it; workloads of this dialect carry their keys themselves
         self, manifest: Manifest, sources: Sources, *, claimed: bool

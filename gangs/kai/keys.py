@@ -3,6 +3,7 @@
 GROUP = "scheduling.run.ai"
 VERSIONS = ("v2", "v2alpha2")
 POD_GROUP_KIND = "PodGroup"
+POD_GROUPS = "podgroups"
 
 POD_GROUP = "scheduling.run.ai/pod-group"
 """Pod annotation: name of a PodGroup in the pod's namespace."""

@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from gangs.findings import Findings
-from gangs.koordinator import NAME, groups, keys, topologies, units
+from gangs.koordinator import NAME, groups, keys, status, topologies, units
 from gangs.koordinator.agreement import agreed, parted
 from gangs.koordinator.settings import Settings, settings_of
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Gang, GangKey, Manifest, Reading
+from gangs.showing import DomainsSeen, Seen, Shown
 from gangs.sources import Kind, PodKeys, Sources
 from kube.objects import Pod
 from kube.topology import Topology
@@ -27,13 +28,13 @@ class KoordinatorDialect:
         more_labels=keys.LIGHT_LABELS,
         more_annotations=keys.ON_PODS,
     )
-    group_kinds: tuple[Kind, ...] = (Kind(keys.POD_GROUP_GROUP, ("v1alpha1",), keys.POD_GROUP_KIND, "podgroups"),)
+    group_kinds: tuple[Kind, ...] = (Kind(keys.POD_GROUP_GROUP, (keys.VERSION,), keys.POD_GROUP_KIND, keys.POD_GROUPS),)
     topology_kinds: tuple[Kind, ...] = (
         Kind(
             keys.TOPOLOGY_GROUP,
-            ("v1alpha1",),
+            (keys.VERSION,),
             keys.TOPOLOGY_KIND,
-            "clusternetworktopologies",
+            keys.TOPOLOGIES,
             namespaced=False,
             describes=keys.TOPOLOGY_KIND,
         ),
@@ -93,6 +94,14 @@ class KoordinatorDialect:
     def company(self, pod: Pod) -> Hashable | None:
         """Its topology selector: pods that share one like to be near each other."""
         return groups.selector_of(pod)
+
+    def group_statuses(self, key: GangKey, seen: Seen) -> Iterator[Shown]:
+        """Of its PodGroups."""
+        return status.group_statuses(key, seen)
+
+    def topology_status(self, seen: DomainsSeen) -> Shown:
+        """Of the ClusterNetworkTopology."""
+        return status.topology_status(seen)
 
     def template_labels(  # noqa: D102 -- the protocol says it; Koordinator's workloads carry their keys themselves
         self, manifest: Manifest, sources: Sources, *, claimed: bool

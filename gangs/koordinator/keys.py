@@ -4,8 +4,11 @@ from gangs import gathering
 
 POD_GROUP_GROUP = "scheduling.sigs.k8s.io"
 POD_GROUP_KIND = "PodGroup"
+POD_GROUPS = "podgroups"
 TOPOLOGY_GROUP = gathering.NETWORK_GROUP
 TOPOLOGY_KIND = gathering.NETWORK_KIND
+TOPOLOGIES = "clusternetworktopologies"
+VERSION = "v1alpha1"
 TOPOLOGY_NAME = gathering.NETWORK_NAME
 
 NODE_LAYER = gathering.NODE_LAYER

@@ -1,13 +1,91 @@
-"""The status that Koordinator shows on a ClusterNetworkTopology: its tree, depth first from the root."""
+"""What Koordinator's users see on their objects: phases and counts of PodGroups, the tree of the network's topology.
 
-from collections.abc import Iterable, Sequence
+Koordinator moves a PodGroup from phase to phase; here the phase follows from what is there, which comes to the same
+phases and needs no memory (its rules: pkg/scheduler/plugins/coscheduling/controller/podgroup.go).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gangs.koordinator.keys import ROOT_LAYER
+from gangs.koordinator import NAME, keys
+from gangs.manifests import group_of
+from gangs.model import GangKey, ObjectRef
+from gangs.showing import DomainPath, DomainsSeen, Seen, Shown
 from kube.names import natural_key
+from kube.objects import Pod
 from kube.topology import Topology
 
-_Path = tuple[str, ...]
+
+def group_statuses(key: GangKey, seen: Seen) -> Iterator[Shown]:
+    """The status of every PodGroup that the gang is made of. Their definition has no status apart."""
+    gang = seen.gang(key)
+    if gang is None:
+        return
+    for ref, pod_set in zip(gang.groups, gang.pod_sets, strict=False):
+        if (group_of(ref.api_version), ref.kind) == (keys.POD_GROUP_GROUP, keys.POD_GROUP_KIND):
+            live = [member.pod for member in gang.members if member.pod_set == pod_set.name]
+            pods = [*live, *seen.finished(GangKey(NAME, ref.namespace, ref.name))]
+            status = pod_group_status(pod_set.min_count, pods, now=seen.now, previous=seen.status_of(ref))
+            yield Shown(ref, status, keys.POD_GROUPS, subresource=False)
+
+
+def topology_status(seen: DomainsSeen) -> Shown:
+    """The status of a ClusterNetworkTopology."""
+    ref = ObjectRef(f"{keys.TOPOLOGY_GROUP}/{keys.VERSION}", keys.TOPOLOGY_KIND, "", seen.topology.name)
+    status = {"detailStatus": detail_status(seen.topology, ((path, name) for name, path in seen.path_of.items()))}
+    return Shown(ref, status, keys.TOPOLOGIES)
+
+
+def pod_group_status(
+    minimum: int, pods: Sequence[Pod], *, now: str, previous: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The status of a PodGroup with these pods, finished ones included, the first pod first.
+
+    Counts of nothing are left out, as Koordinator does. `scheduleStartTime`: when scheduling was first seen under way.
+
+    :param minimum: `spec.minMember`.
+    :param now: RFC 3339.
+    """
+    before = previous or {}
+    by_phase = Counter(pod.status.phase for pod in pods)
+    counts = {
+        "scheduled": sum(pod.bound for pod in pods),
+        "running": by_phase["Running"],
+        "succeeded": by_phase["Succeeded"],
+        "failed": by_phase["Failed"],
+    }
+    phase = _phase(minimum, pods, counts)
+    status: dict[str, Any] = {"phase": phase, **{name: count for name, count in counts.items() if count}}
+    if phase == "Pending":
+        return status
+    owner = before.get("occupiedBy") or _occupied_by(pods[0])
+    if owner:
+        status["occupiedBy"] = owner
+    if phase != "PreScheduling":
+        status["scheduleStartTime"] = before.get("scheduleStartTime") or now
+    return status
+
+
+def _phase(minimum: int, pods: Sequence[Pod], counts: Mapping[str, int]) -> str:
+    succeeded, failed, running = counts["succeeded"], counts["failed"], counts["running"]
+    under_way = any(pod.bound or pod.status.nominated_node_name for pod in pods)
+    if not pods or (len(pods) < minimum and not under_way):
+        return "Pending"
+    if succeeded >= minimum:
+        return "Finished"
+    if failed and failed + running + succeeded >= minimum:
+        return "Failed"
+    if running + succeeded >= minimum:
+        return "Running"
+    if counts["scheduled"] >= minimum:
+        return "Scheduled"
+    return "Scheduling" if under_way else "PreScheduling"
+
+
+def _occupied_by(pod: Pod) -> str:
+    namespace = pod.metadata.namespace
+    return ",".join(sorted(f"{namespace}/{owner.name}" for owner in pod.metadata.owner_references))
 
 
 def detail_status(topology: Topology, nodes: Iterable[tuple[Sequence[str], str]]) -> list[dict[str, Any]]:
@@ -15,20 +93,20 @@ def detail_status(topology: Topology, nodes: Iterable[tuple[Sequence[str], str]]
 
     An entry for the root and for every domain above the node; children by natural name. Nodes are only counted.
     """
-    counts: dict[_Path, int] = {(): 0}
-    children: dict[_Path, set[str]] = {}
+    counts: dict[DomainPath, int] = {(): 0}
+    children: dict[DomainPath, set[str]] = {}
     for names, _ in nodes:
         path = tuple(names)
         counts[()] += 1
         for depth, name in enumerate(path, start=1):
             counts[path[:depth]] = counts.get(path[:depth], 0) + 1
             children.setdefault(path[: depth - 1], set()).add(name)
-    layers = (ROOT_LAYER, *(level.name for level in topology.levels))
+    layers = (keys.ROOT_LAYER, *(level.name for level in topology.levels))
     return _entries((), layers, counts, children)
 
 
 def _entries(
-    path: _Path, layers: Sequence[str], counts: dict[_Path, int], children: dict[_Path, set[str]]
+    path: DomainPath, layers: Sequence[str], counts: dict[DomainPath, int], children: dict[DomainPath, set[str]]
 ) -> list[dict[str, Any]]:
     names = sorted(children.get(path, ()), key=natural_key)
     entry: dict[str, Any] = {"childTopologyLayer": layers[len(path) + 1]}
@@ -44,5 +122,5 @@ def _entries(
     return entries
 
 
-def _info(path: _Path, layers: Sequence[str]) -> dict[str, str]:
+def _info(path: DomainPath, layers: Sequence[str]) -> dict[str, str]:
     return {"topologyLayer": layers[len(path)], "topologyName": path[-1] if path else ""}

@@ -1,14 +1,15 @@
 """The Kueue dialect as the table of dialects knows it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gangs.findings import Findings
 from gangs.kinds import READ, made_this, shape_of
-from gangs.kueue import NAME, keys, owned, queues, topologies, units
+from gangs.kueue import NAME, keys, owned, queues, status, topologies, units
 from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
 from gangs.mirroring import key_text, mirrored_key
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
+from gangs.showing import QuotaUse, Seen, Shown
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
 from kube import keys as own
@@ -32,6 +33,7 @@ class KueueDialect:
         ),
     )
     workload_labels: tuple[str, ...] = (keys.QUEUE_NAME,)
+    queue_group = keys.GROUP
     group_kinds: tuple[Kind, ...] = (Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"), *READ)
     topology_kinds: tuple[Kind, ...] = (
         Kind(
@@ -43,8 +45,8 @@ class KueueDialect:
             describes=keys.TOPOLOGY_KIND,
         ),
         Kind(keys.GROUP, _QUEUE_VERSIONS, keys.FLAVOR, "resourceflavors", namespaced=False),
-        Kind(keys.GROUP, _QUEUE_VERSIONS, keys.CLUSTER_QUEUE, "clusterqueues", namespaced=False),
-        Kind(keys.GROUP, _QUEUE_VERSIONS, keys.LOCAL_QUEUE, "localqueues"),
+        Kind(keys.GROUP, _QUEUE_VERSIONS, keys.CLUSTER_QUEUE, keys.CLUSTER_QUEUES, namespaced=False),
+        Kind(keys.GROUP, _QUEUE_VERSIONS, keys.LOCAL_QUEUE, keys.LOCAL_QUEUES),
         Kind(keys.GROUP, _QUEUE_VERSIONS, keys.COHORT, "cohorts", namespaced=False),
     )
 
@@ -84,6 +86,10 @@ class KueueDialect:
     def review(self, sources: Sources, findings: Findings) -> None:
         """Check flavors, queues and cohorts."""
         queues.review(sources, findings)
+
+    def queue_statuses(self, seen: Seen, used: Mapping[GangKey, QuotaUse]) -> Iterator[Shown]:
+        """Of ClusterQueues and LocalQueues."""
+        return status.queue_statuses(seen, used)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
         """The queue's name, so that the pods of a Job are known by it."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Gang, GangKey, Manifest, Reading
-from gangs.phalanx import NAME, gang_objects, jobs, topologies
+from gangs.phalanx import NAME, gang_objects, jobs, status, topologies
+from gangs.showing import DomainsSeen, Shown
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND
 from kube import keys
@@ -29,7 +30,14 @@ class PhalanxDialect:
         Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),
     )
     topology_kinds: tuple[Kind, ...] = (
-        Kind(keys.GROUP, (keys.VERSION,), topologies.KIND, "topologies", namespaced=False, describes=topologies.KIND),
+        Kind(
+            keys.GROUP,
+            (keys.VERSION,),
+            topologies.KIND,
+            topologies.PLURAL,
+            namespaced=False,
+            describes=topologies.KIND,
+        ),
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
@@ -65,6 +73,10 @@ class PhalanxDialect:
         """Our own Topology objects."""
         found = (topologies.topology_of(each, findings) for each in sources.of_kind(keys.GROUP, topologies.KIND))
         return [each for each in found if each is not None]
+
+    def topology_status(self, seen: DomainsSeen) -> Shown:
+        """Of a Topology object."""
+        return status.topology_status(seen)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
         """The label by which the pods of a Job that is a gang are known."""

@@ -9,7 +9,7 @@ from gangs.model import Manifest, ObjectRef
 from gangs.phalanx.spec import LevelSpec, TopologySpec
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 
-KIND = "Topology"
+KIND, PLURAL = "Topology", "topologies"
 NODE_LEVEL = "node"
 
 

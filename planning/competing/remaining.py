@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.ports import host_ports
+from gangs.held_nodes import held_node
 from gangs.model import Gang
 from kube.objects import Pod
 from planning.framing.problem import Framing
-from planning.framing.stranded import held_node
 from solver.multi_gang.joint import Share
 from solver.nodes import Amounts
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from cluster.quantities import amount
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from gangs.dialects import all_kinds
 from gangs.kinds import WORKLOADS
@@ -33,6 +32,7 @@ from kube.objects import (
     PriorityClass,
     Struct,
 )
+from kube.quantities import amount
 from planning.files.documents import Document, Mistake
 from planning.files.valid_kinds import wrong_in
 from planning.files.valid_metadata import wrong_names

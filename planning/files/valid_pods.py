@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from cluster.quantities import amount
+from kube.quantities import amount
 from planning.files.valid_metadata import Wrong, is_dns_label, is_name, shown, wrong_labels
 
 _POLICIES = ("Always", "OnFailure", "Never")

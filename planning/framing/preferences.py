@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cluster.requests import pod_requests
 from cluster.snapshot import NodeState
 from gangs.model import Gang
 from kube.objects import NodeAffinity
+from kube.requests import pod_requests
 
 
 def affinity_of(gang: Gang, nodes: Sequence[NodeState]) -> NodeAffinity | None:

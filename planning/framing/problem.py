@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from cluster.capturing import room
 from cluster.neighbours import nobody_goes
-from cluster.requests import PODS, pod_requests
 from cluster.snapshot import Amounts, NodeState, Snapshot, Tenant
 from cluster.tree import domains
+from gangs.held_nodes import held_node
 from gangs.model import Gang, Member, PodSet
 from kube.names import natural_key
 from kube.objects import Node, ObjectMeta
+from kube.requests import PODS, pod_requests
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 from planning.framing.member_rules import affinities, apart, conflicts, spread_exclusions, spread_rules
 from planning.framing.member_traits import GangTraits
@@ -26,7 +27,7 @@ from planning.framing.priorities import may_preempt
 from planning.framing.promised_neighbours import kept_near
 from planning.framing.running_gangs import RunningGangs
 from planning.framing.shapes import ShapeBook, watched_labels
-from planning.framing.stranded import Stranded, held_node, stranded
+from planning.framing.stranded import Stranded, stranded
 from planning.framing.units import Amounts as _Amounts
 from planning.framing.units import Units
 from planning.framing.victims import Evictable, Victims, candidates, victims_of

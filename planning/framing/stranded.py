@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from cluster.capturing import room
 from cluster.eligibility import Eligibility
 from cluster.neighbours import SPREAD
-from cluster.requests import PODS, pod_requests
 from cluster.snapshot import NodeState, Snapshot
+from gangs.held_nodes import held_node
 from gangs.model import Gang, Member
-from kube.keys import GATE, PLANNED_NODE
 from kube.objects import Pod
+from kube.requests import PODS, pod_requests
 from planning.framing.shapes import scheduling_key, watched_labels
 
 TOO_MANY = "Too many pods"
@@ -28,21 +28,6 @@ class Stranded:
     node: str
     why: str
     room: bool
-
-
-def held_node(pod: Pod) -> str:
-    """The node of a member that has been bound or released there; "" for one that can still be planned.
-
-    A released pod has lost its gate for good, and a plan of ours stands on it. Its node is the one it is nominated to
-    or, where the stock scheduler has cleared that, the one that its plan names. A pod that only the stock scheduler has
-    nominated (for its own preemption) has never been planned, and may still be.
-    """
-    if pod.bound:
-        return pod.spec.node_name
-    planned = pod.metadata.annotations.get(PLANNED_NODE, "")
-    if not planned or pod.gated_by(GATE):
-        return ""
-    return pod.status.nominated_node_name or planned
 
 
 def stranded(gang: Gang, snapshot: Snapshot) -> tuple[Stranded, ...]:

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from cluster.capturing import room
 from cluster.eligibility import Eligibility
-from cluster.requests import PODS, pod_requests
 from cluster.snapshot import NodeState, Snapshot
 from cluster.tree import DomainTree, Path, domains
 from gangs.dialects import topology_of
+from gangs.held_nodes import held_node
 from gangs.model import Fault, Gang
 from gangs.telling import NodeOffer
+from kube.requests import PODS, pod_requests
 from kube.topology import Topology
 from planning.framing.priorities import with_priorities
-from planning.framing.stranded import held_node
 from planning.messages.wording import lacking
 
 ELSEWHERE = "node(s) were outside the domain where the gang's running members are"

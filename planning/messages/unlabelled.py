@@ -9,11 +9,11 @@ from dataclasses import replace
 import msgspec
 
 from cluster.capturing import room
-from cluster.requests import pod_requests
 from cluster.snapshot import Amounts, NodeState, Snapshot
 from cluster.tree import domains
 from gangs.model import Gang
 from kube.objects import Pod
+from kube.requests import pod_requests
 from kube.topology import HOSTNAME_LABEL, Topology
 from planning.framing.problem import Framing
 from planning.messages import wording

@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cluster.quantities import written
 from cluster.selectors import selects
 from cluster.snapshot import Snapshot
+from gangs.held_nodes import held_node, holding
 from gangs.model import Gang, Member
 from gangs.queues import Account
+from kube.quantities import written
 from planning.decision import Decision, Outcome
-from planning.framing.stranded import held_node
 from planning.messages.wording import listed
 from planning.quota.flavors import Choice, choices, in_flavors, names_of, obstacle
-from planning.quota.usage import NO_USAGE, Purse, Usage, holding, needs, used_by
+from planning.quota.usage import NO_USAGE, Purse, Usage, needs, used_by
 from solver.plan import Proof
 
 

@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cluster.quantities import LARGEST, amount
-from cluster.requests import pod_requests
 from cluster.snapshot import Snapshot
+from gangs.held_nodes import holding
 from gangs.model import Gang, GangKey, Member
 from gangs.queues import ClusterQueue, Cohort, Quota, ResourceGroup
-from kube.objects import Pod
-from planning.framing.stranded import held_node
+from kube.quantities import LARGEST, amount
+from kube.requests import all_requests
 from planning.quota.flavors import Choice, choice_in_use, choice_on
 
 Place = tuple[str, str, str]
@@ -62,15 +61,7 @@ def used_by(gang: Gang, members: Iterable[Member], choice: Choice) -> Mapping[Pl
 
 def needs(members: Iterable[Member]) -> Mapping[str, int]:
     """What the members request together, in base units."""
-    total: Counter[str] = Counter()
-    for member in members:
-        total.update(pod_requests(member.pod))
-    return +total
-
-
-def holding(pod: Pod) -> str:
-    """The node whose room a pod holds, "" for one that holds none."""
-    return held_node(pod) or pod.status.nominated_node_name
+    return all_requests(member.pod for member in members)
 
 
 def _held(gang: Gang, labels: Mapping[str, Mapping[str, str]]) -> Mapping[Place, int]:

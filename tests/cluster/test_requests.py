@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from cluster_objects import asking, pod
 
-from cluster.requests import pod_requests
+from kube.requests import pod_requests
 
 MI = 2**20
 

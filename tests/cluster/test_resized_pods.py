@@ -7,9 +7,9 @@ import pytest
 from cluster_objects import asking, pod
 from resizes import RESIZES
 
-from cluster.requests import pod_requests
 from cluster.trimming import trim_pod
 from controlplane.control_plane import ControlPlane, wait_until
+from kube.requests import pod_requests
 
 PODS = "/api/v1/namespaces/default/pods"
 CPU = 8000

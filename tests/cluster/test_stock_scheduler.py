@@ -19,11 +19,11 @@ from cluster_objects import apart, asking, expression, near, required_nodes, spr
 
 from cluster.capturing import room, snapshot_of
 from cluster.eligibility import Eligibility
-from cluster.requests import pod_requests
 from cluster.snapshot import NodeState, Snapshot
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from controlplane.control_plane import ControlPlane, wait_until
 from kube.objects import Node, Pod
+from kube.requests import pod_requests
 
 pytestmark = pytest.mark.controlplane
 

@@ -6,9 +6,9 @@ from cluster_objects import apart, asking, node, pod, required_nodes, spread
 
 from cluster.capturing import snapshot_of
 from cluster.eligibility import Eligibility
-from cluster.requests import pod_requests
 from cluster.trimming import LAST_APPLIED, trim_manifest, trim_node, trim_pod
 from kube.objects import Pod
+from kube.requests import pod_requests
 
 ZONED = required_nodes({"matchExpressions": [{"key": "zone", "operator": "Exists"}]})
 RICH: dict[str, Any] = {

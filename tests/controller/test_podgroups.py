@@ -1,12 +1,17 @@
 """The status of a Koordinator PodGroup."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 from gang_builders import POD_GROUP, gang, pod
 
-from controller.status.koordinator_groups import pod_group_status, pod_group_statuses
-from gangs.model import Member, ObjectRef, PodSet
+from gangs.koordinator.dialect import KoordinatorDialect
+from gangs.koordinator.status import pod_group_status
+from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
+from gangs.showing import Seen, Told
+from gangs.sources import Sources
 from kube.objects import OwnerReference, Pod
 
 NOW, EARLIER = "2026-11-21T09:00:10Z", "2026-11-21T09:00:00Z"
@@ -64,5 +69,26 @@ def test_each_pod_group_of_a_gang_counts_its_own_pods() -> None:
         pod_sets=(PodSet("llm", 1, 1), PodSet("decode", 2, 2), PodSet("x", 1, 1)),
     )
     members = (Member(RUNS, "llm", 0), Member(GATED, "decode", 0), Member(GATED, "x", 0))
-    statuses = pod_group_statuses(replace(of, members=members), {}, now=NOW)
-    assert {ref.name: status["phase"] for ref, status in statuses.items()} == {"llm": "Running", "decode": "Pending"}
+    whole = replace(of, members=members)
+    statuses = list(KoordinatorDialect().group_statuses(whole.key, seen(whole, {"decode": [DONE]})))
+    assert [(each.ref.name, each.status["phase"]) for each in statuses] == [
+        ("llm", "Running"),
+        ("decode", "Scheduling"),
+    ]
+    assert statuses[0].path == "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups/llm"
+
+
+def test_a_gang_that_is_gone_shows_nothing() -> None:
+    assert not list(KoordinatorDialect().group_statuses(GangKey("koordinator", "default", "gone"), seen()))
+
+
+def seen(of: Gang | None = None, ended: Mapping[str, Sequence[Pod]] = MappingProxyType({})) -> Seen:
+    """One gang, and by the group's name pods that have ended."""
+    return Seen(
+        sources=Sources(),
+        now=NOW,
+        gangs=[of] if of is not None else [],
+        gang=lambda key: of if of is not None and of.key == key else None,
+        finished=lambda key: ended.get(key.name, ()),
+        told=lambda _: Told(),
+    )

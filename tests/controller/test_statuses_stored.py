@@ -13,11 +13,12 @@ from cluster.capturing import snapshot_of
 from cluster.connecting import connect
 from cluster.transport import MERGE_PATCH
 from controller.gang_status import Phase, gang_status, invalid_status, status_patch
-from controller.status.koordinator_groups import pod_group_status
 from controller.status.mirrors import differs, mirror_of
-from controller.status.topologies import topology_status
+from controller.status.showing import domains_seen
 from controlplane.control_plane import ControlPlane
+from gangs.koordinator.status import pod_group_status
 from gangs.model import CapRule, Fault, Gang, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
+from gangs.phalanx.status import domains_status
 from kube.objects import Node, NodeStatus, ObjectMeta
 from kube.topology import Level, Topology
 from planning.decision import Decision
@@ -133,7 +134,8 @@ def test_a_topology_status_comes_back_as_it_was_written(api: ControlPlane, name:
         Node(metadata=ObjectMeta(name=f"n-{i}", labels={"x/rack": f"r-{i % 2}"} if i else {}), status=allocatable)
         for i in range(4)
     ]
-    wanted = topology_status(Topology(name, "Topology", levels), snapshot_of(nodes, []), max_domains=2)
+    seen = domains_seen(Topology(name, "Topology", levels), snapshot_of(nodes, []))
+    wanted = domains_status(seen, max_domains=2)
     assert {"domains", "outside", "omitted"} <= wanted.keys()
     stored = written(api, f"/apis/phalanx.dev/v1alpha1/topologies/{name}/status", wanted)
     assert status_patch(stored, wanted) == {}

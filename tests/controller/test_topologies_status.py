@@ -16,15 +16,19 @@ import yaml
 
 from cluster.capturing import snapshot_of
 from cluster.domain_room import free_under
-from cluster.quantities import amount
 from cluster.snapshot import Snapshot
 from cluster.tree import domains
-from controller.status.topologies import network_status, topology_status, topology_statuses
+from controller.cluster_view import Picture
+from controller.status.showing import domains_seen, topologies_shown
 from gangs.dialects import topologies
+from gangs.koordinator.status import topology_status as network_status
 from gangs.manifests import key_of
+from gangs.model import Reading
+from gangs.phalanx.status import MAX_DOMAINS, domains_status
 from gangs.sources import Sources
 from kube.objects import Container, Node, NodeStatus, ObjectMeta, Pod, PodSpec, PodStatus, ResourceRequirements
 from kube.objects import SchedulingGate as Gate
+from kube.quantities import amount
 from kube.topology import Level, Topology
 
 TREE = Topology(
@@ -63,6 +67,10 @@ def cluster(*pods: Pod) -> Snapshot:
         node("node-4", spine="spine-1"),
     ]
     return snapshot_of(nodes, pods)
+
+
+def topology_status(topology: Topology, snapshot: Snapshot, *, max_domains: int = MAX_DOMAINS) -> dict[str, Any]:
+    return domains_status(domains_seen(topology, snapshot), max_domains=max_domains)
 
 
 def entry(status: dict[str, Any], *path: str) -> dict[str, Any]:
@@ -173,7 +181,7 @@ def documented() -> tuple[Topology, Snapshot]:
 
 
 def test_a_cluster_network_topology_shows_the_documented_tree() -> None:
-    entries = network_status(*documented())["detailStatus"]
+    entries = network_status(domains_seen(*documented())).status["detailStatus"]
     found = [(each["topologyInfo"]["topologyName"], each["nodeNum"]) for each in entries]
     assert found[:4] == [("", 12), ("spine-0", 5), ("block-0", 3), ("block-1", 2)]
     assert entries[0]["childTopologyNames"] == ["spine-0", "spine-1", "spine-2"]
@@ -182,8 +190,9 @@ def test_a_cluster_network_topology_shows_the_documented_tree() -> None:
 
 def test_each_topology_object_gets_the_status_of_its_kind() -> None:
     topology, snapshot = documented()
-    found = topology_statuses([TREE, topology, Topology("found", "", TREE.levels)], snapshot)
-    assert {(ref.api_version, ref.kind, ref.name): list(status) for ref, status in found.items()} == {
+    there = [TREE, topology, Topology("found", "", TREE.levels)]
+    found = topologies_shown(Picture(Sources(), Reading(), there, (), snapshot, {}))
+    assert {(each.ref.api_version, each.ref.kind, each.ref.name): list(each.status) for each in found} == {
         ("phalanx.dev/v1alpha1", "Topology", "dc"): ["nodes", "free", "domains", "outside"],
         ("scheduling.koordinator.sh/v1alpha1", "ClusterNetworkTopology", "default"): ["detailStatus"],
     }

@@ -1,11 +1,10 @@
 """What the status of KAI's PodGroups shows of their pods and their plan."""
 
-from typing import Any
-
 import pytest
 
-from controller.status.kai_groups import ended_status, kai_group_status
+from gangs.kai.status import ended_status, group_status
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
+from gangs.showing import Told
 from kube.objects import Container, ObjectMeta, Pod, PodSpec, PodStatus, ResourceRequirements
 
 NOW, EARLIER = "2026-01-01T00:00:00Z", "2025-01-01T00:00:00Z"
@@ -26,12 +25,13 @@ def gang(*pods: Pod, minimum: int = 2) -> Gang:
     return Gang(GangKey("kai", "ns", "g"), ref, members, (PodSet("main", 2, minimum),), 2, minimum)
 
 
-def told(phase: str, placed: str, message: str) -> dict[str, Any]:
-    """The status of the Gang object."""
+def told(placed: str, message: str, *, no_room: bool = False) -> Told:
+    """What the Gang object says."""
     condition = {"type": "Placed", "status": placed, "reason": "R", "message": message, "observedGeneration": 4}
-    return {"phase": phase, "message": message, "conditions": [{"type": "Complete", "status": "True"}, condition]}
+    return Told(message, [{"type": "Complete", "status": "True"}, condition], no_room)
 
 
+NOTHING = Told()
 RUNS = pod("a", "Running", "n1")
 
 
@@ -51,19 +51,19 @@ RUNS = pod("a", "Running", "n1")
 def test_the_phase_follows_from_the_pods(
     pods: tuple[Pod, ...], finished: tuple[Pod, ...], phase: str, counts: tuple[int, ...]
 ) -> None:
-    status = kai_group_status(gang(*pods), finished, {}, {}, NOW)
+    status = group_status(gang(*pods), finished, NOTHING, {}, NOW)
     assert status["phase"] == phase
     assert tuple(status[name] for name in ("pending", "running", "succeeded", "failed")) == counts
 
 
 def test_what_is_asked_for_and_what_has_nodes_is_summed_up() -> None:
-    status = kai_group_status(gang(RUNS, pod("b")), (), {}, {}, NOW)
+    status = group_status(gang(RUNS, pod("b")), (), NOTHING, {}, NOW)
     assert status["resourcesStatus"]["requested"][GPU] == "4"
     assert status["resourcesStatus"]["allocated"][GPU] == "2"
 
 
 def test_the_gangs_own_words_are_the_conditions() -> None:
-    status = kai_group_status(gang(RUNS), (), told("Waiting", "False", "waits for 1 more pod"), {}, NOW)
+    status = group_status(gang(RUNS), (), told("False", "waits for 1 more pod"), {}, NOW)
     assert status["conditions"] == [
         {
             "type": "Placed",
@@ -77,7 +77,7 @@ def test_the_gangs_own_words_are_the_conditions() -> None:
 
 
 def test_a_gang_without_room_is_unschedulable_until_it_has_some() -> None:
-    first = kai_group_status(gang(pod("a")), (), told("Unplaceable", "False", "no rack holds it"), {}, EARLIER)
+    first = group_status(gang(pod("a")), (), told("False", "no rack holds it", no_room=True), {}, EARLIER)
     (condition,) = first["schedulingConditions"]
     assert condition == {
         "type": "UnschedulableOnNodePool",
@@ -88,9 +88,9 @@ def test_a_gang_without_room_is_unschedulable_until_it_has_some() -> None:
         "reasons": [{"reason": "Unschedulable", "message": "no rack holds it"}],
         "lastTransitionTime": EARLIER,
     }
-    again = kai_group_status(gang(pod("a")), (), told("Unplaceable", "False", "no rack holds it"), first, NOW)
+    again = group_status(gang(pod("a")), (), told("False", "no rack holds it", no_room=True), first, NOW)
     assert again == first
-    then = kai_group_status(gang(pod("a")), (), told("Nominated", "False", "room is held"), first, NOW)
+    then = group_status(gang(pod("a")), (), told("False", "room is held"), first, NOW)
     (condition,) = then["schedulingConditions"]
     assert (condition["status"], condition["lastTransitionTime"]) == ("False", NOW)
 

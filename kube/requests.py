@@ -1,10 +1,11 @@
 """What a pod takes from a node, as the stock scheduler counts it."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
-from cluster.quantities import amount
 from kube.objects import Container, ContainerStatus, Pod, ResourceRequirements
+from kube.quantities import amount
 
 PODS = "pods"
 RESIZE_PENDING = "PodResizePending"
@@ -40,6 +41,14 @@ def pod_requests(pod: Pod) -> dict[str, int]:
     taken = {name: value for name, value in total.items() if value}
     taken[PODS] = 1
     return taken
+
+
+def all_requests(pods: Iterable[Pod]) -> Mapping[str, int]:
+    """What pods request together, in base units (`pod_requests`)."""
+    total: Counter[str] = Counter()
+    for pod in pods:
+        total.update(pod_requests(pod))
+    return +total
 
 
 def _resized(pod: Pod) -> bool:

@@ -4,34 +4,31 @@ A gang that holds room (nominated, released or bound members) has its quota rese
 members are let go it is admitted. Everything is counted anew from the cluster: it is right after any restart.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from cluster.quantities import amount, written
-from controller.cluster_view import Picture
-from controller.gang_status import kept_conditions
+from gangs.held_nodes import held_node, holding
 from gangs.kueue import NAME, keys, queues, standing
 from gangs.kueue.standing import Standing
 from gangs.manifests import ref_of
-from gangs.model import Gang, Manifest, ObjectRef
+from gangs.model import Gang, GangKey, Manifest
 from gangs.queues import ResourceGroup
-from planning.framing.stranded import held_node
-from planning.quota.usage import Usage, holding, usage_of
-
-Status = dict[str, Any]
+from gangs.showing import QuotaUse, Seen, Shown, Status
+from gangs.sources import Sources
+from kube.conditions import kept_conditions
+from kube.quantities import amount, written
 
 
 @dataclass(frozen=True, slots=True)
-class _Books:
+class _InQueue:
     """The gangs of one queue by how far they are, and what those use that hold room and those that are let go."""
 
     pending: Sequence[Gang]
     reserving: Sequence[Gang]
     admitted: Sequence[Gang]
-    reserved: Usage
-    used: Usage
+    reserved: QuotaUse
+    used: QuotaUse
 
     @property
     def counts(self) -> Status:
@@ -43,37 +40,32 @@ class _Books:
         }
 
 
-def queue_statuses(picture: Picture, now: str) -> Mapping[ObjectRef, Status]:
-    """The status of every ClusterQueue and LocalQueue; none where these are left to Kueue itself.
-
-    :param now: RFC 3339, for conditions that change.
-    """
-    if NAME in picture.left.to:
-        return {}
-    gangs = [gang for gang in picture.reading.gangs if gang.key.dialect == NAME and gang.queue]
-    usage, found = usage_of(gangs, picture.snapshot), dict[ObjectRef, Status]()
-    leads = _clusters_of(picture)
+def queue_statuses(seen: Seen, used: Mapping[GangKey, QuotaUse]) -> Iterator[Shown]:
+    """The status of every ClusterQueue and LocalQueue."""
     by_queue: defaultdict[tuple[str, str], list[Gang]] = defaultdict(list)
-    for gang in gangs:
-        by_queue[gang.key.namespace, gang.queue or ""].append(gang)
-    for manifest in picture.sources.of_kind(keys.GROUP, keys.LOCAL_QUEUE):
+    for gang in seen.gangs:
+        if gang.key.dialect == NAME and gang.queue:
+            by_queue[gang.key.namespace, gang.queue].append(gang)
+    leads = _clusters_of(seen.sources)
+    for manifest in seen.sources.of_kind(keys.GROUP, keys.LOCAL_QUEUE):
         ref = ref_of(manifest)
-        mine = by_queue[ref.namespace, ref.name]
-        above = picture.sources.get(keys.GROUP, keys.CLUSTER_QUEUE, "", leads.get((ref.namespace, ref.name), ""))
-        state = standing.of_local_queue(manifest, picture.sources)
-        found[ref] = _status(manifest, above, _books(mine, usage), state, now, borrowed=False)
-    for manifest in picture.sources.of_kind(keys.GROUP, keys.CLUSTER_QUEUE):
+        gangs = _in_queue(by_queue[ref.namespace, ref.name], used)
+        above = seen.sources.get(keys.GROUP, keys.CLUSTER_QUEUE, "", leads.get((ref.namespace, ref.name), ""))
+        state = standing.of_local_queue(manifest, seen.sources)
+        yield Shown(ref, _status(manifest, above, gangs, state, seen.now, borrowed=False), keys.LOCAL_QUEUES)
+    for manifest in seen.sources.of_kind(keys.GROUP, keys.CLUSTER_QUEUE):
         ref = ref_of(manifest)
-        mine = [gang for queue, above in leads.items() if above == ref.name for gang in by_queue[queue]]
-        state = standing.of_cluster_queue(manifest, picture.sources)
-        found[ref] = _status(manifest, manifest, _books(mine, usage), state, now, borrowed=True)
-    return found
+        gangs = _in_queue(
+            [each for queue, above in leads.items() if above == ref.name for each in by_queue[queue]], used
+        )
+        state = standing.of_cluster_queue(manifest, seen.sources)
+        yield Shown(ref, _status(manifest, manifest, gangs, state, seen.now, borrowed=True), keys.CLUSTER_QUEUES)
 
 
-def _clusters_of(picture: Picture) -> Mapping[tuple[str, str], str]:
+def _clusters_of(sources: Sources) -> Mapping[tuple[str, str], str]:
     """The ClusterQueue that each LocalQueue leads to, by namespace and name."""
     found = {}
-    for manifest in picture.sources.of_kind(keys.GROUP, keys.LOCAL_QUEUE):
+    for manifest in sources.of_kind(keys.GROUP, keys.LOCAL_QUEUE):
         spec = queues.valid(manifest, queues.LocalQueueSpec)
         if spec is not None:
             ref = ref_of(manifest)
@@ -81,20 +73,23 @@ def _clusters_of(picture: Picture) -> Mapping[tuple[str, str], str]:
     return found
 
 
-def _books(gangs: Sequence[Gang], usage: Usage) -> _Books:
+def _in_queue(gangs: Sequence[Gang], used: Mapping[GangKey, QuotaUse]) -> _InQueue:
     reserving = [gang for gang in gangs if any(holding(member.pod) for member in gang.members)]
     admitted = [gang for gang in reserving if any(held_node(member.pod) for member in gang.members)]
     held = {gang.key for gang in reserving}
     pending = [gang for gang in gangs if gang.key not in held]
-    return _Books(pending, reserving, admitted, _of(reserving, usage), _of(admitted, usage))
+    return _InQueue(pending, reserving, admitted, _together(reserving, used), _together(admitted, used))
 
 
-def _of(gangs: Iterable[Gang], usage: Usage) -> Usage:
-    return Usage({gang.key: usage.by_gang.get(gang.key, {}) for gang in gangs})
+def _together(gangs: Iterable[Gang], used: Mapping[GangKey, QuotaUse]) -> QuotaUse:
+    total: Counter[tuple[str, str, str]] = Counter()
+    for gang in gangs:
+        total.update(used.get(gang.key, {}))
+    return total
 
 
 def _status(
-    manifest: Manifest, above: Manifest | None, books: _Books, state: Standing, now: str, *, borrowed: bool
+    manifest: Manifest, above: Manifest | None, gangs: _InQueue, state: Standing, now: str, *, borrowed: bool
 ) -> Status:
     """The status of one queue. `above`: its ClusterQueue, which may be itself. `borrowed`: whether to tell what is."""
     active = {
@@ -106,14 +101,14 @@ def _status(
     before = (manifest.get("status") or {}).get("conditions") or ()
     generation = manifest["metadata"].get("generation")
     return {
-        **books.counts,
+        **gangs.counts,
         "conditions": kept_conditions([active], before, now, generation),
-        "flavorsReservation": list(_flavors(above, books.reserved, borrowed=borrowed)),
-        "flavorsUsage": list(_flavors(above, books.used, borrowed=borrowed)),
+        "flavorsReservation": list(_flavors(above, gangs.reserved, borrowed=borrowed)),
+        "flavorsUsage": list(_flavors(above, gangs.used, borrowed=borrowed)),
     }
 
 
-def _flavors(above: Manifest | None, usage: Usage, *, borrowed: bool) -> Iterator[Status]:
+def _flavors(above: Manifest | None, usage: QuotaUse, *, borrowed: bool) -> Iterator[Status]:
     """Every flavor of the ClusterQueue in its order, with what is used of each resource."""
     spec = queues.valid(above, queues.ClusterQueueSpec)
     if above is None or spec is None:
@@ -123,11 +118,11 @@ def _flavors(above: Manifest | None, usage: Usage, *, borrowed: bool) -> Iterato
         yield from _group(queue.name, group, usage, borrowed=borrowed)
 
 
-def _group(queue: str, group: ResourceGroup, usage: Usage, *, borrowed: bool) -> Iterator[Status]:
+def _group(queue: str, group: ResourceGroup, usage: QuotaUse, *, borrowed: bool) -> Iterator[Status]:
     for flavor in group.flavors:
         resources = []
         for quota in flavor.quotas:
-            used = usage.of(queue, flavor.flavor, quota.resource)
+            used = usage.get((queue, flavor.flavor, quota.resource), 0)
             entry = {"name": quota.resource, "total": written(quota.resource, used)}
             if borrowed:
                 over = max(0, used - amount(quota.resource, quota.nominal))

@@ -30,7 +30,7 @@ def _load_parser() -> Callable[[str], Decimal]:
     if package is None or package.origin is None:
         raise ImportError("the kubernetes client is not installed")
     path = Path(package.origin).parent / "utils" / "quantity.py"
-    spec = importlib.util.spec_from_file_location("cluster._kubernetes_quantity", path)
+    spec = importlib.util.spec_from_file_location("kube._kubernetes_quantity", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load {path}")
     module = importlib.util.module_from_spec(spec)

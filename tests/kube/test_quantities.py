@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes.utils.quantity import format_quantity
 
-from cluster.quantities import LARGEST, amount
+from kube.quantities import LARGEST, amount
 
 GI = 2**30
 
@@ -67,5 +67,5 @@ def test_cpu_is_never_rounded_down(cores: Decimal) -> None:
 
 
 def test_reading_quantities_does_not_load_the_whole_client() -> None:
-    program = "import sys, cluster.quantities; sys.exit('kubernetes.client' in sys.modules)"
+    program = "import sys, kube.quantities; sys.exit('kubernetes.client' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

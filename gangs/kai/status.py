@@ -1,28 +1,41 @@
 """The status of KAI's PodGroups in the fields of its definition (v2alpha2): phase, counts, conditions, resources."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cluster.quantities import written
-from controller.gang_status import Phase, kept_conditions
-from gangs.model import Gang
+from gangs.kai import keys
+from gangs.manifests import ref_of
+from gangs.model import Gang, GangKey
+from gangs.showing import Seen, Shown, Status, Told
+from kube.conditions import kept_conditions
 from kube.objects import Pod
-from planning.quota.usage import needs
-
-Status = dict[str, Any]
+from kube.quantities import written
+from kube.requests import all_requests
 
 NODE_POOL = "default"
 """KAI Scheduler speaks of one condition for each of its node pools; here there is one scheduler for all nodes."""
 
 
-def kai_group_status(
-    gang: Gang, finished: Sequence[Pod], told: Mapping[str, Any], previous: Mapping[str, Any], now: str
-) -> Status:
+def group_statuses(key: GangKey, seen: Seen) -> Iterator[Shown]:
+    """The status of the PodGroup of that name, if there is one and its pods exist."""
+    manifest = seen.sources.get(keys.GROUP, keys.POD_GROUP_KIND, key.namespace, key.name)
+    gang, ended = seen.gang(key), seen.finished(key)
+    if manifest is None or (gang is None and not ended):
+        return
+    previous = manifest.get("status") or {}
+    if gang is None:
+        status = ended_status(ended, previous)
+    else:
+        status = group_status(gang, ended, seen.told(key), previous, seen.now)
+    yield Shown(ref_of(manifest), status, keys.POD_GROUPS)
+
+
+def group_status(gang: Gang, finished: Sequence[Pod], told: Told, previous: Mapping[str, Any], now: str) -> Status:
     """The status of the PodGroup that asked for the gang.
 
     :param finished: its pods that have ended; they are no members any more.
-    :param told: the status of its Gang object.
+    :param told: what its Gang object says.
     :param previous: as it is.
     :param now: RFC 3339.
     """
@@ -64,26 +77,28 @@ def _phase(minimum: int, counts: Mapping[str, int]) -> str:
     return "Succeeded" if counts["succeeded"] else "Pending"
 
 
-def _placed(told: Mapping[str, Any]) -> list[Status]:
+def _placed(told: Told) -> list[Status]:
     """What the Gang object says of its members' nodes."""
     fields = ("type", "status", "reason", "message")
-    conditions = told.get("conditions") or ()
-    return [{key: each.get(key, "") for key in fields} for each in conditions if each.get("type") == "Placed"]
+    return [{key: each.get(key, "") for key in fields} for each in told.conditions if each.get("type") == "Placed"]
 
 
-def _unschedulable(told: Mapping[str, Any], previous: Mapping[str, Any]) -> list[Status]:
+def _unschedulable(told: Told, previous: Mapping[str, Any]) -> list[Status]:
     """True while there is no room for the gang; False once there is; nothing where there always was."""
-    holds = told.get("phase") == Phase.UNPLACEABLE.value
-    if not holds and not previous.get("schedulingConditions"):
+    if not told.no_room and not previous.get("schedulingConditions"):
         return []
-    condition = {"type": "UnschedulableOnNodePool", "nodePool": NODE_POOL, "status": "True" if holds else "False"}
-    if not holds:
+    condition = {
+        "type": "UnschedulableOnNodePool",
+        "nodePool": NODE_POOL,
+        "status": "True" if told.no_room else "False",
+    }
+    if not told.no_room:
         return [condition]
-    reason, message = "Unschedulable", told.get("message", "")
+    reason, message = "Unschedulable", told.message
     return [{**condition, "reason": reason, "message": message, "reasons": [{"reason": reason, "message": message}]}]
 
 
 def _amounts(gang: Gang, *, all_of_them: bool) -> dict[str, str]:
     """What the members ask for: all of them, or those that have nodes."""
-    members = [member for member in gang.members if all_of_them or member.pod.bound]
-    return {resource: written(resource, amount) for resource, amount in sorted(needs(members).items())}
+    requests = all_requests(member.pod for member in gang.members if all_of_them or member.pod.bound)
+    return {resource: written(resource, amount) for resource, amount in sorted(requests.items())}

@@ -1,0 +1,93 @@
+"""What our own Topology objects show of the cluster: its domains, their nodes and the room that is free."""
+
+from collections import Counter
+from typing import Any
+
+from gangs.model import ObjectRef
+from gangs.phalanx.topologies import KIND, PLURAL
+from gangs.showing import Amounts, DomainPath, DomainsSeen, Shown, Status
+from kube.keys import API_VERSION
+from kube.quantities import in_bytes, written
+
+MAX_DOMAINS = 500
+"""Entries in one status: some 100 KB. Levels that would go beyond are left out whole, narrowest first."""
+
+_DIGITS, _BITS = 3, 10
+"""How exactly amounts are told: what changes less than that is not worth a write of the whole status."""
+
+
+def topology_status(seen: DomainsSeen) -> Shown:
+    """The status of a Topology object."""
+    return Shown(ObjectRef(API_VERSION, KIND, "", seen.topology.name), domains_status(seen), PLURAL)
+
+
+def domains_status(seen: DomainsSeen, *, max_domains: int = MAX_DOMAINS) -> Status:
+    """The fields of the status.
+
+    `domains` lists every domain from the widest level to the node, each domain before those inside it, with its path,
+    the nodes in it and the room that is free there, rounded down to three digits. `omitted` says what did not fit in.
+    """
+    levels, free = seen.topology.levels, seen.free_under()
+    depth = _depth(seen, max_domains)
+    status: Status = {
+        "nodes": len(seen.path_of),
+        "free": _quantities(free[()]),
+        "domains": [
+            _domain(seen, path, free[path] if len(path) < len(levels) else seen.free_on(path[-1]))
+            for path in _paths(seen, depth)
+        ],
+    }
+    if seen.outside:
+        missing = Counter(seen.outside.values())
+        status["outside"] = [{"missingLabel": label, "nodes": count} for label, count in sorted(missing.items())]
+    if depth < len(levels):
+        left = [f"{level.name} ({_width(seen, at)})" for at, level in enumerate(levels) if at >= depth]
+        status["omitted"] = f"more than {max_domains} domains: left out are {', '.join(left)}"
+    return status
+
+
+def _paths(seen: DomainsSeen, depth: int) -> list[DomainPath]:
+    """The domains of the `depth` widest levels, each before those inside it, in the order of the tree."""
+    found: dict[DomainPath, None] = {}
+    for name, above in seen.path_of.items():
+        whole = (*above, name)
+        for end in range(1, depth + 1):
+            found.setdefault(whole[:end])
+    return list(found)
+
+
+def _depth(seen: DomainsSeen, max_domains: int) -> int:
+    """How many levels fit, counted from the widest."""
+    total = 0
+    for position in range(len(seen.topology.levels)):
+        total += _width(seen, position)
+        if total > max_domains:
+            return position
+    return len(seen.topology.levels)
+
+
+def _width(seen: DomainsSeen, position: int) -> int:
+    """How many domains the level at that position has."""
+    depth = position + 1
+    if depth == len(seen.topology.levels):
+        return len(seen.path_of)
+    return sum(len(path) == depth for path in seen.counts)
+
+
+def _domain(seen: DomainsSeen, path: DomainPath, free: Amounts) -> dict[str, Any]:
+    return {
+        "level": seen.topology.levels[len(path) - 1].name,
+        "path": list(path),
+        "nodes": seen.counts.get(path, 1),
+        "free": _quantities(free),
+    }
+
+
+def _quantities(amounts: Amounts) -> dict[str, str]:
+    return {resource: written(resource, _rounded(resource, amount)) for resource, amount in sorted(amounts.items())}
+
+
+def _rounded(resource: str, amount: int) -> int:
+    """The amount with its first digits alone, rounded down; bytes, which people count in powers of 2, by their bits."""
+    step = 2 ** max(0, amount.bit_length() - _BITS) if in_bytes(resource) else 10 ** max(0, len(str(amount)) - _DIGITS)
+    return int(amount // step * step)

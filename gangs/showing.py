@@ -1,0 +1,125 @@
+"""What dialects show on the objects of their own systems: of gangs, of queues, of topologies.
+
+A dialect says what the status of an object should be, as a pure function of what is handed in here; whether that has to
+be written, when and how often, is the controller's business (`controller.status.showing`). A dialect that is left
+to its own system is not asked; one without objects to show anything on has none of these methods.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from gangs.manifests import group_of
+from gangs.model import Gang, GangKey, ObjectRef
+from gangs.sources import Kind, Sources
+from kube.objects import Pod
+from kube.topology import Topology
+
+Status = dict[str, Any]
+Amounts = Mapping[str, int]
+"""By resource, in its base unit (`kube.quantities`)."""
+DomainPath = tuple[str, ...]
+"""Names of domains from the widest level down; the whole topology has the empty path."""
+QuotaUse = Mapping[tuple[str, str, str], int]
+"""By queue, flavor and resource: an amount in base units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The status that an object should have.
+
+    `plural`: of its kind. `subresource`: whether its definition has the status apart; else it is a field of the object.
+    """
+
+    ref: ObjectRef
+    status: Status
+    plural: str
+    subresource: bool = True
+
+    @property
+    def path(self) -> str:
+        """Where it is written."""
+        within = f"namespaces/{self.ref.namespace}/" if self.ref.namespace else ""
+        below = "/status" if self.subresource else ""
+        return f"/apis/{self.ref.api_version}/{within}{self.plural}/{self.ref.name}{below}"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a gang's Gang object says of it. `no_room`: whether it is that there is no place for it."""
+
+    message: str = ""
+    conditions: Sequence[Mapping[str, Any]] = ()
+    no_room: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a dialect may look at to say what its objects show.
+
+    `now`: RFC 3339, for what changes with this status. `gangs`: all of them, of every dialect. `gang`: the one of a
+    key, None where there is none (any more). `finished`: its pods that have ended and still exist; they are no members
+    any more. `told`: what its Gang object says.
+    """
+
+    sources: Sources
+    now: str
+    gangs: Sequence[Gang]
+    gang: Callable[[GangKey], Gang | None]
+    finished: Callable[[GangKey], Sequence[Pod]]
+    told: Callable[[GangKey], Told]
+
+    def status_of(self, ref: ObjectRef) -> Mapping[str, Any]:
+        """The status of an object as it is; empty where there is none."""
+        manifest = self.sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name) or {}
+        return manifest.get("status") or {}
+
+
+@dataclass(frozen=True, slots=True)
+class DomainsSeen:
+    """The nodes of the cluster as they lie in a topology, and the room that is free there.
+
+    `path_of`: by node the path of the domains that it is in, in the order of the tree. `outside`: by node that is in
+    none, the label that it lacks. `counts`: nodes under every domain above the nodes, parents first. `free_under`: the
+    room under each of these, and under the empty path. `free_on`: that on one node.
+    """
+
+    topology: Topology
+    path_of: Mapping[str, DomainPath]
+    outside: Mapping[str, str]
+    counts: Mapping[DomainPath, int]
+    free_under: Callable[[], Mapping[DomainPath, Amounts]]
+    free_on: Callable[[str], Amounts]
+
+
+@runtime_checkable
+class ShowsGroups(Protocol):
+    """A dialect that shows on the objects that ask for gangs what has become of these."""
+
+    name: str
+
+    def group_statuses(self, key: GangKey, seen: Seen) -> Iterable[Shown]:
+        """Of the objects of one gang. Asked whenever a gang or an object of that name has changed, or has gone."""
+
+
+@runtime_checkable
+class ShowsQueues(Protocol):
+    """A dialect that shows on its queues how many gangs wait there and what they use."""
+
+    name: str
+    queue_group: str
+    """API group of the queues, and of all objects that their statuses tell of."""
+
+    def queue_statuses(self, seen: Seen, used: Mapping[GangKey, QuotaUse]) -> Iterable[Shown]:
+        """Of all queues. `used`: by gang of this dialect, what its members hold, nominated ones too."""
+
+
+@runtime_checkable
+class ShowsTopologies(Protocol):
+    """A dialect that shows on its topologies which nodes are in them."""
+
+    name: str
+    topology_kinds: tuple[Kind, ...]
+
+    def topology_status(self, seen: DomainsSeen) -> Shown:
+        """Of the object that describes this topology."""
