@@ -7,7 +7,7 @@ from kubernetes.config import ConfigException
 from cluster.cache import ClusterCache
 from cluster.connecting import connect
 from cluster.transport import UNREACHABLE, Transport, message_of
-from gangs.dialects import all_kinds
+from gangs.dialects.table import all_kinds
 from gangs.protecting import protection
 from gangs.sources import Sources
 from planning.dry_run import Live

@@ -14,7 +14,8 @@ from cli.why_text import Story, render
 from cluster.connecting import connect
 from cluster.transport import UNREACHABLE, Transport, message_of
 from controller.telemetry.events import REPORTING_CONTROLLER
-from gangs.dialects import OWN, dialect_of
+from gangs.dialects.claims import dialect_of
+from gangs.dialects.table import OWN
 from gangs.koordinator import NAME as KOORDINATOR
 from gangs.leaving import ADMISSION, EVIDENCE_KINDS, left_to
 from gangs.manifests import key_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from cluster.cache import ClusterCache
 from cluster.journal import Entries, Journal
 from cluster.snapshot import Snapshot
-from gangs.dialects import DIALECTS
+from gangs.dialects.table import DIALECTS
 from gangs.kept_readings import Changed, KeptReadings
 from gangs.leaving import NOTHING, Left
 from gangs.mirroring import mirrored_key

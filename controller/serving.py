@@ -29,7 +29,7 @@ from controller.telemetry.metrics import Metrics, Observer
 from controller.telemetry.metrics_server import metrics_server
 from controller.versions import tell_version
 from controller.writes.writer import Writer
-from gangs.dialects import all_kinds
+from gangs.dialects.table import all_kinds
 from gangs.protecting import protection
 from planning.solver_pool.pool import shared_workers
 from serving.background import BackgroundPort

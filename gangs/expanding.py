@@ -5,7 +5,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from gangs import kinds, workloads
-from gangs.dialects import as_admitted, dialect_of, left_alone
+from gangs.dialects.claims import dialect_of, left_alone
+from gangs.dialects.templates import as_admitted
 from gangs.kai import NAME as KAI
 from gangs.kinds import Made
 from gangs.kueue import NAME as KUEUE

@@ -4,11 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 
-from gangs.dialects import DIALECTS, dialect_of
+from gangs.dialects.claims import dialect_of
+from gangs.dialects.protocol import Grouping
+from gangs.dialects.table import DIALECTS
 from gangs.leaving import Left, admitted_by_us
 from gangs.looked_at import Look
 from gangs.model import GangKey
-from gangs.sources import Grouping
 from gangs.workloads import JOB_KIND, controller_of, counted_by_job
 from kube.objects import Pod
 

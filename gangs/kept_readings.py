@@ -12,15 +12,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
-from gangs import dialects
-from gangs.dialects import DIALECTS
+from gangs.dialects.claims import left_alone
+from gangs.dialects.protocol import Dialect, Grouping
+from gangs.dialects.reading import read_by
+from gangs.dialects.table import DIALECTS
+from gangs.dialects.topologies import described_topologies
 from gangs.kept_pods import KeptPods
 from gangs.kinds import WORKLOADS
 from gangs.leaving import Left, left_to
 from gangs.looked_at import LABELS, SCHEDULER, SHARING, SOUGHT, Look, Looks, looks_at, says_the_same
 from gangs.manifests import key_of
 from gangs.model import Advice, Fault, Gang, GangKey, ObjectRef, Reading
-from gangs.sources import Dialect, Grouping, Sources
+from gangs.sources import Sources
 from kube.catalog import Naming, ObjectKey
 from kube.objects import Pod
 from kube.topology import Topology
@@ -65,7 +68,7 @@ class KeptReadings:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._pods = KeptPods()
-        self._left = dialects.left_alone(sources)
+        self._left = left_alone(sources)
         self._topologies: list[Topology] = []
         """Stand-ins for refused ones are among them."""
         self._topology_faults: list[Fault] = []
@@ -230,7 +233,7 @@ class KeptReadings:
             return False
         looks = Looks()
         sources = replace(self._sources, pods=self._pods.examples(), looked=looks)
-        found, faults = dialects.described_topologies(sources)
+        found, faults = described_topologies(sources)
         self._topologies_by, self._topology_looks = by, looks.all
         self._note_sought(looks.all)
         if (found, faults) == (self._topologies, self._topology_faults):
@@ -275,7 +278,7 @@ class KeptReadings:
     def _read_by(self, dialect: Dialect, about: GangKey, looks: Looks) -> Reading:
         sources = replace(self._sources, pods=(), looked=looks)
         pods, theirs = self._pods_for(dialect, about, sources, looks.all)
-        reading = dialects.read_by(dialect, replace(sources, pods=pods), self._topologies, about)
+        reading = read_by(dialect, replace(sources, pods=pods), self._topologies, about)
         reading = replace(reading, gangs=tuple(self._counted(gang, looks.all) for gang in reading.gangs))
         if dialect.name not in self._left.to:
             return reading

@@ -186,7 +186,7 @@ class Gang:
     all_or_none: bool = True
     """Whether it was promised that none of its members runs where not as many run as must (docs/decisions/0015)."""
     messages: str = ""
-    """Name of the shape of messages on members' PodScheduled conditions (`gangs.dialects.WORDS`; "" = our own)."""
+    """The dialect in whose words members say that there is no room (`gangs.dialects.table.WORDS`); "": in our own."""
 
     @property
     def names(self) -> frozenset[GangKey]:

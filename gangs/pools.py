@@ -8,10 +8,11 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from gangs.dialects.protocol import Dialect
 from gangs.findings import Findings
 from gangs.manifests import group_of, ref_of
 from gangs.model import Fault, Manifest, ObjectRef
-from gangs.sources import Dialect, Kind, Sources
+from gangs.sources import Kind, Sources
 from kube import keys
 from kube.names import NaturalKey, natural_key
 from kube.objects import NodeSelectorTerm, Pod

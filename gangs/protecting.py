@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gangs.dialects import dialect_of, protected
+from gangs.dialects.claims import dialect_of, protected
 from gangs.leaving import SYSTEMS, exemptions_count, left_to
 from gangs.model import Manifest
 from gangs.sources import Sources

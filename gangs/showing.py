@@ -5,13 +5,13 @@ be written, when and how often, is the controller's business (`controller.status
 to its own system is not asked; one without objects to show anything on has none of these methods.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from gangs.manifests import group_of
 from gangs.model import Gang, GangKey, ObjectRef
-from gangs.sources import Kind, Sources
+from gangs.sources import Sources
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -90,36 +90,3 @@ class DomainsSeen:
     counts: Mapping[DomainPath, int]
     free_under: Callable[[], Mapping[DomainPath, Amounts]]
     free_on: Callable[[str], Amounts]
-
-
-@runtime_checkable
-class ShowsGroups(Protocol):
-    """A dialect that shows on the objects that ask for gangs what has become of these."""
-
-    name: str
-
-    def group_statuses(self, key: GangKey, seen: Seen) -> Iterable[Shown]:
-        """Of the objects of one gang. Asked whenever a gang or an object of that name has changed, or has gone."""
-
-
-@runtime_checkable
-class ShowsQueues(Protocol):
-    """A dialect that shows on its queues how many gangs wait there and what they use."""
-
-    name: str
-    queue_group: str
-    """API group of the queues, and of all objects that their statuses tell of."""
-
-    def queue_statuses(self, seen: Seen, used: Mapping[GangKey, QuotaUse]) -> Iterable[Shown]:
-        """Of all queues. `used`: by gang of this dialect, what its members hold, nominated ones too."""
-
-
-@runtime_checkable
-class ShowsTopologies(Protocol):
-    """A dialect that shows on its topologies which nodes are in them."""
-
-    name: str
-    topology_kinds: tuple[Kind, ...]
-
-    def topology_status(self, seen: DomainsSeen) -> Shown:
-        """Of the object that describes this topology."""

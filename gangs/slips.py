@@ -8,7 +8,8 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from gangs import kinds
-from gangs.dialects import DIALECTS, dialect_of
+from gangs.dialects.claims import dialect_of
+from gangs.dialects.table import DIALECTS
 from gangs.kinds import Made, Shape, Template
 from gangs.leaving import admitted_by_us, left_to
 from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of

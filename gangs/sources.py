@@ -3,11 +3,10 @@
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
-from gangs.findings import Findings
 from gangs.manifests import key_of
-from gangs.model import GangKey, Manifest, Reading
+from gangs.model import GangKey, Manifest
 from gangs.workloads import JOB_KIND, Job, controller_of, owned_by
 from kube.catalog import Catalog, Naming, ObjectKey, cataloged
 from kube.objects import Pod
@@ -15,15 +14,10 @@ from kube.topology import Topology
 
 __all__ = [
     "NAME_FIELD",
-    "Dialect",
-    "Grouping",
     "Kind",
     "Looked",
     "ObjectKey",
     "PodKeys",
-    "Queueing",
-    "Resuming",
-    "Reviewing",
     "Sources",
 ]
 
@@ -237,80 +231,6 @@ class PodKeys:
         fields = [f"metadata.labels[{key}]" for key in self.labels if meta.labels.get(key) == name]
         fields += [f"metadata.annotations[{key}]" for key in self.annotations if meta.annotations.get(key) == name]
         return fields[0] if fields else NAME_FIELD
-
-
-class Dialect(Protocol):
-    """One system's way of asking for gangs. One package and one line in `gangs.dialects.DIALECTS` each.
-
-    Dialects do not know each other: `topologies`, where it is an argument, holds the topologies of all of them.
-    """
-
-    name: str
-    pod_keys: PodKeys
-    group_kinds: tuple[Kind, ...]
-    """Objects that describe gangs; reviewed at admission and watched."""
-    topology_kinds: tuple[Kind, ...]
-    """Objects that describe topologies; reviewed at admission and watched."""
-
-    def gang_of(self, pod: Pod) -> GangKey | None:
-        """The gang that the pod names by its labels and annotations, None if it names none in this dialect."""
-
-    def protected(self, pod: Pod) -> str:
-        """Why this dialect never lets the pod be a victim, "" where it may be one."""
-
-    def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Every gang of this dialect, with what is wrong (an invalid gang appears only as faults).
-
-        `sources.pods` holds only pods that this dialect claims, or that none does. With `about`, only the gang that
-        goes by this name, or that a group object of this name takes part in.
-        """
-
-    def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """The topologies that this dialect's objects describe; a wrong one is left out and noted in `findings`."""
-
-    def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
-        """Labels that a workload's pod template gets at its admission, so that its pods are known as a gang's.
-
-        `claimed`: the pods of the template name a gang already, in any dialect.
-        """
-
-
-@runtime_checkable
-class Grouping(Protocol):
-    """A dialect whose gangs may be made of several names, or look at pods of others."""
-
-    def joined(self, pod: Pod) -> frozenset[GangKey]:
-        """The names that a pod says belong together with its own."""
-
-    def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-        """All names that belong together with this one, itself among them. `linked`: those next to one by its pods."""
-
-    def company(self, pod: Pod) -> Hashable | None:
-        """What pods have in common that look at each other across gangs; None for one that does not."""
-
-
-@runtime_checkable
-class Queueing(Protocol):
-    """A dialect whose workloads ask by labels of their own, such as a queue's name."""
-
-    workload_labels: tuple[str, ...]
-    """Labels by which the API server recognises such workloads: for match conditions."""
-
-
-@runtime_checkable
-class Reviewing(Protocol):
-    """A dialect with objects beside its topologies, such as queues, that have to be checked, too."""
-
-    def review(self, sources: Sources, findings: Findings) -> None:
-        """Check them all; what is wrong, and what has no effect, goes to `findings`."""
-
-
-@runtime_checkable
-class Resuming(Protocol):
-    """A dialect whose workloads are written suspended, for their queue to start them."""
-
-    def resumes(self, manifest: Manifest) -> bool:
-        """Whether this workload is started at its admission. Raises `MalformedError`."""
 
 
 def _lets_in(said: str | None, namespace: str) -> bool:

@@ -9,7 +9,12 @@ from cluster.capturing import snapshot_of
 from cluster.finding import found_on
 from cluster.schedulers import tried_of
 from cluster.snapshot import Snapshot
-from gangs.dialects import DIALECTS, dialect_of, examples, left_alone, read_all, review, topologies
+from gangs.dialects.claims import dialect_of, left_alone
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import review
+from gangs.dialects.table import DIALECTS
+from gangs.dialects.templates import examples
+from gangs.dialects.topologies import topologies
 from gangs.expanding import expanded, unforeseen
 from gangs.kinds import role_of, shape_of, templates
 from gangs.leaving import ADMISSION, LeftAlone

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from cluster.snapshot import Snapshot
-from gangs.dialects import topology_of
+from gangs.dialects.topologies import topology_of
 from gangs.model import Fault, Gang
 from kube.names import natural_key
 from kube.topology import Topology

@@ -5,7 +5,10 @@ Planned alone on the live snapshot: a forecast, no promise. Other gangs may come
 
 from dataclasses import replace
 
-from gangs import dialects
+from gangs.dialects.claims import left_alone
+from gangs.dialects.reading import described
+from gangs.dialects.templates import as_admitted
+from gangs.dialects.topologies import known_topologies
 from gangs.expanding import missing_pods
 from gangs.manifests import MalformedError
 from gangs.model import Gang, Manifest, Reading
@@ -31,7 +34,7 @@ def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds:
         sources = _as_if_there(manifest, picture.sources())
     except MalformedError as error:  # a Job of too many pods
         return (str(error.fault),)
-    gang = dialects.described(manifest, sources)
+    gang = described(manifest, sources)
     return () if gang is None else told_of(gang, sources, others.of(picture), picture, seconds)
 
 
@@ -42,7 +45,7 @@ def told_of(gang: Gang, sources: Sources, others: Reading, picture: Picture, sec
 
     :param gang: as it would stand; `others` may hold it as it stands now.
     """
-    topologies = dialects.known_topologies(sources)
+    topologies = known_topologies(sources)
     snapshot = with_promised(picture.snapshot(), promised_by(sources.of_kind(GROUP, "Gang")))
     decision = plan_gang(
         gang,
@@ -61,6 +64,6 @@ def _title(gang: Gang) -> str:
 
 def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:
     """The sources with the object, and with the pods that its controller will make."""
-    admitted, pods = dialects.as_admitted(manifest, sources), tuple(sources.pods)
-    missing = missing_pods(admitted, pods, dialects.left_alone(sources))
+    admitted, pods = as_admitted(manifest, sources), tuple(sources.pods)
+    missing = missing_pods(admitted, pods, left_alone(sources))
     return replace(sources.having(admitted), pods=(*pods, *missing))

@@ -6,7 +6,9 @@ from typing import Any
 from cluster.domain_room import free_on, free_under
 from cluster.snapshot import NodeState
 from cluster.tree import DomainTree, domains
-from gangs import dialects
+from gangs.dialects.reading import read_all
+from gangs.dialects.table import OWN
+from gangs.dialects.topologies import topologies, topology_of
 from gangs.leaving import left_to
 from gangs.mirroring import claim_of, mirrored_key
 from gangs.model import Fault, Gang, GangKey, Manifest
@@ -21,8 +23,8 @@ Json = dict[str, Any]
 def gangs(picture: Picture) -> Json:
     """Every gang with its members, every request that is wrong, and by dialect whose gangs are left to whom."""
     sources = picture.sources()
-    reading = dialects.read_all(sources)
-    known, _ = dialects.topologies(sources)
+    reading = read_all(sources)
+    known, _ = topologies(sources)
     statuses = _statuses(sources)
     return {
         "synced": picture.synced(),
@@ -39,7 +41,7 @@ def topology(picture: Picture) -> Json:
     Amounts are integers in the base unit of each resource: cpu in millicores, memory in bytes, pieces otherwise.
     """
     snapshot = picture.snapshot()
-    known, faults = dialects.topologies(picture.sources())
+    known, faults = topologies(picture.sources())
     states = {state.name: state for state in snapshot.nodes}
     return {
         "synced": picture.synced(),
@@ -57,14 +59,14 @@ def _statuses(sources: Sources) -> dict[GangKey, Manifest]:
         meta = manifest["metadata"]
         key = mirrored_key(manifest)
         if key is None and not claim_of(manifest):
-            key = GangKey(dialects.OWN, meta.get("namespace", ""), meta["name"])
+            key = GangKey(OWN, meta.get("namespace", ""), meta["name"])
         if key is not None:
             found[key] = manifest.get("status") or {}
     return found
 
 
 def _gang(gang: Gang, known: Sequence[Topology], status: Manifest) -> Json:
-    topology = dialects.topology_of(gang, known)
+    topology = topology_of(gang, known)
     return {
         "namespace": gang.key.namespace,
         "name": gang.key.name,

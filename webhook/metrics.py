@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from cluster.freshness import Freshness, Watched
-from gangs.dialects import all_kinds
+from gangs.dialects.table import all_kinds
 from gangs.kinds import WORKLOADS
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST

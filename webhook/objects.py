@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from gangs import dialects
+from gangs.dialects.reviewing import review
+from gangs.dialects.templates import template_labels
 from gangs.looked_at import OBJECT, Look, Looks
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Advice, Fault, Manifest
@@ -37,7 +38,7 @@ def workload_created(manifest: Manifest, sources: Sources) -> Decision:
     """
     patch = PatchBuilder(manifest)
     try:
-        for key, value in dialects.template_labels(manifest, sources).items():
+        for key, value in template_labels(manifest, sources).items():
             patch.set(("spec", "template", "metadata", "labels", key), value)
         suspending.created(manifest, sources, patch)
     except MalformedError as error:
@@ -87,8 +88,6 @@ def _reviewed(
     manifest: Manifest, old: Manifest | None, sources: Sources
 ) -> tuple[list[Fault], list[Advice], list[Fault]]:
     """What is wrong, what is worth a warning, and what of the first was not wrong before."""
-    faults, advice = dialects.review(manifest, sources, exists=old is not None)
-    known = (
-        {str(each) for each in dialects.review(old, sources, exists=True)[0]} if old is not None and faults else set()
-    )
+    faults, advice = review(manifest, sources, exists=old is not None)
+    known = {str(each) for each in review(old, sources, exists=True)[0]} if old is not None and faults else set()
     return faults, advice, [each for each in faults if str(each) not in known]

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from cluster.cache import ClusterCache
 from cluster.snapshot import Snapshot
-from gangs.dialects import dialect_of
+from gangs.dialects.claims import dialect_of
 from gangs.looked_at import Look
 from gangs.model import GangKey
 from gangs.sources import Sources

@@ -8,13 +8,16 @@ its pod got can only be applied again if the old value is put back.
 import re
 from collections.abc import Callable
 
-from gangs import dialects, schedulers
-from gangs.dialects import Arrival
+from gangs import schedulers
+from gangs.dialects.claims import dialect_of, left_alone
+from gangs.dialects.protocol import Dialect
+from gangs.dialects.reviewing import Arrival, arrival
+from gangs.dialects.topologies import known_topologies, topology_of
 from gangs.held_nodes import held_node
 from gangs.leaving import EVIDENCE_KINDS, MAY_BE_LEFT, Left
 from gangs.manifests import MalformedError, pod_of, pod_ref, section
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest
-from gangs.sources import Dialect, Sources
+from gangs.sources import Sources
 from gangs.workloads import controller_of
 from kube import keys
 from kube.objects import Pod
@@ -45,11 +48,11 @@ def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisio
         pod = pod_of(manifest)
     except MalformedError as error:
         return Refused(str(error.fault))
-    named = dialects.dialect_of(pod)
+    named = dialect_of(pod)
     if named is None or pod.bound:
         return Admitted()
     sources, left = _among(*named, picture)
-    claim = dialects.dialect_of(pod, left)
+    claim = dialect_of(pod, left)
     if claim is None:
         return Admitted(warnings=lines([left.advice(named[0].name, pod_ref(pod))]))
     patch = _gated(manifest, *claim)
@@ -72,7 +75,7 @@ def _among(dialect: Dialect, key: GangKey, picture: Picture) -> tuple[Sources, L
     if dialect.name in MAY_BE_LEFT and not all(picture.listed(kind.plural) for kind in EVIDENCE_KINDS):
         raise Unavailable("still reading which systems run in this cluster; try again in a few seconds")
     sources = picture.sources_of(key)  # after the question what is known: it becomes more by the moment
-    left = dialects.left_alone(sources)
+    left = left_alone(sources)
     if dialect.name in left.to and not pods_known:
         raise Unavailable("still reading which pods there are; try again in a few seconds")
     return sources, left
@@ -100,11 +103,11 @@ def _arrival(manifest: Manifest, key: GangKey, sources: Sources, picture: Pictur
     While the picture is not complete, what it shows of others would be wrong: then only the pod itself is looked at.
     """
     if not picture.synced():
-        return Arrival(faults=dialects.arrival(manifest, Sources()).faults)
-    arriving = dialects.arrival(manifest, sources)
+        return Arrival(faults=arrival(manifest, Sources()).faults)
+    arriving = arrival(manifest, sources)
     if arriving.gang is None or arriving.gang.names == {key}:
         return arriving
-    return dialects.arrival(manifest, picture.sources_of(key, *sorted(arriving.gang.names - {key})))
+    return arrival(manifest, picture.sources_of(key, *sorted(arriving.gang.names - {key})))
 
 
 def _beside_siblings(
@@ -118,7 +121,7 @@ def _beside_siblings(
     if gang is None or member is None:
         return ()
     if any(held_node(each.pod) for each in gang.members if each is not member):
-        topology = dialects.topology_of(gang, dialects.known_topologies(picture.sources_of()))
+        topology = topology_of(gang, known_topologies(picture.sources_of()))
         if isinstance(topology, Topology):
             pin(patch, pod, siblings_domain(gang, member, topology, picture.node))
     return foretell(gang) if controller_of(pod) is None else ()
@@ -168,8 +171,8 @@ def _claim(manifest: Manifest, picture: Picture) -> tuple[Dialect, GangKey] | No
         pod = pod_of(manifest)
     except MalformedError:
         return None
-    named = dialects.dialect_of(pod)
-    return None if named is None else dialects.dialect_of(pod, dialects.left_alone(picture.sources_of(named[1])))
+    named = dialect_of(pod)
+    return None if named is None else dialect_of(pod, left_alone(picture.sources_of(named[1])))
 
 
 def _gated(manifest: Manifest, dialect: Dialect, key: GangKey) -> PatchBuilder:

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from gangs import dialects
+from gangs.dialects.reading import read_all
 from gangs.model import Reading
 from webhook.picture import Picture
 
@@ -32,7 +32,7 @@ class RecentGangs:
         with self._lock:
             if self._clock() > self._until:
                 before = self._spent()
-                self._reading = dialects.read_all(picture.sources())
+                self._reading = read_all(picture.sources())
                 cost = self._spent() - before
                 self._until = self._clock() + SHARE * cost if cost > CHEAP_SECONDS else -1.0
             return self._reading

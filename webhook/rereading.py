@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from cluster.single import UnreadError, read_one
 from cluster.transport import Transport
-from gangs.dialects import all_kinds
+from gangs.dialects.table import all_kinds
 from gangs.looked_at import KIND, OBJECT, SOUGHT, Look
 from gangs.manifests import key_of
 from gangs.sources import Kind, Sources

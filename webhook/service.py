@@ -9,7 +9,7 @@ from flask import Flask
 from cluster.access import AccessReviewer
 from cluster.cache import ClusterCache
 from cluster.transport import Transport
-from gangs.dialects import all_kinds
+from gangs.dialects.table import all_kinds
 from gangs.protecting import protection
 from planning.solver_pool.pool import shared_workers
 from webhook.app import create_app

@@ -3,7 +3,7 @@
 They are sent only where the component `manifests/absent-schedulers`, or the chart's value, has registered for them.
 """
 
-from gangs.dialects import dialect_of
+from gangs.dialects.claims import dialect_of
 from gangs.fractions import of_pod
 from gangs.manifests import MalformedError, pod_of, pod_ref, section
 from gangs.model import Advice, Manifest

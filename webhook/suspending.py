@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gangs import dialects
+from gangs.dialects.templates import queued
 from gangs.manifests import MalformedError, ref_of
 from gangs.model import Advice, Manifest, ObjectRef
 from gangs.sources import Sources
@@ -31,7 +31,7 @@ def created(manifest: Manifest, sources: Sources, patch: PatchBuilder) -> None:
 
     Raises `MalformedError`.
     """
-    if dialects.queued(manifest, sources):
+    if queued(manifest, sources):
         suspended = _suspended(manifest)
         patch.set(("metadata", "annotations", CREATED_SUSPENDED), json.dumps(suspended))
         if suspended:
@@ -41,7 +41,7 @@ def created(manifest: Manifest, sources: Sources, patch: PatchBuilder) -> None:
 def updated(request: Request, manifest: Manifest, old: Manifest, sources: Sources) -> Decision:
     """Let a user suspend his Job; keep it going where only the manifest that it was made from is applied again."""
     try:
-        if not dialects.queued(manifest, sources) or not _suspended(manifest) or _suspended(old):
+        if not queued(manifest, sources) or not _suspended(manifest) or _suspended(old):
             return Admitted()
         ref = ref_of(manifest)
     except MalformedError as error:

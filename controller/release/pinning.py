@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cluster.snapshot import Snapshot
 from cluster.tree import domains
 from controller.release.protocol import Planned
-from gangs.dialects import topology_of
+from gangs.dialects.topologies import topology_of
 from gangs.model import Gang
 from kube.objects import Pod
 from kube.scheduling import names_another_scheduler

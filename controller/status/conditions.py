@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from controller.cluster_view import Picture
-from gangs.dialects import WORDS
+from gangs.dialects.table import WORDS
 from gangs.model import Gang
 from gangs.telling import NoRoom
 from kube.objects import Pod

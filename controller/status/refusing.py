@@ -16,7 +16,7 @@ from controller.telemetry import events
 from controller.telemetry.events import Recorder
 from controller.times import now
 from controller.writes.writer import Writer, gang_path
-from gangs.dialects import OWN
+from gangs.dialects.table import OWN
 from gangs.mirroring import mirrored_key
 from gangs.model import Fault, GangKey, Manifest, ObjectRef, Reading
 from kube.keys import API_VERSION, GATE

@@ -16,10 +16,11 @@ from controller.gang_status import Phase, status_patch
 from controller.status.mirrors import GangObjects
 from controller.times import now
 from controller.writes.writer import Writer
-from gangs.dialects import DIALECTS
+from gangs.dialects.protocol import ShowsGroups, ShowsQueues, ShowsTopologies
+from gangs.dialects.table import DIALECTS
 from gangs.manifests import group_of
 from gangs.model import GangKey, Manifest
-from gangs.showing import DomainsSeen, Seen, Shown, ShowsGroups, ShowsQueues, ShowsTopologies, Told
+from gangs.showing import DomainsSeen, Seen, Shown, Told
 from kube.topology import Topology
 from planning.quota.usage import usage_of
 

@@ -14,7 +14,7 @@ from controller.cluster_view import Picture
 from controller.telemetry import events
 from controller.telemetry.events import Recorder
 from controller.times import seconds_since
-from gangs.dialects import dialect_of
+from gangs.dialects.claims import dialect_of
 from gangs.model import ObjectRef
 from gangs.schedulers import runs
 from kube.keys import STOCK_SCHEDULER

@@ -18,7 +18,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from cluster.freshness import Freshness, Watched
 from controller.gang_status import Phase
 from controller.release.protocol import Cause
-from gangs.dialects import DIALECTS
+from gangs.dialects.table import DIALECTS
 from gangs.model import GangKey
 from planning.decision import Decision
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
-from gangs.ack import NAME, keys
+from gangs.ack import NAME, keys, messages
 from gangs.ack.members import (
     Group,
     Name,
@@ -25,6 +25,7 @@ from gangs.manifests import ref_of
 from gangs.membership import Seat, check_priorities, seated
 from gangs.model import Gang, GangKey, Manifest, PodSet, Reading
 from gangs.sources import Kind, PodKeys, Sources
+from gangs.telling import NoRoom
 from gangs.workloads import JOB_GROUP, JOB_KIND
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import Pod
@@ -88,6 +89,10 @@ class AckDialect:
     ) -> Sequence[Topology]:
         del sources, findings
         return ()
+
+    def no_room_messages(self, no_room: NoRoom) -> Sequence[str] | None:
+        """The guide's sentence."""
+        return messages.told(no_room)
 
     def template_labels(  # noqa: D102 -- the protocol says it; the guide's templates carry their labels themselves
         self, manifest: Manifest, sources: Sources, *, claimed: bool

@@ -4,13 +4,14 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from gangs.findings import Findings
-from gangs.koordinator import NAME, groups, keys, status, topologies, units
+from gangs.koordinator import NAME, groups, keys, messages, status, topologies, units
 from gangs.koordinator.agreement import agreed, parted
 from gangs.koordinator.settings import Settings, settings_of
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.showing import DomainsSeen, Seen, Shown
 from gangs.sources import Kind, PodKeys, Sources
+from gangs.telling import NoRoom
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -102,6 +103,10 @@ class KoordinatorDialect:
     def topology_status(self, seen: DomainsSeen) -> Shown:
         """Of the ClusterNetworkTopology."""
         return status.topology_status(seen)
+
+    def no_room_messages(self, no_room: NoRoom) -> Sequence[str]:
+        """The sentences of its documents."""
+        return messages.told(no_room)
 
     def template_labels(  # noqa: D102 -- the protocol says it; Koordinator's workloads carry their keys themselves
         self, manifest: Manifest, sources: Sources, *, claimed: bool

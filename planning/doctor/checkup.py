@@ -9,7 +9,9 @@ from datetime import datetime
 
 from cluster.snapshot import Snapshot
 from cluster.tree import DomainTree, domains
-from gangs.dialects import dialect_of, left_alone, read_all, topologies
+from gangs.dialects.claims import dialect_of, left_alone
+from gangs.dialects.reading import read_all
+from gangs.dialects.topologies import topologies
 from gangs.leaving import ALL, CHOICES, IGNORED, OWN, chosen, left_to, running
 from gangs.levels import choose
 from gangs.model import Gang

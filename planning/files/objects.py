@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
-from gangs.dialects import all_kinds
+from gangs.dialects.table import all_kinds
 from gangs.kinds import WORKLOADS
 from gangs.manifests import MalformedError, group_of, key_of, parted, shape_remedy
 from gangs.model import Manifest

@@ -6,7 +6,7 @@ from cluster.capturing import room
 from cluster.eligibility import Eligibility
 from cluster.snapshot import NodeState, Snapshot
 from cluster.tree import DomainTree, Path, domains
-from gangs.dialects import topology_of
+from gangs.dialects.topologies import topology_of
 from gangs.held_nodes import held_node
 from gangs.model import Fault, Gang
 from gangs.telling import NodeOffer

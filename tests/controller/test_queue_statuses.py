@@ -13,7 +13,7 @@ import yaml
 from cluster.capturing import snapshot_of
 from controller.cluster_view import Picture
 from controller.status.showing import queues_shown
-from gangs.dialects import read_all
+from gangs.dialects.reading import read_all
 from gangs.leaving import Left, Neighbour
 from gangs.manifests import key_of
 from gangs.model import ObjectRef

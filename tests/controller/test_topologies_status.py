@@ -20,7 +20,7 @@ from cluster.snapshot import Snapshot
 from cluster.tree import domains
 from controller.cluster_view import Picture
 from controller.status.showing import domains_seen, topologies_shown
-from gangs.dialects import topologies
+from gangs.dialects.topologies import topologies
 from gangs.koordinator.status import topology_status as network_status
 from gangs.manifests import key_of
 from gangs.model import Reading

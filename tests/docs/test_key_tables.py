@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gangs.dialects import DIALECTS
+from gangs.dialects.table import DIALECTS
 from gangs.phalanx.spec import GangSpec, PodSetSpec
 
 TABLES = Path(__file__).parent.parent.parent / "docs" / "reference" / "keys"

@@ -23,7 +23,8 @@ from workloads_of_kinds import (
 )
 
 from cli.main import group
-from gangs.dialects import DIALECTS, review
+from gangs.dialects.reviewing import review
+from gangs.dialects.table import DIALECTS
 from gangs.manifests import key_of
 from gangs.phalanx.jobs import WISHES
 from gangs.slips import slips_of

@@ -11,7 +11,8 @@ import jsonpatch
 import pytest
 import yaml
 
-from gangs.dialects import as_admitted, read_all
+from gangs.dialects.reading import read_all
+from gangs.dialects.templates import as_admitted
 from gangs.manifests import key_of
 from gangs.sources import Sources
 from kube.keys import CREATED_SUSPENDED

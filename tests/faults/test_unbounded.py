@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from cluster.transport import Transport
 from controller.acting.probe import Probes
 from controller.writes.writer import Writer
-from gangs.dialects import read_all
+from gangs.dialects.reading import read_all
 from gangs.manifests import MalformedError
 from gangs.sources import Sources
 from gangs.workloads import missing_pods

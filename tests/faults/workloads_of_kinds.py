@@ -9,7 +9,8 @@ import yaml
 from click.testing import CliRunner
 
 from cli.main import group
-from gangs.dialects import read_all, review
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import review
 from gangs.expanding import expanded
 from gangs.manifests import key_of, pod_of
 from gangs.model import Gang

@@ -11,7 +11,9 @@ from ack_objects import LINGJUN, job, labels, member, network
 from written import NETWORK, pod, sources
 
 from cluster.tree import domains
-from gangs.dialects import dialect_of, read_all, topologies
+from gangs.dialects.claims import dialect_of
+from gangs.dialects.reading import read_all
+from gangs.dialects.topologies import topologies
 from gangs.expanding import expanded
 from gangs.findings import Findings
 from gangs.koordinator.topologies import topology_of

@@ -4,7 +4,7 @@ from ack_objects import LINGJUN, job, member, network
 from written import sources
 
 from gangs.ack.messages import told
-from gangs.dialects import read_all
+from gangs.dialects.reading import read_all
 from gangs.model import Gang
 from gangs.sources import Sources
 from gangs.telling import NodeOffer, NoRoom

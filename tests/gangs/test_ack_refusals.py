@@ -3,7 +3,7 @@
 from ack_objects import LINGJUN, job, network
 from written import documents, sources
 
-from gangs.dialects import review
+from gangs.dialects.reviewing import review
 
 
 def test_fields_that_nobody_reads_are_warned_of() -> None:

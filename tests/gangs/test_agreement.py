@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from written import pod, sources
 
-from gangs.dialects import read_all
+from gangs.dialects.reading import read_all
 from gangs.kueue.keys import POD_GROUP, POD_GROUP_TOTAL
 from gangs.model import Reading
 from gangs.sources import Sources

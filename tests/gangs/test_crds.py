@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from gangs.ack.networks import JobNetworkSpec
-from gangs.dialects import all_kinds
+from gangs.dialects.table import all_kinds
 from gangs.koordinator.topologies import Layer
 from gangs.koordinator.units import PodGroupSpec
 from gangs.kueue import queues, topologies

@@ -6,7 +6,11 @@ import pytest
 from koordinator_objects import gather, group, member
 from written import DATACENTER, NETWORK, documents, pod, sources
 
-from gangs.dialects import DIALECTS, all_kinds, dialect_of, protected, read_all, review, topologies, topology_of
+from gangs.dialects.claims import dialect_of, protected
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import review
+from gangs.dialects.table import DIALECTS, all_kinds
+from gangs.dialects.topologies import topologies, topology_of
 from gangs.model import Fault, GangKey
 from gangs.sources import Sources
 from kube import keys

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from written import NETWORK, pod, sources
 
-from gangs.dialects import arrival, read_all, review
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import arrival, review
 from gangs.kept_readings import KeptReadings
 from gangs.model import Gang, GangKey, Reading
 from gangs.sources import Sources

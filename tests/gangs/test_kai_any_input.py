@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from kai_objects import CONFIG, POD_GROUP, POLICY, ROLE, settings
 from written import DATACENTER, documents, sources
 
-from gangs.dialects import read_all, review, topologies
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import review
+from gangs.dialects.topologies import topologies
 from gangs.sources import Sources
 from kube.objects import ObjectMeta, Pod
 

@@ -9,7 +9,10 @@ import yaml
 from kai_objects import CONFIG, POLICY, ROLE, config, group, job, member
 from written import DATACENTER, documents, pod, sources
 
-from gangs.dialects import dialect_of, read_all, review, topologies, topology_of
+from gangs.dialects.claims import dialect_of
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import review
+from gangs.dialects.topologies import topologies, topology_of
 from gangs.expanding import expanded
 from gangs.kai.keys import KEYS
 from gangs.model import Advice, Gang, GangKey

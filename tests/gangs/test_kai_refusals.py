@@ -5,7 +5,9 @@ from kai_objects import group, member
 from refusal_cases import Case, cases, sources_of
 from written import documents, sources
 
-from gangs.dialects import read_all, review, topologies
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import review
+from gangs.dialects.topologies import topologies
 from gangs.sources import Sources
 
 CONFIGS = [case for case in cases() if case.dialect == "kai" and case.write["kind"] == "ConfigMap"]

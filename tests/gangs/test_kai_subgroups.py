@@ -9,7 +9,8 @@ import pytest
 from kai_objects import POD_GROUP
 from written import DATACENTER, documents, pod, sources
 
-from gangs.dialects import read_all, review
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import review
 from gangs.model import Gang, PodSet, TogetherRule
 from gangs.sources import Sources
 from kube.objects import Pod

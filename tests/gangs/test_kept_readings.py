@@ -17,7 +17,11 @@ import pytest
 import yaml
 from written import documents, pod
 
-from gangs.dialects import DIALECTS, as_admitted, dialect_of, left_alone, read_all, topologies
+from gangs.dialects.claims import dialect_of, left_alone
+from gangs.dialects.reading import read_all
+from gangs.dialects.table import DIALECTS
+from gangs.dialects.templates import as_admitted
+from gangs.dialects.topologies import topologies
 from gangs.expanding import expanded
 from gangs.kept_readings import KeptReadings
 from gangs.manifests import MalformedError, key_of, pod_of

@@ -7,7 +7,7 @@ import pytest
 from koordinator_objects import INDEX, SPEC, gather, group, member
 from written import DATACENTER, NETWORK, example, pod, sources
 
-from gangs.dialects import read_all
+from gangs.dialects.reading import read_all
 from gangs.model import Gang, GangKey, MultipleRule, PodSet
 from gangs.sources import Sources
 

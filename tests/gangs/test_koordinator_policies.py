@@ -6,7 +6,8 @@ import pytest
 from koordinator_objects import gather, group, member
 from written import NETWORK, documents, sources
 
-from gangs.dialects import read_all, review
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import review
 from gangs.model import Gang
 from gangs.sources import Sources
 

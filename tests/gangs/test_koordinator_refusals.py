@@ -3,7 +3,8 @@
 from koordinator_objects import SPEC, gather, group
 from written import NETWORK, sources
 
-from gangs.dialects import read_all, review
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import review
 from gangs.model import MultipleRule
 
 AT = f"metadata.annotations[{SPEC}]"

@@ -7,7 +7,8 @@ import pytest
 import yaml
 from written import documents, example, sources
 
-from gangs.dialects import review, topologies
+from gangs.dialects.reviewing import review
+from gangs.dialects.topologies import topologies
 from gangs.koordinator.status import detail_status
 from gangs.sources import Sources
 from kube.topology import HOSTNAME_LABEL, Level, Topology, Unlabelled

@@ -6,7 +6,10 @@ import pytest
 from kueue_objects import GROUP, POOL, job
 from written import documents, pod, sources
 
-from gangs.dialects import as_admitted, dialect_of, read_all, topologies
+from gangs.dialects.claims import dialect_of
+from gangs.dialects.reading import read_all
+from gangs.dialects.templates import as_admitted
+from gangs.dialects.topologies import topologies
 from gangs.expanding import expanded
 from gangs.kueue.keys import TOPOLOGY_KIND
 from gangs.kueue.topologies import lowest_level

@@ -8,7 +8,10 @@ from kueue_objects import POOL
 from kueue_objects import job as kueue_job
 from written import documents, pod, sources
 
-from gangs.dialects import dialect_of, left_alone, queued, read_all, review, template_labels
+from gangs.dialects.claims import dialect_of, left_alone
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import review
+from gangs.dialects.templates import queued, template_labels
 from gangs.expanding import expanded
 from gangs.leaving import left_to
 from gangs.protecting import protection

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from written import DATACENTER, documents, pod, sources
 
-from gangs.dialects import read_all
+from gangs.dialects.reading import read_all
 from gangs.model import CapRule, Gang, MultipleRule, PodSet, SliceRule, TogetherRule
 from gangs.sources import Sources
 

@@ -4,7 +4,9 @@ import pytest
 from refusal_cases import Case, cases, sources_of
 from written import documents, sources
 
-from gangs.dialects import read_all, review, topologies
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import review
+from gangs.dialects.topologies import topologies
 from gangs.sources import Sources
 
 TOPOLOGIES = [

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from written import documents, pod
 
-from gangs.dialects import read_all
+from gangs.dialects.reading import read_all
 from gangs.model import Gang
 from gangs.sources import Sources
 

@@ -3,7 +3,8 @@
 import pytest
 from refusal_cases import Case, cases, defaulted, sources_of
 
-from gangs.dialects import as_admitted, review
+from gangs.dialects.reviewing import review
+from gangs.dialects.templates import as_admitted
 from gangs.manifests import MalformedError
 from gangs.model import Advice, Fault
 

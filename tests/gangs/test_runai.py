@@ -6,7 +6,10 @@ import pytest
 import yaml
 from written import DATACENTER, documents, sources
 
-from gangs.dialects import as_admitted, dialect_of, read_all, review, template_labels
+from gangs.dialects.claims import dialect_of
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import review
+from gangs.dialects.templates import as_admitted, template_labels
 from gangs.expanding import expanded
 from gangs.model import Gang
 from gangs.sources import Sources
@@ -125,7 +128,7 @@ def test_a_level_goes_by(levels: list[dict[str, str]], expected: Level) -> None:
     written = documents(EXAMPLE)[0] | {"spec": {"levels": levels}}
     gang = gang_of(yaml.safe_dump(written), job({KEY: "network"}))
     assert gang.topology == "network"
-    from gangs.dialects import topologies  # noqa: PLC0415 -- beside its only use
+    from gangs.dialects.topologies import topologies  # noqa: PLC0415 -- beside its only use
 
     (topology,), _ = topologies(sources(yaml.safe_dump(written)))
     assert topology.levels[0] == expected

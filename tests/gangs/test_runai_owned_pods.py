@@ -6,7 +6,8 @@ import pytest
 from test_runai import EXAMPLE
 from written import pod, sources
 
-from gangs.dialects import dialect_of, read_all
+from gangs.dialects.claims import dialect_of
+from gangs.dialects.reading import read_all
 from gangs.model import GangKey, Reading
 from gangs.sources import Sources
 from kube.objects import Pod

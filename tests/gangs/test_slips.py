@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from written import sources
 
-from gangs.dialects import DIALECTS, read_all
+from gangs.dialects.reading import read_all
+from gangs.dialects.table import DIALECTS
 from gangs.slips import slips
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"

@@ -14,7 +14,7 @@ from certs.authority import service_names
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.installing import OURS, custom_resource_definitions
 from controlplane.rendering import MANIFESTS, kustomize, made
-from gangs.dialects import DIALECTS
+from gangs.dialects.table import DIALECTS
 from webhook.app import ABSENT_SCHEDULERS
 
 pytestmark = pytest.mark.controlplane

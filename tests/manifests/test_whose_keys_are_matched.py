@@ -13,7 +13,7 @@ from certs.cluster_edge import CONFIGURATIONS
 from cli.installation import PARTS
 from controlplane.control_plane import ControlPlane, free_ports, wait_until
 from controlplane.rendering import MANIFESTS
-from gangs.dialects import DIALECTS
+from gangs.dialects.table import DIALECTS
 from gangs.leaving import CHOICES
 from kube.keys import GANG, WORKLOAD
 

@@ -11,7 +11,8 @@ from typing import Any
 import scenes
 
 from cluster.capturing import snapshot_of
-from gangs.dialects import read_all, topologies
+from gangs.dialects.reading import read_all
+from gangs.dialects.topologies import topologies
 from gangs.sources import Sources
 from kube.keys import GATE, GROUP
 from planning.competing.promised_evictions import promised_by, with_promised

@@ -64,7 +64,7 @@ BLIND: Mapping[str, tuple[str, Callable[..., object]]] = {
     "what plans spend of budgets": ("planning.framing.disruption_budgets._spent_in", lambda _: {}),
     "what plans in force evict": ("protected_pods.promised_by", lambda _: []),
     "minimums of sets": ("planning.framing.running_gangs._member_of", without_sets),
-    "gangs that cannot be read": ("gangs.dialects._astray", lambda *_: ()),
+    "gangs that cannot be read": ("gangs.dialects.reading._astray", lambda *_: ()),
 }
 
 

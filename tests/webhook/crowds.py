@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gangs.dialects import as_admitted
+from gangs.dialects.templates import as_admitted
 from gangs.manifests import key_of
 from gangs.model import Manifest
 from gangs.sources import Sources

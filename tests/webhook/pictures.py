@@ -9,7 +9,7 @@ import msgspec
 from cluster.capturing import snapshot_of
 from cluster.schedulers import tried_of
 from cluster.snapshot import Snapshot
-from gangs.dialects import dialect_of
+from gangs.dialects.claims import dialect_of
 from gangs.looked_at import KIND, OBJECT, Look
 from gangs.manifests import key_of
 from gangs.model import GangKey

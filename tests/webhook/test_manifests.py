@@ -7,13 +7,13 @@ import pytest
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.installing import admission_policies, system_objects, webhook_configurations
-from gangs.dialects import DIALECTS, all_kinds
+from gangs.dialects.protocol import Queueing
+from gangs.dialects.table import DIALECTS, all_kinds
 from gangs.kinds import WORKLOADS
 from gangs.kueue.keys import WISHES as PLACES
 from gangs.leaving import EVIDENCE_KINDS
 from gangs.phalanx.jobs import WISHES
 from gangs.runai.keys import WISHES as TOPOLOGY_WISHES
-from gangs.sources import Queueing
 from kube import keys
 
 URL = "https://127.0.0.1:9443"

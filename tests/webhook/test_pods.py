@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pictures import EVIDENCE, SCHEDULERS, Manifest, StillPicture, pod, pod_group
 
-from gangs import dialects
+from gangs.dialects.claims import dialect_of
 from gangs.model import Gang
 from webhook import pods
 from webhook.errors import Unavailable
@@ -145,11 +145,11 @@ def test_admitting_the_admitted_pod_again_changes_nothing(labels: Any, spec: Any
     before = pod(labels=labels, **spec)
     after = jsonpatch.JsonPatch(decision.patch).apply(before)
     assert created(after, EMPTY) == Admitted()
-    gang = dialects.dialect_of(pods.pod_of(before))
+    gang = dialect_of(pods.pod_of(before))
     gated = after["spec"].get("schedulingGates", []).count(GATE)
     if gang is not None and not spec.get("nodeName"):
         assert gated == 1
-        named = dialects.dialect_of(pods.pod_of(after))
+        named = dialect_of(pods.pod_of(after))
         assert named is not None
         assert named[1] == gang[1]
     else:

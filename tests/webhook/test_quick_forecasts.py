@@ -11,7 +11,7 @@ import pytest
 from pictures import Manifest, StillPicture, node, pod, topology
 
 from cluster.snapshot import Snapshot
-from gangs import dialects
+from gangs.dialects.reading import read_all
 from gangs.model import Gang
 from gangs.sources import Sources
 from kube.objects import Pod
@@ -59,7 +59,7 @@ def request(count: int, minimum: int = 4) -> tuple[list[Manifest], Gang]:
     objects = [asked, topology("rack")]
     members = [msgspec.convert(pod(f"p{i}", labels={"phalanx.dev/gang": "llm"}), Pod) for i in range(count)]
     still = StillPicture(objects).sources()
-    return objects, dialects.read_all(Sources(members, still.objects)).gangs[0]
+    return objects, read_all(Sources(members, still.objects)).gangs[0]
 
 
 def forecasts() -> QuickForecasts:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pictures import StillPicture, pod, pod_group
 
-from gangs.dialects import described
+from gangs.dialects.reading import described
 from gangs.manifests import key_of
 from gangs.sources import Sources
 from webhook.readings import CHEAP_SECONDS, SHARE, RecentGangs

@@ -1,0 +1,91 @@
+"""Every gang of every dialect: sources come in, a `Reading` of gangs, faults and advice goes out."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gangs.dialects.claims import Claim, by_dialect, dialect_of, left_alone, pods_by_dialect, succeeded
+from gangs.dialects.protocol import Dialect
+from gangs.dialects.table import DIALECTS
+from gangs.dialects.topologies import checked_topologies, known_topologies
+from gangs.findings import Findings
+from gangs.fractions import without_fractions
+from gangs.leaving import NOTHING, Left
+from gangs.manifests import ref_of
+from gangs.model import Gang, GangKey, Manifest, Reading
+from gangs.schedulers import waited_for
+from gangs.sources import Sources
+from kube.objects import Pod
+from kube.text import one_line
+from kube.topology import Topology
+
+
+def read_all(sources: Sources) -> Reading:
+    """Every gang of every dialect, in order of dialect and key, with all that is wrong."""
+    findings, left = Findings(), left_alone(sources)
+    known = checked_topologies(sources, findings, left.to)
+    claims = [dialect_of(pod, left) for pod in sources.pods]
+    pods = by_dialect(sources.pods, claims, left)
+    gangs: list[Gang] = []
+    for dialect in DIALECTS:
+        reading = read_by(dialect, replace(sources, pods=pods[dialect.name]), known)
+        if dialect.name in left.to:
+            reading = left.carries(reading)
+        gangs += sorted(reading.gangs, key=lambda gang: gang.key)
+        findings.take(reading.faults, reading.advice)
+    ended = succeeded(sources.pods, left)
+    gangs = [replace(gang, succeeded=sum(ended[key] for key in gang.names)) if ended else gang for gang in gangs]
+    theirs = _read_neighbours(sources, claims, left, known) if left.to else ()
+    astray = _astray(sources.pods, claims, gangs)
+    return Reading(tuple(gangs), findings.faults, findings.advice, theirs, astray)
+
+
+def described(manifest: Manifest, sources: Sources) -> Gang | None:
+    """The gang that an object among the sources describes, alone or with others; None where it describes none."""
+    ref, left = ref_of(manifest), left_alone(sources)
+    known, pods = known_topologies(sources), pods_by_dialect(sources.pods, left)
+    for dialect in DIALECTS:
+        about = GangKey(dialect.name, ref.namespace, ref.name)
+        reading = read_by(dialect, replace(sources, pods=pods[dialect.name]), known, about)
+        gangs = left.carries(reading).gangs if dialect.name in left.to else reading.gangs
+        for gang in sorted(gangs, key=lambda each: each.key):
+            if ref == gang.source or ref in gang.groups:
+                ended = succeeded(sources.pods, left)
+                return replace(gang, succeeded=sum(ended[key] for key in gang.names))
+    return None
+
+
+def read_by(
+    dialect: Dialect, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None
+) -> Reading:
+    """What a dialect reads, and what holds for the gangs of all of them."""
+    return _in_lines(waited_for(without_fractions(dialect.read(sources, topologies, about)), sources))
+
+
+def _read_neighbours(
+    sources: Sources, claims: Sequence[Claim | None], left: Left, known: Sequence[Topology]
+) -> tuple[Gang, ...]:
+    """The gangs that are left to other systems. What is wrong with them is not our business."""
+    unclaimed = [pod for pod, claim in zip(sources.pods, claims, strict=True) if claim is None]
+    pods = by_dialect(unclaimed, [dialect_of(pod) for pod in unclaimed], NOTHING)
+    read = [each.read(replace(sources, pods=pods[each.name]), known) for each in DIALECTS if each.name in left.to]
+    return tuple(gang for reading in read for gang in reading.gangs if left.leaves(gang.key))
+
+
+def _astray(
+    pods: Sequence[Pod], claims: Sequence[Claim | None], gangs: Sequence[Gang]
+) -> tuple[tuple[Pod, GangKey], ...]:
+    """Live pods that name a gang and are members of none that was read."""
+    members = {id(member.pod) for gang in gangs for member in gang.members}
+    return tuple(
+        (pod, claim[1])
+        for pod, claim in zip(pods, claims, strict=True)
+        if claim is not None and id(pod) not in members and not (pod.finished or pod.terminating)
+    )
+
+
+def _in_lines(reading: Reading) -> Reading:
+    """What gangs wait for is told to many: what users have written there is on one line, whatever it is."""
+    if all(what.isprintable() for gang in reading.gangs for what in gang.waiting_for):
+        return reading
+    gangs = (replace(gang, waiting_for=tuple(map(one_line, gang.waiting_for))) for gang in reading.gangs)
+    return replace(reading, gangs=tuple(gangs))

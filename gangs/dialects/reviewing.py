@@ -1,0 +1,159 @@
+"""One object as it would stand among the others: what is wrong with it, and what its user should know.
+
+A manifest and the sources come in; out go faults, for which it is refused, and advice, which is told. A pod is an
+`Arrival`: it comes out as a member of its gang, too.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from gangs.dialects.claims import dialect_of, left_alone, pods_by_dialect, succeeded
+from gangs.dialects.protocol import Dialect
+from gangs.dialects.reading import read_by
+from gangs.dialects.table import DIALECTS, OWN
+from gangs.dialects.templates import as_admitted, asks_in, examples, template_labels
+from gangs.dialects.topologies import checked_topologies, known_topologies
+from gangs.findings import Findings
+from gangs.fractions import fractions
+from gangs.kinds import shape_of, templates
+from gangs.leaving import Left
+from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
+from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Member, ObjectRef, Reading
+from gangs.schedulers import FIELD, told
+from gangs.sources import NAME_FIELD, Kind, Sources
+
+
+def review(manifest: Manifest, sources: Sources, *, exists: bool = False) -> tuple[list[Fault], list[Advice]]:
+    """Check one object as it would stand among the others: a group object, a topology, a workload or a pod.
+
+    Faults are about this object alone. What its arrival makes wrong elsewhere, and what its gang waits for, is
+    advice. An object of no dialect has neither.
+
+    :param exists: whether it is there already. A workload that is has no mark put on its template any more.
+    """
+    if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Pod"):
+        arriving = arrival(manifest, sources)
+        return list(arriving.faults), list(arriving.advice)
+    try:
+        standing = sources.having(manifest if exists else as_admitted(manifest, sources))
+        findings = _review_object(manifest, standing, left_alone(sources))
+    except MalformedError as error:
+        return [error.fault], []
+    return list(findings.faults), list(findings.advice)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A pod as it would stand among the others.
+
+    `gang` has the pod among its members, as `member`; both are None where it names no gang, or one that cannot be read.
+    """
+
+    faults: Sequence[Fault] = ()
+    advice: Sequence[Advice] = ()
+    gang: Gang | None = None
+    member: Member | None = None
+
+
+def arrival(manifest: Manifest, sources: Sources) -> Arrival:
+    """Check a pod (`review`), and see what it makes of its gang. `sources` may hold the pods of its gang only."""
+    try:
+        pod = pod_of(manifest)
+    except MalformedError as error:
+        return Arrival([error.fault])
+    left = left_alone(sources)
+    claim = dialect_of(pod, left)
+    if claim is None:
+        other = dialect_of(pod)
+        return Arrival(advice=[] if other is None else [left.advice(other[0].name, pod_ref(pod))])
+    dialect, key = claim
+    others = [each for each in sources.pods if not each.metadata.name or each.key != pod.key]
+    standing = replace(sources, pods=[*others, pod])
+    pods = pods_by_dialect(standing.pods, left)[dialect.name]
+    reading = read_by(dialect, replace(standing, pods=pods), known_topologies(standing), key)
+    findings = _about(pod_ref(pod), reading)
+    _add_bystanders(pod_ref(pod), key, reading, findings, partial(dialect.pod_keys.naming, pod))
+    gang, member = next(((g, m) for g in reading.gangs for m in g.members if m.pod is pod), (None, None))
+    if gang is not None:
+        ended = succeeded(others, left)
+        gang = replace(gang, succeeded=sum(ended[name] for name in gang.names))
+    return Arrival(findings.faults, findings.advice, gang, member)
+
+
+def _review_object(manifest: Manifest, standing: Sources, left: Left) -> Findings:
+    ref, findings = ref_of(manifest), Findings()
+    group, kind, _, _ = key_of(manifest)
+    describing = [each for each in DIALECTS if _has(each.topology_kinds, group, kind)]
+    if describing and all(each.name in left.to for each in describing):
+        findings.take((), [left.advice(describing[0].name, ref)])
+        return findings
+    if describing:
+        checked_topologies(standing, findings, left.to)
+        return _about(ref, Reading((), findings.faults, findings.advice))
+    pods, topologies_known = pods_by_dialect(standing.pods, left), known_topologies(standing)
+    for dialect in DIALECTS:
+        known = _has(dialect.group_kinds, group, kind)
+        if not known and shape_of(manifest) is None:
+            continue
+        key = GangKey(dialect.name, ref.namespace, ref.name)
+        reading = read_by(dialect, replace(standing, pods=pods[dialect.name]), topologies_known, key)
+        about = _about(ref, reading)
+        workload = shape_of(manifest) is not None
+        if left.leaves(key):
+            asks = asks_in(dialect, manifest, standing) or bool(about.faults) if workload else known
+            findings.take((), [left.advice(dialect.name, ref)] if asks else ())
+            continue
+        findings.take(about.faults, about.advice)
+        if known and (not workload or _asks_here(dialect, manifest, standing, left)):
+            _add_bystanders(ref, key, reading, findings)
+    _review_templates(ref, standing.objects[key_of(manifest)], standing, left, findings)
+    return findings
+
+
+def _review_templates(ref: ObjectRef, workload: Manifest, sources: Sources, left: Left, findings: Findings) -> None:
+    """Note what no pod of a gang can have, where the pods of this workload are to be a gang's."""
+    for pod, template in zip(examples(workload), templates(workload), strict=False):
+        if (claim := dialect_of(pod, left)) is not None:
+            findings.take(fractions(ref, f"{template.path}.metadata.annotations", template.annotations))
+            if text := told(pod.spec.scheduler_name, claim[0].pod_keys, sources):
+                findings.advise(ref, f"{template.path}.{FIELD}", text)
+
+
+def _has(kinds: Sequence[Kind], group: str, kind: str) -> bool:
+    return any((each.group, each.kind) == (group, kind) for each in kinds)
+
+
+def _asks_here(dialect: Dialect, workload: Manifest, sources: Sources, left: Left) -> bool:
+    """Whether a workload asks to be a gang, by what it says itself or by what its pods will say in this dialect."""
+    if template_labels(workload, sources):
+        return True
+    claims = [dialect_of(pod, left) for pod in examples(workload)]
+    mine = any(claim is not None and claim[0] is dialect for claim in claims)
+    return mine and dialect.name != OWN
+
+
+def _about(ref: ObjectRef, reading: Reading) -> Findings:
+    """What a reading has found about one object."""
+    findings = Findings()
+    faults = (each for each in reading.faults if each.object == ref)
+    findings.take(faults, (each for each in reading.advice if each.object == ref))
+    return findings
+
+
+def _add_bystanders(
+    ref: ObjectRef, key: GangKey, reading: Reading, findings: Findings, at: Callable[[str], str] = lambda _: NAME_FIELD
+) -> None:
+    """Add, as advice on one object of a gang, what is wrong with the others and, `at` a field, what it waits for.
+
+    Nothing of what another namespace has written is told (docs/decisions/0013).
+    """
+    for fault in reading.faults:
+        if fault.object != ref and fault.object.namespace in ("", ref.namespace):
+            findings.advise(ref, NAME_FIELD, f"the gang {key} cannot be planned: {fault}")
+    said = {each.awaited for each in findings.advice}
+    for gang in reading.gangs:
+        own = any(each.namespace == ref.namespace for each in (gang.source, *gang.groups))
+        for what in gang.waiting_for if own else ():
+            if what not in said:
+                findings.advise(ref, at(what), f"the gang {gang.key} waits for {what}", what)

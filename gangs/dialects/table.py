@@ -1,0 +1,51 @@
+"""The table of dialects: which there are, in which order they are asked, and which kinds of objects that makes.
+
+A dialect is a package beside this one and a line in `DIALECTS`. What it has to bring: `gangs.dialects.protocol`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gangs.ack.dialect import AckDialect
+from gangs.dialects.protocol import Dialect, Wording
+from gangs.kai.dialect import KaiDialect
+from gangs.kinds import READ, carries
+from gangs.koordinator.dialect import KoordinatorDialect
+from gangs.kueue.dialect import KueueDialect
+from gangs.leaving import EVIDENCE_KINDS
+from gangs.model import Manifest
+from gangs.phalanx.dialect import PhalanxDialect
+from gangs.runai.dialect import RunaiDialect
+from gangs.schedulers import KNOWN
+from gangs.sources import Kind
+from gangs.telling import Words
+
+DIALECTS: tuple[Dialect, ...] = (
+    PhalanxDialect(),
+    RunaiDialect(),
+    AckDialect(),
+    KoordinatorDialect(),
+    KaiDialect(),
+    KueueDialect(),
+)
+"""In order of precedence: the first that knows a pod has it."""
+
+OWN = PhalanxDialect.name
+"""The dialect of gangs that users ask for by a Gang object."""
+
+WORDS: Mapping[str, Words] = {each.name: each.no_room_messages for each in DIALECTS if isinstance(each, Wording)}
+"""By the name that gangs carry (`Gang.messages`): what waiting members say in the words of their own system."""
+
+_POD_KEYS = frozenset(key for each in DIALECTS for key in (*each.pod_keys.labels, *each.pod_keys.annotations))
+
+
+def all_kinds() -> tuple[Kind, ...]:
+    """Every kind to watch, besides pods, nodes and namespaces: groups, workloads, topologies, signs of others."""
+    of_dialects = (kind for each in DIALECTS for kind in (*each.group_kinds, *each.topology_kinds))
+    kept = (replace(kind, keeps=_asks) if kind in READ else kind for kind in of_dialects)
+    return tuple(dict.fromkeys((*kept, *EVIDENCE_KINDS, KNOWN)))
+
+
+def _asks(workload: Manifest) -> bool:
+    """Whether a workload, or a template of it, carries a key by which pods ask for gangs."""
+    return carries(workload, _POD_KEYS)

@@ -1,0 +1,60 @@
+"""What the nodes are arranged in: objects come in, out go the topologies of all dialects, and the one of a gang."""
+
+from collections.abc import Container, Sequence
+
+from gangs import levels, pools
+from gangs.dialects.protocol import Reviewing
+from gangs.dialects.table import DIALECTS
+from gangs.findings import Findings
+from gangs.leaving import left_to
+from gangs.model import Fault, Gang
+from gangs.sources import Sources
+from kube.topology import Topology
+
+
+def topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
+    """All valid topologies, and what is wrong with the others."""
+    found, faults = described_topologies(sources)
+    return [each for each in found if not each.refused], faults
+
+
+def described_topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
+    """All topologies, stand-ins for the refused ones too, and what is wrong with these: what gangs are read with."""
+    findings = Findings()
+    return checked_topologies(sources, findings, left_to(sources)), list(findings.faults)
+
+
+def known_topologies(sources: Sources) -> list[Topology]:
+    """All valid topologies, without a look at objects that are none."""
+    return [each for each in pools.known(DIALECTS, sources, Findings(), left_to(sources)) if not each.refused]
+
+
+def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | None:
+    """The topology that a gang is placed in: the one it names, else the only one of its kind.
+
+    None where there is none at all, and where the named one does not exist yet (then the gang waits for it). A fault
+    where several exist and none is named, or where the gang names a level that the topology lacks.
+    """
+    pods = [member.pod for member in gang.members]
+    match levels.choose(gang.topology, gang.topology_kind, pools.reachable(gang.topology, pods, known)):
+        case levels.Ambiguous(names):
+            several = f'"{gang.topology}" is the name of several topologies'
+            problem = several if gang.topology else "names no topology, and there are several"
+            return Fault(gang.source, "spec.topology", problem, f"name one of {', '.join(names)}")
+        case Topology() as topology:
+            if problem := pools.out_of_reach(topology, pods, known):
+                return Fault(gang.source, "spec.topology", problem, pools.OUT_OF_REACH)
+            for name in levels.levels_named(gang):
+                if topology.find(name) is None:
+                    return levels.unknown_level(gang.source, levels.LevelWish("spec", name), topology)
+            return topology
+        case _:
+            return None
+
+
+def checked_topologies(sources: Sources, findings: Findings, left: Container[str] = ()) -> list[Topology]:
+    """All, stand-ins for the refused ones too; what is wrong with them, and beside them, goes to `findings`."""
+    for dialect in DIALECTS:
+        if isinstance(dialect, Reviewing) and dialect.name not in left:
+            dialect.review(sources, findings)
+    return pools.known(DIALECTS, sources, findings, left)
