@@ -21,6 +21,7 @@ from planning.competing import joint as joining
 from planning.decision import Decision, Outcome
 from planning.framing.problem import frame
 from planning.solver_pool.pool import Workers
+from solver.objective import SolvePhase, is_of_level, since
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.solve import certainly_none
@@ -29,7 +30,7 @@ LIMITS = Limits()
 """The product's own. What takes longer than `WITHIN` counts as not proven all the same."""
 WITHIN = 1.0
 """Seconds within which an answer is to be proven."""
-_LATER = ("waste", "ranks", "ties")
+_LATER = since(SolvePhase.ROOM)
 """The goals after the first three: victims, extras, compactness."""
 
 
@@ -181,4 +182,4 @@ def _planned(goals: tuple[Goal, ...], *, optimal: bool) -> _Verdict:
 
 
 def _hides(goal: Goal) -> bool:
-    return goal.name.startswith("compactness/") and len(goal.parts) > 1
+    return is_of_level(goal.name) and len(goal.parts) > 1

@@ -14,6 +14,7 @@ import numpy as np
 from ortools.sat.python.cp_model import INFEASIBLE, OPTIMAL, CpModel, CpSolver, IntVar, LinearExpr
 
 from solver.capacity import capacities, room, scarcest
+from solver.objective import is_of_level
 from solver.plan import Plan
 from solver.problem import PodSet, Problem
 from solver.tree import Tree, tree_of
@@ -88,7 +89,7 @@ def values_of(problem: Problem, plan: Plan) -> Values:
             found += [evicted[priority] for priority in _priorities(problem)]
         elif goal.name in ("gangsBroken", "evicted"):
             found.append(goal.value)
-        elif goal.name.startswith("compactness/"):
+        elif is_of_level(goal.name):
             found += goal.parts.values() if goal.parts else [goal.value]
     return tuple(found)
 

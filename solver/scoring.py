@@ -1,14 +1,16 @@
 """The goals of a finished plan, counted from where its members are and who is evicted."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from solver import objective
 from solver.bounds.eviction_closure import gangs_broken
 from solver.capacity import needed_members
 from solver.case import Case, Seat
+from solver.objective import Criterion
 from solver.plan import Goal
 from solver.tree import ROOT
 
@@ -28,59 +30,30 @@ class Reached:
 
 def goals_of(case: Case, nodes: Nodes, victims: Sequence[int], reached: Iterable[Reached] = ()) -> tuple[Goal, ...]:
     """The goals in the contract's order. What is not among `reached` counts as proven."""
-    bounds = {(each.goal, each.part): each for each in reached}
-    score = _Score(case, nodes, victims)
-    goals = [
-        _total("victims", score.victims(), bounds),
-        _first("gangsBroken", {"": score.gangs_broken()}, bounds),
-        _first("evicted", {"": score.evicted()}, bounds),
-        _extras(case, score, bounds),
-        *(
-            _first(f"compactness/{name}", score.compactness(level), bounds)
-            for level, name in enumerate(case.problem.levels)
-        ),
-        _preferences(score, bounds),
-        _first("waste", score.waste(), bounds),
-        _first("ranks", score.ranks(), bounds),
-        _first("ties", {"terminating": score.terminating()}, bounds),
-    ]
-    return tuple(goals)
+    gaps = {(each.goal, each.part): each.value - each.bound for each in reached}
+    score, levels = Score(case, nodes, victims), case.problem.levels
+    rows = ((each, level) for each in objective.CRITERIA for level in (range(len(levels)) if each.by_level else (0,)))
+    return tuple(_goal(each, each.named(levels[level]), PARTS[each.name](score, level), gaps) for each, level in rows)
 
 
-Bounds = Mapping[tuple[str, str], Reached]
+Gaps = Mapping[tuple[str, str], int]
+"""By goal and part, the difference of what the search has reached and what is still possible as far as it knows: it
+leaves out what is the same in every plan.
+"""
 
 
-def _first(goal: str, parts: Parts, bounds: Bounds) -> Goal:
-    """A goal that shows its first part. A bound that the search knows is a difference to the value it reached, since
-    the search leaves out what is the same in every plan.
-    """
-    name, value = next(iter(parts.items()))
-    return Goal(goal, value, max(0, value - _gap(bounds, goal, name)), parts if len(parts) > 1 else {})
+def _goal(of: Criterion, name: str, parts: Parts, gaps: Gaps) -> Goal:
+    """A goal that shows the sum of its parts, or the first of them."""
+    first, value = next(iter(parts.items()), ("", 0))
+    gap = gaps.get((name, first), 0)
+    if of.summed:
+        value, gap = sum(parts.values()), sum(each for (goal, _), each in gaps.items() if goal == name)
+    bound = value + gap if of.more_is_better else max(0, value - gap)
+    return Goal(name, value, bound, parts if len(parts) > 1 else {})
 
 
-def _total(goal: str, parts: Parts, bounds: Bounds) -> Goal:
-    value = sum(parts.values())
-    gap = sum(each.value - each.bound for (name, _), each in bounds.items() if name == goal)
-    return Goal(goal, value, max(0, value - gap), parts if len(parts) > 1 else {})
-
-
-def _extras(case: Case, score: "_Score", bounds: Bounds) -> Goal:
-    value = len(score.seats) - needed_members(case.problem)
-    return Goal("extras", value, value + _gap(bounds, "extras", "missing"))
-
-
-def _preferences(score: "_Score", bounds: Bounds) -> Goal:
-    value = score.preferences()
-    return Goal("preferences", value, value + _gap(bounds, "preferences", ""))
-
-
-def _gap(bounds: Bounds, goal: str, part: str) -> int:
-    each = bounds.get((goal, part))
-    return each.value - each.bound if each else 0
-
-
-class _Score:
-    """A plan taken apart."""
+class Score:
+    """A plan taken apart: for every goal its parts."""
 
     def __init__(self, case: Case, nodes: Nodes, victims: Sequence[int]) -> None:
         self.case, self.evictions = case, tuple(victims)
@@ -102,13 +75,17 @@ class _Score:
         counts = Counter(victim.priority for victim in self.gone)
         return {f"priority {priority}": counts[priority] for priority in sorted(counts, reverse=True)}
 
-    def gangs_broken(self) -> int:
+    def gangs_broken(self) -> Parts:
         """Gangs of which fewer than their minimum remain."""
-        return len(gangs_broken(self.case.problem, self.evictions))
+        return {"": len(gangs_broken(self.case.problem, self.evictions))}
 
-    def evicted(self) -> int:
+    def evicted(self) -> Parts:
         """What the victims held of the scarcest resource."""
-        return sum(victim.requests[self.case.scarce] for victim in self.gone)
+        return {"": sum(victim.requests[self.case.scarce] for victim in self.gone)}
+
+    def extras(self) -> Parts:
+        """Members beyond the minimum. The search counts those that are missing."""
+        return {"missing": len(self.seats) - needed_members(self.case.problem)}
 
     def compactness(self, level: int) -> Parts:
         """Domains of the gang, and summed over its sets where there are several."""
@@ -118,10 +95,11 @@ class _Score:
             parts["sets"] = sum(len(self._domains(level, pod_set)) for pod_set in filled)
         return parts
 
-    def preferences(self) -> int:
+    def preferences(self) -> Parts:
         """The weight of the preferences that the new members' nodes fulfil."""
         shapes = self.case.problem.shapes
-        return sum(shapes[self.case.member(seat).shape].preferences.get(node, 0) for seat, node in self.fresh.items())
+        had = (shapes[self.case.member(seat).shape].preferences.get(node, 0) for seat, node in self.fresh.items())
+        return {"": sum(had)}
 
     def waste(self) -> Parts:
         """Room left, as contract section 4 asks for it: (a), (b) outward, (c) downward, (d) downward."""
@@ -148,7 +126,7 @@ class _Score:
             for name, domains in zip(names, of_level, strict=True)
         }
 
-    def terminating(self) -> int:
+    def terminating(self) -> Parts:
         """Room used that pods on their way out still hold."""
         case, scarce = self.case, self.case.scarce
         freed: Counter[int] = Counter()
@@ -159,7 +137,7 @@ class _Score:
             each = case.problem.nodes[node]
             now = each.free[scarce] - each.terminating[scarce] + freed[node]
             waits += max(0, used - max(0, now))
-        return waits
+        return {"terminating": waits}
 
     def _domains(self, level: int, pod_set: int | None = None) -> list[int]:
         """The domains of a level that the gang, or one of its sets, is in."""
@@ -178,3 +156,17 @@ class _Score:
         for node, amount in self.used.items():
             left[self.case.tree.domain(level, node)] -= amount
         return [*left.values()]
+
+
+PARTS: dict[str, Callable[[Score, int], Parts]] = {
+    "victims": lambda score, _: score.victims(),
+    "gangsBroken": lambda score, _: score.gangs_broken(),
+    "evicted": lambda score, _: score.evicted(),
+    "extras": lambda score, _: score.extras(),
+    "compactness": lambda score, level: score.compactness(level),
+    "preferences": lambda score, _: score.preferences(),
+    "waste": lambda score, _: score.waste(),
+    "ranks": lambda score, _: score.ranks(),
+    "ties": lambda score, _: score.terminating(),
+}
+"""How each goal is counted, on a level where it has one: its parts in their order."""

@@ -11,12 +11,13 @@ from solver.branch_and_bound.by_domain import solve_by_domains
 from solver.capacity import deciding_level
 from solver.case import Case, case_of
 from solver.cp_sat.lexicographic import Found, SolverFaultError
-from solver.cp_sat.solve import ALL_GOALS, Solved, solve_model
+from solver.cp_sat.solve import Solved, solve_model
 from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from solver.eviction.solve import solve_evicting
 from solver.explain.remedies import explained
 from solver.heuristics.greedy import unproven
 from solver.heuristics.incumbent import LARGE, LARGE_EVICTING, Incumbent, Tell, to_nobody, work
+from solver.objective import is_countable
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import goals_of
@@ -46,20 +47,20 @@ def solve(problem: Problem, limits: Limits = Limits()) -> Answer:  # noqa: B008 
 def decide(
     problem: Problem,
     limits: Limits,
-    wanted: frozenset[str] = ALL_GOALS,
+    wanted: frozenset[str] | None = None,
     *,
     deadline: Deadline = NO_DEADLINE,
     tell: Tell = to_nobody,
 ) -> Answer:
-    """The answer without an explanation, before the deadline. `wanted`: the goals to be heeded; leaving one out is for
+    """The answer without an explanation, before the deadline. `wanted`: the terms to be heeded; leaving one out is for
     tests. `tell` is given plans that are known before the answer, each better than the one before.
     """
-    if wanted != ALL_GOALS:
+    if wanted is not None or not is_countable():
         return by_model(problem, limits, wanted)
     return _said(_Course(problem, limits, deadline, Incumbent(problem, tell)).answer())
 
 
-def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] = ALL_GOALS) -> Answer:
+def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = None) -> Answer:
     """The answer that CP-SAT alone gives."""
     answer: Plan | Found | None = Found.INFEASIBLE
     for evicting in (False, True) if problem.victims else (False,):

@@ -21,11 +21,9 @@ from controller.release.protocol import Cause
 from gangs.dialects.table import DIALECTS
 from gangs.model import GangKey
 from planning.decision import Decision
+from solver.objective import is_of_level
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-
-COMPACTNESS = "compactness/"
-"""Begins the name of the goals that count domains, one a level."""
 
 _SOLVE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _ROUND_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -221,8 +219,8 @@ class Metrics:
         above: Tally[str] = Tally()
         for each in standings:
             for goal in each.status.get("objective") or () if each.phase.planned else ():
-                if goal["goal"].startswith(COMPACTNESS):
-                    above[goal["goal"].removeprefix(COMPACTNESS)] += goal["value"] - goal["bound"]
+                if is_of_level(goal["goal"]):
+                    above[goal["goal"].partition("/")[2]] += goal["value"] - goal["bound"]
         self._domains_above.clear()
         for level, domains in above.items():
             self._domains_above.labels(level).set(domains)

@@ -23,6 +23,7 @@ from planning.framing.problem import Framing
 from planning.messages.outcomes import decided
 from planning.solver_pool.pool import shared_workers
 from solver.multi_gang.joint import JointAnswer, JointProblem, Share, can_join, size
+from solver.objective import SolvePhase, until
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
 
@@ -38,7 +39,7 @@ BOUNDING = Limits(deterministic=1.0, seconds=1.0)
 _WORTH_BEGINNING = 0.2
 """Seconds; with less left, a worker would only be killed over a gang."""
 
-_SUMMED_LAST = "preferences"
+_SUMMED_LAST = until(SolvePhase.ROOM)[-1]
 """The last goal that says nothing about what other gangs leave."""
 
 _Done = tuple[list[Decision], Snapshot]

@@ -1,6 +1,6 @@
 """Gangs of one priority that are planned on one snapshot, and how one of them is stated and planned."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cluster.snapshot import Snapshot
@@ -11,6 +11,7 @@ from planning.framing.running_gangs import RunningGangs
 from solver.case import case_of
 from solver.heuristics.greedy import unproven
 from solver.multi_gang.joint import JointAnswer, Share
+from solver.objective import is_of_level
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import goals_of
@@ -18,8 +19,6 @@ from solver.verify.rules import verify
 
 FrameOne = Callable[[Gang, Snapshot], Framing | Decision]
 PlanOne = Callable[[Gang, Snapshot, bool], Decision]
-_BEFORE_COMPACTNESS = 4
-"""Goals before compactness: victims, gangs broken, what they hold, extras."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ def share_as_plan(problem: Problem, share: Share, answer: JointAnswer) -> Plan |
     """
     goals = goals_of(case_of(problem, evicting=bool(share.victims)), share.nodes, share.victims)
     if answer.proof is not Proof.OPTIMAL:
-        known = _BEFORE_COMPACTNESS + answer.levels if answer.levels else 0
+        known = _before_levels(goals) + answer.levels if answer.levels else 0
         first = (replace(goal, bound=goal.value) for goal in goals[:known])
         goals = (*first, *unproven(problem, goals[known:]))
         if answer.levels == len(problem.levels):
@@ -51,11 +50,16 @@ def share_as_plan(problem: Problem, share: Share, answer: JointAnswer) -> Plan |
     return None if verify(problem, plan) else plan
 
 
+def _before_levels(goals: Sequence[Goal]) -> int:
+    """How many goals come before compactness."""
+    return next(place for place, goal in enumerate(goals) if is_of_level(goal.name))
+
+
 def _with_ranks(problem: Problem, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
     """The goals of a gang of one set where compactness is proven on all levels: ranks cannot be better, summed over all
     gangs, where of each on each level neighbours by rank are apart once less than it has domains.
     """
-    domains = goals[_BEFORE_COMPACTNESS : _BEFORE_COMPACTNESS + len(problem.levels)]
+    domains = goals[_before_levels(goals) :][: len(problem.levels)]
     least = {name: goal.value - 1 for name, goal in zip(problem.levels, domains, strict=True)}
     return tuple(
         replace(goal, bound=goal.value)

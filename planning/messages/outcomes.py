@@ -14,12 +14,8 @@ from planning.messages.shortfalls import left_out, limiting_budgets, misfits, ov
 from planning.pins import left_behind
 from planning.scheduler_rules.member_affinity import UNFULFILLED
 from solver.capacity import needed_members, scarcest
+from solver.objective import criterion
 from solver.plan import Answer, Goal, NearDomain, NoPlan, Plan
-
-AMOUNTS = ("evicted", "waste")
-"""Goals that are amounts of the gang's scarcest resource."""
-COUNTED = "d/"
-"""The beginning of the parts of waste that count domains and are no amounts."""
 
 
 def decided(
@@ -169,11 +165,14 @@ def _eviction(framing: Framing, position: int, running: RunningGangs) -> Evictio
 def _in_base_units(framing: Framing, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
     """Amounts of the scarcest resource in its base unit (millicores, bytes, pieces), as people know it."""
     unit = framing.units[scarcest(framing.problem)]
-    return tuple(_times(goal, unit) if goal.name in AMOUNTS else goal for goal in goals)
+    return tuple(_times(goal, unit) if criterion(goal.name).amount else goal for goal in goals)
 
 
 def _times(goal: Goal, unit: int) -> Goal:
-    parts = {name: value if name.startswith(COUNTED) else value * unit for name, value in goal.parts.items()}
+    counting = criterion(goal.name).counting
+    parts = {
+        name: value if counting and name.startswith(counting) else value * unit for name, value in goal.parts.items()
+    }
     return Goal(goal.name, goal.value * unit, goal.bound * unit, parts)
 
 

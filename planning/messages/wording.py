@@ -11,6 +11,7 @@ from planning.decision import Assignment, Eviction, LevelUse
 from planning.framing.stranded import Stranded
 from planning.messages.shortfalls import Misfits, Reasons
 from solver.explain.alternatives import NextDoor
+from solver.objective import criterion
 from solver.plan import NearDomain, NoPlan, Proof
 
 NEAREST_COLUMNS = ("NEAREST", "FITS", "NODES", "EXCLUDED")
@@ -23,19 +24,6 @@ _STRANDED_SHOWN = 3
 _GANGS_SHOWN = 3
 _NO_TIME = "not proven optimal in the time given"
 _ONE_BY_ONE = "not proven optimal (gangs of one priority were planned one after the other)"
-_LOSSES = {
-    "victims": "would cost {both} victims",
-    "gangsBroken": "would break {both} gangs",
-    "evicted": "would evict pods that hold more",
-    "extras": "would place {both} members beyond the minimum",
-    "compactness": "would take {both} domains of level {level}",
-    "preferences": "would fulfil less of the node preferences",
-    "waste": "would leave more room behind",
-    "unfilled": "would leave room in {both} domains of level {level}",
-    "ranks": "would part {both} neighbours by rank",
-    "ties": "would wait for more pods that are still ending",
-}
-"""What a plan is worse in, goal by goal."""
 
 
 def pods(count: int) -> str:
@@ -159,11 +147,12 @@ def why_here(beside: NextDoor) -> str:
 
 
 def _loss(beside: NextDoor) -> str:
-    """In words, goal by goal of contract section 4."""
-    goal, _, level = beside.goal.partition("/")
-    if goal == "waste" and beside.part.startswith("d/"):
-        goal, level = "unfilled", beside.part[2:]
-    return _LOSSES[goal].format(both=f"{beside.there} instead of {beside.here}", level=level)
+    """In words, as the objective has them."""
+    of, level = criterion(beside.goal), beside.goal.partition("/")[2]
+    loss = of.loss
+    if of.counting and beside.part.startswith(of.counting):
+        loss, level = of.counting_loss, beside.part.removeprefix(of.counting)
+    return loss.format(both=f"{beside.there} instead of {beside.here}", level=level)
 
 
 def unfulfilled(needed: int, wishes: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from solver.case import Case, Seat
 from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import OutOfTimeError
+from solver.objective import SolvePhase, is_of_level, since
 from solver.plan import Goal
 from solver.problem import Limits
 from solver.scoring import goals_of
@@ -281,21 +282,20 @@ def _leaf(case: Case, branch: _Branch, solved: Solved) -> _Leaf:
     nodes = whole_nodes(branch.nodes, solved.nodes)
     names = tuple(case.name_rank[node] for row in nodes for node in row if node is not None)
     key = (
-        tuple(part for goal in goals if goal.name.startswith("compactness/") for part in goal.digits),
-        (-_value(goals, "preferences"),),
+        tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits),
+        _named(goals, "preferences").key,
         branch.around,
         _inward(goals),
-        tuple(part for goal in goals if goal.name in ("ranks", "ties") for part in goal.digits),
+        tuple(part for goal in goals if goal.name in since(SolvePhase.ORDER) for part in goal.digits),
         names,
     )
     return _Leaf(key, replace(solved, nodes=nodes, victims=()))
 
 
-def _value(goals: tuple[Goal, ...], name: str) -> int:
-    return next(goal.value for goal in goals if goal.name == name)
+def _named(goals: tuple[Goal, ...], name: str) -> Goal:
+    return next(goal for goal in goals if goal.name == name)
 
 
 def _inward(goals: tuple[Goal, ...]) -> tuple[int, ...]:
     """The parts of waste inside the domain, (c) and (d)."""
-    waste = next(goal for goal in goals if goal.name == "waste")
-    return tuple(value for part, value in waste.parts.items() if part[0] in "cd")
+    return tuple(value for part, value in _named(goals, "waste").parts.items() if part[0] in "cd")

@@ -14,11 +14,11 @@ from solver.bounds.domain_cover import Covers, Spread
 from solver.case import Case, Seat
 from solver.cp_sat.lexicographic import TimeBudget
 from solver.cp_sat.solve import Solved, solve_within
+from solver.objective import is_of_level, terms
 from solver.scoring import goals_of
 
 WORTHWHILE = 12
 """Usable nodes from which on it pays."""
-_COUNTED = frozenset({"victims", "gangs_broken", "evicted", "extras", "compactness"})
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def compact(
     step = len(bounds) // case.tree.depth
     depth = case.tree.depth
     while depth > 0:
-        solved = solve_within(chain[depth], budget, _COUNTED)
+        solved = solve_within(chain[depth], budget, terms(counted=True))
         if not isinstance(solved, Solved) or not (cheap is None or cheap(solved)):
             depth -= 1
             continue
@@ -55,7 +55,7 @@ def compact(
             depth = missed // step + 1
             continue
         wide = _keeping(chain[depth - 1], depth - 1, reached[missed], seats)
-        solved = solve_within(wide, budget, _COUNTED)
+        solved = solve_within(wide, budget, terms(counted=True))
         if isinstance(solved, Solved) and (cheap is None or cheap(solved)):
             return _settled(wide, seats, solved, depth)
         return Compact(wide)
@@ -75,7 +75,7 @@ def _settled(case: Case, seats: list[Seat], solved: Solved, depth: int) -> Compa
 def spread_of(case: Case, solved: Solved) -> Spread:
     """What a plan touches."""
     goals = goals_of(case, solved.nodes, solved.victims)
-    return tuple(part for goal in goals if goal.name.startswith("compactness/") for part in goal.digits)
+    return tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits)
 
 
 def _at_best(case: Case, seats: list[Seat]) -> tuple[list[Case], Spread]:

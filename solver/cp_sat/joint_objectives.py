@@ -10,7 +10,7 @@ from solver.cp_sat import objectives as goals
 from solver.cp_sat.lexicographic import Stage
 from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.model import any_of
-from solver.cp_sat.solve import Phase
+from solver.cp_sat.solve import Stated
 from solver.cp_sat.variables import Model
 from solver.tree import ROOT
 
@@ -26,7 +26,7 @@ class JointGoals:
         self._known: list[tuple[Model, list[Touched]]] = []
 
     @property
-    def where(self) -> tuple[Phase, ...]:
+    def where(self) -> tuple[Stated, ...]:
         """What stands in the place of one gang's phases of compactness and waste."""
         return (self.compactness, goals.preferences), (self.precedence,), (self.waste,)
 

@@ -1,4 +1,4 @@
-"""The goals of contract section 4 as stages over the model, in their order.
+"""The terms of the goals (`solver.objective`) as stages over the model.
 
 A goal that depends on what earlier goals came to (who is placed, which level one domain holds) is stated once those
 are known: every function takes the model and the solution so far, and tells its stages.
@@ -248,6 +248,25 @@ def _with_room_left(model: Model, level: int, part: str) -> Stage:
         left.append(one(rest))
     whole = total(left)
     return Stage("waste", part, whole, whole.constant, len(left))
+
+
+TERMS: dict[str, GoalStages] = {
+    each.__name__: each
+    for each in (
+        victims,
+        gangs_broken,
+        evicted,
+        extras,
+        lowest_ranks,
+        compactness,
+        preferences,
+        waste,
+        ranks,
+        terminating,
+        names,
+    )
+}
+"""By the names that `solver.objective` knows them by."""
 
 
 def _placed_seats(model: Model, solution: Solution) -> list[Seat]:

@@ -14,37 +14,17 @@ from solver.cp_sat.node_tie_break import name_nodes
 from solver.cp_sat.variables import Model
 from solver.cp_sat.victim_tie_break import prefer_first_keys, prefer_started_last
 from solver.deadline import OutOfTimeError
+from solver.objective import SolvePhase, in_order, terms
 from solver.problem import Limits
 from solver.scoring import Nodes, Reached
 
-ALL_GOALS = frozenset(
-    (
-        "victims",
-        "gangs_broken",
-        "evicted",
-        "extras",
-        "lowest_ranks",
-        "compactness",
-        "preferences",
-        "waste",
-        "ranks",
-        "terminating",
-        "started",
-        "names",
-        "keys",
-    )
-)
-Phase = tuple[goals.GoalStages, ...]
-"""Goals that can be stated at the same time; the next phase depends on what the one before came to."""
+Stated = tuple[goals.GoalStages, ...]
+"""The terms of one phase: they can be stated at the same time. The next phase depends on what they came to."""
 
-_HOW_MANY: tuple[Phase, ...] = ((goals.victims, goals.gangs_broken, goals.evicted), (goals.extras,))
 _MOST_SEATS = 400_000
 """Variables for who is where beyond which no model is stated: it would take seconds, and memory without end."""
-_TELL_NOBODY_APART = frozenset(("victims", "gangs_broken", "evicted", "extras", "compactness"))
-"""Goals for which it is enough to count members of one set and shape."""
-_WHO: Phase = (goals.lowest_ranks,)
-WHERE: tuple[Phase, ...] = ((goals.compactness, goals.preferences), (goals.waste,))
-_IN_WHICH_ORDER: Phase = (goals.ranks, goals.terminating)
+_HOW_MANY = (SolvePhase.PRICE, SolvePhase.SIZE)
+_WHERE = (SolvePhase.SPREAD, SolvePhase.ROOM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +40,33 @@ class Solved:
     cut: bool = False
 
 
-def solve_model(case: Case, limits: Limits, wanted: frozenset[str] = ALL_GOALS) -> Solved | Found:
+def stated(*phases: SolvePhase) -> tuple[Stated, ...]:
+    """The terms of some phases, in the order of the goals; the last phase, the names, has ways of its own."""
+    return tuple(tuple(goals.TERMS[name] for name in names) for names in in_order(*phases))
+
+
+def solve_model(case: Case, limits: Limits, wanted: frozenset[str] | None = None) -> Solved | Found:
     """The best placement; `Found.INFEASIBLE` where there is none, confirmed, and `Found.UNKNOWN` where time ran out or
     the model would be too large.
 
-    `wanted`: goals to be heeded, by the names of their functions.
+    `wanted`: terms to be heeded (`solver.objective`), None for all of them.
     """
     return solve_within(case, time_budget_of(limits, case.deadline), wanted)
 
 
 def solve_within(
-    case: Case, budget: TimeBudget, wanted: frozenset[str] = ALL_GOALS, where: tuple[Phase, ...] = WHERE
+    case: Case, budget: TimeBudget, wanted: frozenset[str] | None = None, where: tuple[Stated, ...] | None = None
 ) -> Solved | Found:
-    """As `solve_model`, within a budget that others share. `where`: the phases of compactness and waste."""
+    """As `solve_model`, within a budget that others share. `where`: what stands in the place of the phases of
+    compactness and waste.
+    """
     try:
-        return _solved_within(case, budget, wanted, where)
+        return _solved_within(case, budget, terms() if wanted is None else wanted, where or stated(*_WHERE))
     except OutOfTimeError:
         return Found.UNKNOWN
 
 
-def _solved_within(case: Case, budget: TimeBudget, wanted: frozenset[str], where: tuple[Phase, ...]) -> Solved | Found:
+def _solved_within(case: Case, budget: TimeBudget, wanted: frozenset[str], where: tuple[Stated, ...]) -> Solved | Found:
     """As `solve_within`. Raises `OutOfTimeError` where nothing is known by the end."""
     together = alike(case)
     counted = by_shape(case) if together is None else None
@@ -88,7 +75,7 @@ def _solved_within(case: Case, budget: TimeBudget, wanted: frozenset[str], where
     started = _started(case, together or each_alone(case), budget)
     if isinstance(started, Found):
         return started
-    return _continued(*started, (*_HOW_MANY, _WHO, *where), wanted)
+    return _continued(*started, (*stated(*_HOW_MANY, SolvePhase.WHO), *where), wanted)
 
 
 def seat_count(case: Case) -> int:
@@ -117,7 +104,7 @@ def _started(case: Case, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> 
 
 
 def _counted_first(
-    case: Case, kinds: tuple[MemberClass, ...], budget: TimeBudget, wanted: frozenset[str], where: tuple[Phase, ...]
+    case: Case, kinds: tuple[MemberClass, ...], budget: TimeBudget, wanted: frozenset[str], where: tuple[Stated, ...]
 ) -> Solved | Found:
     """The goals that do not tell members of one shape apart over counts, which have far fewer solutions that are only
     permutations of each other; then the others over single members, starting from what has been reached.
@@ -126,22 +113,22 @@ def _counted_first(
     if isinstance(started, Found):
         return started
     counts, search = started
-    phases = _HOW_MANY
+    how_many = phases = stated(*_HOW_MANY)
     try:
-        for phase in _HOW_MANY:
+        for phase in how_many:
             search.minimise(_stages(counts, search, phase, wanted))
         if everybody_placed(counts, search.solution):
-            phases = (*_HOW_MANY, *where)
+            phases = (*how_many, *where)
             for phase in where:
                 search.minimise(_stages(counts, search, phase, wanted))
-        if wanted <= _TELL_NOBODY_APART and (len(phases) > len(_HOW_MANY) or "compactness" not in wanted):
+        if wanted <= terms(counted=True) and (len(phases) > len(how_many) or "compactness" not in wanted):
             return _continued(counts, search, (), wanted)
         members, single = _told_apart(counts, search, budget)
         for phase in phases:
             single.accept(_stages(members, single, phase, wanted), search.reached)
     except OutOfTimeError:
         return _cut(counts, search)
-    left = () if len(phases) > len(_HOW_MANY) else (_WHO, *where)
+    left = () if len(phases) > len(how_many) else (*stated(SolvePhase.WHO), *where)
     return _continued(members, single, left, wanted)
 
 
@@ -162,10 +149,10 @@ def _told_apart(counts: Model, search: Search, budget: TimeBudget) -> tuple[Mode
     return members, single
 
 
-def _continued(model: Model, search: Search, phases: Iterable[Phase], wanted: frozenset[str]) -> Solved:
+def _continued(model: Model, search: Search, phases: Iterable[Stated], wanted: frozenset[str]) -> Solved:
     """The remaining goals up to the names, as far as there is time."""
     try:
-        for phase in (*phases, _IN_WHICH_ORDER):
+        for phase in (*phases, *stated(SolvePhase.ORDER)):
             search.minimise(_stages(model, search, phase, wanted))
         if "started" in wanted:
             prefer_started_last(model, search)
@@ -188,7 +175,7 @@ def _victims(model: Model, search: Search) -> tuple[int, ...]:
     return tuple(victim for victim, flag in sorted(model.evict.items()) if search.solution[flag.index])
 
 
-def _stages(model: Model, search: Search, phase: Phase, wanted: frozenset[str]) -> Iterator[Stage]:
+def _stages(model: Model, search: Search, phase: Stated, wanted: frozenset[str]) -> Iterator[Stage]:
     """The stages of a phase, as far as they are wanted. Raises `OutOfTimeError`."""
     for goal in phase:
         if goal.__name__ in wanted:

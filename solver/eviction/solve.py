@@ -19,6 +19,7 @@ from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import OutOfTimeError
 from solver.eviction.dynamic_programme import solve_eviction_dp
 from solver.eviction.lower_bounds import INFEASIBLE_PRICE, EvictionPrices, prices_of
+from solver.objective import SolvePhase, is_of_level, since, terms
 from solver.plan import Plan
 from solver.problem import Limits
 from solver.scoring import goals_of
@@ -27,7 +28,6 @@ WORTHWHILE = 12
 """Nodes from which on it pays."""
 _COUNTING = 0.3
 """The share of the time that is left in which it is tried to do all by counting."""
-_PRICE = frozenset({"victims", "gangs_broken", "evicted"})
 _PLENTY = 2
 """The first plan is made over the cheapest nodes that have so many times the room that is needed."""
 
@@ -129,12 +129,12 @@ def _priced(case: Case, prices: EvictionPrices, domain: int, budget: TimeBudget,
     `Found.INFEASIBLE`, or `Found.UNKNOWN` where time ran out, if there is no plan that costs no more than `lowest`.
     """
     nodes = prices.cheap_nodes(domain, _PLENTY, WORTHWHILE)
-    first = solve_within(_narrowed(case, nodes), budget, _PRICE)
+    first = solve_within(_narrowed(case, nodes), budget, terms(SolvePhase.PRICE))
     most = prices.of(first.victims) if isinstance(first, Solved) else INFEASIBLE_PRICE - 1
     within = prices.nodes_within(domain, min(most, lowest))
     if isinstance(first, Solved) and set(within) <= set(nodes):
         return _Branch(domain, most if first.proven else prices.least(domain), most, tuple(within), first)
-    second = solve_within(_narrowed(case, within), budget, _PRICE)
+    second = solve_within(_narrowed(case, within), budget, terms(SolvePhase.PRICE))
     if isinstance(second, Found):
         if isinstance(first, Found):
             return second
@@ -168,18 +168,15 @@ def _bound(case: Case, prices: EvictionPrices, branch: _Branch) -> Key:
 
 
 def _key(case: Case, prices: EvictionPrices, solved: Solved) -> Key:
-    goals = {goal.name: goal for goal in goals_of(case, solved.nodes, solved.victims)}
+    goals, later = goals_of(case, solved.nodes, solved.victims), since(SolvePhase.SPREAD)
     names = [node for row in solved.nodes for node in row]
     gone = [case.problem.victims[victim] for victim in solved.victims]
     return (
         (prices.of(solved.victims),),
         (-sum(node is not None for node in names),),
         tuple(node is None for node in names),
-        tuple(part for name, goal in goals.items() if name.startswith("compactness/") for part in goal.digits),
-        (-goals["preferences"].value,),
-        goals["waste"].digits,
-        goals["ranks"].digits,
-        goals["ties"].digits,
+        tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits),
+        *(goal.key for goal in goals if goal.name in later and not is_of_level(goal.name)),
         tuple(-victim.started for victim in sorted(gone, key=lambda victim: victim.started)),
         tuple(case.name_rank[node] for node in names if node is not None),
         tuple(sorted(natural_key(victim.key) for victim in gone)),

@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 
 from solver.case import Case, case_of
 from solver.deadline import NO_DEADLINE, Deadline
+from solver.objective import criterion
 from solver.plan import Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import goals_of
 from solver.solve import decide
-
-_MORE_IS_BETTER = ("extras", "preferences")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +73,4 @@ def _pairs(here: tuple[Goal, ...], there: tuple[Goal, ...]) -> Iterator[tuple[st
 
 
 def _worse(goal: str, here: int, there: int) -> bool:
-    return there < here if goal in _MORE_IS_BETTER else there > here
+    return there < here if criterion(goal).more_is_better else there > here

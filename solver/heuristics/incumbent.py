@@ -7,7 +7,7 @@ from solver.case import Case
 from solver.cp_sat.lexicographic import Found
 from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from solver.heuristics.greedy import plans_of
-from solver.plan import Goal, Plan, Proof
+from solver.plan import Plan, Proof
 from solver.problem import Problem
 from solver.verify.rules import verify
 
@@ -20,7 +20,6 @@ _AT_LENGTH = 0.3
 """The share of the time that is left in which quick plans are looked for at length."""
 _PLANS = 3
 """So many quick plans are looked at before a better one is sought at length."""
-_MORE_IS_BETTER = ("extras", "preferences")
 
 Key = tuple[tuple[int, ...], ...]
 
@@ -85,8 +84,4 @@ class Incumbent:
 def key_of(problem: Problem, plan: Plan) -> Key:
     """The goals of a plan in their order, each with its parts, smaller being better."""
     gone = sorted((int(problem.victims.priority[victim]) for victim in plan.victims), reverse=True)
-    return (tuple(gone), *(_digits(goal) for goal in plan.goals if goal.name != "victims"))
-
-
-def _digits(goal: Goal) -> tuple[int, ...]:
-    return tuple(-digit for digit in goal.digits) if goal.name in _MORE_IS_BETTER else goal.digits
+    return (tuple(gone), *(goal.key for goal in plan.goals if goal.name != "victims"))

@@ -12,16 +12,15 @@ from dataclasses import dataclass
 from solver.case import Case, case_of
 from solver.cp_sat.joint_objectives import JointGoals
 from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
-from solver.cp_sat.solve import ALL_GOALS, Solved, solve_within
+from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.multi_gang.all_placed import crowded_out, place_whole
 from solver.multi_gang.merge import Merged, merged
+from solver.objective import terms
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import Nodes
 from solver.verify.rules import broken_rules
-
-_WANTED = ALL_GOALS | {"precedence"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +185,9 @@ def _best(joint: JointProblem, gangs: Sequence[int], budget: TimeBudget) -> tupl
     goals = JointGoals(whole.sets)
     found = Found.INFEASIBLE
     for evicting in (False, True) if whole.problem.victims else (False,):
-        solved = solve_within(_case(whole.problem, budget, evicting=evicting), budget, _WANTED, goals.where)
+        solved = solve_within(
+            _case(whole.problem, budget, evicting=evicting), budget, terms() | {"precedence"}, goals.where
+        )
         if isinstance(solved, Solved):
             return solved, whole
         found = solved

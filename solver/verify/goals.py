@@ -4,7 +4,7 @@ Written from contract section 4 and docs/decisions/0002 alone; it shares no code
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -17,15 +17,18 @@ from solver.problem import Member
 from solver.verify.plan_view import PlanView
 
 Parts = dict[str, int]
+Count = tuple[str, int, Parts]
+"""Name of a goal, its value, its parts where it has several."""
 _Positions = NDArray[np.int64]
 
 
 def recounted(picture: PlanView) -> Iterator[tuple[str, int, Parts]]:
     """The goals with their names, values and parts, in the contract's order."""
-    return _Recount(picture).goals()
+    recount = Recount(picture)
+    return (goal for count in IN_ORDER for goal in count(recount))
 
 
-class _Recount:
+class Recount:
     """What the goals have in common.
 
     `potentials`: by node, what the gang could have had of the scarcest resource there. `used`: what it takes of it.
@@ -42,22 +45,40 @@ class _Recount:
         self.sets = [members for members in picture.of_set if members]
         self.potentials = self._potentials({member.shape for member in pending})
 
-    def goals(self) -> Iterator[tuple[str, int, Parts]]:
-        """Name, value and parts, in the contract's order."""
+    def price(self) -> Iterator[Count]:
+        """Goals 1: what evicting costs."""
         tiers = self._victims()
         yield "victims", sum(tiers.values()), tiers
         yield "gangsBroken", self._broken(), {}
         yield "evicted", sum(victim.requests[self.scarce] for victim in self.picture.evicted), {}
+
+    def extras(self) -> Iterator[Count]:
+        """Goal 2: how many are placed beyond the minimum."""
         least = max(self.problem.minimum, sum(pod_set.minimum for pod_set in self.problem.sets))
         yield "extras", len(self.picture.placed) - least, {}
+
+    def compactness(self) -> Iterator[Count]:
+        """Goal 3: in how few domains, level by level."""
         for level, name in enumerate(self.problem.levels):
             spread = self._spread(level)
             yield f"compactness/{name}", spread["gang"], spread
+
+    def preferences(self) -> Iterator[Count]:
+        """Node preferences that are fulfilled."""
         yield "preferences", self._preferences(), {}
+
+    def waste(self) -> Iterator[Count]:
+        """Goal 4: how little is left behind."""
         waste = self._waste()
         yield "waste", waste["a"], waste
+
+    def ranks(self) -> Iterator[Count]:
+        """Goal 5: neighbours by rank that are apart."""
         crossings = {name: self._crossings(level) for level, name in enumerate(self.problem.levels)}
         yield "ranks", crossings[self.problem.levels[0]], crossings
+
+    def ties(self) -> Iterator[Count]:
+        """What decides among equals and can be counted."""
         yield "ties", self._terminating(), {}
 
     def _scarcest(self, pending: list[Member]) -> int:
@@ -167,6 +188,18 @@ class _Recount:
             freed = sum(requests[self.scarce] for requests in self.picture.leaving.get(node, ()))
             waits += max(used - max(now + freed, 0), 0)
         return waits
+
+
+IN_ORDER: list[Callable[[Recount], Iterator[Count]]] = [
+    Recount.price,
+    Recount.extras,
+    Recount.compactness,
+    Recount.preferences,
+    Recount.waste,
+    Recount.ranks,
+    Recount.ties,
+]
+"""The contract's order, written down a second time on purpose."""
 
 
 @lru_cache(maxsize=4)
