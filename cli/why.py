@@ -14,9 +14,8 @@ from cli.why_text import Story, render
 from cluster.connecting import connect
 from cluster.transport import UNREACHABLE, Transport, message_of
 from controller.telemetry.events import REPORTING_CONTROLLER
-from gangs.dialects.claims import dialect_of
+from gangs.dialects.claims import dialect_of, parts_of
 from gangs.dialects.table import OWN
-from gangs.koordinator import NAME as KOORDINATOR
 from gangs.leaving import ADMISSION, EVIDENCE_KINDS, left_to
 from gangs.manifests import key_of
 from gangs.mirroring import mirrored_key
@@ -161,14 +160,7 @@ def member_keys(manifest: Manifest) -> set[GangKey]:
     """The names by which pods join the gang: its own, and those of the groups that are its pod sets."""
     meta = manifest["metadata"]
     gang = mirrored_key(manifest) or GangKey(OWN, meta["namespace"], meta["name"])
-    keys = {gang}
-    if gang.dialect != KOORDINATOR:
-        return keys
-    sets = [each["name"] for each in (manifest.get("spec") or {}).get("podSets") or ()]
-    for name in sets if len(sets) > 1 else ():
-        namespace, slash, group = name.partition("/")
-        keys.add(GangKey(gang.dialect, namespace, group) if slash else GangKey(gang.dialect, gang.namespace, name))
-    return keys
+    return parts_of(gang, [each["name"] for each in (manifest.get("spec") or {}).get("podSets") or ()])
 
 
 def _asked_by(manifest: Manifest) -> set[str]:

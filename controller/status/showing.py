@@ -1,6 +1,7 @@
 """Shows on the objects of topologies, groups and queues what there is: domains, counts of pods, use of quotas.
 
-What that is each dialect says (`gangs.showing`); here it is compared with what is there, and written, not too often.
+What that is each dialect says (`gangs.object_statuses`). Here it is compared with what is there and written, not too
+often.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,7 @@ from gangs.dialects.protocol import ShowsGroups, ShowsQueues, ShowsTopologies
 from gangs.dialects.table import DIALECTS
 from gangs.manifests import group_of
 from gangs.model import GangKey, Manifest
-from gangs.showing import DomainsSeen, Seen, Shown, Told
+from gangs.object_statuses import GangObjectStatus, ObjectStatus, StatusView, TopologyView
 from kube.topology import Topology
 from planning.quota.usage import usage_of
 
@@ -73,10 +74,10 @@ class Shower:
 
     def _show_groups(self, picture: Picture) -> None:
         keys, self._stale = self._stale, set()
-        if not self._write(groups_shown(keys, picture, now()), picture):
+        if not self._write(group_statuses(keys, picture, now()), picture):
             self._stale |= keys
         if self._queues_stale:
-            self._queues_stale = not self._write(queues_shown(picture, now()), picture)
+            self._queues_stale = not self._write(queue_statuses(picture, now()), picture)
 
     def _show_trees(self, picture: Picture) -> None:
         made_of = picture.snapshot.version, list(picture.topologies)
@@ -84,45 +85,45 @@ class Shower:
             return
         if self._trees_of is None or monotonic() >= self._trees_due or self._trees_of[1] != made_of[1]:
             self._trees_due = monotonic() + self._tree_seconds
-            self._trees_of = made_of if self._write(topologies_shown(picture), picture) else None
+            self._trees_of = made_of if self._write(topology_statuses(picture), picture) else None
 
-    def _write(self, shown: Iterable[Shown], picture: Picture) -> bool:
+    def _write(self, shown: Iterable[ObjectStatus], picture: Picture) -> bool:
         """Whether all could be written that had to be."""
         changes = [change for each in shown for change in _change(each, picture)]
         failed = [change for change in changes if not self._writer.merge(*change).done]
         return not failed
 
 
-def groups_shown(keys: Iterable[GangKey], picture: Picture, time: str) -> Iterator[Shown]:
+def group_statuses(keys: Iterable[GangKey], picture: Picture, time: str) -> Iterator[ObjectStatus]:
     """What the objects that ask for gangs should show, of the gangs of these keys. `time`: RFC 3339, the present."""
-    seen = _seen(picture, time)
+    view = _view(picture, time)
     for dialect in _ours(_GROUPS, picture):
         for key in keys:
             if key.dialect == dialect.name:
-                yield from dialect.group_statuses(key, seen)
+                yield from dialect.group_statuses(key, view)
 
 
-def queues_shown(picture: Picture, time: str) -> Iterator[Shown]:
+def queue_statuses(picture: Picture, time: str) -> Iterator[ObjectStatus]:
     """What all queues should show. `time`: RFC 3339, the present."""
-    seen = _seen(picture, time)
+    view = _view(picture, time)
     for dialect in _ours(_QUEUES, picture):
         gangs = (gang for gang in picture.reading.gangs if gang.key.dialect == dialect.name)
-        yield from dialect.queue_statuses(seen, usage_of(gangs, picture.snapshot).by_gang)
+        yield from dialect.queue_statuses(view, usage_of(gangs, picture.snapshot).by_gang)
 
 
-def topologies_shown(picture: Picture) -> Iterator[Shown]:
+def topology_statuses(picture: Picture) -> Iterator[ObjectStatus]:
     """What all topologies should show."""
     for topology in picture.topologies:
         dialect = _TOPOLOGIES.get(topology.kind)
         if dialect is not None and dialect.name not in picture.left.to:
-            yield dialect.topology_status(domains_seen(topology, picture.snapshot))
+            yield dialect.topology_status(topology_view(topology, picture.snapshot))
 
 
-def domains_seen(topology: Topology, snapshot: Snapshot) -> DomainsSeen:
+def topology_view(topology: Topology, snapshot: Snapshot) -> TopologyView:
     """What a dialect may look at to say what a topology shows."""
     tree = domains(topology, (state.node for state in snapshot.nodes))
     states = {state.name: state for state in snapshot.nodes}
-    return DomainsSeen(
+    return TopologyView(
         topology=topology,
         path_of=tree.path_of,
         outside=tree.outside,
@@ -140,15 +141,15 @@ def _ours(dialects: Iterable[_Showing], picture: Picture) -> Iterator[_Showing]:
     return (each for each in dialects if each.name not in picture.left.to)
 
 
-def _seen(picture: Picture, time: str) -> Seen:
+def _view(picture: Picture, time: str) -> StatusView:
     """What dialects may look at to say what their groups and queues show."""
-    return Seen(
+    return StatusView(
         sources=picture.sources,
         now=time,
         gangs=picture.reading.gangs,
         gang=picture.kept.gang,
         finished=picture.kept.pods.finished,
-        told=partial(_told, GangObjects(picture.sources.catalog)),
+        gang_object=partial(_gang_object, GangObjects(picture.sources.catalog)),
     )
 
 
@@ -159,7 +160,7 @@ def _concerns_queues(picture: Picture) -> bool:
     return gangs or any(key[0] in groups for key in picture.objects)
 
 
-def _change(shown: Shown, picture: Picture) -> Iterator[_Change]:
+def _change(shown: ObjectStatus, picture: Picture) -> Iterator[_Change]:
     """What has to be written to the object, nothing where it is gone or says so already."""
     ref = shown.ref
     manifest = picture.sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
@@ -168,10 +169,10 @@ def _change(shown: Shown, picture: Picture) -> Iterator[_Change]:
         yield shown.path, {"status": patch}, manifest
 
 
-def _told(objects: GangObjects, key: GangKey) -> Told:
+def _gang_object(objects: GangObjects, key: GangKey) -> GangObjectStatus:
     """What the Gang object says that mirrors a gang."""
     mirrors = (objects.at(place) for place in objects.mirroring(key))
     status = next((each.get("status") or {} for each in mirrors if each is not None), {})
-    return Told(
+    return GangObjectStatus(
         status.get("message", ""), status.get("conditions") or (), status.get("phase") == Phase.UNPLACEABLE.value
     )

@@ -80,6 +80,11 @@ class AckDialect:
         del linked
         return gangs_around(about, sources)
 
+    def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
+        """Pods join by the gang's own name."""
+        del pod_sets
+        return {gang}
+
     def company(self, pod: Pod) -> Hashable | None:  # noqa: ARG002 -- the protocol's signature
         """Pods look at those of their own gang alone."""
         return None

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from gangs.dialects.protocol import Dialect
+from gangs.dialects.protocol import Dialect, Grouping
 from gangs.dialects.table import DIALECTS
 from gangs.leaving import NOTHING, Left, admitted_by_us, left_to
 from gangs.model import GangKey
@@ -47,6 +47,12 @@ def left_alone(sources: Sources) -> Left:
     ours = [(pod, each) for pod in sources.pods for each in DIALECTS if each.name == admitted_by_us(pod)]
     keys_of_ours = (each.gang_of(pod) for pod, each in ours if each.name in to)
     return Left(to, frozenset(key for key in keys_of_ours if key is not None))
+
+
+def parts_of(gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
+    """The names by which pods join a gang, by its own name and those of its pod sets."""
+    grouping = (each for each in DIALECTS if each.name == gang.dialect and isinstance(each, Grouping))
+    return next((each.parts(gang, pod_sets) for each in grouping), {gang})
 
 
 def protected(pod: Pod) -> str:

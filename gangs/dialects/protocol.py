@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from gangs.findings import Findings
 from gangs.model import GangKey, Manifest, Reading
-from gangs.showing import DomainsSeen, QuotaUse, Seen, Shown
+from gangs.object_statuses import ObjectStatus, QuotaUse, StatusView, TopologyView
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.telling import NoRoom
 from kube.objects import Pod
@@ -62,6 +62,9 @@ class Grouping(Protocol):
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
         """All names that belong together with this one, itself among them. `linked`: those next to one by its pods."""
 
+    def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
+        """The names by which pods join a gang, itself among them, as far as those of its pod sets tell."""
+
     def company(self, pod: Pod) -> Hashable | None:
         """What pods have in common that look at each other across gangs; None for one that does not."""
 
@@ -96,7 +99,7 @@ class ShowsGroups(Protocol):
 
     name: str
 
-    def group_statuses(self, key: GangKey, seen: Seen) -> Iterable[Shown]:
+    def group_statuses(self, key: GangKey, view: StatusView) -> Iterable[ObjectStatus]:
         """Of the objects of one gang. Asked whenever a gang or an object of that name has changed, or has gone."""
 
 
@@ -108,7 +111,7 @@ class ShowsQueues(Protocol):
     queue_group: str
     """API group of the queues, and of all objects that their statuses tell of."""
 
-    def queue_statuses(self, seen: Seen, used: Mapping[GangKey, QuotaUse]) -> Iterable[Shown]:
+    def queue_statuses(self, view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterable[ObjectStatus]:
         """Of all queues. `used`: by gang of this dialect, what its members hold, nominated ones too."""
 
 
@@ -119,7 +122,7 @@ class ShowsTopologies(Protocol):
     name: str
     topology_kinds: tuple[Kind, ...]
 
-    def topology_status(self, seen: DomainsSeen) -> Shown:
+    def topology_status(self, view: TopologyView) -> ObjectStatus:
         """Of the object that describes this topology."""
 
 

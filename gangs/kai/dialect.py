@@ -10,7 +10,7 @@ from gangs.kai.topologies import topology_of
 from gangs.kinds import READ, shape_of
 from gangs.manifests import MalformedError, ref_of
 from gangs.model import Gang, GangKey, Manifest, Reading
-from gangs.showing import Seen, Shown
+from gangs.object_statuses import ObjectStatus, StatusView
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
 from kube.objects import Pod
@@ -59,9 +59,9 @@ class KaiDialect:
         settings = settings_of(sources, findings)
         return (topology_of(settings),) if _used(sources) else ()
 
-    def group_statuses(self, key: GangKey, seen: Seen) -> Iterator[Shown]:
+    def group_statuses(self, key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
         """Of its PodGroup."""
-        return status.group_statuses(key, seen)
+        return status.group_statuses(key, view)
 
     def template_labels(  # noqa: D102 -- the protocol says it; workloads of this dialect carry their keys themselves
         self, manifest: Manifest, sources: Sources, *, claimed: bool

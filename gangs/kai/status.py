@@ -7,7 +7,7 @@ from typing import Any
 from gangs.kai import keys
 from gangs.manifests import ref_of
 from gangs.model import Gang, GangKey
-from gangs.showing import Seen, Shown, Status, Told
+from gangs.object_statuses import GangObjectStatus, ObjectStatus, Status, StatusView
 from kube.conditions import kept_conditions
 from kube.objects import Pod
 from kube.quantities import written
@@ -17,25 +17,27 @@ NODE_POOL = "default"
 """KAI Scheduler speaks of one condition for each of its node pools; here there is one scheduler for all nodes."""
 
 
-def group_statuses(key: GangKey, seen: Seen) -> Iterator[Shown]:
+def group_statuses(key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
     """The status of the PodGroup of that name, if there is one and its pods exist."""
-    manifest = seen.sources.get(keys.GROUP, keys.POD_GROUP_KIND, key.namespace, key.name)
-    gang, ended = seen.gang(key), seen.finished(key)
+    manifest = view.sources.get(keys.GROUP, keys.POD_GROUP_KIND, key.namespace, key.name)
+    gang, ended = view.gang(key), view.finished(key)
     if manifest is None or (gang is None and not ended):
         return
     previous = manifest.get("status") or {}
     if gang is None:
         status = ended_status(ended, previous)
     else:
-        status = group_status(gang, ended, seen.told(key), previous, seen.now)
-    yield Shown(ref_of(manifest), status, keys.POD_GROUPS)
+        status = group_status(gang, ended, view.gang_object(key), previous, view.now)
+    yield ObjectStatus(ref_of(manifest), status, keys.POD_GROUPS)
 
 
-def group_status(gang: Gang, finished: Sequence[Pod], told: Told, previous: Mapping[str, Any], now: str) -> Status:
+def group_status(
+    gang: Gang, finished: Sequence[Pod], gang_object: GangObjectStatus, previous: Mapping[str, Any], now: str
+) -> Status:
     """The status of the PodGroup that asked for the gang.
 
     :param finished: its pods that have ended; they are no members any more.
-    :param told: what its Gang object says.
+    :param gang_object: what its Gang object says.
     :param previous: as it is.
     :param now: RFC 3339.
     """
@@ -43,9 +45,9 @@ def group_status(gang: Gang, finished: Sequence[Pod], told: Told, previous: Mapp
     return {
         "phase": _phase(gang.min_member, counts),
         **counts,
-        "conditions": kept_conditions(_placed(told), previous.get("conditions") or (), now, None),
+        "conditions": kept_conditions(_placed(gang_object), previous.get("conditions") or (), now, None),
         "schedulingConditions": kept_conditions(
-            _unschedulable(told, previous), previous.get("schedulingConditions") or (), now, None
+            _unschedulable(gang_object, previous), previous.get("schedulingConditions") or (), now, None
         ),
         "resourcesStatus": {
             "requested": _amounts(gang, all_of_them=True),
@@ -77,24 +79,26 @@ def _phase(minimum: int, counts: Mapping[str, int]) -> str:
     return "Succeeded" if counts["succeeded"] else "Pending"
 
 
-def _placed(told: Told) -> list[Status]:
+def _placed(gang_object: GangObjectStatus) -> list[Status]:
     """What the Gang object says of its members' nodes."""
     fields = ("type", "status", "reason", "message")
-    return [{key: each.get(key, "") for key in fields} for each in told.conditions if each.get("type") == "Placed"]
+    return [
+        {key: each.get(key, "") for key in fields} for each in gang_object.conditions if each.get("type") == "Placed"
+    ]
 
 
-def _unschedulable(told: Told, previous: Mapping[str, Any]) -> list[Status]:
+def _unschedulable(gang_object: GangObjectStatus, previous: Mapping[str, Any]) -> list[Status]:
     """True while there is no room for the gang; False once there is; nothing where there always was."""
-    if not told.no_room and not previous.get("schedulingConditions"):
+    if not gang_object.no_room and not previous.get("schedulingConditions"):
         return []
     condition = {
         "type": "UnschedulableOnNodePool",
         "nodePool": NODE_POOL,
-        "status": "True" if told.no_room else "False",
+        "status": "True" if gang_object.no_room else "False",
     }
-    if not told.no_room:
+    if not gang_object.no_room:
         return [condition]
-    reason, message = "Unschedulable", told.message
+    reason, message = "Unschedulable", gang_object.message
     return [{**condition, "reason": reason, "message": message, "reasons": [{"reason": reason, "message": message}]}]
 
 

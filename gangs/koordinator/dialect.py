@@ -9,7 +9,7 @@ from gangs.koordinator.agreement import agreed, parted
 from gangs.koordinator.settings import Settings, settings_of
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Gang, GangKey, Manifest, Reading
-from gangs.showing import DomainsSeen, Seen, Shown
+from gangs.object_statuses import ObjectStatus, StatusView, TopologyView
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.telling import NoRoom
 from kube.objects import Pod
@@ -92,17 +92,21 @@ class KoordinatorDialect:
         """The gangs of a GangGroup, by the lists of pods and of PodGroups."""
         return _linked(about, linked, sources)
 
+    def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
+        """The gangs of a GangGroup: each is a pod set."""
+        return {gang, *(groups.named_by_set(gang, each) for each in pod_sets if len(pod_sets) > 1)}
+
     def company(self, pod: Pod) -> Hashable | None:
         """Its topology selector: pods that share one like to be near each other."""
         return groups.selector_of(pod)
 
-    def group_statuses(self, key: GangKey, seen: Seen) -> Iterator[Shown]:
+    def group_statuses(self, key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
         """Of its PodGroups."""
-        return status.group_statuses(key, seen)
+        return status.group_statuses(key, view)
 
-    def topology_status(self, seen: DomainsSeen) -> Shown:
+    def topology_status(self, view: TopologyView) -> ObjectStatus:
         """Of the ClusterNetworkTopology."""
-        return status.topology_status(seen)
+        return status.topology_status(view)
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str]:
         """The sentences of its documents."""

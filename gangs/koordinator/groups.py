@@ -181,6 +181,12 @@ def _set_name(key: GangKey, *, alone: bool) -> str:
     return key.name if alone else f"{key.namespace}.{key.name}"
 
 
+def named_by_set(gang: GangKey, pod_set: str) -> GangKey:
+    """The gang of a GangGroup that a pod set is called after."""
+    namespace, slash, name = pod_set.partition("/")
+    return GangKey(NAME, namespace, name) if slash else GangKey(NAME, gang.namespace, pod_set)
+
+
 def _near(members: Sequence[Pod], everybody: Sequence[Pod]) -> tuple[str, ...]:
     """Where pods of other gangs run that carry the same topology selector as a member that has no node yet."""
     own = {pod.key for pod in members}

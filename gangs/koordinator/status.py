@@ -11,30 +11,30 @@ from typing import Any
 from gangs.koordinator import NAME, keys
 from gangs.manifests import group_of
 from gangs.model import GangKey, ObjectRef
-from gangs.showing import DomainPath, DomainsSeen, Seen, Shown
+from gangs.object_statuses import DomainPath, ObjectStatus, StatusView, TopologyView
 from kube.names import natural_key
 from kube.objects import Pod
 from kube.topology import Topology
 
 
-def group_statuses(key: GangKey, seen: Seen) -> Iterator[Shown]:
+def group_statuses(key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
     """The status of every PodGroup that the gang is made of. Their definition has no status apart."""
-    gang = seen.gang(key)
+    gang = view.gang(key)
     if gang is None:
         return
     for ref, pod_set in zip(gang.groups, gang.pod_sets, strict=False):
         if (group_of(ref.api_version), ref.kind) == (keys.POD_GROUP_GROUP, keys.POD_GROUP_KIND):
             live = [member.pod for member in gang.members if member.pod_set == pod_set.name]
-            pods = [*live, *seen.finished(GangKey(NAME, ref.namespace, ref.name))]
-            status = pod_group_status(pod_set.min_count, pods, now=seen.now, previous=seen.status_of(ref))
-            yield Shown(ref, status, keys.POD_GROUPS, subresource=False)
+            pods = [*live, *view.finished(GangKey(NAME, ref.namespace, ref.name))]
+            status = pod_group_status(pod_set.min_count, pods, now=view.now, previous=view.status_of(ref))
+            yield ObjectStatus(ref, status, keys.POD_GROUPS, subresource=False)
 
 
-def topology_status(seen: DomainsSeen) -> Shown:
+def topology_status(view: TopologyView) -> ObjectStatus:
     """The status of a ClusterNetworkTopology."""
-    ref = ObjectRef(f"{keys.TOPOLOGY_GROUP}/{keys.VERSION}", keys.TOPOLOGY_KIND, "", seen.topology.name)
-    status = {"detailStatus": detail_status(seen.topology, ((path, name) for name, path in seen.path_of.items()))}
-    return Shown(ref, status, keys.TOPOLOGIES)
+    ref = ObjectRef(f"{keys.TOPOLOGY_GROUP}/{keys.VERSION}", keys.TOPOLOGY_KIND, "", view.topology.name)
+    status = {"detailStatus": detail_status(view.topology, ((path, name) for name, path in view.path_of.items()))}
+    return ObjectStatus(ref, status, keys.TOPOLOGIES)
 
 
 def pod_group_status(

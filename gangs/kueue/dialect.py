@@ -9,7 +9,7 @@ from gangs.kueue import NAME, keys, owned, queues, status, topologies, units
 from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
 from gangs.mirroring import key_text, mirrored_key
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
-from gangs.showing import QuotaUse, Seen, Shown
+from gangs.object_statuses import ObjectStatus, QuotaUse, StatusView
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
 from kube import keys as own
@@ -87,9 +87,9 @@ class KueueDialect:
         """Check flavors, queues and cohorts."""
         queues.review(sources, findings)
 
-    def queue_statuses(self, seen: Seen, used: Mapping[GangKey, QuotaUse]) -> Iterator[Shown]:
+    def queue_statuses(self, view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterator[ObjectStatus]:
         """Of ClusterQueues and LocalQueues."""
-        return status.queue_statuses(seen, used)
+        return status.queue_statuses(view, used)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
         """The queue's name, so that the pods of a Job are known by it."""

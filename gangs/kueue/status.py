@@ -13,8 +13,8 @@ from gangs.kueue import NAME, keys, queues, standing
 from gangs.kueue.standing import Standing
 from gangs.manifests import ref_of
 from gangs.model import Gang, GangKey, Manifest
+from gangs.object_statuses import ObjectStatus, QuotaUse, Status, StatusView
 from gangs.queues import ResourceGroup
-from gangs.showing import QuotaUse, Seen, Shown, Status
 from gangs.sources import Sources
 from kube.conditions import kept_conditions
 from kube.quantities import amount, written
@@ -40,26 +40,26 @@ class _InQueue:
         }
 
 
-def queue_statuses(seen: Seen, used: Mapping[GangKey, QuotaUse]) -> Iterator[Shown]:
+def queue_statuses(view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterator[ObjectStatus]:
     """The status of every ClusterQueue and LocalQueue."""
     by_queue: defaultdict[tuple[str, str], list[Gang]] = defaultdict(list)
-    for gang in seen.gangs:
+    for gang in view.gangs:
         if gang.key.dialect == NAME and gang.queue:
             by_queue[gang.key.namespace, gang.queue].append(gang)
-    leads = _clusters_of(seen.sources)
-    for manifest in seen.sources.of_kind(keys.GROUP, keys.LOCAL_QUEUE):
+    leads = _clusters_of(view.sources)
+    for manifest in view.sources.of_kind(keys.GROUP, keys.LOCAL_QUEUE):
         ref = ref_of(manifest)
         gangs = _in_queue(by_queue[ref.namespace, ref.name], used)
-        above = seen.sources.get(keys.GROUP, keys.CLUSTER_QUEUE, "", leads.get((ref.namespace, ref.name), ""))
-        state = standing.of_local_queue(manifest, seen.sources)
-        yield Shown(ref, _status(manifest, above, gangs, state, seen.now, borrowed=False), keys.LOCAL_QUEUES)
-    for manifest in seen.sources.of_kind(keys.GROUP, keys.CLUSTER_QUEUE):
+        above = view.sources.get(keys.GROUP, keys.CLUSTER_QUEUE, "", leads.get((ref.namespace, ref.name), ""))
+        state = standing.of_local_queue(manifest, view.sources)
+        yield ObjectStatus(ref, _status(manifest, above, gangs, state, view.now, borrowed=False), keys.LOCAL_QUEUES)
+    for manifest in view.sources.of_kind(keys.GROUP, keys.CLUSTER_QUEUE):
         ref = ref_of(manifest)
         gangs = _in_queue(
             [each for queue, above in leads.items() if above == ref.name for each in by_queue[queue]], used
         )
-        state = standing.of_cluster_queue(manifest, seen.sources)
-        yield Shown(ref, _status(manifest, manifest, gangs, state, seen.now, borrowed=True), keys.CLUSTER_QUEUES)
+        state = standing.of_cluster_queue(manifest, view.sources)
+        yield ObjectStatus(ref, _status(manifest, manifest, gangs, state, view.now, borrowed=True), keys.CLUSTER_QUEUES)
 
 
 def _clusters_of(sources: Sources) -> Mapping[tuple[str, str], str]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Gang, GangKey, Manifest, Reading
+from gangs.object_statuses import ObjectStatus, TopologyView
 from gangs.phalanx import NAME, gang_objects, jobs, status, topologies
-from gangs.showing import DomainsSeen, Shown
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND
 from kube import keys
@@ -74,9 +74,9 @@ class PhalanxDialect:
         found = (topologies.topology_of(each, findings) for each in sources.of_kind(keys.GROUP, topologies.KIND))
         return [each for each in found if each is not None]
 
-    def topology_status(self, seen: DomainsSeen) -> Shown:
+    def topology_status(self, view: TopologyView) -> ObjectStatus:
         """Of a Topology object."""
-        return status.topology_status(seen)
+        return status.topology_status(view)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
         """The label by which the pods of a Job that is a gang are known."""

@@ -4,8 +4,8 @@ from collections import Counter
 from typing import Any
 
 from gangs.model import ObjectRef
+from gangs.object_statuses import Amounts, DomainPath, ObjectStatus, Status, TopologyView
 from gangs.phalanx.topologies import KIND, PLURAL
-from gangs.showing import Amounts, DomainPath, DomainsSeen, Shown, Status
 from kube.keys import API_VERSION
 from kube.quantities import in_bytes, written
 
@@ -16,69 +16,69 @@ _DIGITS, _BITS = 3, 10
 """How exactly amounts are told: what changes less than that is not worth a write of the whole status."""
 
 
-def topology_status(seen: DomainsSeen) -> Shown:
+def topology_status(view: TopologyView) -> ObjectStatus:
     """The status of a Topology object."""
-    return Shown(ObjectRef(API_VERSION, KIND, "", seen.topology.name), domains_status(seen), PLURAL)
+    return ObjectStatus(ObjectRef(API_VERSION, KIND, "", view.topology.name), domains_status(view), PLURAL)
 
 
-def domains_status(seen: DomainsSeen, *, max_domains: int = MAX_DOMAINS) -> Status:
+def domains_status(view: TopologyView, *, max_domains: int = MAX_DOMAINS) -> Status:
     """The fields of the status.
 
     `domains` lists every domain from the widest level to the node, each domain before those inside it, with its path,
     the nodes in it and the room that is free there, rounded down to three digits. `omitted` says what did not fit in.
     """
-    levels, free = seen.topology.levels, seen.free_under()
-    depth = _depth(seen, max_domains)
+    levels, free = view.topology.levels, view.free_under()
+    depth = _depth(view, max_domains)
     status: Status = {
-        "nodes": len(seen.path_of),
+        "nodes": len(view.path_of),
         "free": _quantities(free[()]),
         "domains": [
-            _domain(seen, path, free[path] if len(path) < len(levels) else seen.free_on(path[-1]))
-            for path in _paths(seen, depth)
+            _domain(view, path, free[path] if len(path) < len(levels) else view.free_on(path[-1]))
+            for path in _paths(view, depth)
         ],
     }
-    if seen.outside:
-        missing = Counter(seen.outside.values())
+    if view.outside:
+        missing = Counter(view.outside.values())
         status["outside"] = [{"missingLabel": label, "nodes": count} for label, count in sorted(missing.items())]
     if depth < len(levels):
-        left = [f"{level.name} ({_width(seen, at)})" for at, level in enumerate(levels) if at >= depth]
+        left = [f"{level.name} ({_width(view, at)})" for at, level in enumerate(levels) if at >= depth]
         status["omitted"] = f"more than {max_domains} domains: left out are {', '.join(left)}"
     return status
 
 
-def _paths(seen: DomainsSeen, depth: int) -> list[DomainPath]:
+def _paths(view: TopologyView, depth: int) -> list[DomainPath]:
     """The domains of the `depth` widest levels, each before those inside it, in the order of the tree."""
     found: dict[DomainPath, None] = {}
-    for name, above in seen.path_of.items():
+    for name, above in view.path_of.items():
         whole = (*above, name)
         for end in range(1, depth + 1):
             found.setdefault(whole[:end])
     return list(found)
 
 
-def _depth(seen: DomainsSeen, max_domains: int) -> int:
+def _depth(view: TopologyView, max_domains: int) -> int:
     """How many levels fit, counted from the widest."""
     total = 0
-    for position in range(len(seen.topology.levels)):
-        total += _width(seen, position)
+    for position in range(len(view.topology.levels)):
+        total += _width(view, position)
         if total > max_domains:
             return position
-    return len(seen.topology.levels)
+    return len(view.topology.levels)
 
 
-def _width(seen: DomainsSeen, position: int) -> int:
+def _width(view: TopologyView, position: int) -> int:
     """How many domains the level at that position has."""
     depth = position + 1
-    if depth == len(seen.topology.levels):
-        return len(seen.path_of)
-    return sum(len(path) == depth for path in seen.counts)
+    if depth == len(view.topology.levels):
+        return len(view.path_of)
+    return sum(len(path) == depth for path in view.counts)
 
 
-def _domain(seen: DomainsSeen, path: DomainPath, free: Amounts) -> dict[str, Any]:
+def _domain(view: TopologyView, path: DomainPath, free: Amounts) -> dict[str, Any]:
     return {
-        "level": seen.topology.levels[len(path) - 1].name,
+        "level": view.topology.levels[len(path) - 1].name,
         "path": list(path),
-        "nodes": seen.counts.get(path, 1),
+        "nodes": view.counts.get(path, 1),
         "free": _quantities(free),
     }
 

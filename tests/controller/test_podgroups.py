@@ -10,7 +10,7 @@ from gang_builders import POD_GROUP, gang, pod
 from gangs.koordinator.dialect import KoordinatorDialect
 from gangs.koordinator.status import pod_group_status
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
-from gangs.showing import Seen, Told
+from gangs.object_statuses import GangObjectStatus, StatusView
 from gangs.sources import Sources
 from kube.objects import OwnerReference, Pod
 
@@ -70,7 +70,7 @@ def test_each_pod_group_of_a_gang_counts_its_own_pods() -> None:
     )
     members = (Member(RUNS, "llm", 0), Member(GATED, "decode", 0), Member(GATED, "x", 0))
     whole = replace(of, members=members)
-    statuses = list(KoordinatorDialect().group_statuses(whole.key, seen(whole, {"decode": [DONE]})))
+    statuses = list(KoordinatorDialect().group_statuses(whole.key, view(whole, {"decode": [DONE]})))
     assert [(each.ref.name, each.status["phase"]) for each in statuses] == [
         ("llm", "Running"),
         ("decode", "Scheduling"),
@@ -79,16 +79,16 @@ def test_each_pod_group_of_a_gang_counts_its_own_pods() -> None:
 
 
 def test_a_gang_that_is_gone_shows_nothing() -> None:
-    assert not list(KoordinatorDialect().group_statuses(GangKey("koordinator", "default", "gone"), seen()))
+    assert not list(KoordinatorDialect().group_statuses(GangKey("koordinator", "default", "gone"), view()))
 
 
-def seen(of: Gang | None = None, ended: Mapping[str, Sequence[Pod]] = MappingProxyType({})) -> Seen:
+def view(of: Gang | None = None, ended: Mapping[str, Sequence[Pod]] = MappingProxyType({})) -> StatusView:
     """One gang, and by the group's name pods that have ended."""
-    return Seen(
+    return StatusView(
         sources=Sources(),
         now=NOW,
         gangs=[of] if of is not None else [],
         gang=lambda key: of if of is not None and of.key == key else None,
         finished=lambda key: ended.get(key.name, ()),
-        told=lambda _: Told(),
+        gang_object=lambda _: GangObjectStatus(),
     )

@@ -12,7 +12,7 @@ import yaml
 
 from cluster.capturing import snapshot_of
 from controller.cluster_view import Picture
-from controller.status.showing import queues_shown
+from controller.status.showing import queue_statuses
 from gangs.dialects.reading import read_all
 from gangs.leaving import Left, Neighbour
 from gangs.manifests import key_of
@@ -89,7 +89,7 @@ def picture(*pods: Pod, without: str = "", **changed: Any) -> Picture:
 
 def shown(there: Picture, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
     """The status of one queue."""
-    statuses = {each.ref: each.status for each in queues_shown(there, NOW)}
+    statuses = {each.ref: each.status for each in queue_statuses(there, NOW)}
     return statuses[ObjectRef(f"{GROUP}/v1beta2", kind, namespace, name)]
 
 
@@ -162,7 +162,7 @@ def test_what_runs_stays_charged_while_the_queue_is_stopped() -> None:
 
 def test_kueues_own_queues_are_left_to_it() -> None:
     left = Left({"kueue": Neighbour("kueue", "Kueue")})
-    assert not list(queues_shown(replace(picture(RUNNING), left=left), NOW))
+    assert not list(queue_statuses(replace(picture(RUNNING), left=left), NOW))
 
 
 def test_a_condition_keeps_the_time_of_its_last_change() -> None:

@@ -14,7 +14,7 @@ from cluster.connecting import connect
 from cluster.transport import MERGE_PATCH
 from controller.gang_status import Phase, gang_status, invalid_status, status_patch
 from controller.status.mirrors import differs, mirror_of
-from controller.status.showing import domains_seen
+from controller.status.showing import topology_view
 from controlplane.control_plane import ControlPlane
 from gangs.koordinator.status import pod_group_status
 from gangs.model import CapRule, Fault, Gang, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
@@ -134,8 +134,8 @@ def test_a_topology_status_comes_back_as_it_was_written(api: ControlPlane, name:
         Node(metadata=ObjectMeta(name=f"n-{i}", labels={"x/rack": f"r-{i % 2}"} if i else {}), status=allocatable)
         for i in range(4)
     ]
-    seen = domains_seen(Topology(name, "Topology", levels), snapshot_of(nodes, []))
-    wanted = domains_status(seen, max_domains=2)
+    view = topology_view(Topology(name, "Topology", levels), snapshot_of(nodes, []))
+    wanted = domains_status(view, max_domains=2)
     assert {"domains", "outside", "omitted"} <= wanted.keys()
     stored = written(api, f"/apis/phalanx.dev/v1alpha1/topologies/{name}/status", wanted)
     assert status_patch(stored, wanted) == {}

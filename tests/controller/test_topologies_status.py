@@ -19,7 +19,7 @@ from cluster.domain_room import free_under
 from cluster.snapshot import Snapshot
 from cluster.tree import domains
 from controller.cluster_view import Picture
-from controller.status.showing import domains_seen, topologies_shown
+from controller.status.showing import topology_statuses, topology_view
 from gangs.dialects.topologies import topologies
 from gangs.koordinator.status import topology_status as network_status
 from gangs.manifests import key_of
@@ -70,7 +70,7 @@ def cluster(*pods: Pod) -> Snapshot:
 
 
 def topology_status(topology: Topology, snapshot: Snapshot, *, max_domains: int = MAX_DOMAINS) -> dict[str, Any]:
-    return domains_status(domains_seen(topology, snapshot), max_domains=max_domains)
+    return domains_status(topology_view(topology, snapshot), max_domains=max_domains)
 
 
 def entry(status: dict[str, Any], *path: str) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def documented() -> tuple[Topology, Snapshot]:
 
 
 def test_a_cluster_network_topology_shows_the_documented_tree() -> None:
-    entries = network_status(domains_seen(*documented())).status["detailStatus"]
+    entries = network_status(topology_view(*documented())).status["detailStatus"]
     found = [(each["topologyInfo"]["topologyName"], each["nodeNum"]) for each in entries]
     assert found[:4] == [("", 12), ("spine-0", 5), ("block-0", 3), ("block-1", 2)]
     assert entries[0]["childTopologyNames"] == ["spine-0", "spine-1", "spine-2"]
@@ -191,7 +191,7 @@ def test_a_cluster_network_topology_shows_the_documented_tree() -> None:
 def test_each_topology_object_gets_the_status_of_its_kind() -> None:
     topology, snapshot = documented()
     there = [TREE, topology, Topology("found", "", TREE.levels)]
-    found = topologies_shown(Picture(Sources(), Reading(), there, (), snapshot, {}))
+    found = topology_statuses(Picture(Sources(), Reading(), there, (), snapshot, {}))
     assert {(each.ref.api_version, each.ref.kind, each.ref.name): list(each.status) for each in found} == {
         ("phalanx.dev/v1alpha1", "Topology", "dc"): ["nodes", "free", "domains", "outside"],
         ("scheduling.koordinator.sh/v1alpha1", "ClusterNetworkTopology", "default"): ["detailStatus"],

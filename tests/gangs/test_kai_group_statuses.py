@@ -4,7 +4,7 @@ import pytest
 
 from gangs.kai.status import ended_status, group_status
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
-from gangs.showing import Told
+from gangs.object_statuses import GangObjectStatus
 from kube.objects import Container, ObjectMeta, Pod, PodSpec, PodStatus, ResourceRequirements
 
 NOW, EARLIER = "2026-01-01T00:00:00Z", "2025-01-01T00:00:00Z"
@@ -25,13 +25,13 @@ def gang(*pods: Pod, minimum: int = 2) -> Gang:
     return Gang(GangKey("kai", "ns", "g"), ref, members, (PodSet("main", 2, minimum),), 2, minimum)
 
 
-def told(placed: str, message: str, *, no_room: bool = False) -> Told:
+def told(placed: str, message: str, *, no_room: bool = False) -> GangObjectStatus:
     """What the Gang object says."""
     condition = {"type": "Placed", "status": placed, "reason": "R", "message": message, "observedGeneration": 4}
-    return Told(message, [{"type": "Complete", "status": "True"}, condition], no_room)
+    return GangObjectStatus(message, [{"type": "Complete", "status": "True"}, condition], no_room)
 
 
-NOTHING = Told()
+NOTHING = GangObjectStatus()
 RUNS = pod("a", "Running", "n1")
 
 

@@ -25,7 +25,7 @@ QuotaUse = Mapping[tuple[str, str, str], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ObjectStatus:
     """The status that an object should have.
 
     `plural`: of its kind. `subresource`: whether its definition has the status apart; else it is a field of the object.
@@ -45,7 +45,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class GangObjectStatus:
     """What a gang's Gang object says of it. `no_room`: whether it is that there is no place for it."""
 
     message: str = ""
@@ -54,12 +54,12 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StatusView:
     """What a dialect may look at to say what its objects show.
 
     `now`: RFC 3339, for what changes with this status. `gangs`: all of them, of every dialect. `gang`: the one of a
     key, None where there is none (any more). `finished`: its pods that have ended and still exist; they are no members
-    any more. `told`: what its Gang object says.
+    any more. `gang_object`: what its Gang object says.
     """
 
     sources: Sources
@@ -67,7 +67,7 @@ class Seen:
     gangs: Sequence[Gang]
     gang: Callable[[GangKey], Gang | None]
     finished: Callable[[GangKey], Sequence[Pod]]
-    told: Callable[[GangKey], Told]
+    gang_object: Callable[[GangKey], GangObjectStatus]
 
     def status_of(self, ref: ObjectRef) -> Mapping[str, Any]:
         """The status of an object as it is; empty where there is none."""
@@ -76,7 +76,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class DomainsSeen:
+class TopologyView:
     """The nodes of the cluster as they lie in a topology, and the room that is free there.
 
     `path_of`: by node the path of the domains that it is in, in the order of the tree. `outside`: by node that is in
