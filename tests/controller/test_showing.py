@@ -1,0 +1,75 @@
+"""Who is asked what objects show, and where that is written."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from cluster.capturing import snapshot_of
+from controller.cluster_view import Picture
+from controller.status.showing import group_statuses, topology_statuses
+from gangs.kept_readings import KeptReadings
+from gangs.leaving import Left, Neighbour
+from gangs.manifests import key_of
+from gangs.model import GangKey, ObjectRef
+from gangs.object_statuses import ObjectStatus
+from gangs.sources import Sources
+from kube.objects import ObjectMeta, Pod
+from kube.topology import Level, Topology
+
+NOW = "2026-01-01T00:00:00Z"
+NODES = (Level("node", ("kubernetes.io/hostname",)),)
+NETWORK, OWN = Topology("default", "ClusterNetworkTopology", NODES), Topology("dc", "Topology", NODES)
+OTHERS = Topology("dc", "Topology.kueue.x-k8s.io", NODES)
+
+PATHS = [
+    (ObjectStatus(ObjectRef("a/v1", "Thing", "ns", "x"), {}, "things"), "/apis/a/v1/namespaces/ns/things/x/status"),
+    (ObjectStatus(ObjectRef("a/v1", "Thing", "", "x"), {}, "things"), "/apis/a/v1/things/x/status"),
+    (
+        ObjectStatus(ObjectRef("a/v1", "Thing", "ns", "x"), {}, "things", subresource=False),
+        "/apis/a/v1/namespaces/ns/things/x",
+    ),
+]
+
+
+@pytest.mark.parametrize(("status", "path"), PATHS)
+def test_a_status_is_written_where_its_object_has_it(status: ObjectStatus, path: str) -> None:
+    assert status.path == path
+
+
+def group(api_version: str, name: str) -> dict[str, Any]:
+    """A PodGroup of one system or another, with one pod that makes it a gang."""
+    metadata = {"name": name, "namespace": "ns", "uid": name}
+    return {"apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": {"minMember": 1}}
+
+
+def picture(left: Mapping[str, Neighbour]) -> Picture:
+    """A PodGroup of Koordinator and one of KAI with a pod each, a topology of each kind; `left`: to their systems."""
+    groups = [group("scheduling.sigs.k8s.io/v1alpha1", "koord"), group("scheduling.run.ai/v2alpha2", "kai")]
+    by_label, by_annotation = {"pod-group.scheduling.sigs.k8s.io": "koord"}, {"pod-group-name": "kai"}
+    pods = [
+        Pod(metadata=ObjectMeta(name="a", namespace="ns", uid="a", labels=by_label)),
+        Pod(metadata=ObjectMeta(name="b", namespace="ns", uid="b", annotations=by_annotation)),
+    ]
+    sources = Sources(pods, {key_of(each): each for each in groups})
+    kept = KeptReadings(sources)
+    there = [NETWORK, OWN, OTHERS]
+    return Picture(sources, kept.reading(), there, (), snapshot_of([], pods), {}, left=Left(left), kept=kept)
+
+
+LEFT = [
+    # dialects that are left to their own systems, whose groups and topologies are shown
+    ((), {"koord", "kai"}, ["ClusterNetworkTopology", "Topology"]),
+    (("koordinator",), {"kai"}, ["Topology"]),
+    (("kai", "runai"), {"koord"}, ["ClusterNetworkTopology", "Topology"]),
+]
+
+
+@pytest.mark.parametrize(("left", "groups", "kinds"), LEFT)
+def test_objects_of_a_system_that_runs_here_are_left_to_it(
+    left: tuple[str, ...], groups: set[str], kinds: list[str]
+) -> None:
+    there = picture({name: Neighbour(name, name) for name in left})
+    keys = {GangKey("koordinator", "ns", "koord"), GangKey("kai", "ns", "kai"), GangKey("kueue", "ns", "kai")}
+    assert {each.ref.name for each in group_statuses(keys, there, NOW)} == groups
+    assert [each.ref.kind for each in topology_statuses(there)] == kinds
