@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 
 import pytest
 from rooms import ROOT
@@ -54,3 +55,11 @@ def test_the_smallest_dialect_is_as_small_as_it_is_said_to_be() -> None:
     assert said[0] == smallest
     assert int(said[1]) == pytest.approx(sizes[smallest][0], rel=TOLERANCE)
     assert int(said[2]) == sizes[smallest][1]
+
+
+def test_both_lists_of_import_linter_have_them_all() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    packages = {f"gangs.{each.name}" for each in DIALECTS}
+    (unnamed,) = (each["forbidden_modules"] for each in contracts if each["name"].startswith("nobody above"))
+    (apart,) = (each["modules"] for each in contracts if each["type"] == "independence")
+    assert set(unnamed) == set(apart) == packages
