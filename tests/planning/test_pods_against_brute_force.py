@@ -31,11 +31,14 @@ from pod_by_pod import (
 from random_pods import random_cluster, random_pair
 
 from planning.decision import Decision, Outcome
+from solver.problem import Limits
 
 pytestmark = pytest.mark.timeout(3600)
 """A slow machine may take its time."""
 
 INSTANCES = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "2000"))
+PATIENT = Limits(seconds=600.0)
+"""CP-SAT's own unit of work alone ends a search, so that a slow machine proves the same."""
 CHUNK = 100
 SAMPLE = 600
 """Instances over which it is counted how often each feature decides."""
@@ -56,7 +59,7 @@ def decisions(cluster: Cluster, *gangs: dict[str, Any]) -> Sequence[Decision]:
         "spec": {"levels": [{"name": "rack", "nodeLabel": "rack"}]},
     }
     parts = [topology, *gangs, *map(dict, (*cluster.nodes, *cluster.running, *cluster.members))]
-    return scenes.solved(parts).decisions
+    return scenes.solved(parts, limits=PATIENT).decisions
 
 
 def told(cluster: Cluster, decision: Decision) -> Best:

@@ -75,7 +75,7 @@ def _after(key: object, rows: Sequence[T], new: T, key_of: Callable[[T], object]
 def test_a_new_goal_decides_as_the_reference_says() -> None:
     for seed in range(INSTANCES):
         problem = random_problem(seed)
-        answer, expected = decide(problem, Limits()), brute_force.best(problem)
+        answer, expected = decide(problem, Limits(seconds=600.0)), brute_force.best(problem)
         assert isinstance(answer, NoPlan) == (expected is None), seed
         if isinstance(answer, Plan):
             assert (answer.nodes, answer.victims) == expected, seed

@@ -23,7 +23,7 @@ DECIDING = 0.005
 
 def answer(problem: Problem) -> Outcome | None:
     """The solver's plan alone."""
-    found = decide(problem, Limits())
+    found = decide(problem, Limits(seconds=600.0))
     return Outcome(found.nodes, found.victims) if isinstance(found, Plan) else None
 
 
