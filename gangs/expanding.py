@@ -4,15 +4,15 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from gangs import kinds, workloads
+from gangs import kinds, pods_to_come, workloads
 from gangs.dialects.claims import dialect_of, left_alone
 from gangs.dialects.templates import as_admitted
 from gangs.kai import NAME as KAI
-from gangs.kinds import Made
 from gangs.kueue import NAME as KUEUE
 from gangs.leaving import Left
 from gangs.manifests import MalformedError, key_of, metadata_of, ref_of
 from gangs.model import Advice, Fault, Manifest, ObjectRef
+from gangs.shapes import WORKLOADS, Made
 from gangs.sources import Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND, job_of
 from kube.objects import Pod
@@ -38,10 +38,12 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
         except MalformedError as error:
             objects.pop(key_of(manifest), None)
             faults.append(error.fault)
-    for group, kind in kinds.WORKLOADS:
+    for group, kind in WORKLOADS:
         for manifest in sources.of_kind(group, kind) if kind != JOB_KIND else ():
             try:
-                pods += missing_pods(manifest, sources.pods, left)
+                workload = as_admitted(manifest, sources)
+                objects[key_of(workload)] = workload
+                pods += missing_pods(workload, sources.pods, left)
             except MalformedError as error:
                 objects.pop(key_of(manifest), None)
                 faults.append(error.fault)
@@ -53,12 +55,12 @@ def unforeseen(sources: Sources, told: Container[ObjectRef]) -> Iterator[Advice]
     which something has been said already.
     """
     left = left_alone(sources)
-    for manifest in (each for at in kinds.WORKLOADS if at[1] in _NOT_HERE for each in sources.of_kind(*at)):
+    for manifest in (each for at in WORKLOADS if at[1] in _NOT_HERE for each in sources.of_kind(*at)):
         ref = ref_of(manifest)
         if ref in told or kinds.controlled(manifest):
             continue
         with suppress(MalformedError):
-            pods = zip(kinds.templates(manifest), kinds.example_pods(manifest), strict=True)
+            pods = zip(kinds.templates(manifest), pods_to_come.example_pods(manifest), strict=True)
             claims = ((template, dialect_of(pod, left)) for template, pod in pods)
             template, claim = next((each for each in claims if each[1] is not None), (None, None))
             if template is not None and claim is not None:
@@ -75,12 +77,12 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left) -> tup
     if workloads.is_job(manifest):
         claimed = dialect_of(workloads.example_pod(manifest), left) is not None
         return workloads.missing_pods(manifest, existing) if claimed else ()
-    if manifest.get("kind") in _NOT_HERE or kinds.controlled(manifest):
+    if manifest.get("kind") in _NOT_HERE or (kinds.controlled(manifest) and not kinds.gang_by_annotation(manifest)):
         return ()
-    claims = [dialect_of(pod, left) for pod in kinds.example_pods(manifest)]
+    claims = [dialect_of(pod, left) for pod in pods_to_come.example_pods(manifest)]
     if not any(claims):
         return ()
     whole, unread = metadata_of(manifest).name, kinds.made_by(manifest) is Made.UNREAD
     if unread and any(claim and claim[0].name in _BY_KINDS and claim[1].name == whole for claim in claims):
         return ()
-    return tuple(pod for pod in kinds.missing_pods(manifest, existing) if dialect_of(pod, left) is not None)
+    return tuple(pod for pod in pods_to_come.missing_pods(manifest, existing) if dialect_of(pod, left) is not None)

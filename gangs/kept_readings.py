@@ -18,11 +18,11 @@ from gangs.dialects.reading import read_by
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.topologies import described_topologies
 from gangs.kept_pods import KeptPods
-from gangs.kinds import WORKLOADS
 from gangs.leaving import Left, left_to
 from gangs.looked_at import LABELS, SCHEDULER, SHARING, SOUGHT, Look, Looks, looks_at, says_the_same
 from gangs.manifests import key_of
 from gangs.model import Advice, Fault, Gang, GangKey, ObjectRef, Reading
+from gangs.shapes import WORKLOADS
 from gangs.sources import Sources
 from kube.catalog import Naming, ObjectKey
 from kube.objects import Pod

@@ -1,23 +1,15 @@
-"""Kinds of workloads: where their pod templates stand, who makes their pods, and which of those belong together.
-
-The table serves the dialects that go by workloads. What systems such as Kueue and KAI Scheduler group, and what they
-take one by one, they document for each kind.
-"""
+"""Workloads that are no Jobs: what their pod templates say, who makes their pods, which of those belong together."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
-import msgspec
-
 from gangs.findings import Findings
-from gangs.manifests import MalformedError, decode, group_of, key_of, metadata_of, ref_of
-from gangs.membership import live
+from gangs.manifests import MalformedError, decode, group_of, key_of, ref_of
 from gangs.model import Fault, Manifest, ObjectRef
-from gangs.sources import Kind
-from gangs.workloads import JOB_GROUP, JOB_KIND, MOST_PODS, controller_of
-from kube.objects import ObjectMeta, OwnerReference, Pod
+from gangs.shapes import ANY, WORKLOADS, Made, Shape
+from gangs.workloads import JOB_KIND, TemplateMeta, controller_of
+from kube.objects import Pod
 
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
 """Pod label: the key of the replica spec that the pod was made by, in lower case."""
@@ -32,32 +24,13 @@ TEMPLATE_HASH = "pod-template-hash"
 MAIN = "main"
 """The pod set of a workload that has one pod template."""
 
-_ANY = "*"
-
-
-class Made(Enum):
-    """What becomes of the pods of a workload's templates."""
-
-    TOGETHER = "one group, of as many pods as the templates say"
-    ALONE = "each pod is for itself"
-    IN_JOBS = "Jobs make them, each of which is for itself"
-    UNREAD = "one group, whose size is not read here"
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """One kind. `templates`: where pod templates stand, `*` for every entry of a list or mapping."""
-
-    plural: str
-    made: Made
-    templates: tuple[str, ...] = ("spec.template",)
-    versions: tuple[str, ...] = ()
-    """Served, newest first; of kinds that are read."""
-
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A pod template of a workload. `path`: its field; `role`: the pod set of its pods; `count`: how many there are."""
+    """A pod template of a workload. `path`: its field; `role`: the pod set of its pods; `count`: how many there are.
+
+    `way`: the steps of the path, positions in lists as numbers in decimal.
+    """
 
     path: str
     role: str
@@ -65,74 +38,25 @@ class Template:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
-
-
-def _replicas(kind: str, specs: str) -> tuple[str, Shape]:
-    return kind, Shape(f"{kind.lower()}s", Made.TOGETHER, (f"spec.{specs}.*.template",), ("v1",))
-
-
-_CLUSTER = ("headGroupSpec.template", "workerGroupSpecs.*.template")
-_SHAPES: Mapping[str, Mapping[str, Shape]] = {
-    "": {"ReplicationController": Shape("replicationcontrollers", Made.ALONE)},
-    "apps": {
-        "Deployment": Shape("deployments", Made.ALONE),
-        "ReplicaSet": Shape("replicasets", Made.ALONE),
-        "DaemonSet": Shape("daemonsets", Made.ALONE),
-        "StatefulSet": Shape("statefulsets", Made.TOGETHER, versions=("v1",)),
-    },
-    JOB_GROUP: {
-        JOB_KIND: Shape("jobs", Made.TOGETHER, versions=("v1",)),
-        "CronJob": Shape("cronjobs", Made.IN_JOBS, ("spec.jobTemplate.spec.template",)),
-    },
-    "jobset.x-k8s.io": {
-        "JobSet": Shape("jobsets", Made.UNREAD, ("spec.replicatedJobs.*.template.spec.template",)),
-    },
-    "leaderworkerset.x-k8s.io": {
-        "LeaderWorkerSet": Shape(
-            "leaderworkersets",
-            Made.UNREAD,
-            ("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
-        )
-    },
-    "kubeflow.org": dict(
-        (
-            _replicas("PyTorchJob", "pytorchReplicaSpecs"),
-            _replicas("TFJob", "tfReplicaSpecs"),
-            _replicas("XGBoostJob", "xgbReplicaSpecs"),
-            _replicas("PaddleJob", "paddleReplicaSpecs"),
-            _replicas("JAXJob", "jaxReplicaSpecs"),
-            ("MPIJob", Shape("mpijobs", Made.UNREAD, ("spec.mpiReplicaSpecs.*.template",))),
-        )
-    ),
-    "trainer.kubeflow.org": {"TrainJob": Shape("trainjobs", Made.UNREAD, ())},
-    "ray.io": {
-        "RayCluster": Shape("rayclusters", Made.UNREAD, tuple(f"spec.{each}" for each in _CLUSTER)),
-        "RayJob": Shape("rayjobs", Made.UNREAD, tuple(f"spec.rayClusterSpec.{each}" for each in _CLUSTER)),
-        "RayService": Shape("rayservices", Made.UNREAD, tuple(f"spec.rayClusterConfig.{each}" for each in _CLUSTER)),
-    },
-    "sparkoperator.k8s.io": {"SparkApplication": Shape("sparkapplications", Made.UNREAD, ())},
-    "workload.codeflare.dev": {"AppWrapper": Shape("appwrappers", Made.UNREAD, ())},
-    "serving.knative.dev": {"Service": Shape("services", Made.ALONE)},
-}
-"""By API group and kind. Without templates: kinds that hand down no metadata of their own pods."""
-
-WORKLOADS: Mapping[tuple[str, str], Shape] = {
-    (group, kind): shape for group, kinds in _SHAPES.items() for kind, shape in kinds.items()
-}
-"""Kinds that make pods, by API group and kind."""
-
-READ: tuple[Kind, ...] = tuple(
-    Kind(group, shape.versions, kind, shape.plural)
-    for (group, kind), shape in WORKLOADS.items()
-    if shape.versions and kind != JOB_KIND
-)
-"""Kinds besides the Job of which the number of pods is read."""
+    way: tuple[str, ...] = ()
 
 
 def shape_of(manifest: Manifest) -> Shape | None:
     """What is known of the object's kind; None where that is no workload."""
     group, kind, _, _ = key_of(manifest)
     return WORKLOADS.get((group, kind))
+
+
+def gang_by_annotation(manifest: Manifest) -> bool:
+    """Whether our own annotations can make a gang of the object, a workload that is no Job.
+
+    What controllers of the core copy down to objects that they make (a ReplicaSet, say) asks for nothing there.
+    """
+    shape = shape_of(manifest)
+    if shape is None or not shape.by_annotation or manifest.get("kind") == JOB_KIND:
+        return False
+    group, _, version = str(manifest.get("apiVersion", "")).rpartition("/")
+    return version in shape.versions and not (group == "apps" and controlled(manifest))
 
 
 def made_by(manifest: Manifest) -> Made | None:
@@ -145,7 +69,7 @@ def made_by(manifest: Manifest) -> Made | None:
 
 def _jobs(manifest: Manifest) -> int:
     """How many Jobs a JobSet makes."""
-    found = list(_walk(manifest, ("spec", "replicatedJobs", _ANY), ()))
+    found = list(_walk(manifest, ("spec", "replicatedJobs", ANY), ()))
     return sum(_count(each, ref_of(manifest), "spec.replicatedJobs.replicas") for _, _, each in found)
 
 
@@ -203,24 +127,69 @@ def _walk(part: Any, steps: Sequence[str], way: tuple[str, ...]) -> Iterator[tup
 
 
 def _entries(part: Any, step: str) -> Iterable[tuple[Any, Any]]:
-    if step == _ANY:
+    if step == ANY:
         return part.items() if isinstance(part, Mapping) else enumerate(part) if isinstance(part, list) else ()
     return [(step, part[step])] if isinstance(part, Mapping) and step in part else ()
 
 
 def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], holder: Any, written: Any) -> Template:
     path = "".join(f"[{each}]" if each.isdigit() else f".{each}" for each in way).lstrip(".")
-    entry = next((name for name, step in zip(way, pattern.split("."), strict=True) if step == _ANY), MAIN)
+    entry = next((name for name, step in zip(way, pattern.split("."), strict=True) if step == ANY), MAIN)
     count = _count(holder, ref_of(manifest), f"{path.rpartition('.')[0]}.replicas")
     metadata, spec = written.get("metadata"), written.get("spec")
     said = metadata if isinstance(metadata, Mapping) else {}
     labels, annotations = (_texts(said.get(part)) for part in ("labels", "annotations"))
-    return Template(path, entry.lower(), count, labels, annotations, spec if isinstance(spec, Mapping) else {})
+    return Template(path, entry.lower(), count, labels, annotations, spec if isinstance(spec, Mapping) else {}, way)
 
 
 def _count(holder: Any, ref: ObjectRef, at: str) -> int:
-    written = holder.get("replicas")
-    return 1 if written is None else max(0, decode(written, int, ref, at))
+    written = number(holder.get("replicas"), ref, at)
+    return 1 if written is None else written
+
+
+def number(written: Any, ref: ObjectRef, at: str) -> int | None:
+    """A number of pods as a field says it, None where it says nothing. Raises `MalformedError` where it is none."""
+    if written is None:
+        return None
+    found = decode(written, int, ref, at)
+    if found < 0:
+        raise MalformedError(Fault(ref, at, f"{found} is less than 0", "write a number from 0 up"))
+    return found
+
+
+def at_path(manifest: Manifest, path: str) -> Any:
+    """What is written at a field, None where nothing is."""
+    part: Any = manifest
+    for step in path.split("."):
+        part = part.get(step) if isinstance(part, Mapping) else None
+    return part
+
+
+def check_templates(manifest: Manifest) -> None:
+    """Raises `MalformedError` where the metadata of a pod template have not the shape that the API demands."""
+    for each in templates(manifest):
+        written: Any = manifest
+        for step in each.way:
+            written = written[int(step)] if isinstance(written, list) else written[step]
+        if (metadata := written.get("metadata")) is not None:
+            decode(metadata, TemplateMeta, ref_of(manifest), f"{each.path}.metadata")
+
+
+def with_labels(manifest: Manifest, labels: Mapping[str, str]) -> Manifest:
+    """The workload with these labels on every pod template."""
+    for each in templates(manifest):
+        manifest = _labelled(manifest, each.way, labels)
+    return manifest
+
+
+def _labelled(part: Any, way: Sequence[str], labels: Mapping[str, str]) -> Any:
+    if not way:
+        metadata = part.get("metadata") if isinstance(part.get("metadata"), Mapping) else {}
+        return {**part, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
+    if isinstance(part, list):
+        here = int(way[0])
+        return [*part[:here], _labelled(part[here], way[1:], labels), *part[here + 1 :]]
+    return {**part, way[0]: _labelled(part[way[0]], way[1:], labels)}
 
 
 def _texts(part: Any) -> dict[str, str]:
@@ -328,65 +297,3 @@ def made_this(pod: Pod, ref: ObjectRef) -> bool:
         return False
     same = owner.uid == ref.uid if owner.uid and ref.uid else owner.name == ref.name
     return same and pod.metadata.namespace == ref.namespace
-
-
-def example_pods(manifest: Manifest) -> tuple[Pod, ...]:
-    """One pod for each pod template, as the workload makes them, without a number. Raises `MalformedError`."""
-    return tuple(_example(manifest, each) for each in templates(manifest))
-
-
-def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]:
-    """The pods that a workload (not a Job) would still make, `<workload>-<role>-<index>` or `<workload>-<index>`.
-
-    `existing` may hold pods of other owners. Raises `MalformedError`, also for more pods than anybody can look at.
-    """
-    ref = ref_of(manifest)
-    if ended(manifest) or suspended(manifest):
-        return ()
-    there = [pod for pod in live(existing) if pod.metadata.namespace == ref.namespace]
-    taken = {pod.metadata.name for pod in there}
-    found: list[Pod] = []
-    for template in templates(manifest):
-        if template.count > MOST_PODS:
-            problem = f"{template.count} pods are more than can be planned ahead"
-            at = f"{template.path.rpartition('.')[0]}.replicas"
-            raise MalformedError(Fault(ref, at, problem, f"ask for at most {MOST_PODS}"))
-        example = _example(manifest, template)
-        first = sum(_in_turn(pod, ref) for pod in there)
-        pods = (_numbered(example, template, number) for number in range(first, template.count))
-        found += [pod for pod in pods if pod.metadata.name not in taken]
-    return tuple(found)
-
-
-def _in_turn(pod: Pod, ref: ObjectRef) -> bool:
-    """Whether a ReplicaSet of the Deployment has made the pod, which has a name that nobody foresees."""
-    owner, part = controller_of(pod), pod.metadata.labels.get(TEMPLATE_HASH)
-    if owner is None or owner.kind != "ReplicaSet":
-        return False
-    return owner.name == (f"{ref.name}-{part}" if ref.kind == "Deployment" else ref.name)
-
-
-def _example(manifest: Manifest, template: Template) -> Pod:
-    ref, metadata = ref_of(manifest), metadata_of(manifest)
-    pod = decode({"spec": {**template.spec}}, Pod, ref, template.path)
-    owner = OwnerReference(api_version=ref.api_version, kind=ref.kind, name=ref.name, uid=metadata.uid, controller=True)
-    own = {REPLICA_TYPE: template.role} if template.role != MAIN else {}
-    if ref.kind == "LeaderWorkerSet":
-        own = {LEADER_WORKER_SET: ref.name}
-    made = ObjectMeta(
-        name=ref.name,
-        namespace=ref.namespace,
-        labels={**template.labels, **own},
-        annotations=dict(template.annotations),
-        owner_references=(owner,),
-    )
-    return msgspec.structs.replace(pod, metadata=made)
-
-
-def _numbered(example: Pod, template: Template, number: int) -> Pod:
-    meta = example.metadata
-    role = "" if template.role == MAIN else f"-{template.role}"
-    kind = meta.owner_references[0].kind
-    index = {REPLICA_INDEX: str(number)} if role else {POD_INDEX: str(number)} if kind == "StatefulSet" else {}
-    made = msgspec.structs.replace(meta, name=f"{meta.name}{role}-{number}", labels={**meta.labels, **index})
-    return msgspec.structs.replace(example, metadata=made)

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 from gangs.model import Manifest
+from gangs.shapes import WORKLOADS
 from kube.catalog import Naming, ObjectKey
 
 Look = tuple[Hashable, ...]
@@ -101,11 +102,13 @@ _KEPT_OF_GANGS = ("flavors", "topology")
 """What is read of a Gang's status: the quota that its plan uses, and where an automatic gang was placed first."""
 _JOB = "batch", "Job"
 _READ_OF_JOBS = ("succeeded", "completedIndexes", "conditions")
+_READ_OF_WORKLOADS = ("conditions",)
+"""Where a training job says that it has ended."""
 
 
 def _asking(kind: tuple[str, str], manifest: Manifest) -> dict[str, Any]:
     metadata = {key: value for key, value in (manifest.get("metadata") or {}).items() if key not in _VERSIONS}
     asking = {key: value for key, value in manifest.items() if key not in ("metadata", "status")}
-    read = {_GANG: _KEPT_OF_GANGS, _JOB: _READ_OF_JOBS}.get(kind, ())
+    read = {_GANG: _KEPT_OF_GANGS, _JOB: _READ_OF_JOBS}.get(kind, _READ_OF_WORKLOADS if kind in WORKLOADS else ())
     status = manifest.get("status") or {}
     return {**asking, "metadata": metadata, "status": {key: status.get(key) for key in read}}

@@ -4,6 +4,7 @@ A Job without the mark is no gang, whatever it says: its pods were never gated. 
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from gangs.findings import Findings
 from gangs.kinds import shape_of
@@ -56,15 +57,28 @@ def still_needed(job: Job, minimum: int) -> int:
 
 def check_minimum(job: Job, ref: ObjectRef, field: str, written: str | None, findings: Findings) -> None:
     """Note a minimum that is no number, or more than the Job ever runs."""
-    if written is None:
-        return
+    if written is not None:
+        most = Most(job.size, "that the Job runs at a time", "raise spec.parallelism and spec.completions")
+        check_number(ref, field, written, most, findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Most:
+    """How many pods there are at most, in words too; `more`: what makes them more."""
+
+    number: int
+    which: str
+    more: str
+
+
+def check_number(ref: ObjectRef, field: str, written: str, most: Most, findings: Findings) -> None:
+    """Note a minimum that is no number, or more than there are."""
     minimum = integer(written)
     if minimum is None or minimum < 1:
         findings.fault(ref, field, f'"{written}" is not a number from 1 up', "correct it")
-    elif minimum > job.size:
-        problem = f"{minimum} is more than the {job.size} pods that the Job runs at a time"
-        remedy = f"lower it to {job.size} or raise spec.parallelism and spec.completions"
-        findings.fault(ref, field, problem, remedy)
+    elif minimum > most.number:
+        problem = f"{minimum} is more than the {most.number} pods {most.which}"
+        findings.fault(ref, field, problem, f"lower it to {most.number} or {most.more}")
 
 
 def other_workload(manifest: Manifest, findings: Findings) -> Mapping[str, str] | None:

@@ -10,11 +10,12 @@ from functools import lru_cache
 from gangs import kinds
 from gangs.dialects.claims import dialect_of
 from gangs.dialects.table import DIALECTS
-from gangs.kinds import Made, Shape, Template
+from gangs.kinds import Template
 from gangs.leaving import admitted_by_us, left_to
 from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Manifest, ObjectRef
 from gangs.schedulers import FIELD, told
+from gangs.shapes import Made, Shape
 from gangs.sources import Sources
 from kube.keys import WORKLOAD
 from kube.objects import ObjectMeta, Pod

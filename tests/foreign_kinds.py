@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gangs.kinds import WORKLOADS
+from gangs.shapes import WORKLOADS
 
 
 def definition(group: str, kind: str, version: str) -> dict[str, Any]:

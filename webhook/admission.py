@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from gangs.model import Manifest
+from gangs.shapes import BY_ANNOTATION
 from gangs.sources import Sources
 from kube import keys
 from webhook import objects, pods, strangers, suspending
@@ -14,10 +15,12 @@ from webhook.reviews import Admitted, Decision, Request
 
 CREATE = "CREATE"
 UPDATE = "UPDATE"
+_ANNOTATED = {(group, shape.plural) for group, shape in BY_ANNOTATION.values()}
+"""Groups and plurals of the kinds besides the Job whose annotations make gangs."""
 
 
 def mutate(request: Request, picture: Picture, foretell: Foretell, *, automatic: bool = False) -> Decision:
-    """The answer of `/mutate`: pods and Jobs. Anything else comes in as it is.
+    """The answer of `/mutate`: pods, Jobs and workloads that ask to be gangs. Anything else comes in as it is.
 
     Raises BadReview for a request without its object, Unavailable where the answer cannot be given now.
 
@@ -35,7 +38,16 @@ def mutate(request: Request, picture: Picture, foretell: Foretell, *, automatic:
             return objects.workload_created(_object(request), known)
         case "batch", "jobs", "UPDATE":
             return suspending.updated(request, _object(request), _old(request), _without_pods(picture))
-    return Admitted()
+    return (
+        _workload(request, picture) if (request.resource.group, request.resource.resource) in _ANNOTATED else Admitted()
+    )
+
+
+def _workload(request: Request, picture: Picture) -> Decision:
+    """A workload, no Job, that asks to be a gang."""
+    if request.operation == CREATE:
+        return objects.workload_created(_object(request), _without_pods(picture))
+    return objects.workload_changed(_object(request), _old(request), _without_pods(picture))
 
 
 def hand_over(request: Request, picture: Picture) -> Decision:

@@ -5,12 +5,14 @@ from dataclasses import replace
 
 from gangs.dialects.reviewing import review
 from gangs.dialects.templates import template_labels
+from gangs.kinds import templates
 from gangs.looked_at import OBJECT, Look, Looks
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Advice, Fault, Manifest
 from gangs.slips import slips_of
 from gangs.sources import Sources
 from gangs.workloads import is_job
+from kube.keys import WORKLOAD
 from webhook import suspending
 from webhook.patches import PatchBuilder
 from webhook.reviews import Admitted, Decision, Refused
@@ -38,12 +40,32 @@ def workload_created(manifest: Manifest, sources: Sources) -> Decision:
     """
     patch = PatchBuilder(manifest)
     try:
-        for key, value in template_labels(manifest, sources).items():
-            patch.set(("spec", "template", "metadata", "labels", key), value)
+        _label(manifest, sources, patch)
         suspending.created(manifest, sources, patch)
     except MalformedError as error:
         return Refused(str(error.fault))
     return Admitted(patch.build())
+
+
+def workload_changed(manifest: Manifest, old: Manifest, sources: Sources) -> Decision:
+    """Keep the label on the pod templates of a gang where they are written anew: pods made of them would not wait.
+
+    A workload whose templates did not have it is let be: pods that run would be made again with it.
+    """
+    patch = PatchBuilder(manifest)
+    try:
+        if any(WORKLOAD in each.labels for each in templates(old)):
+            _label(manifest, sources, patch)
+    except MalformedError as error:
+        return Refused(str(error.fault))
+    return Admitted(patch.build())
+
+
+def _label(manifest: Manifest, sources: Sources, patch: PatchBuilder) -> None:
+    ways = [("spec", "template")] if is_job(manifest) else [each.way for each in templates(manifest)]
+    for key, value in template_labels(manifest, sources).items():
+        for way in ways:
+            patch.set((*way, "metadata", "labels", key), value)
 
 
 def checked(

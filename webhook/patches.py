@@ -26,7 +26,10 @@ class PatchBuilder:
         self._operations: list[Operation] = []
 
     def set(self, path: Sequence[str], value: Any) -> None:
-        """Put `value` at `path` (keys from the root), making the maps above it where they are absent."""
+        """Put `value` at `path`, making the maps above it where they are absent.
+
+        :param path: keys from the root; of a list that is there, a position in decimal.
+        """
         parent = self._parent(path)
         if parent.get(path[-1]) == value:
             return
@@ -56,14 +59,19 @@ class PatchBuilder:
         return operations
 
     def _parent(self, path: Sequence[str]) -> dict[str, Any]:
-        here = self._object
+        here: Any = self._object
         for depth, key in enumerate(path[:-1], start=1):
-            if here.get(key) is None:
-                here[key] = {}
-                self._add(path[:depth], {})
-            here = here[key]
-            if not isinstance(here, dict):
+            if isinstance(here, list):
+                here = here[int(key)]
+            else:
+                if here.get(key) is None:
+                    here[key] = {}
+                    self._add(path[:depth], {})
+                here = here[key]
+            if not isinstance(here, dict | list):
                 raise Unavailable(f"/{'/'.join(path[:depth])} is not a map")
+        if not isinstance(here, dict):
+            raise Unavailable(f"/{'/'.join(path[:-1])} is not a map")
         return here
 
     def _add(self, path: Sequence[str], value: Any) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from gangs.ack.dialect import AckDialect
 from gangs.dialects.protocol import Dialect, Wording
 from gangs.kai.dialect import KaiDialect
-from gangs.kinds import READ, carries
+from gangs.kinds import carries
 from gangs.koordinator.dialect import KoordinatorDialect
 from gangs.kueue.dialect import KueueDialect
 from gangs.leaving import EVIDENCE_KINDS
@@ -17,6 +17,7 @@ from gangs.model import Manifest
 from gangs.phalanx.dialect import PhalanxDialect
 from gangs.runai.dialect import RunaiDialect
 from gangs.schedulers import KNOWN
+from gangs.shapes import WATCHED
 from gangs.sources import Kind
 from gangs.telling import Words
 
@@ -42,7 +43,7 @@ _POD_KEYS = frozenset(key for each in DIALECTS for key in (*each.pod_keys.labels
 def all_kinds() -> tuple[Kind, ...]:
     """Every kind to watch, besides pods, nodes and namespaces: groups, workloads, topologies, signs of others."""
     of_dialects = (kind for each in DIALECTS for kind in (*each.group_kinds, *each.topology_kinds))
-    kept = (replace(kind, keeps=_asks) if kind in READ else kind for kind in of_dialects)
+    kept = (replace(kind, keeps=_asks) if kind in WATCHED else kind for kind in of_dialects)
     return tuple(dict.fromkeys((*kept, *EVIDENCE_KINDS, KNOWN)))
 
 

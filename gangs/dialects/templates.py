@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from gangs.dialects.claims import dialect_of
 from gangs.dialects.protocol import Dialect, Resuming
 from gangs.dialects.table import DIALECTS
-from gangs.kinds import example_pods
+from gangs.kinds import shape_of, with_labels
 from gangs.leaving import left_to
 from gangs.model import Manifest
+from gangs.pods_to_come import example_pods
 from gangs.sources import Sources
 from gangs.workloads import example_pod, is_job
 from kube import keys
@@ -28,7 +29,7 @@ def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
     Empty for everything that is no workload or asks for nothing. Raises `MalformedError`.
     """
     if not is_job(manifest):
-        return {}
+        return {} if shape_of(manifest) is None else _labels(_ours(sources), manifest, sources, claimed=True)
     ours = _ours(sources)
     others = [each for each in DIALECTS if each not in ours and asks_in(each, manifest, sources)]
     claimed = bool(others) or dialect_of(example_pod(manifest)) is not None
@@ -52,6 +53,8 @@ def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
         manifest = {**manifest, "spec": {**manifest["spec"], "suspend": False}}
     if not labels:
         return manifest
+    if not is_job(manifest):
+        return with_labels(manifest, labels)
     spec = manifest.get("spec") or {}
     template = spec.get("template") or {}
     metadata = template.get("metadata") or {}

@@ -7,10 +7,11 @@ from gangs.findings import Findings
 from gangs.kai import NAME, groups, keys, members, owned, status
 from gangs.kai.settings import Settings, settings_of
 from gangs.kai.topologies import topology_of
-from gangs.kinds import READ, shape_of
+from gangs.kinds import shape_of
 from gangs.manifests import MalformedError, ref_of
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.object_statuses import ObjectStatus, StatusView
+from gangs.shapes import READ
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
 from kube.objects import Pod

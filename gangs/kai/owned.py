@@ -10,9 +10,10 @@ from gangs import kinds
 from gangs.findings import Findings
 from gangs.kai import keys, members
 from gangs.kai.groups import Unit
-from gangs.kinds import Made, Template
+from gangs.kinds import Template
 from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
 from gangs.model import Manifest, ObjectRef
+from gangs.shapes import Made
 from gangs.sources import Sources
 from kube.objects import Pod
 

@@ -4,12 +4,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gangs.findings import Findings
-from gangs.kinds import READ, made_this, shape_of
+from gangs.kinds import made_this, shape_of
 from gangs.kueue import NAME, keys, owned, queues, status, topologies, units
 from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
 from gangs.mirroring import key_text, mirrored_key
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.object_statuses import ObjectStatus, QuotaUse, StatusView
+from gangs.shapes import READ
 from gangs.sources import Kind, PodKeys, Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
 from kube import keys as own

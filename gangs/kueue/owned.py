@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 
 from gangs import kinds
 from gangs.findings import Findings
-from gangs.kinds import MAIN, Made, Template
+from gangs.kinds import MAIN, Template
 from gangs.kueue import NAME, keys, units, wishes
 from gangs.kueue.units import TO_GROUP, Asked, SetAsked, Surroundings, advise_ignored, gang_asked, queue_of
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
+from gangs.shapes import Made
 from gangs.workloads import controller_of
 from kube import keys as own
 from kube.objects import Pod

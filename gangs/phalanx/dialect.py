@@ -1,33 +1,40 @@
 """The own dialect as the table of dialects knows it."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, key_of
-from gangs.model import Gang, GangKey, Manifest, Reading
+from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.object_statuses import ObjectStatus, TopologyView
-from gangs.phalanx import NAME, gang_objects, jobs, status, topologies
+from gangs.phalanx import NAME, annotated, gang_objects, jobs, status, topologies
+from gangs.phalanx.wishes import WISHES
+from gangs.shapes import BY_ANNOTATION, WATCHED
 from gangs.sources import Kind, PodKeys, Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND
+from gangs.workloads import JOB_API_VERSION, JOB_GROUP, JOB_KIND, is_job
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
 
+_ANNOTATED = tuple(each for each in WATCHED if each.kind in BY_ANNOTATION)
+"""Kinds besides the Job whose annotations make gangs."""
+
 
 class PhalanxDialect:
-    """Gang objects, Jobs with annotations, and automatic namespaces."""
+    """Gang objects, workloads with annotations, and automatic namespaces."""
 
     name = NAME
     pod_keys = PodKeys(
         labels=(keys.GANG, keys.WORKLOAD),
         more_labels=(keys.POD_SET, keys.INDEX),
         more_annotations=(keys.INDEX,),
-        on_workloads=tuple(("annotations", key) for key in jobs.WISHES),
+        on_workloads=tuple(("annotations", key) for key in WISHES),
     )
     group_kinds: tuple[Kind, ...] = (
         Kind(keys.GROUP, (keys.VERSION,), gang_objects.KIND, "gangs"),
         Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),
+        *_ANNOTATED,
     )
     topology_kinds: tuple[Kind, ...] = (
         Kind(
@@ -41,8 +48,9 @@ class PhalanxDialect:
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """By the Job that controls the pod, where its template says so; else by the label."""
-        name = jobs.owner_of(pod) or pod.metadata.labels.get(keys.GANG)
+        """By the workload that made the pod, where its template says so; else by the label."""
+        maker = _maker_of(pod)
+        name = maker.name if maker is not None else pod.metadata.labels.get(keys.GANG)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
@@ -50,24 +58,28 @@ class PhalanxDialect:
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Gangs of Gang objects and of Jobs; pods that name a missing one wait for it."""
-        findings, gangs = Findings(), list[Gang]()
-        labelled, owned = _by_name(sources.pods)
+        """Gangs of Gang objects and of workloads; pods that name a missing one wait for it."""
+        findings, gangs = Findings(), dict[GangKey, Gang]()
+        labelled, made = _by_name(sources.pods)
         for manifest in sources.of_kind(keys.GROUP, gang_objects.KIND, about):
             if not gang_objects.is_mirror(manifest):
-                pods = labelled.pop(_key(manifest), [])
-                gangs += _one(gang_objects.read_gang(manifest, pods, sources, topologies, findings))
+                pods = labelled.pop(_name(manifest), [])
+                _keep(gang_objects.read_gang(manifest, pods, sources, topologies, findings), gangs, findings)
         for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
-            owned.pop(_key(manifest), None)
-            gangs += _one(_read_job(manifest, sources, topologies, findings))
-        taken = {gang.key for gang in gangs}
-        for rest, ref_of in ((labelled, gang_objects.ref_of_key), (owned, jobs.ref_of_owner)):
-            for key, pods in sorted(rest.items()):
-                if about in (None, key) and key not in taken:  # pods of a Job that is gone, and a Gang of its name
-                    gangs += _one(gang_objects.orphans(key, ref_of(key), pods, findings))
+            made.pop(_name(manifest), None)
+            _keep(_tried(jobs.read_job, manifest, sources, topologies, findings), gangs, findings)
+        for kind in _ANNOTATED:
+            for manifest in sources.of_kind(kind.group, kind.kind, about):
+                read = partial(annotated.read_workload, made.pop(_name(manifest), []))
+                _keep(_tried(read, manifest, sources, topologies, findings), gangs, findings)
+        for (_, namespace, name), pods in sorted({**labelled, **made}.items()):
+            key = GangKey(NAME, namespace, name)
+            if about in (None, key) and key not in gangs:  # pods of a workload that is gone, and a gang of its name
+                ref = _maker_of(pods[0]) or gang_objects.ref_of_key(key)
+                _keep(gang_objects.orphans(key, ref, pods, findings), gangs, findings)
         for manifest in sources.called(about):
             _check(manifest, sources, findings)
-        return Reading(tuple(gangs), findings.faults, findings.advice)
+        return Reading(tuple(gangs.values()), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
         """Our own Topology objects."""
@@ -79,41 +91,61 @@ class PhalanxDialect:
         return status.topology_status(view)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
-        """The label by which the pods of a Job that is a gang are known."""
-        return jobs.template_labels(manifest, sources, claimed=claimed)
+        """The label by which the pods of a workload that is a gang are known."""
+        if is_job(manifest):
+            return jobs.template_labels(manifest, sources, claimed=claimed)
+        return annotated.template_labels(manifest)
 
 
-def _key(manifest: Manifest) -> GangKey:
-    _, _, namespace, name = key_of(manifest)
-    return GangKey(NAME, namespace, name)
+_Name = tuple[str, str, str]
+"""Kind, namespace and name of a workload or a Gang; whichever of that name it is."""
 
 
-def _one(gang: Gang | None) -> list[Gang]:
-    return [] if gang is None else [gang]
+def _name(manifest: Manifest) -> _Name:
+    return key_of(manifest)[1:]
 
 
-def _read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
+_Read = Callable[[Manifest, Sources, Sequence[Topology], Findings], Gang | None]
+
+
+def _tried(
+    read: _Read, manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
+) -> Gang | None:
     try:
-        return jobs.read_job(manifest, sources, topologies, findings)
+        return read(manifest, sources, topologies, findings)
     except MalformedError as error:
         findings.take([error.fault])
         return None
 
 
+def _keep(gang: Gang | None, gangs: dict[GangKey, Gang], findings: Findings) -> None:
+    """Take a gang, unless one of another kind has its name."""
+    if gang is not None and (other := gangs.setdefault(gang.key, gang)) is not gang:
+        problem = f"{other.source}, which is a gang, has the same name"
+        findings.fault(gang.source, "metadata.name", problem, "rename one of the two")
+
+
 def _check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
     try:
-        jobs.check_unsupported(manifest, sources, findings)
+        annotated.check_unsupported(manifest, sources, findings)
     except MalformedError as error:
         findings.take([error.fault])
 
 
-def _by_name(pods: Sequence[Pod]) -> tuple[dict[GangKey, list[Pod]], dict[GangKey, list[Pod]]]:
-    """Pods by the Gang that they name, and pods by the Job that made them."""
-    labelled: defaultdict[GangKey, list[Pod]] = defaultdict(list)
-    owned: defaultdict[GangKey, list[Pod]] = defaultdict(list)
+def _maker_of(pod: Pod) -> ObjectRef | None:
+    """The workload whose gang the pod belongs to by the mark on its template."""
+    if job := jobs.owner_of(pod):
+        return ObjectRef(JOB_API_VERSION, JOB_KIND, pod.metadata.namespace, job)
+    return annotated.owner_of(pod)
+
+
+def _by_name(pods: Sequence[Pod]) -> tuple[dict[_Name, list[Pod]], dict[_Name, list[Pod]]]:
+    """Pods by the Gang that they name, and pods by the workload that made them."""
+    labelled: defaultdict[_Name, list[Pod]] = defaultdict(list)
+    made: defaultdict[_Name, list[Pod]] = defaultdict(list)
     for pod in pods:
-        if job := jobs.owner_of(pod):
-            owned[GangKey(NAME, pod.metadata.namespace, job)].append(pod)
+        if (maker := _maker_of(pod)) is not None:
+            made[maker.kind, maker.namespace, maker.name].append(pod)
         elif name := pod.metadata.labels.get(keys.GANG):
-            labelled[GangKey(NAME, pod.metadata.namespace, name)].append(pod)
-    return dict(labelled), dict(owned)
+            labelled[gang_objects.KIND, pod.metadata.namespace, name].append(pod)
+    return dict(labelled), dict(made)

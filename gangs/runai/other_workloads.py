@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from gangs import kinds, marked_jobs
 from gangs.findings import Findings
-from gangs.kinds import Made, Template
+from gangs.kinds import Template
 from gangs.manifests import integer, ref_of
 from gangs.marked_jobs import annotation
 from gangs.model import Manifest, ObjectRef
 from gangs.runai import keys
 from gangs.runai.wishes import Wish, opted_in
+from gangs.shapes import Made
 from gangs.sources import Sources
 from kube.keys import GANG
 

@@ -16,9 +16,11 @@ import msgspec
 
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from gangs.dialects.table import all_kinds
-from gangs.kinds import WORKLOADS
+from gangs.kinds import shape_of, templates
 from gangs.manifests import MalformedError, group_of, key_of, parted, shape_remedy
 from gangs.model import Manifest
+from gangs.pods_to_come import example_pods
+from gangs.shapes import WORKLOADS
 from gangs.sources import EVERYBODY, ObjectKey
 from gangs.workloads import example_pod, is_job
 from kube.keys import SHARES_GROUPS_WITH
@@ -265,12 +267,19 @@ def _wrong_quantities(value: Struct) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_in_template(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Likewise of the pods that a Job would make. A template of a wrong shape is a fault, told later."""
-    if not is_job(manifest):
-        return
+    """Likewise of the pods that a workload would make. A template of a wrong shape is a fault, told later."""
     with suppress(MalformedError):
-        for path, problem in _wrong_quantities(example_pod(manifest)):
-            yield f"spec.template.{path}", problem
+        for path, pod in _examples(manifest):
+            for at, problem in _wrong_quantities(pod):
+                yield f"{path}.{at}", problem
+
+
+def _examples(manifest: Manifest) -> Iterator[tuple[str, Pod]]:
+    """A pod of each template of a workload, and where the template stands. Raises `MalformedError`."""
+    if is_job(manifest):
+        yield "spec.template", example_pod(manifest)
+    elif shape_of(manifest) is not None:
+        yield from zip((each.path for each in templates(manifest)), example_pods(manifest), strict=True)
 
 
 def _quantities(value: Struct) -> Iterator[tuple[str, str, str | float]]:

@@ -26,7 +26,7 @@ from cli.main import group
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
 from gangs.manifests import key_of
-from gangs.phalanx.jobs import WISHES
+from gangs.phalanx.wishes import WISHES
 from gangs.slips import slips_of
 from gangs.sources import Sources
 from kube.keys import WORKLOAD

@@ -25,7 +25,7 @@ from certs.cluster_edge import DEFAULT_PLACE
 from cli.installing import system_objects
 from cli.scenarios import folders, play, read
 from controlplane.control_plane import wait_until
-from gangs.kinds import WORKLOADS, Made
+from gangs.shapes import WORKLOADS, Made
 from kube.keys import MIRRORS, SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.controlplane

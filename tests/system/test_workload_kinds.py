@@ -16,7 +16,7 @@ from system import Object, Phalanx, one_line
 from test_doctor import doctor
 
 from controlplane.control_plane import ControlPlane
-from gangs.kinds import WORKLOADS
+from gangs.shapes import WORKLOADS
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("definitions")]
 

@@ -9,11 +9,11 @@ from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.installing import admission_policies, system_objects, webhook_configurations
 from gangs.dialects.protocol import Queueing
 from gangs.dialects.table import DIALECTS, all_kinds
-from gangs.kinds import WORKLOADS
 from gangs.kueue.keys import WISHES as PLACES
 from gangs.leaving import EVIDENCE_KINDS
-from gangs.phalanx.jobs import WISHES
+from gangs.phalanx.wishes import WISHES
 from gangs.runai.keys import WISHES as TOPOLOGY_WISHES
+from gangs.shapes import BY_ANNOTATION, WORKLOADS
 from kube import keys
 
 URL = "https://127.0.0.1:9443"
@@ -51,9 +51,24 @@ def test_policies_keep_members_by_exactly_the_keys_of_the_dialects() -> None:
     assert annotations == {key for each in DIALECTS for key in each.pod_keys.annotations}
 
 
-@pytest.mark.parametrize("webhook", ["jobs.phalanx.dev", "workloads.phalanx.dev"])
+@pytest.mark.parametrize("webhook", ["jobs.phalanx.dev", "annotated-workloads.phalanx.dev", "workloads.phalanx.dev"])
 def test_workloads_are_sent_by_exactly_the_annotations_that_opt_in(webhook: str) -> None:
     assert keys_in(condition(webhook, "asks-to-be-a-gang"), "object.metadata.annotations") == set(WISHES)
+
+
+def test_workloads_of_every_kind_that_can_be_a_gang_are_sent_to_have_their_templates_labelled() -> None:
+    rules = WEBHOOKS["annotated-workloads.phalanx.dev"]["rules"]
+    sent = {
+        (group, version, plural)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for version in rule["apiVersions"]
+        for plural in rule["resources"]
+    }
+    assert sent == {
+        (group, version, shape.plural) for group, shape in BY_ANNOTATION.values() for version in shape.versions
+    }
+    assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in rules)
 
 
 @pytest.mark.parametrize("webhook", ["queued-jobs.phalanx.dev", "queued-workloads.phalanx.dev"])

@@ -1,0 +1,187 @@
+"""Workloads of other kinds than Job that ask to be gangs by annotations on themselves.
+
+As with Jobs, every pod template of such a workload gets a label at the workload's admission, and a pod with that label
+belongs to the gang of the workload that made it. Each role (a Master, the Workers) is a pod set of its own.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from gangs import kinds, minimums
+from gangs.findings import Findings
+from gangs.kinds import Template
+from gangs.levels import settle
+from gangs.manifests import group_of, integer, metadata_of, ref_of
+from gangs.marked_jobs import Most, annotation, check_number, other_workload, refuse_kind
+from gangs.membership import Seat, check_priorities, live, promised, seated
+from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
+from gangs.phalanx import NAME, gang_objects, wishes
+from gangs.phalanx.wishes import WISHES
+from gangs.pods_to_come import example_pods
+from gangs.shapes import BY_ANNOTATION, Made
+from gangs.sources import Sources
+from gangs.workloads import controller_of
+from kube import keys
+from kube.objects import Pod
+from kube.topology import Topology
+
+
+def template_labels(manifest: Manifest) -> Mapping[str, str]:
+    """The label for all pod templates of a workload that is to be a gang, nothing for any other object.
+
+    Raises `MalformedError` where a template's metadata are such that no label can be put on it.
+    """
+    if not kinds.gang_by_annotation(manifest) or not wishes.opted_in(metadata_of(manifest).annotations):
+        return {}
+    kinds.check_templates(manifest)
+    return {keys.WORKLOAD: str(manifest.get("kind"))}
+
+
+def owner_of(pod: Pod) -> ObjectRef | None:
+    """The workload, no Job, whose gang the pod belongs to by its label."""
+    kind, owner = pod.metadata.labels.get(keys.WORKLOAD, ""), controller_of(pod)
+    group, shape = BY_ANNOTATION.get(kind, ("", None))
+    if shape is None or owner is None:
+        return None
+    namespace = pod.metadata.namespace
+    if (group_of(owner.api_version), owner.kind) == (group, kind):
+        return ObjectRef(owner.api_version, kind, namespace, owner.name, owner.uid)
+    return None
+
+
+def read_workload(
+    pods: Sequence[Pod], manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
+) -> Gang | None:
+    """The gang of a workload; None where it is no gang or where it is wrong. Raises `MalformedError`.
+
+    :param pods: those that are marked as pods of a workload of its kind and name.
+    """
+    ref, metadata = ref_of(manifest), metadata_of(manifest)
+    annotations, said = metadata.annotations, kinds.templates(manifest)
+    gated = [each for each in said if each.labels.get(keys.WORKLOAD) == ref.kind]
+    if not gated and not kinds.gang_by_annotation(manifest):
+        return None
+    if not gated:
+        if wishes.opted_in(annotations):
+            text = (
+                f"came too late: the {ref.kind} was made without it or without Phalanx; delete it and create it again"
+            )
+            findings.advise(ref, "metadata.annotations", text)
+        else:
+            wishes.advise_unknown(ref, annotations, findings)
+            _advise_misplaced(ref, annotations, said, findings)
+        return None
+    mine = live(pod for pod in pods if _made_by(pod, ref))
+    total = sum(each.count for each in gated)
+    if not mine and (not total or kinds.ended(manifest)):
+        return None
+    own = Findings()
+    wishes.check(ref, annotations, own)
+    wishes.check_rival(ref, sources, own)
+    _check_templates(ref, gated, own)
+    minimum = _minimum(manifest, gated, annotations, own)
+    kinds.check_parallel(manifest, minimum, mine, own)
+    examples = [pod for pod, each in zip(example_pods(manifest), said, strict=True) if each in gated]
+    settled = settle(wishes.request_of(ref, annotations, examples, None), topologies, own)
+    check_priorities(mine, ref, own)
+    members = seated(
+        [Seat(pod, kinds.role_of(pod), promised(pod, gang_objects.rank_places(pod), own)) for pod in mine],
+        tuple(each.role for each in gated),
+        own,
+    )
+    findings.take(own.faults, own.advice)
+    if own.faults:
+        return None
+    there = Counter(member.pod_set for member in members)
+    least = minimums.by_role(gated, minimum)
+    sets = tuple(PodSet(each.role, max(each.count, there[each.role]), least[each.role]) for each in gated)
+    return Gang(
+        key=GangKey(NAME, ref.namespace, ref.name),
+        source=ref,
+        members=members,
+        pod_sets=sets,
+        expected=sum(each.count for each in sets),
+        min_member=minimum,
+        topology=annotations.get(keys.TOPOLOGY),
+        required=annotations.get(keys.REQUIRED),
+        preferred=annotations.get(keys.PREFERRED),
+        created=metadata.creation_timestamp or "",
+        waiting_for=settled.waiting_for + ((f"{ref} to be resumed",) if kinds.suspended(manifest) else ()),
+        groups=(ref,),
+        exact_nodes=any(member.index is not None for member in members),
+    )
+
+
+def _made_by(pod: Pod, ref: ObjectRef) -> bool:
+    """Whether a workload made the pod, and not one that had its name before."""
+    owner = owner_of(pod)
+    return owner is not None and owner == ref and (not owner.uid or not ref.uid or owner.uid == ref.uid)
+
+
+def _minimum(manifest: Manifest, gated: Sequence[Template], annotations: Mapping[str, str], findings: Findings) -> int:
+    """Pods that must start together: as annotated, else as the kind's own fields say, else all."""
+    ref, total = ref_of(manifest), sum(each.count for each in gated)
+    written = annotations.get(keys.MIN_MEMBER)
+    if written is None:
+        return minimums.of_kind(manifest, gated, findings)
+    most = Most(total, f"that the {ref.kind} runs", "raise the replicas")
+    check_number(ref, annotation(keys.MIN_MEMBER), written, most, findings)
+    return integer(written) or total
+
+
+def _check_templates(ref: ObjectRef, said: Sequence[Template], findings: Findings) -> None:
+    """One gang to a pod: a template may not name another one."""
+    for each in said:
+        if named := each.labels.get(keys.GANG):
+            problem = f"names Gang {named}, but the {ref.kind} asks to be a gang itself"
+            findings.fault(ref, f"{each.path}.metadata.labels[{keys.GANG}]", problem, "remove one of the two")
+
+
+def _advise_misplaced(
+    ref: ObjectRef, annotations: Mapping[str, str], said: Sequence[Template], findings: Findings
+) -> None:
+    for each in said if annotations.get(keys.GANG) != "false" else ():
+        for key in WISHES if not each.labels.get(keys.GANG) else ():
+            if key in each.annotations:
+                at = annotation(key, f"{each.path}.")
+                findings.advise(ref, at, f"asks for nothing there: write it on the {ref.kind} itself")
+
+
+def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) -> None:
+    """Refuse a workload of a kind that cannot opt in yet; in an automatic namespace only say so.
+
+    One that another object has made says what that one says, and is told nothing. Raises `MalformedError`.
+    """
+    annotations = other_workload(manifest, findings)
+    if annotations is None:
+        return
+    ref, able = ref_of(manifest), kinds.gang_by_annotation(manifest)
+    if kinds.controlled(manifest) or (able and wishes.opted_in(annotations)):
+        return
+    if not able and _refused(manifest, annotations, findings):
+        return
+    if wishes.automatic(manifest, sources):
+        text = f"the namespace is automatic, but a {ref.kind} is not made a gang yet: its pods start one by one"
+        findings.advise(ref, "kind", text)
+
+
+def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findings) -> bool:
+    """Refuse annotations on a workload that cannot be made a gang by them; on its templates they are told."""
+    ref, opted_out, said = ref_of(manifest), annotations.get(keys.GANG) == "false", kinds.templates(manifest)
+    remedy = _instead(manifest, said)
+    if not opted_out and refuse_kind(ref, WISHES, annotations, findings, remedy):
+        return True
+    for each in said:
+        for key in WISHES if not opted_out and not each.labels.get(keys.GANG) else ():
+            if key in each.annotations:
+                findings.advise(ref, annotation(key, f"{each.path}."), f"asks for nothing there: {remedy}")
+    return False
+
+
+def _instead(manifest: Manifest, said: Sequence[Template]) -> str:
+    """How a workload of a kind that cannot opt in is made a gang."""
+    if kinds.made_by(manifest) is Made.IN_JOBS and said:
+        return f"write it at {kinds.job_metadata(said[0])}.annotations, so that each Job is a gang"
+    if said and all(each.labels.get(keys.GANG) for each in said):
+        return f"leave it out: its pods are in a Gang by their label {keys.GANG}"
+    return f"make a Gang object and label the pod template {keys.GANG}: <its name>"

@@ -1,0 +1,67 @@
+"""The annotations by which workloads of any kind ask to be gangs: what they mean, and what is wrong with them."""
+
+from collections.abc import Mapping, Sequence
+
+from gangs.findings import Findings
+from gangs.levels import LevelWish, Request, Span
+from gangs.manifests import ref_of
+from gangs.marked_jobs import annotation
+from gangs.model import Manifest, ObjectRef
+from gangs.phalanx import gang_objects
+from gangs.sources import Sources
+from kube import keys
+from kube.objects import Pod
+
+WISHES = (keys.GANG, keys.REQUIRED, keys.PREFERRED, keys.MIN_MEMBER, keys.TOPOLOGY)
+"""Annotations by which a workload opts in; any of them does."""
+_PREFIX = f"{keys.GROUP}/"
+
+
+def opted_in(annotations: Mapping[str, str]) -> bool:
+    """Whether a workload's annotations ask for a gang."""
+    return annotations.get(keys.GANG) != "false" and any(key in annotations for key in WISHES)
+
+
+def automatic(manifest: Manifest, sources: Sources) -> bool:
+    """Whether the object's namespace makes gangs of what is in it."""
+    return sources.labels_of(ref_of(manifest).namespace).get(keys.AUTOMATIC) == "true"
+
+
+def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
+    """Note what is wrong with a workload's annotations by themselves."""
+    if annotations.get(keys.GANG, "true") not in ("true", "false"):
+        problem = f'"{annotations[keys.GANG]}" is neither "true" nor "false"'
+        findings.fault(ref, annotation(keys.GANG), problem, 'write "true"; a Gang object is named on the pod template')
+    advise_unknown(ref, annotations, findings)
+
+
+def advise_unknown(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
+    """Warn of annotations of ours that nobody knows."""
+    for key in annotations:
+        if key.startswith(_PREFIX) and key not in WISHES:
+            findings.advise(ref, annotation(key), f"is ignored: the known annotations are {', '.join(WISHES)}")
+
+
+def check_rival(ref: ObjectRef, sources: Sources, findings: Findings) -> None:
+    """One gang to a name: note a Gang object of the workload's name."""
+    rival = sources.get(keys.GROUP, gang_objects.KIND, ref.namespace, ref.name)
+    if rival is not None and not gang_objects.is_mirror(rival):
+        remedy = f"label the pod template {keys.GANG}: {ref.name} instead of annotating the {ref.kind}, or rename one"
+        findings.fault(ref, "metadata.name", f"{gang_objects.KIND} {ref.name} has the same name", remedy)
+
+
+def request_of(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod], chosen: str | None) -> Request:
+    """What a workload asks of a topology. `pods`: examples of its own; `chosen`: where it names no topology."""
+
+    def wish(key: str) -> LevelWish | None:
+        return LevelWish(annotation(key), annotations[key]) if key in annotations else None
+
+    required, preferred = wish(keys.REQUIRED), wish(keys.PREFERRED)
+    return Request(
+        ref=ref,
+        topology_field=annotation(keys.TOPOLOGY),
+        topology=annotations.get(keys.TOPOLOGY, chosen),
+        levels=tuple(each for each in (required, preferred) if each is not None),
+        spans=(Span(required, preferred),),
+        pods=tuple(pods),
+    )

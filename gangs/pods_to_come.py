@@ -1,0 +1,85 @@
+"""The pods that workloads other than Jobs have not made yet, as their operators would make them."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gangs.kinds import (
+    LEADER_WORKER_SET,
+    MAIN,
+    POD_INDEX,
+    REPLICA_INDEX,
+    REPLICA_TYPE,
+    TEMPLATE_HASH,
+    Template,
+    ended,
+    suspended,
+    templates,
+)
+from gangs.manifests import MalformedError, decode, metadata_of, ref_of
+from gangs.membership import live
+from gangs.model import Fault, Manifest, ObjectRef
+from gangs.workloads import MOST_PODS, controller_of
+from kube.objects import ObjectMeta, OwnerReference, Pod
+
+
+def example_pods(manifest: Manifest) -> tuple[Pod, ...]:
+    """One pod for each pod template, as the workload makes them, without a number. Raises `MalformedError`."""
+    return tuple(_example(manifest, each) for each in templates(manifest))
+
+
+def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]:
+    """The pods that a workload (not a Job) would still make, `<workload>-<role>-<index>` or `<workload>-<index>`.
+
+    `existing` may hold pods of other owners. Raises `MalformedError`, also for more pods than anybody can look at.
+    """
+    ref = ref_of(manifest)
+    if ended(manifest) or suspended(manifest):
+        return ()
+    there = [pod for pod in live(existing) if pod.metadata.namespace == ref.namespace]
+    taken = {pod.metadata.name for pod in there}
+    found: list[Pod] = []
+    for template in templates(manifest):
+        if template.count > MOST_PODS:
+            problem = f"{template.count} pods are more than can be planned ahead"
+            at = f"{template.path.rpartition('.')[0]}.replicas"
+            raise MalformedError(Fault(ref, at, problem, f"ask for at most {MOST_PODS}"))
+        example = _example(manifest, template)
+        first = sum(_in_turn(pod, ref) for pod in there)
+        pods = (_numbered(example, template, number) for number in range(first, template.count))
+        found += [pod for pod in pods if pod.metadata.name not in taken]
+    return tuple(found)
+
+
+def _in_turn(pod: Pod, ref: ObjectRef) -> bool:
+    """Whether a ReplicaSet of the Deployment has made the pod, which has a name that nobody foresees."""
+    owner, part = controller_of(pod), pod.metadata.labels.get(TEMPLATE_HASH)
+    if owner is None or owner.kind != "ReplicaSet":
+        return False
+    return owner.name == (f"{ref.name}-{part}" if ref.kind == "Deployment" else ref.name)
+
+
+def _example(manifest: Manifest, template: Template) -> Pod:
+    ref, metadata = ref_of(manifest), metadata_of(manifest)
+    pod = decode({"spec": {**template.spec}}, Pod, ref, template.path)
+    owner = OwnerReference(api_version=ref.api_version, kind=ref.kind, name=ref.name, uid=metadata.uid, controller=True)
+    own = {REPLICA_TYPE: template.role} if template.role != MAIN else {}
+    if ref.kind == "LeaderWorkerSet":
+        own = {LEADER_WORKER_SET: ref.name}
+    made = ObjectMeta(
+        name=ref.name,
+        namespace=ref.namespace,
+        labels={**template.labels, **own},
+        annotations=dict(template.annotations),
+        owner_references=(owner,),
+    )
+    return msgspec.structs.replace(pod, metadata=made)
+
+
+def _numbered(example: Pod, template: Template, number: int) -> Pod:
+    meta = example.metadata
+    role = "" if template.role == MAIN else f"-{template.role}"
+    kind = meta.owner_references[0].kind
+    index = {REPLICA_INDEX: str(number)} if role else {POD_INDEX: str(number)} if kind == "StatefulSet" else {}
+    made = msgspec.structs.replace(meta, name=f"{meta.name}{role}-{number}", labels={**meta.labels, **index})
+    return msgspec.structs.replace(example, metadata=made)

@@ -1,0 +1,34 @@
+"""The page of kinds says of each kind what the table in the code says."""
+
+import re
+from pathlib import Path
+
+from gangs.shapes import BY_ANNOTATION, WORKLOADS, Made, Shape
+from gangs.workloads import JOB_KIND
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "kinds.md").read_text()
+OTHERS = {
+    Made.TOGETHER: "one gang, each template a pod set",
+    Made.ALONE: "each pod alone",
+    Made.IN_JOBS: "each of its Jobs",
+    Made.UNREAD: "refused: name a group on the templates",
+}
+
+
+def written(values: tuple[str, ...]) -> str:
+    """Fields as the page shows them."""
+    return ", ".join(f"`{each}`" for each in values if each) or "-"
+
+
+def row(group: str, kind: str, shape: Shape) -> str:
+    """The line of a kind."""
+    own = "one gang" if kind in (*BY_ANNOTATION, JOB_KIND) else "refused"
+    versions = f" {'/'.join(shape.versions)}" if shape.versions else ""
+    minimum = written((shape.minimum, shape.least_workers))
+    cells = (f"`{kind}`", f"`{group or 'core'}`{versions}", own, OTHERS[shape.made], written(shape.templates), minimum)
+    return f"| {' | '.join(cells)} |"
+
+
+def test_the_table_is_that_of_the_code() -> None:
+    lines = [line for line in PAGE.splitlines() if re.match(r"\| `", line)]
+    assert lines == [row(group, kind, shape) for (group, kind), shape in WORKLOADS.items()]

@@ -1,0 +1,275 @@
+"""One annotation makes a gang of a workload of every kind that can be one: a row a kind.
+
+It was: on anything but a Job the annotation was refused, "cannot be made a gang by annotations yet".
+"""
+
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from workload_operators import ROWS, Object, Row
+
+from cli.main import group
+from gangs.dialects.reading import read_all
+from gangs.dialects.reviewing import review
+from gangs.dialects.templates import as_admitted
+from gangs.expanding import expanded
+from gangs.manifests import key_of, pod_of
+from gangs.model import Gang, ObjectRef, Reading
+from gangs.shapes import BY_ANNOTATION
+from gangs.sources import Sources
+
+every_kind = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+
+
+def standing(manifest: Object, pods: list[Object] | None = None) -> Sources:
+    """A workload among its pods, those that its operator makes where none are given."""
+    admitted: Any = as_admitted(manifest, Sources())
+    return Sources([pod_of(each) for each in pods or ()], {key_of(admitted): admitted})
+
+
+def admitted(row: Row, **annotations: str) -> Object:
+    """The workload as it is stored."""
+    found: Any = as_admitted(row.manifest(**annotations), Sources())
+    return found
+
+
+def gang_of(reading: Reading) -> Gang:
+    """The one gang of a reading without faults."""
+    assert reading.faults == ()
+    (gang,) = reading.gangs
+    return gang
+
+
+def counts(gang: Gang) -> dict[str, int]:
+    """The pods that each set expects."""
+    return {each.name: each.count for each in gang.pod_sets}
+
+
+def said(row: Row, manifest: Object) -> list[str]:
+    """What a workload is refused for."""
+    del row
+    return [str(each) for each in review(manifest, Sources())[0]]
+
+
+def put(manifest: Object, part: Any) -> Object:
+    """The workload with more in its spec."""
+    return {**manifest, "spec": {**manifest["spec"], **part}}
+
+
+def test_every_kind_that_can_be_a_gang_has_its_row() -> None:
+    assert {each.kind for each in ROWS.values()} == set(BY_ANNOTATION)
+
+
+@every_kind
+def test_its_pods_are_one_gang_each_role_a_set(row: Row) -> None:
+    manifest = admitted(row, gang="true", required="rack")
+    gang = gang_of(read_all(standing(manifest, list(row.pods(manifest)))))
+    assert (gang.key.name, gang.source.kind, gang.required) == ("w", row.kind, "rack")
+    assert counts(gang) == dict(row.sets)
+    assert [each.pod.metadata.name for each in gang.members] == list(row.names)
+    assert (gang.expected, gang.min_member) == (4, 4)
+
+
+@every_kind
+def test_the_dry_run_makes_the_pods_that_its_operator_would(row: Row) -> None:
+    sources, faults = expanded(Sources(objects={key_of(row.manifest(gang="true")): row.manifest(gang="true")}))
+    assert faults == []
+    gang = gang_of(read_all(sources))
+    assert [each.pod.metadata.name for each in gang.members] == list(row.names)
+    assert counts(gang) == dict(row.sets)
+    manifest = admitted(row, gang="true")
+    made = gang_of(read_all(standing(manifest, list(row.pods(manifest)))))
+    assert [each.index for each in gang.members] == [each.index for each in made.members]
+
+
+@every_kind
+def test_a_gang_waits_until_all_its_pods_exist(row: Row) -> None:
+    manifest = admitted(row, gang="true")
+    pods = list(row.pods(manifest))
+    gang = gang_of(read_all(standing(manifest, pods[:-1])))
+    assert not gang.suffice(gang.members)
+    whole = gang_of(read_all(standing(manifest, pods)))
+    assert whole.suffice(whole.members)
+
+
+@every_kind
+def test_its_minimum_is_the_annotation_or_what_its_own_fields_say(row: Row) -> None:
+    manifest = admitted(row, gang="true", min_member="2")
+    assert gang_of(read_all(standing(manifest))).min_member == 2
+    own = put(admitted(row, gang="true"), row.minimum)
+    gang = gang_of(read_all(standing(own)))
+    assert gang.min_member == (3 if row.minimum else 4)
+    assert sum(each.min_count for each in gang.pod_sets) == gang.min_member
+    both = put(manifest, row.minimum)
+    assert gang_of(read_all(standing(both))).min_member == 2
+
+
+@every_kind
+def test_a_minimum_that_it_cannot_have_is_refused(row: Row) -> None:
+    at = f"{row.kind} default/w: metadata.annotations[phalanx.dev/min-member]: "
+    assert said(row, row.manifest(gang="true", min_member="5")) == [
+        f"{at}5 is more than the 4 pods that the {row.kind} runs; lower it to 4 or raise the replicas"
+    ]
+    assert said(row, row.manifest(gang="true", min_member="few")) == [
+        f'{at}"few" is not a number from 1 up; correct it'
+    ]
+
+
+@every_kind
+def test_pods_that_nobody_marked_are_no_gang_and_it_is_said_why(row: Row) -> None:
+    manifest = row.manifest(gang="true")
+    sources = Sources([pod_of(each) for each in row.pods(manifest)], {key_of(manifest): manifest})
+    reading = read_all(sources)
+    assert reading.gangs == ()
+    (told,) = reading.advice
+    assert told.text.startswith(f"came too late: the {row.kind} was made without it or without Phalanx")
+
+
+@every_kind
+def test_one_that_asks_for_nothing_is_left_alone(row: Row) -> None:
+    for annotations in ({}, {"gang": "false", "required": "rack"}):
+        manifest = row.manifest(**annotations)
+        assert as_admitted(manifest, Sources()) == manifest
+        assert review(manifest, Sources()) == ([], [])
+
+
+@every_kind
+def test_a_suspended_one_waits_to_be_resumed_and_one_that_has_ended_is_no_gang(row: Row) -> None:
+    manifest = admitted(row, gang="true")
+    if row.suspend:
+        *way, last = row.suspend
+        part: Any = {last: True}
+        for step in reversed(way):
+            part = {step: part}
+        gang = gang_of(read_all(standing(put(manifest, part))))
+        assert gang.waiting_for == (f"{row.kind} default/w to be resumed",)
+    if row.ended:
+        ended = {**manifest, "status": {"conditions": [{"type": row.ended, "status": "True"}]}}
+        assert read_all(standing(ended)).gangs == ()
+
+
+@every_kind
+def test_pods_whose_workload_is_not_there_wait_for_it(row: Row) -> None:
+    manifest = admitted(row, gang="true")
+    reading = read_all(Sources([pod_of(each) for each in row.pods(manifest)]))
+    gang = gang_of(reading)
+    assert gang.waiting_for == (str(ObjectRef(row.api_version, row.kind, "default", "w")),)
+    assert len(gang.members) == 4
+
+
+@every_kind
+def test_pods_of_one_that_had_its_name_before_are_none_of_its_members(row: Row) -> None:
+    manifest = admitted(row, gang="true")
+    pods = list(row.pods(manifest))
+    manifest["metadata"]["uid"] = "another"
+    assert gang_of(read_all(standing(manifest, pods))).members == ()
+
+
+@every_kind
+def test_two_gangs_of_one_name_are_told(row: Row) -> None:
+    manifest = admitted(row, gang="true")
+    job: Any = as_admitted(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "w", "namespace": "default", "annotations": {"phalanx.dev/gang": "true"}},
+            "spec": {"template": {"spec": {}}},
+        },
+        Sources(),
+    )
+    both = standing(manifest).having(job)
+    (fault,) = read_all(both).faults
+    problem = "Job default/w, which is a gang, has the same name; rename one of the two"
+    assert str(fault) == f"{row.kind} default/w: metadata.name: {problem}"
+    own = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": {"name": "w", "namespace": "default"}}
+    faults = read_all(standing(manifest).having({**own, "spec": {"minMember": 1}})).faults
+    assert any("Gang w has the same name" in str(each) for each in faults)
+
+
+@every_kind
+def test_replicas_that_are_no_number_are_one_clear_fault(row: Row) -> None:
+    found = [each for each in _wrong(row, "replicas", "four") if each]
+    assert found
+    assert all(len(each) == 1 and each[0].startswith(f"{row.kind} default/w: spec.") for each in found), found
+    assert any("less than 0" in each[0] for each in _wrong(row, "replicas", -1))
+
+
+def _wrong(row: Row, key: str, value: Any) -> list[list[str]]:
+    """What is said of the workload with each of its numbers of that name wrong in turn."""
+    answers = []
+    for position in range(len(list(_numbers(row.manifest(), key)))):
+        manifest = row.manifest(gang="true")
+        list(_numbers(manifest, key))[position][key] = value
+        answers.append(said(row, manifest))
+    return answers
+
+
+def _numbers(part: Any, key: str) -> Any:
+    if isinstance(part, dict):
+        if key in part:
+            yield part
+        for each in part.values():
+            yield from _numbers(each, key)
+    elif isinstance(part, list):
+        for each in part:
+            yield from _numbers(each, key)
+
+
+@pytest.mark.parametrize("path", ["runPolicy.schedulingPolicy.minAvailable", "elasticPolicy.minReplicas"])
+def test_a_minimum_in_a_field_of_the_kind_that_cannot_be_is_refused_there(path: str) -> None:
+    outer, *inner, last = path.split(".")
+    for value, most, text in (
+        (9, 4 if inner else 3, "is more than the"),
+        ("x", 0, "expected `int`"),
+        (-1, 0, "less than"),
+    ):
+        part: Any = {last: value}
+        for step in reversed(inner):
+            part = {step: part}
+        (fault,) = said(ROWS["PyTorchJob"], put(ROWS["PyTorchJob"].manifest(gang="true"), {outer: part}))
+        assert fault.startswith(f"PyTorchJob default/w: spec.{path}: "), fault
+        assert text in fault
+        assert not most or f"lower it to {most}" in fault
+
+
+@every_kind
+def test_a_quantity_that_is_none_is_one_mistake_of_the_dry_run(row: Row) -> None:
+    """It was a traceback: only the templates of Jobs were looked at."""
+    text = yaml.safe_dump(row.manifest(gang="true")).replace("cpu: '1'", "cpu: 1x", 1)
+    answer = CliRunner().invoke(group, ["solve", "-f", "-"], input=text, catch_exceptions=False)
+    (line,) = [each for each in answer.stderr.splitlines() if each.startswith("error: ")]
+    assert f"{row.kind} default/w: spec." in line
+    assert "template.spec.containers[0].resources.requests.cpu" in line.replace("Template.", "template.")
+    assert answer.exit_code == 2
+
+
+def test_a_minimum_below_all_keeps_the_leader_and_lets_workers_come_later() -> None:
+    gang = gang_of(read_all(standing(admitted(ROWS["PyTorchJob"], gang="true", min_member="2"))))
+    assert {each.name: each.min_count for each in gang.pod_sets} == {"master": 1, "worker": 1}
+
+
+def test_a_stateful_set_that_makes_its_pods_one_by_one_is_refused_with_the_remedy() -> None:
+    manifest = ROWS["StatefulSet"].manifest(gang="true")
+    del manifest["spec"]["podManagementPolicy"]
+    (fault,) = said(ROWS["StatefulSet"], manifest)
+    assert fault == (
+        "StatefulSet default/w: spec.podManagementPolicy: is not Parallel: the second pod comes when the first one "
+        "runs, and none runs before all exist; write Parallel"
+    )
+    manifest["metadata"]["annotations"]["phalanx.dev/min-member"] = "1"
+    assert said(ROWS["StatefulSet"], manifest) == []
+
+
+def test_wishes_on_a_template_are_told_where_to_write_them() -> None:
+    manifest = ROWS["PyTorchJob"].manifest()
+    manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["metadata"] = {
+        "annotations": {"phalanx.dev/required": "rack"}
+    }
+    faults, (told,) = review(manifest, Sources())
+    assert faults == []
+    assert str(told) == (
+        "PyTorchJob default/w: spec.pytorchReplicaSpecs.Worker.template.metadata.annotations[phalanx.dev/required]: "
+        "asks for nothing there: write it on the PyTorchJob itself"
+    )

@@ -1,0 +1,142 @@
+"""One annotation on a workload of every kind that can be a gang, on a real control plane.
+
+The test makes what the kind's operator makes (`workload_operators`); the StatefulSet's controller is the real one.
+Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+from foreign_kinds import definition
+from node_manifests import node_manifest
+from system import Object, Phalanx, all_bound
+from workload_operators import ROWS, Row
+
+from controlplane.control_plane import ControlPlane
+from controlplane.recording import bound
+from gangs.shapes import WORKLOADS
+
+pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("operated_kinds")]
+
+RACK = "example.com/rack"
+R1 = {"n0", "n1", "n2", "n3"}
+OPERATED = {name: row for name, row in ROWS.items() if row.group != "apps" and "," not in name}
+"""Kinds whose operator is not here."""
+
+
+@pytest.fixture(scope="module")
+def operated_kinds(control_plane: ControlPlane) -> Iterator[None]:
+    """The kinds of other projects, gone when the module's tests are over."""
+    found = {(row.group, row.kind): row.version for row in OPERATED.values()}
+    text = yaml.safe_dump_all(definition(*kind, version) for kind, version in found.items())
+    control_plane.kubectl("apply", "-f", "-", stdin=text)
+    names = [f"crd/{WORKLOADS[kind].plural}.{kind[0]}" for kind in found]
+    control_plane.kubectl("wait", "--for=condition=established", *names)
+    yield
+    control_plane.kubectl("delete", *names)
+
+
+@pytest.fixture
+def racks(phalanx: Phalanx) -> Phalanx:
+    """Seven nodes in two racks, and a topology over them."""
+    phalanx.apply(
+        *(node_manifest(f"n{number}", {RACK: "r1" if number < 4 else "r2"}) for number in range(7)),
+        {
+            "apiVersion": "phalanx.dev/v1alpha1",
+            "kind": "Topology",
+            "metadata": {"name": "datacenter"},
+            "spec": {"levels": [{"name": "rack", "nodeLabel": RACK}]},
+        },
+    )
+    phalanx.cluster.await_nodes(f"n{number}" for number in range(7))
+    return phalanx
+
+
+def filling(row: Row, **annotations: str) -> Object:
+    """The workload with pods of which each fills a node."""
+    return _filling(row.manifest(**annotations))
+
+
+def _filling(part: object) -> Object:
+    found = yaml.safe_load(yaml.safe_dump(part).replace("cpu: '1'", "cpu: '6'"))
+    assert isinstance(found, dict)
+    return found
+
+
+def path_of(row: Row) -> str:
+    """Where the API server keeps the workload."""
+    return f"/apis/{row.api_version}/namespaces/default/{WORKLOADS[row.group, row.kind].plural}/w"
+
+
+def stored(phalanx: Phalanx, row: Row) -> Object:
+    """The workload as the API server has it."""
+    found: Object = phalanx.cluster.request("GET", path_of(row))
+    assert found["kind"] == row.kind, found
+    return found
+
+
+def make(phalanx: Phalanx, *objects: Object) -> None:
+    """Create what an operator creates."""
+    for each in objects:
+        group, _, version = each["apiVersion"].rpartition("/")
+        root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        plural = "pods" if each["kind"] == "Pod" else WORKLOADS[group, each["kind"]].plural
+        answer = phalanx.cluster.request("POST", f"{root}/namespaces/default/{plural}", each)
+        assert answer["kind"] == each["kind"], answer
+
+
+@pytest.mark.parametrize("row", OPERATED.values(), ids=OPERATED)
+def test_nothing_starts_until_all_can_and_all_start_in_one_rack(racks: Phalanx, row: Row) -> None:
+    racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", filling(row, gang="true", required="rack"))
+    workload = stored(racks, row)
+    *pods, last = row.pods(workload)
+    names = [each["metadata"]["name"] for each in (*pods, last)]
+    assert tuple(names) == row.names
+    with racks.record() as recorder:
+        make(racks, *pods)
+        racks.wait(lambda: "waits for 1 more pod" in racks.status("w").get("message", ""), "the gang to say why")
+        assert racks.status("w")["phase"] == "Waiting"
+        assert all(not node for node in racks.nodes_of(names).values())
+        make(racks, last)
+        events = recorder.wait_for(all_bound(names))
+    complete = next(number for number, event in enumerate(events) if event.name == names[-1])
+    assert not any(bound(event) for event in events[:complete])
+    assert set(racks.nodes_of(names).values()) == R1
+    assert racks.await_phase("w", "Placed")["members"]["bound"] == 4
+    (owner,) = racks.gang("w")["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == (row.kind, workload["metadata"]["uid"])
+
+    before = racks.nodes_of(names)
+    racks.cluster.kubectl("delete", "pod", names[-1])
+    make(racks, last)
+    assert racks.await_bound(names) == before
+    racks.cluster.request("DELETE", path_of(row))
+    racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go with the workload")
+
+
+def test_a_stateful_set_is_one_gang_and_stays_one_when_it_is_written_anew(racks: Phalanx) -> None:
+    row = ROWS["StatefulSet"]
+    manifest = filling(row, gang="true", required="rack")
+    racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", manifest)
+    assert set(racks.await_bound(row.names).values()) == R1
+    before = racks.nodes_of(row.names)
+    racks.cluster.kubectl("delete", "pod", "w-2")
+    racks.wait(lambda: racks.nodes_of(row.names) == before, "the pod's replacement beside its siblings")
+    assert "kubectl apply" not in racks.apply(manifest)
+    text = yaml.safe_dump(manifest)
+    racks.cluster.kubectl("replace", "-f", "-", stdin=text)
+    labels = stored(racks, row)["spec"]["template"]["metadata"]["labels"]
+    assert labels == {"app": "w", "phalanx.dev/workload": "StatefulSet"}
+
+
+def test_a_stateful_set_that_makes_its_pods_one_by_one_is_refused(racks: Phalanx) -> None:
+    manifest = filling(ROWS["StatefulSet"], gang="true")
+    del manifest["spec"]["podManagementPolicy"]
+    racks.await_refusal("spec.podManagementPolicy: is not Parallel", manifest)
+
+
+def test_a_gang_that_has_no_room_says_so_at_apply(racks: Phalanx) -> None:
+    manifest = filling(ROWS["PyTorchJob"], gang="true", required="rack")
+    manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = 5
+    racks.apply_once_told("gang default/w: needs 6 pods in one rack: r1 fits 4 of 6; r2 fits 3 of 6", manifest)
