@@ -9,7 +9,7 @@ from gangs.leaving import Neighbour
 from kube import keys
 
 
-class Leaver:
+class CoexistenceReporter:
     """Remembers what it has told. A new leader tells again what holds then."""
 
     def __init__(self, recorder: Recorder) -> None:

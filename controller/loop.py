@@ -10,11 +10,11 @@ from time import monotonic
 
 from cluster.cache import ClusterCache
 from cluster.journal import Journal
-from controller.acting.executing import Carrier
+from controller.acting.executing import PlanExecutor
 from controller.acting.untried import Reclaimer
 from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import Looker, Picture
-from controller.coexistence import Leaver
+from controller.coexistence import CoexistenceReporter
 from controller.gang_round import GangRound
 from controller.gang_rounds import GangRounds
 from controller.leadership.election import LeadershipLostError
@@ -23,9 +23,9 @@ from controller.release.records import record_of
 from controller.release.timeouts import expired
 from controller.scheduling.planner import Planner
 from controller.scheduling.promised_evictions import drop_unlawful
-from controller.status.refusing import Refuser
+from controller.status.invalid_gangs import InvalidGangReporter
 from controller.status.reporting import Reporter
-from controller.status.showing import Shower
+from controller.status.status_sync import StatusSync
 from controller.status.strays import Strays
 from controller.telemetry.metrics import Metrics, Observer
 from controller.writes.writer import Writer
@@ -64,13 +64,13 @@ class Controller:
         cache: ClusterCache,
         writer: Writer,
         planner: Planner,
-        carrier: Carrier,
+        executor: PlanExecutor,
         reporter: Reporter,
         reclaimer: Reclaimer,
         withdrawer: Withdrawer,
-        refuser: Refuser,
-        shower: Shower,
-        leaver: Leaver,
+        invalid_gangs: InvalidGangReporter,
+        status_sync: StatusSync,
+        coexistence: CoexistenceReporter,
         strays: Strays,
         metrics: Metrics,
         observers: Sequence[Observer] = (),
@@ -78,13 +78,13 @@ class Controller:
         self._cache = cache
         self._writer = writer
         self._planner = planner
-        self._carrier = carrier
+        self._executor = executor
         self._reporter = reporter
         self._reclaimer = reclaimer
         self._withdrawer = withdrawer
-        self._refuser = refuser
-        self._shower = shower
-        self._leaver = leaver
+        self._invalid_gangs = invalid_gangs
+        self._status_sync = status_sync
+        self._coexistence = coexistence
         self._strays = strays
         self._metrics = metrics
         self._observers = (metrics, *observers)
@@ -113,7 +113,7 @@ class Controller:
             LOG.warning("the watch caches are late; this round is left out")
             return
         picture = known.looker.look()
-        self._leaver.tell(picture)
+        self._coexistence.tell(picture)
         cases = known.cases.look(picture)
         if known.fresh:
             self._planner.forget_others(known.cases.keys())
@@ -121,7 +121,7 @@ class Controller:
         known.fresh = False
         picture = self._decide(cases, picture)
         changed = [case for case in cases if not case.unchanged]
-        self._carrier.carry(changed, picture)
+        self._executor.execute(changed, picture)
         self._reclaimer.reclaim(changed, picture)
         self._withdrawer.withdraw(changed, picture)
         self._reporter.report(changed, picture)
@@ -130,14 +130,16 @@ class Controller:
 
     def _tell(self, known: "_Known", picture: Picture) -> None:
         """Tell what concerns no gang that can be planned, and how all of them stand."""
-        invalid = self._refuser.tell(picture)
-        self._shower.show(picture)
+        invalid = self._invalid_gangs.tell(picture)
+        self._status_sync.show(picture)
         self._strays.tell(picture)
         if known.cases.moved or invalid != known.invalid:
             known.invalid, standings = invalid, known.cases.standings()
             for each in self._observers:
                 each.stand(standings, invalid)
-        known.unfinished = any(each.unfinished for each in (known.cases, self._refuser, self._shower, self._strays))
+        known.unfinished = any(
+            each.unfinished for each in (known.cases, self._invalid_gangs, self._status_sync, self._strays)
+        )
 
     def _round_safely(self, known: "_Known") -> bool:
         """Whether the round was carried through, so that the next one may go on from what is known."""

@@ -9,20 +9,20 @@ from cluster.access import AccessReviewer
 from cluster.cache import ClusterCache
 from cluster.connecting import connect
 from cluster.transport import Transport
-from controller.acting.executing import Carrier
+from controller.acting.executing import PlanExecutor
 from controller.acting.probe import Probes
 from controller.acting.untried import UNTRIED_SECONDS, Reclaimer
 from controller.acting.withdrawing import Withdrawer
-from controller.coexistence import Leaver
+from controller.coexistence import CoexistenceReporter
 from controller.leadership.certificates import Keeping, keep_certificate
 from controller.leadership.election import Election, Term
 from controller.leadership.lease import timing_of
 from controller.loop import Controller
 from controller.scheduling.lanes import ThreadLane
 from controller.scheduling.planner import Lanes, Planner
-from controller.status.refusing import Refuser
+from controller.status.invalid_gangs import InvalidGangReporter
 from controller.status.reporting import Reporter
-from controller.status.showing import TREE_SECONDS, Shower
+from controller.status.status_sync import TREE_SECONDS, StatusSync
 from controller.status.strays import Strays
 from controller.telemetry.events import Recorder
 from controller.telemetry.metrics import Metrics, Observer
@@ -113,13 +113,13 @@ def _lead(
             cache=cache,
             writer=writer,
             planner=planner,
-            carrier=Carrier(writer, reporter, planner, Probes(writer)),
+            executor=PlanExecutor(writer, reporter, planner, Probes(writer)),
             reporter=reporter,
             reclaimer=Reclaimer(writer, reporter, metrics, seconds=settings.untried_seconds),
             withdrawer=Withdrawer(writer, reporter, seconds=settings.partly_seconds),
-            refuser=Refuser(writer, recorder),
-            shower=Shower(writer, settings.topology_seconds),
-            leaver=Leaver(recorder),
+            invalid_gangs=InvalidGangReporter(writer, recorder),
+            status_sync=StatusSync(writer, settings.topology_seconds),
+            coexistence=CoexistenceReporter(recorder),
             strays=Strays(cache, recorder),
             metrics=metrics,
             observers=settings.observers,

@@ -1,7 +1,7 @@
 """What dialects show on the objects of their own systems: of gangs, of queues, of topologies.
 
 A dialect says what the status of an object should be, as a pure function of what is handed in here; whether that has to
-be written, when and how often, is the controller's business (`controller.status.showing`). A dialect that is left
+be written, when and how often, is the controller's business (`controller.status.status_sync`). A dialect that is left
 to its own system is not asked; one without objects to show anything on has none of these methods.
 """
 

@@ -26,7 +26,7 @@ class SolvePhase(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class GoalTerm:
     """What is minimised for a goal, by the name of the function that states it (`cp_sat.objectives`).
 
     `counted`: it is enough to know how many members of one set and shape are where.
@@ -47,7 +47,7 @@ class Criterion:
     """
 
     name: str
-    terms: tuple[Term, ...]
+    terms: tuple[GoalTerm, ...]
     loss: str
     more_is_better: bool = False
     summed: bool = False
@@ -63,52 +63,54 @@ class Criterion:
 
 
 CRITERIA: tuple[Criterion, ...] = (
-    Criterion("victims", (Term("victims", SolvePhase.PRICE, counted=True),), "would cost {both} victims", summed=True),
+    Criterion(
+        "victims", (GoalTerm("victims", SolvePhase.PRICE, counted=True),), "would cost {both} victims", summed=True
+    ),
     Criterion(
         "gangsBroken",
-        (Term("gangs_broken", SolvePhase.PRICE, counted=True),),
+        (GoalTerm("gangs_broken", SolvePhase.PRICE, counted=True),),
         "would break {both} gangs",
     ),
     Criterion(
         "evicted",
-        (Term("evicted", SolvePhase.PRICE, counted=True),),
+        (GoalTerm("evicted", SolvePhase.PRICE, counted=True),),
         "would evict pods that hold more",
         amount=True,
     ),
     Criterion(
         "extras",
-        (Term("extras", SolvePhase.SIZE, counted=True), Term("lowest_ranks", SolvePhase.WHO)),
+        (GoalTerm("extras", SolvePhase.SIZE, counted=True), GoalTerm("lowest_ranks", SolvePhase.WHO)),
         "would place {both} members beyond the minimum",
         more_is_better=True,
     ),
     Criterion(
         "compactness",
-        (Term("compactness", SolvePhase.SPREAD, counted=True),),
+        (GoalTerm("compactness", SolvePhase.SPREAD, counted=True),),
         "would take {both} domains of level {level}",
         by_level=True,
     ),
     Criterion(
         "preferences",
-        (Term("preferences", SolvePhase.SPREAD),),
+        (GoalTerm("preferences", SolvePhase.SPREAD),),
         "would fulfil less of the node preferences",
         more_is_better=True,
     ),
     Criterion(
         "waste",
-        (Term("waste", SolvePhase.ROOM),),
+        (GoalTerm("waste", SolvePhase.ROOM),),
         "would leave more room behind",
         amount=True,
         counting="d/",
         counting_loss="would leave room in {both} domains of level {level}",
     ),
-    Criterion("ranks", (Term("ranks", SolvePhase.ORDER),), "would part {both} neighbours by rank"),
+    Criterion("ranks", (GoalTerm("ranks", SolvePhase.ORDER),), "would part {both} neighbours by rank"),
     Criterion(
         "ties",
         (
-            Term("terminating", SolvePhase.ORDER),
-            Term("started", SolvePhase.NAMES),
-            Term("names", SolvePhase.NAMES),
-            Term("keys", SolvePhase.NAMES),
+            GoalTerm("terminating", SolvePhase.ORDER),
+            GoalTerm("started", SolvePhase.NAMES),
+            GoalTerm("names", SolvePhase.NAMES),
+            GoalTerm("keys", SolvePhase.NAMES),
         ),
         "would wait for more pods that are still ending",
     ),

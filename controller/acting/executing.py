@@ -20,7 +20,7 @@ from kube.objects import Pod
 from planning.quota.flavors import flavors_in_use, node_labels, settled
 
 
-class Carrier:
+class PlanExecutor:
     """Acts for all gangs of a round, one after another, each one's writes in parallel."""
 
     def __init__(self, writer: Writer, reporter: Reporter, planner: Planner, probes: Probes) -> None:
@@ -29,7 +29,7 @@ class Carrier:
         self._planner = planner
         self._probes = probes
 
-    def carry(self, cases: Sequence[GangRound], picture: Picture) -> None:
+    def execute(self, cases: Sequence[GangRound], picture: Picture) -> None:
         """Do what is due for every gang."""
         for case in cases:
             sent = self._writer.sent
@@ -54,7 +54,7 @@ class Carrier:
     def _begin(self, case: GangRound, step: NeedPlan, picture: Picture) -> None:
         """Record the plan, then hold its room; where there is none, give back what was held."""
         if step.cause is not None:
-            self._reporter.fell(case, step)
+            self._reporter.invalidated(case, step)
             self._spare(case, picture)
         kept: set[str] = set()
         if case.record is not None and self._reporter.write_status(case):
@@ -145,7 +145,7 @@ class Carrier:
         self._writer.all(partial(self._writer.clear, pod) for pod in pods)
         case.record = None
         case.step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
-        self._reporter.fell(case, case.step)
+        self._reporter.invalidated(case, case.step)
         case.decision = self._planner.hold_off(case.gang, refusal, picture)
 
     def _release(self, case: GangRound, members: Sequence[Planned], picture: Picture) -> None:

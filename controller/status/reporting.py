@@ -178,11 +178,11 @@ class Reporter:
         nodes = compressed(member.node for member in members)
         self._tell(case, events.GANG_NOMINATED, f"room is held for {pods(len(members))} on {nodes}")
 
-    def fell(self, case: GangRound, step: NeedPlan) -> None:
+    def invalidated(self, case: GangRound, step: NeedPlan) -> None:
         """A plan fell before its gang was let go. Time that is over has its own event, when the status says so."""
         if step.cause is None:
             return
-        self._metrics.fell(step.cause)
+        self._metrics.invalidated(step.cause)
         again = ": the room is given back and the gang is planned again" if step.stale else ""
         if step.cause is Cause.EVICTION_REFUSED or (again and step.cause is not Cause.TIMED_OUT):
             _log(case, EVENT_OF_CAUSE[step.cause], step.message + again)

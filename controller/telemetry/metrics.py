@@ -175,7 +175,7 @@ class Metrics:
         """A victim was evicted for a gang of this dialect."""
         self._victims.labels(dialect).inc()
 
-    def fell(self, cause: Cause) -> None:
+    def invalidated(self, cause: Cause) -> None:
         """A plan fell before its gang was released."""
         self._replans.labels(cause.value).inc()
 

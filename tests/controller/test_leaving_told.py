@@ -5,7 +5,7 @@ from typing import cast
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import Picture
-from controller.coexistence import Leaver
+from controller.coexistence import CoexistenceReporter
 from controller.telemetry import events
 from controller.telemetry.events import Reason, Recorder
 from gangs.leaving import Left, Neighbour
@@ -35,9 +35,9 @@ def picture(left: Mapping[str, Neighbour]) -> Picture:
 
 def test_each_system_is_told_of_once_when_it_comes_and_once_when_it_goes() -> None:
     notes = Notes()
-    leaver = Leaver(cast("Recorder", notes))
+    coexistence = CoexistenceReporter(cast("Recorder", notes))
     for left in ({}, {"kai": KAI, "runai": KAI}, {"kai": KAI, "runai": KAI}, {}):
-        leaver.tell(picture(left))
+        coexistence.tell(picture(left))
     assert [(name, reason) for name, reason, _ in notes.taken] == [
         ("mutating-kai-admission", events.SYSTEM_LEFT),
         ("zz-phalanx", events.SYSTEM_TAKEN),
@@ -48,6 +48,6 @@ def test_each_system_is_told_of_once_when_it_comes_and_once_when_it_goes() -> No
 
 def test_what_an_annotation_leaves_is_told_on_our_own_configuration() -> None:
     notes = Notes()
-    Leaver(cast("Recorder", notes)).tell(picture({"ack": Neighbour("ack", "ack")}))
+    CoexistenceReporter(cast("Recorder", notes)).tell(picture({"ack": Neighbour("ack", "ack")}))
     assert notes.taken[0][:2] == ("zz-phalanx", events.SYSTEM_LEFT)
     assert "annotation phalanx.dev/leave" in notes.taken[0][2]

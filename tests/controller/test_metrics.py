@@ -121,7 +121,7 @@ def test_answers_are_counted_by_their_proof_and_their_stages_timed() -> None:
 
 def test_every_cause_is_there_before_it_happens() -> None:
     metrics = Metrics()
-    metrics.fell(Cause.ROOM_LOST)
+    metrics.invalidated(Cause.ROOM_LOST)
     metrics.evicted("kai")
     found = {each.value: read(metrics, "phalanx_replans_total", cause=each.value) for each in Cause}
     assert found == {each.value: float(each is Cause.ROOM_LOST) for each in Cause}

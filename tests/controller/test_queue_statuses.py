@@ -12,7 +12,7 @@ import yaml
 
 from cluster.capturing import snapshot_of
 from controller.cluster_view import Picture
-from controller.status.showing import queue_statuses
+from controller.status.status_sync import queue_statuses
 from gangs.dialects.reading import read_all
 from gangs.leaving import Left, Neighbour
 from gangs.manifests import key_of

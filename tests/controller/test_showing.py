@@ -7,7 +7,7 @@ import pytest
 
 from cluster.capturing import snapshot_of
 from controller.cluster_view import Picture
-from controller.status.showing import group_statuses, topology_statuses
+from controller.status.status_sync import group_statuses, topology_statuses
 from gangs.kept_readings import KeptReadings
 from gangs.leaving import Left, Neighbour
 from gangs.manifests import key_of

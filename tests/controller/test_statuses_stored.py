@@ -14,7 +14,7 @@ from cluster.connecting import connect
 from cluster.transport import MERGE_PATCH
 from controller.gang_status import Phase, gang_status, invalid_status, status_patch
 from controller.status.mirrors import differs, mirror_of
-from controller.status.showing import topology_view
+from controller.status.status_sync import topology_view
 from controlplane.control_plane import ControlPlane
 from gangs.koordinator.status import pod_group_status
 from gangs.model import CapRule, Fault, Gang, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule

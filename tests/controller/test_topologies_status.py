@@ -19,7 +19,7 @@ from cluster.domain_room import free_under
 from cluster.snapshot import Snapshot
 from cluster.tree import domains
 from controller.cluster_view import Picture
-from controller.status.showing import topology_statuses, topology_view
+from controller.status.status_sync import topology_statuses, topology_view
 from gangs.dialects.topologies import topologies
 from gangs.koordinator.status import topology_status as network_status
 from gangs.manifests import key_of

@@ -18,7 +18,7 @@ from solver.cp_sat import objectives
 from solver.cp_sat.lexicographic import Stage
 from solver.cp_sat.linear import Sum
 from solver.cp_sat.variables import Model
-from solver.objective import Criterion, SolvePhase, Term
+from solver.objective import Criterion, GoalTerm, SolvePhase
 from solver.plan import NoPlan, Plan, Proof
 from solver.problem import Limits
 from solver.scoring import Score
@@ -56,7 +56,7 @@ def reference(world: World, outcome: Outcome) -> int:
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = Criterion(TOY, (Term("odd_nodes", SolvePhase.SPREAD),), "would take {both} odd nodes", by_counting=False)
+    row = Criterion(TOY, (GoalTerm("odd_nodes", SolvePhase.SPREAD),), "would take {both} odd nodes", by_counting=False)
     monkeypatch.setattr(objective, "CRITERIA", _after("preferences", objective.CRITERIA, row, lambda each: each.name))
     monkeypatch.setitem(objectives.TERMS, "odd_nodes", odd_nodes)
     monkeypatch.setitem(scoring.PARTS, TOY, count)

@@ -45,7 +45,7 @@ _Change = tuple[str, dict[str, Any], Manifest]
 """Path, patch, and the object as it was seen."""
 
 
-class Shower:
+class StatusSync:
     """Writes what has changed since it last looked."""
 
     def __init__(self, writer: Writer, tree_seconds: float = TREE_SECONDS) -> None:

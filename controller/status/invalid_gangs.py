@@ -37,7 +37,7 @@ class Unreadable:
         return "; ".join(map(str, self.faults))
 
 
-class Refuser:
+class InvalidGangReporter:
     """Tells the pods, the Gang object and its readers."""
 
     def __init__(self, writer: Writer, recorder: Recorder) -> None:
