@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from gangs import kinds, pods_to_come, workloads
 from gangs.dialects.claims import dialect_of, left_alone
+from gangs.dialects.protocol import ByWorkload
+from gangs.dialects.table import DIALECTS
 from gangs.dialects.templates import as_admitted
-from gangs.kai import NAME as KAI
-from gangs.kueue import NAME as KUEUE
 from gangs.leaving import Left
 from gangs.manifests import MalformedError, key_of, metadata_of, ref_of
 from gangs.model import Advice, Fault, Manifest, ObjectRef
@@ -17,7 +17,7 @@ from gangs.sources import Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND, job_of
 from kube.objects import Pod
 
-_BY_KINDS = {KAI, KUEUE}
+_BY_KINDS = {each.name for each in DIALECTS if isinstance(each, ByWorkload)}
 """Dialects that group pods by the kind of their workload."""
 _NOT_HERE = {"CronJob", "JobSet", "LeaderWorkerSet", "DaemonSet", "Service"}
 """Kinds whose number of pods their templates do not say, or whose pods come later."""

@@ -70,6 +70,15 @@ class Grouping(Protocol):
 
 
 @runtime_checkable
+class ByWorkload(Protocol):
+    """A dialect whose pods may name no gang: those of one workload are one then, by its kind (docs/decisions/0011)."""
+
+    name: str
+    workload_kinds: tuple[Kind, ...]
+    """Those of which it reads how many pods they make. One that makes a gang of pods nobody can count is refused."""
+
+
+@runtime_checkable
 class Queueing(Protocol):
     """A dialect whose workloads ask by labels of their own, such as a queue's name."""
 

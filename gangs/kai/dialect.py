@@ -29,6 +29,7 @@ class KaiDialect:
         more_annotations=(keys.ROLE,),
     )
     group_kinds: tuple[Kind, ...] = (Kind(keys.GROUP, keys.VERSIONS, keys.POD_GROUP_KIND, keys.POD_GROUPS), *READ)
+    workload_kinds = READ
     topology_kinds: tuple[Kind, ...] = (
         Kind("", ("v1",), keys.CONFIG_KIND, "configmaps", only=(keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)),
     )

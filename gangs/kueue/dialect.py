@@ -36,6 +36,7 @@ class KueueDialect:
     workload_labels: tuple[str, ...] = (keys.QUEUE_NAME,)
     queue_group = keys.GROUP
     group_kinds: tuple[Kind, ...] = (Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"), *READ)
+    workload_kinds = READ
     topology_kinds: tuple[Kind, ...] = (
         Kind(
             keys.GROUP,
