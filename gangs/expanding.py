@@ -15,6 +15,7 @@ from gangs.model import Advice, Fault, Manifest, ObjectRef
 from gangs.shapes import WORKLOADS, Made
 from gangs.sources import Sources
 from gangs.workloads import JOB_GROUP, JOB_KIND, job_of
+from kube.keys import WORKLOAD
 from kube.objects import Pod
 
 _BY_KINDS = {each.name for each in DIALECTS if isinstance(each, ByWorkload)}
@@ -60,6 +61,8 @@ def unforeseen(sources: Sources, told: Container[ObjectRef]) -> Iterator[Advice]
         if ref in told or kinds.controlled(manifest):
             continue
         with suppress(MalformedError):
+            if _marked(manifest):
+                continue
             pods = zip(kinds.templates(manifest), pods_to_come.example_pods(manifest), strict=True)
             claims = ((template, dialect_of(pod, left)) for template, pod in pods)
             template, claim = next((each for each in claims if each[1] is not None), (None, None))
@@ -77,7 +80,7 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left) -> tup
     if workloads.is_job(manifest):
         claimed = dialect_of(workloads.example_pod(manifest), left) is not None
         return workloads.missing_pods(manifest, existing) if claimed else ()
-    if manifest.get("kind") in _NOT_HERE or (kinds.controlled(manifest) and not kinds.gang_by_annotation(manifest)):
+    if not _marked(manifest) and (manifest.get("kind") in _NOT_HERE or kinds.controlled(manifest)):
         return ()
     claims = [dialect_of(pod, left) for pod in pods_to_come.example_pods(manifest)]
     if not any(claims):
@@ -86,3 +89,8 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left) -> tup
     if unread and any(claim and claim[0].name in _BY_KINDS and claim[1].name == whole for claim in claims):
         return ()
     return tuple(pod for pod in pods_to_come.missing_pods(manifest, existing) if dialect_of(pod, left) is not None)
+
+
+def _marked(manifest: Manifest) -> bool:
+    """Whether the workload's templates have the label by which our own annotations make a gang of their pods."""
+    return any(WORKLOAD in each.labels for each in kinds.templates(manifest))

@@ -4,9 +4,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gangs.counts import counted, field_of, number
 from gangs.findings import Findings
-from gangs.manifests import MalformedError, decode, group_of, key_of, ref_of
-from gangs.model import Fault, Manifest, ObjectRef
+from gangs.manifests import decode, group_of, key_of, ref_of
+from gangs.model import Manifest, ObjectRef
 from gangs.shapes import ANY, WORKLOADS, Made, Shape
 from gangs.workloads import JOB_KIND, TemplateMeta, controller_of
 from kube.objects import Pod
@@ -21,8 +22,19 @@ JOBS_OF_JOB_SET = "jobset.sigs.k8s.io/global-replicas"
 """Label of a Job that a JobSet has made: how many it makes in all."""
 TEMPLATE_HASH = "pod-template-hash"
 """Label of the pods of a Deployment: the end of the name of their ReplicaSet."""
+JOB_ROLE = "training.kubeflow.org/job-role"
+"""The same of the MPI operator."""
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+"""Pod label: the entry of a JobSet that the pod's Job was made of."""
+RAY_GROUP, RAY_NODE = "ray.io/group", "ray.io/node-type"
+"""Pod labels: the group of a RayCluster, and whether the pod is its head or a worker."""
+HEAD, HEAD_GROUP = "head", "headGroupSpec"
+"""The pod set of a RayCluster's head, and where its template stands."""
 MAIN = "main"
 """The pod set of a workload that has one pod template."""
+
+_ENDS = ("Succeeded", "Completed", "Failed")
+"""Conditions by which workloads say that they are over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,10 @@ class Template:
     annotations: Mapping[str, str]
     spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
     way: tuple[str, ...] = ()
+    in_each: int = 1
+    """Pods of each Job, where Jobs make them, or on the hosts of one replica."""
+    least: int | None = None
+    """How many must run, as the kind's own fields say; None: they do not."""
 
 
 def shape_of(manifest: Manifest) -> Shape | None:
@@ -70,7 +86,8 @@ def made_by(manifest: Manifest) -> Made | None:
 def _jobs(manifest: Manifest) -> int:
     """How many Jobs a JobSet makes."""
     found = list(_walk(manifest, ("spec", "replicatedJobs", ANY), ()))
-    return sum(_count(each, ref_of(manifest), "spec.replicatedJobs.replicas") for _, _, each in found)
+    counts = (number(each.get("replicas"), ref_of(manifest), "spec.replicatedJobs.replicas") for _, _, each in found)
+    return sum(1 if each is None else each for each in counts)
 
 
 def is_read(manifest: Manifest) -> bool:
@@ -82,6 +99,12 @@ def is_read(manifest: Manifest) -> bool:
 def controlled(manifest: Manifest) -> bool:
     """Whether another object made this one (a ReplicaSet of a Deployment, say)."""
     return _owner(manifest) is not None
+
+
+def maker_uid(manifest: Manifest) -> str:
+    """The uid of the object that made this one, "" where none is known."""
+    owner = _owner(manifest)
+    return str((owner or {}).get("uid") or "")
 
 
 def _owner(manifest: Manifest) -> Mapping[str, Any] | None:
@@ -113,7 +136,8 @@ def templates(manifest: Manifest) -> tuple[Template, ...]:
     """
     shape = shape_of(manifest)
     paths = shape.templates if shape is not None else ()
-    return tuple(_template(manifest, path, *found) for path in paths for found in _walk(manifest, path.split("."), ()))
+    found = ((path, *each) for path in paths for each in _walk(manifest, path.split("."), ()))
+    return tuple(_template(manifest, path, way, written) for path, way, _, written in found)
 
 
 def _walk(part: Any, steps: Sequence[str], way: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
@@ -132,29 +156,36 @@ def _entries(part: Any, step: str) -> Iterable[tuple[Any, Any]]:
     return [(step, part[step])] if isinstance(part, Mapping) and step in part else ()
 
 
-def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], holder: Any, written: Any) -> Template:
-    path = "".join(f"[{each}]" if each.isdigit() else f".{each}" for each in way).lstrip(".")
-    entry = next((name for name, step in zip(way, pattern.split("."), strict=True) if step == ANY), MAIN)
-    count = _count(holder, ref_of(manifest), f"{path.rpartition('.')[0]}.replicas")
+def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], written: Any) -> Template:
     metadata, spec = written.get("metadata"), written.get("spec")
     said = metadata if isinstance(metadata, Mapping) else {}
     labels, annotations = (_texts(said.get(part)) for part in ("labels", "annotations"))
-    return Template(path, entry.lower(), count, labels, annotations, spec if isinstance(spec, Mapping) else {}, way)
+    counts = counted(manifest, way)
+    return Template(
+        path=field_of(way),
+        role=_role(manifest, pattern, way),
+        count=counts.count,
+        labels=labels,
+        annotations=annotations,
+        spec=spec if isinstance(spec, Mapping) else {},
+        way=way,
+        in_each=counts.in_each,
+        least=counts.least,
+    )
 
 
-def _count(holder: Any, ref: ObjectRef, at: str) -> int:
-    written = number(holder.get("replicas"), ref, at)
-    return 1 if written is None else written
-
-
-def number(written: Any, ref: ObjectRef, at: str) -> int | None:
-    """A number of pods as a field says it, None where it says nothing. Raises `MalformedError` where it is none."""
-    if written is None:
-        return None
-    found = decode(written, int, ref, at)
-    if found < 0:
-        raise MalformedError(Fault(ref, at, f"{found} is less than 0", "write a number from 0 up"))
-    return found
+def _role(manifest: Manifest, pattern: str, way: tuple[str, ...]) -> str:
+    """The pod set of a template: the name of its entry in a mapping or list of templates."""
+    if HEAD_GROUP in way:
+        return HEAD
+    part: Any = manifest
+    for step, name in zip(pattern.split("."), way, strict=True):
+        part = part[int(name)] if isinstance(part, list) else part[name]
+        if step == ANY and name.isdigit() and isinstance(part, Mapping):
+            return str(part.get("name") or part.get("groupName") or name)
+        if step == ANY:
+            return name.lower()
+    return MAIN
 
 
 def at_path(manifest: Manifest, path: str) -> Any:
@@ -258,22 +289,24 @@ def part_of(manifest: Manifest) -> str | None:
 
 def role_of(pod: Pod) -> str:
     """The pod set of a workload that the pod belongs to (`Template.role`)."""
-    return pod.metadata.labels.get(REPLICA_TYPE, MAIN).lower()
+    labels = pod.metadata.labels
+    if labels.get(RAY_NODE) == HEAD:
+        return HEAD
+    found = next((labels[key] for key in (REPLICATED_JOB, RAY_GROUP) if key in labels), None)
+    return found or labels.get(REPLICA_TYPE, labels.get(JOB_ROLE, MAIN)).lower()
 
 
 def ended(manifest: Manifest) -> bool:
-    """Whether a training job is over, well or badly: its pods may be gone, and no more come."""
+    """Whether a workload is over, well or badly: its pods may be gone, and no more come."""
     status = manifest.get("status")
     written = status.get("conditions") if isinstance(status, Mapping) else None
     conditions = [each for each in written if isinstance(each, Mapping)] if isinstance(written, list) else []
-    return any(each.get("type") in ("Succeeded", "Failed") and each.get("status") == "True" for each in conditions)
+    return any(each.get("type") in _ENDS and each.get("status") == "True" for each in conditions)
 
 
 def suspended(manifest: Manifest) -> bool:
-    """Whether a training job is suspended: it has no pods then."""
-    spec = manifest.get("spec")
-    policy = spec.get("runPolicy") if isinstance(spec, Mapping) else None
-    return isinstance(policy, Mapping) and policy.get("suspend") is True
+    """Whether a workload is suspended: it has no pods then."""
+    return any(at_path(manifest, path) is True for path in ("spec.runPolicy.suspend", "spec.suspend"))
 
 
 def check_parallel(manifest: Manifest, count: int, pods: Iterable[Pod], findings: Findings) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gangs import kinds
+from gangs.counts import number
 from gangs.findings import Findings
 from gangs.kinds import Template
 from gangs.manifests import ref_of
@@ -22,6 +23,8 @@ def of_kind(manifest: Manifest, said: Sequence[Template], findings: Findings) ->
         return total
     if (stated := _stated(manifest, shape.minimum, total, findings)) is not None:
         return stated
+    if any(each.least is not None for each in said):
+        return sum(_least(each) for each in said)
     workers = sum(each.count for each in said if each.role == WORKER)
     least = _stated(manifest, shape.least_workers, workers, findings)
     return total if least is None else total - workers + least
@@ -30,15 +33,22 @@ def of_kind(manifest: Manifest, said: Sequence[Template], findings: Findings) ->
 def _stated(manifest: Manifest, path: str, most: int, findings: Findings) -> int | None:
     """What a field says, None where the kind has none such, or where nothing is written."""
     ref = ref_of(manifest)
-    stated = kinds.number(kinds.at_path(manifest, path), ref, path) if path else None
+    stated = number(kinds.at_path(manifest, path), ref, path) if path else None
     if stated is not None and stated > most:
         problem = f"{stated} is more than the {most} pods that the {ref.kind} runs"
         findings.fault(ref, path, problem, f"lower it to {most} or raise the replicas")
     return stated or None
 
 
+def _least(template: Template) -> int:
+    return template.count if template.least is None else template.least
+
+
 def by_role(said: Sequence[Template], minimum: int) -> Mapping[str, int]:
-    """The minimum of each role: those besides the workers are filled first, in their order."""
+    """The minimum of each role: its own where these make it up, else the others before the workers, in their order."""
+    least = {each.role: _least(each) for each in said}
+    if sum(least.values()) == minimum:
+        return least
     left, found = minimum, dict[str, int]()
     for each in sorted(said, key=lambda each: each.role == WORKER):
         found[each.role] = min(each.count, left)

@@ -4,12 +4,17 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gangs.counts import LAUNCHER
 from gangs.kinds import (
+    HEAD,
     LEADER_WORKER_SET,
     MAIN,
     POD_INDEX,
+    RAY_GROUP,
+    RAY_NODE,
     REPLICA_INDEX,
     REPLICA_TYPE,
+    REPLICATED_JOB,
     TEMPLATE_HASH,
     Template,
     ended,
@@ -19,7 +24,7 @@ from gangs.kinds import (
 from gangs.manifests import MalformedError, decode, metadata_of, ref_of
 from gangs.membership import live
 from gangs.model import Fault, Manifest, ObjectRef
-from gangs.workloads import MOST_PODS, controller_of
+from gangs.workloads import INDEX_KEY, MOST_PODS, controller_of
 from kube.objects import ObjectMeta, OwnerReference, Pod
 
 
@@ -63,9 +68,7 @@ def _example(manifest: Manifest, template: Template) -> Pod:
     ref, metadata = ref_of(manifest), metadata_of(manifest)
     pod = decode({"spec": {**template.spec}}, Pod, ref, template.path)
     owner = OwnerReference(api_version=ref.api_version, kind=ref.kind, name=ref.name, uid=metadata.uid, controller=True)
-    own = {REPLICA_TYPE: template.role} if template.role != MAIN else {}
-    if ref.kind == "LeaderWorkerSet":
-        own = {LEADER_WORKER_SET: ref.name}
+    own = _labels(ref, template)
     made = ObjectMeta(
         name=ref.name,
         namespace=ref.namespace,
@@ -76,10 +79,33 @@ def _example(manifest: Manifest, template: Template) -> Pod:
     return msgspec.structs.replace(pod, metadata=made)
 
 
+def _labels(ref: ObjectRef, template: Template) -> dict[str, str]:
+    """What the operator says on its pods of whose they are."""
+    match ref.kind:
+        case "LeaderWorkerSet":
+            return {LEADER_WORKER_SET: ref.name}
+        case "JobSet":
+            return {REPLICATED_JOB: template.role}
+        case "RayCluster":
+            return {RAY_NODE: HEAD if template.role == HEAD else "worker", RAY_GROUP: template.role}
+    return {REPLICA_TYPE: template.role} if template.role != MAIN else {}
+
+
 def _numbered(example: Pod, template: Template, number: int) -> Pod:
     meta = example.metadata
-    role = "" if template.role == MAIN else f"-{template.role}"
-    kind = meta.owner_references[0].kind
-    index = {REPLICA_INDEX: str(number)} if role else {POD_INDEX: str(number)} if kind == "StatefulSet" else {}
-    made = msgspec.structs.replace(meta, name=f"{meta.name}{role}-{number}", labels={**meta.labels, **index})
+    stem, index = meta.name if template.role == MAIN else f"{meta.name}-{template.role}", dict[str, str]()
+    name = f"{stem}-{number}"
+    match meta.owner_references[0].kind:
+        case "JobSet":
+            job, within = divmod(number, template.in_each)
+            name, index = f"{stem}-{job}-{within}", {INDEX_KEY: str(within)}
+        case "RayCluster":
+            name = stem if template.role == HEAD else f"{stem}-worker-{number}"
+        case "StatefulSet":
+            index = {POD_INDEX: str(number)}
+        case "MPIJob" if template.role == LAUNCHER:
+            pass
+        case _ if template.role != MAIN:
+            index = {REPLICA_INDEX: str(number)}
+    made = msgspec.structs.replace(meta, name=name, labels={**meta.labels, **index})
     return msgspec.structs.replace(example, metadata=made)

@@ -38,6 +38,10 @@ class Shape:
     """The field in which it says itself how many of its pods must start together."""
     least_workers: str = ""
     """The field in which it says how many of its workers must, beside all others."""
+    minimum_of_roles: str = ""
+    """The field in which each role says so (`gangs.counts`)."""
+    named_by: str = ""
+    """The pod label that names it, where Jobs that it makes make its pods."""
 
 
 def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, Shape]:
@@ -48,11 +52,22 @@ def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, Shap
         (f"spec.{specs}.*.template",),
         ("v1",),
         by_annotation=True,
-        minimum="spec.runPolicy.schedulingPolicy.minAvailable",
+        minimum=_MINIMUM,
         least_workers=least_workers,
     )
 
 
+_MINIMUM = "spec.runPolicy.schedulingPolicy.minAvailable"
+_MPI = Shape(
+    "mpijobs",
+    Made.UNREAD,
+    ("spec.mpiReplicaSpecs.*.template",),
+    ("v2beta1",),
+    by_annotation=True,
+    minimum=_MINIMUM,
+    named_by="training.kubeflow.org/job-name",
+)
+"""Of the MPI operator, whose launchers are Jobs. In the training operator's version it is not read."""
 _ELASTIC = "spec.elasticPolicy.minReplicas"
 _CLUSTER = ("headGroupSpec.template", "workerGroupSpecs.*.template")
 _SHAPES: Mapping[str, Mapping[str, Shape]] = {
@@ -68,7 +83,14 @@ _SHAPES: Mapping[str, Mapping[str, Shape]] = {
         "CronJob": Shape("cronjobs", Made.IN_JOBS, ("spec.jobTemplate.spec.template",)),
     },
     "jobset.x-k8s.io": {
-        "JobSet": Shape("jobsets", Made.UNREAD, ("spec.replicatedJobs.*.template.spec.template",)),
+        "JobSet": Shape(
+            "jobsets",
+            Made.UNREAD,
+            ("spec.replicatedJobs.*.template.spec.template",),
+            ("v1alpha2",),
+            by_annotation=True,
+            named_by="jobset.sigs.k8s.io/jobset-name",
+        ),
     },
     "leaderworkerset.x-k8s.io": {
         "LeaderWorkerSet": Shape(
@@ -84,12 +106,19 @@ _SHAPES: Mapping[str, Mapping[str, Shape]] = {
             _replicas("XGBoostJob", "xgbReplicaSpecs"),
             _replicas("PaddleJob", "paddleReplicaSpecs", _ELASTIC),
             _replicas("JAXJob", "jaxReplicaSpecs"),
-            ("MPIJob", Shape("mpijobs", Made.UNREAD, ("spec.mpiReplicaSpecs.*.template",))),
+            ("MPIJob", _MPI),
         )
     ),
     "trainer.kubeflow.org": {"TrainJob": Shape("trainjobs", Made.UNREAD, ())},
     "ray.io": {
-        "RayCluster": Shape("rayclusters", Made.UNREAD, tuple(f"spec.{each}" for each in _CLUSTER)),
+        "RayCluster": Shape(
+            "rayclusters",
+            Made.UNREAD,
+            tuple(f"spec.{each}" for each in _CLUSTER),
+            ("v1",),
+            by_annotation=True,
+            minimum_of_roles="spec.workerGroupSpecs.*.minReplicas",
+        ),
         "RayJob": Shape("rayjobs", Made.UNREAD, tuple(f"spec.rayClusterSpec.{each}" for each in _CLUSTER)),
         "RayService": Shape("rayservices", Made.UNREAD, tuple(f"spec.rayClusterConfig.{each}" for each in _CLUSTER)),
     },

@@ -13,6 +13,7 @@ import msgspec
 from gangs.manifests import MalformedError, decode, integer, metadata_of, ref_of, section
 from gangs.membership import WORKLOAD_INDEX_LABELS, live, workload_index
 from gangs.model import Fault, Manifest, ObjectRef
+from kube.keys import WORKLOAD
 from kube.objects import ObjectMeta, OwnerReference, Pod, Struct
 
 JOB_KIND = "Job"
@@ -150,9 +151,13 @@ def controller_of(pod: Pod) -> OwnerReference | None:
 
 
 def counted_by_job(pod: Pod) -> bool:
-    """Whether a Job controls the pod: it keeps count of those that have ended well."""
+    """Whether a Job controls the pod, which keeps count of those that have ended well.
+
+    What the Jobs of another workload count nobody reads, where that workload is the gang.
+    """
     owner = controller_of(pod)
-    return owner is not None and owner.kind == JOB_KIND
+    of_job = pod.metadata.labels.get(WORKLOAD, JOB_KIND).rpartition(".")[2] == JOB_KIND
+    return owner is not None and owner.kind == JOB_KIND and of_job
 
 
 def owned_by(pod: Pod, job: Job) -> bool:

@@ -1,7 +1,8 @@
 """Workloads of every kind whose annotations make gangs, and what their operators make of them.
 
 The operators' rules are those of their sources: Kubeflow's training operator v1.8 (pkg/core, pkg/controller.v1) and the
-StatefulSet controller. Nothing of them runs here: tests make what they would make, in their order.
+StatefulSet controller, the MPI operator v0.5, JobSet v0.8 and KubeRay v1.4. Nothing of them runs here: tests make what
+they would make, in their order, with their labels and owner references. Where a Job makes pods it is the real one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -9,17 +10,17 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+from controlplane.stages import GOES_ON
+
 Object = dict[str, Any]
 
 NAME = "w"
 
 
 def template(cpu: str = "1") -> Object:
-    """A pod template without labels."""
-    return {
-        "metadata": {},
-        "spec": {"containers": [{"name": "c", "image": "b", "resources": {"requests": {"cpu": cpu}}}]},
-    }
+    """A pod template without labels; the work of its pods has no end."""
+    container = {"name": "c", "image": "b", "resources": {"requests": {"cpu": cpu}}}
+    return {"metadata": {"annotations": {GOES_ON: "true"}}, "spec": {"containers": [container]}}
 
 
 def owned(manifest: Object, **more: object) -> Object:
@@ -58,6 +59,8 @@ class Row:
     """The field that suspends it."""
     minimum: Mapping[str, Any] = field(default_factory=dict)
     """What its spec says for three of its pods to be enough."""
+    jobs: Callable[[Object], Iterator[Object]] | None = None
+    """The Jobs that it makes, after the pods that it makes itself; None: it makes pods alone."""
 
     @property
     def group(self) -> str:
@@ -133,6 +136,126 @@ def _stateful_set() -> Row:
     return Row("apps/v1", "StatefulSet", spec, {"main": 4}, pods, ("w-0", "w-1", "w-2", "w-3"))
 
 
+def child(manifest: Object, name: str, spec: Object, labels: Mapping[str, str]) -> Object:
+    """A Job that an operator makes, its pods labelled."""
+    metadata = {"name": name, "namespace": "default", "labels": dict(labels), "ownerReferences": [owned(manifest)]}
+    found = deepcopy(spec)
+    pods = found["template"].setdefault("metadata", {})
+    pods["labels"] = {**(pods.get("labels") or {}), **labels}
+    found["template"]["spec"]["restartPolicy"] = "Never"
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": found}
+
+
+def of_job(job: Object) -> Iterator[Object]:
+    """The pods of a Job, by names that can be foreseen."""
+    for index in range(job["spec"].get("parallelism", 1)):
+        labels = {"batch.kubernetes.io/job-completion-index": str(index)} if "completionMode" in job["spec"] else {}
+        yield made(job, job["spec"]["template"], f"{job['metadata']['name']}-{index}", labels)
+
+
+def _mpi_job() -> Row:
+    def spec() -> Object:
+        parts = {"Launcher": 1, "Worker": 3}
+        return {"mpiReplicaSpecs": {role: {"replicas": n, "template": template()} for role, n in parts.items()}}
+
+    def labels(manifest: Object, role: str) -> dict[str, str]:
+        name = {"training.kubeflow.org/job-name": manifest["metadata"]["name"]}
+        role_of = {"training.kubeflow.org/job-role": role, "training.kubeflow.org/operator-name": "mpi-operator"}
+        return {**name, **role_of}
+
+    def workers(manifest: Object) -> Iterator[Object]:
+        part = manifest["spec"]["mpiReplicaSpecs"]["Worker"]
+        for index in range(part["replicas"]):
+            own = {**labels(manifest, "worker"), "training.kubeflow.org/replica-index": str(index)}
+            yield made(manifest, part["template"], f"{manifest['metadata']['name']}-worker-{index}", own)
+
+    def launcher(manifest: Object) -> Iterator[Object]:
+        part = {"template": manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]}
+        yield child(manifest, f"{manifest['metadata']['name']}-launcher", part, labels(manifest, "launcher"))
+
+    def pods(manifest: Object) -> Iterator[Object]:
+        yield from workers(manifest)
+        for job in launcher(manifest):
+            yield from of_job(job)
+
+    return Row(
+        api_version="kubeflow.org/v2beta1",
+        kind="MPIJob",
+        spec=spec,
+        sets={"launcher": 1, "worker": 3},
+        pods=pods,
+        names=("w-launcher-0", "w-worker-0", "w-worker-1", "w-worker-2"),
+        ended="Failed",
+        suspend=("runPolicy", "suspend"),
+        minimum={"runPolicy": {"schedulingPolicy": {"minAvailable": 3}}},
+        jobs=launcher,
+    )
+
+
+def _job_set() -> Row:
+    def spec() -> Object:
+        def of(count: int) -> Object:
+            return {"spec": {"parallelism": count, "completions": count, "template": template()}}
+
+        driver = {"name": "driver", "replicas": 1, "template": of(1)}
+        return {"replicatedJobs": [driver, {"name": "nodes", "replicas": 1, "template": of(3)}]}
+
+    def jobs(manifest: Object) -> Iterator[Object]:
+        for entry in manifest["spec"]["replicatedJobs"]:
+            for index in range(entry["replicas"]):
+                labels = {
+                    "jobset.sigs.k8s.io/jobset-name": manifest["metadata"]["name"],
+                    "jobset.sigs.k8s.io/replicatedjob-name": entry["name"],
+                    "jobset.sigs.k8s.io/replicatedjob-replicas": str(entry["replicas"]),
+                    "jobset.sigs.k8s.io/job-index": str(index),
+                    "jobset.sigs.k8s.io/restart-attempt": "0",
+                }
+                name = f"{manifest['metadata']['name']}-{entry['name']}-{index}"
+                yield child(manifest, name, {**entry["template"]["spec"], "completionMode": "Indexed"}, labels)
+
+    def pods(manifest: Object) -> Iterator[Object]:
+        for job in jobs(manifest):
+            yield from of_job(job)
+
+    return Row(
+        api_version="jobset.x-k8s.io/v1alpha2",
+        kind="JobSet",
+        spec=spec,
+        sets={"driver": 1, "nodes": 3},
+        pods=pods,
+        names=("w-driver-0-0", "w-nodes-0-0", "w-nodes-0-1", "w-nodes-0-2"),
+        ended="Completed",
+        suspend=("suspend",),
+        jobs=jobs,
+    )
+
+
+def _ray_cluster() -> Row:
+    def spec() -> Object:
+        group = {"groupName": "gpu", "replicas": 3, "minReplicas": 2, "maxReplicas": 3, "template": template()}
+        return {"headGroupSpec": {"template": template()}, "workerGroupSpecs": [group]}
+
+    def pods(manifest: Object) -> Iterator[Object]:
+        name = manifest["metadata"]["name"]
+        head = {"ray.io/cluster": name, "ray.io/node-type": "head", "ray.io/group": "headgroup"}
+        yield made(manifest, manifest["spec"]["headGroupSpec"]["template"], f"{name}-head", head)
+        for group in manifest["spec"]["workerGroupSpecs"]:
+            for index in range(group["replicas"]):
+                labels = {"ray.io/cluster": name, "ray.io/node-type": "worker", "ray.io/group": group["groupName"]}
+                yield made(manifest, group["template"], f"{name}-{group['groupName']}-worker-{index}", labels)
+
+    return Row(
+        api_version="ray.io/v1",
+        kind="RayCluster",
+        spec=spec,
+        sets={"head": 1, "gpu": 3},
+        pods=pods,
+        names=("w-head", "w-gpu-worker-0", "w-gpu-worker-1", "w-gpu-worker-2"),
+        suspend=("suspend",),
+        minimum={"enableInTreeAutoscaling": True},
+    )
+
+
 ROWS: Mapping[str, Row] = {
     "PyTorchJob": of_replicas("PyTorchJob", "pytorchReplicaSpecs"),
     "PyTorchJob, elastic": of_replicas(
@@ -143,4 +266,7 @@ ROWS: Mapping[str, Row] = {
     "PaddleJob": of_replicas("PaddleJob", "paddleReplicaSpecs"),
     "JAXJob": of_replicas("JAXJob", "jaxReplicaSpecs", leader="Coordinator"),
     "StatefulSet": _stateful_set(),
+    "MPIJob": _mpi_job(),
+    "JobSet": _job_set(),
+    "RayCluster": _ray_cluster(),
 }

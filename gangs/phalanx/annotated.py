@@ -7,7 +7,7 @@ belongs to the gang of the workload that made it. Each role (a Master, the Worke
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from gangs import kinds, minimums
+from gangs import kinds, minimums, orders
 from gangs.findings import Findings
 from gangs.kinds import Template
 from gangs.levels import settle
@@ -20,7 +20,7 @@ from gangs.phalanx.wishes import WISHES
 from gangs.pods_to_come import example_pods
 from gangs.shapes import BY_ANNOTATION, Made
 from gangs.sources import Sources
-from gangs.workloads import controller_of
+from gangs.workloads import JOB_GROUP, JOB_KIND, controller_of
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
@@ -46,7 +46,8 @@ def owner_of(pod: Pod) -> ObjectRef | None:
     namespace = pod.metadata.namespace
     if (group_of(owner.api_version), owner.kind) == (group, kind):
         return ObjectRef(owner.api_version, kind, namespace, owner.name, owner.uid)
-    return None
+    name = pod.metadata.labels.get(shape.named_by) if owner.kind == JOB_KIND else None
+    return ObjectRef(f"{group}/{shape.versions[0]}", kind, namespace, name) if name else None
 
 
 def read_workload(
@@ -71,7 +72,7 @@ def read_workload(
             wishes.advise_unknown(ref, annotations, findings)
             _advise_misplaced(ref, annotations, said, findings)
         return None
-    mine = live(pod for pod in pods if _made_by(pod, ref))
+    mine = live(pod for pod in pods if _made_by(pod, ref, sources))
     total = sum(each.count for each in gated)
     if not mine and (not total or kinds.ended(manifest)):
         return None
@@ -80,7 +81,7 @@ def read_workload(
     wishes.check_rival(ref, sources, own)
     _check_templates(ref, gated, own)
     minimum = _minimum(manifest, gated, annotations, own)
-    kinds.check_parallel(manifest, minimum, mine, own)
+    orders.check(manifest, minimum, mine, own)
     examples = [pod for pod, each in zip(example_pods(manifest), said, strict=True) if each in gated]
     settled = settle(wishes.request_of(ref, annotations, examples, None), topologies, own)
     check_priorities(mine, ref, own)
@@ -112,10 +113,15 @@ def read_workload(
     )
 
 
-def _made_by(pod: Pod, ref: ObjectRef) -> bool:
-    """Whether a workload made the pod, and not one that had its name before."""
-    owner = owner_of(pod)
-    return owner is not None and owner == ref and (not owner.uid or not ref.uid or owner.uid == ref.uid)
+def _made_by(pod: Pod, ref: ObjectRef, sources: Sources) -> bool:
+    """Whether a workload, or a Job of it, made the pod, and not one that had its name before."""
+    owner = controller_of(pod)
+    if owner is not None and owner.kind == JOB_KIND:
+        job = sources.get(JOB_GROUP, JOB_KIND, ref.namespace, owner.name)
+        uid = kinds.maker_uid(job) if job is not None else ""
+    else:
+        uid = owner.uid if owner is not None else ""
+    return not uid or not ref.uid or uid == ref.uid
 
 
 def _minimum(manifest: Manifest, gated: Sequence[Template], annotations: Mapping[str, str], findings: Findings) -> int:

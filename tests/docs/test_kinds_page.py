@@ -24,7 +24,7 @@ def row(group: str, kind: str, shape: Shape) -> str:
     """The line of a kind."""
     own = "one gang" if kind in (*BY_ANNOTATION, JOB_KIND) else "refused"
     versions = f" {'/'.join(shape.versions)}" if shape.versions else ""
-    minimum = written((shape.minimum, shape.least_workers))
+    minimum = written((shape.minimum, shape.least_workers, shape.minimum_of_roles))
     cells = (f"`{kind}`", f"`{group or 'core'}`{versions}", own, OTHERS[shape.made], written(shape.templates), minimum)
     return f"| {' | '.join(cells)} |"
 

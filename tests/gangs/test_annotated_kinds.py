@@ -162,9 +162,15 @@ def test_pods_whose_workload_is_not_there_wait_for_it(row: Row) -> None:
 @every_kind
 def test_pods_of_one_that_had_its_name_before_are_none_of_its_members(row: Row) -> None:
     manifest = admitted(row, gang="true")
-    pods = list(row.pods(manifest))
-    manifest["metadata"]["uid"] = "another"
-    assert gang_of(read_all(standing(manifest, pods))).members == ()
+    pods, jobs = list(row.pods(manifest)), list(row.jobs(manifest)) if row.jobs else []
+    there = standing({**manifest, "metadata": {**manifest["metadata"], "uid": "another"}}, pods)
+    for job in jobs:
+        there = there.having(job)
+    assert gang_of(read_all(there)).members == ()
+    for job in jobs:
+        job["metadata"]["ownerReferences"][0]["uid"] = "another"
+    of_jobs = [each for each in pods if each["metadata"]["ownerReferences"][0]["kind"] == "Job"]
+    assert len(gang_of(read_all(there)).members) == len(of_jobs)
 
 
 @every_kind
@@ -193,7 +199,7 @@ def test_replicas_that_are_no_number_are_one_clear_fault(row: Row) -> None:
     found = [each for each in _wrong(row, "replicas", "four") if each]
     assert found
     assert all(len(each) == 1 and each[0].startswith(f"{row.kind} default/w: spec.") for each in found), found
-    assert any("less than 0" in each[0] for each in _wrong(row, "replicas", -1))
+    assert any(each and "less than 0" in each[0] for each in _wrong(row, "replicas", -1))
 
 
 def _wrong(row: Row, key: str, value: Any) -> list[list[str]]:
@@ -260,6 +266,92 @@ def test_a_stateful_set_that_makes_its_pods_one_by_one_is_refused_with_the_remed
     )
     manifest["metadata"]["annotations"]["phalanx.dev/min-member"] = "1"
     assert said(ROWS["StatefulSet"], manifest) == []
+
+
+IN_TURN = {
+    "MPIJob": (
+        {"launcherCreationPolicy": "WaitForWorkersReady"},
+        (
+            "spec.launcherCreationPolicy: is WaitForWorkersReady: the launcher comes when the workers run, and none "
+            "runs before all exist; write AtStartup"
+        ),
+    ),
+    "JobSet": (
+        {"startupPolicy": {"startupPolicyOrder": "InOrder"}},
+        (
+            "spec.startupPolicy.startupPolicyOrder: is InOrder: later Jobs come when earlier ones run, and none runs "
+            "before all exist; write AnyOrder"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", IN_TURN)
+def test_one_that_makes_later_pods_when_earlier_ones_run_is_refused_with_what_to_write(kind: str) -> None:
+    part, text = IN_TURN[kind]
+    assert said(ROWS[kind], put(ROWS[kind].manifest(gang="true"), part)) == [f"{kind} default/w: {text}"]
+    assert said(ROWS[kind], put(ROWS[kind].manifest(), part)) == []
+
+
+def test_jobs_that_wait_for_others_or_have_domains_of_their_own_are_refused() -> None:
+    manifest = ROWS["JobSet"].manifest(gang="true")
+    manifest["spec"]["replicatedJobs"][1]["dependsOn"] = [{"name": "driver", "status": "Ready"}]
+    (fault,) = said(ROWS["JobSet"], manifest)
+    assert fault == (
+        "JobSet default/w: spec.replicatedJobs[1].dependsOn: names Jobs that must run or end first, and none runs "
+        "before all exist; leave it out"
+    )
+    manifest = ROWS["JobSet"].manifest(gang="true")
+    manifest["metadata"]["annotations"]["alpha.jobset.sigs.k8s.io/exclusive-topology"] = "rack"
+    (fault,) = said(ROWS["JobSet"], manifest)
+    assert fault.endswith("none runs before all exist; write phalanx.dev/required or phalanx.dev/preferred instead")
+
+
+def test_pods_of_a_launcher_or_a_child_job_that_have_ended_well_are_counted() -> None:
+    """Their Jobs count them, too, but a Job is not what asks here."""
+    for kind in ("MPIJob", "JobSet"):
+        manifest = admitted(ROWS[kind], gang="true")
+        pods = [dict(each) for each in ROWS[kind].pods(manifest)]
+        pods[-1]["status"] = {"phase": "Succeeded"}
+        gang = gang_of(read_all(standing(manifest, pods)))
+        assert (len(gang.members), gang.succeeded, gang.still_needed) == (3, 1, 3)
+
+
+RAY = {
+    "as written": ({}, {}, 4, 4),
+    "never fewer than the least": ({"replicas": 1}, {}, 3, 3),
+    "never more than the most": ({"replicas": 9}, {}, 4, 4),
+    "several hosts a replica": ({"numOfHosts": 2}, {}, 7, 7),
+    "its autoscaler makes the rest later": ({"numOfHosts": 2}, {"enableInTreeAutoscaling": True}, 7, 5),
+    "a suspended group": ({"suspend": True}, {}, 1, 1),
+}
+
+
+@pytest.mark.parametrize(("group_says", "spec_says", "expected", "minimum"), RAY.values(), ids=RAY)
+def test_a_ray_cluster_has_as_many_workers_as_kuberay_makes(
+    group_says: Object, spec_says: Object, expected: int, minimum: int
+) -> None:
+    manifest = put(admitted(ROWS["RayCluster"], gang="true"), spec_says)
+    manifest["spec"]["workerGroupSpecs"][0] |= group_says
+    gang = gang_of(read_all(standing(manifest)))
+    assert (gang.expected, gang.min_member) == (expected, minimum)
+
+
+def test_a_job_set_has_replicas_times_parallelism_pods_and_no_more_than_completions() -> None:
+    manifest = admitted(ROWS["JobSet"], gang="true")
+    nodes = manifest["spec"]["replicatedJobs"][1]
+    nodes["replicas"] = 4
+    nodes["template"]["spec"] |= {"parallelism": 5, "completions": 2}
+    gang = gang_of(read_all(standing(manifest)))
+    assert counts(gang) == {"driver": 1, "nodes": 8}
+    made = gang_of(read_all(expanded(standing(manifest))[0]))
+    assert [each.pod.metadata.name for each in made.members][-2:] == ["w-nodes-3-0", "w-nodes-3-1"]
+
+
+def test_the_training_operators_mpi_job_is_refused_as_before() -> None:
+    manifest = {**ROWS["MPIJob"].manifest(gang="true"), "apiVersion": "kubeflow.org/v1"}
+    (fault,) = said(ROWS["MPIJob"], manifest)
+    assert "a MPIJob cannot be made a gang by annotations yet" in fault
 
 
 def test_wishes_on_a_template_are_told_where_to_write_them() -> None:

@@ -21,11 +21,11 @@ def test_a_wrong_topology_is_none(case: Case) -> None:
 
 
 def workload(kind: str, annotations: str) -> str:
-    api = {"Deployment": "apps/v1", "JobSet": "jobset.x-k8s.io/v1alpha2", "RayCluster": "ray.io/v1"}[kind]
+    api = {"Deployment": "apps/v1", "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1", "RayJob": "ray.io/v1"}[kind]
     return f"{{apiVersion: {api}, kind: {kind}, metadata: {{name: w, namespace: default, annotations: {annotations}}}}}"
 
 
-@pytest.mark.parametrize("kind", ["JobSet", "RayCluster"])
+@pytest.mark.parametrize("kind", ["LeaderWorkerSet", "RayJob"])
 def test_workloads_of_other_kinds_are_refused_by_name(kind: str) -> None:
     faults, _ = review(documents(workload(kind, '{phalanx.dev/gang: "true"}'))[0], Sources())
     assert [str(each) for each in faults] == [

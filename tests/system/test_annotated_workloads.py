@@ -10,7 +10,7 @@ import pytest
 import yaml
 from foreign_kinds import definition
 from node_manifests import node_manifest
-from system import Object, Phalanx, all_bound
+from system import Object, Phalanx
 from workload_operators import ROWS, Row
 
 from controlplane.control_plane import ControlPlane
@@ -86,31 +86,47 @@ def make(phalanx: Phalanx, *objects: Object) -> None:
         assert answer["kind"] == each["kind"], answer
 
 
+def operated(row: Row, workload: Object) -> list[Object]:
+    """What the workload's operator creates, in its order: pods, and Jobs whose pods the Job controller makes."""
+    pods = [each for each in row.pods(workload) if each["metadata"]["ownerReferences"][0]["kind"] == row.kind]
+    return [*pods, *(row.jobs(workload) if row.jobs else ())]
+
+
+def running(phalanx: Phalanx) -> dict[str, str]:
+    """Where the pods that have nodes are."""
+    pods = ((each["metadata"]["name"], each["spec"].get("nodeName", "")) for each in phalanx.pods())
+    return {name: node for name, node in pods if node}
+
+
 @pytest.mark.parametrize("row", OPERATED.values(), ids=OPERATED)
 def test_nothing_starts_until_all_can_and_all_start_in_one_rack(racks: Phalanx, row: Row) -> None:
     racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", filling(row, gang="true", required="rack"))
     workload = stored(racks, row)
-    *pods, last = row.pods(workload)
-    names = [each["metadata"]["name"] for each in (*pods, last)]
-    assert tuple(names) == row.names
+    *first, last = operated(row, workload)
+    missing = last["spec"].get("parallelism", 1)
     with racks.record() as recorder:
-        make(racks, *pods)
-        racks.wait(lambda: "waits for 1 more pod" in racks.status("w").get("message", ""), "the gang to say why")
+        make(racks, *first)
+        said = f"waits for {missing} more pod"
+        racks.wait(lambda: said in racks.status("w").get("message", ""), "the gang to say why it waits")
         assert racks.status("w")["phase"] == "Waiting"
-        assert all(not node for node in racks.nodes_of(names).values())
+        assert [len(racks.pods()), running(racks)] == [4 - missing, {}]
         make(racks, last)
-        events = recorder.wait_for(all_bound(names))
-    complete = next(number for number, event in enumerate(events) if event.name == names[-1])
+        racks.wait(lambda: len(running(racks)) == 4, "all pods to be bound")
+        events = recorder.events
+    complete = max(number for number, event in enumerate(events) if event.type == "ADDED")
     assert not any(bound(event) for event in events[:complete])
-    assert set(racks.nodes_of(names).values()) == R1
-    assert racks.await_phase("w", "Placed")["members"]["bound"] == 4
+    before = running(racks)
+    assert set(before.values()) == R1
+    racks.wait(lambda: racks.status("w").get("members", {}).get("bound") == 4, "the gang to say so")
+    assert racks.status("w")["phase"] == "Placed"
     (owner,) = racks.gang("w")["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["uid"]) == (row.kind, workload["metadata"]["uid"])
 
-    before = racks.nodes_of(names)
-    racks.cluster.kubectl("delete", "pod", names[-1])
-    make(racks, last)
-    assert racks.await_bound(names) == before
+    gone = max(before)
+    racks.cluster.kubectl("delete", "pod", gone)
+    make(racks, *(each for each in (*first, last) if each["metadata"]["name"] == gone))
+    racks.wait(lambda: len(running(racks)) == 4, "the pod that takes its place")
+    assert set(running(racks).values()) == R1
     racks.cluster.request("DELETE", path_of(row))
     racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go with the workload")
 

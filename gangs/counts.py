@@ -1,0 +1,91 @@
+"""How many pods a workload makes of each of its pod templates, by the rules of its kind.
+
+JobSet makes `replicas` Jobs of each entry, each of `parallelism` pods, never more than its `completions`. KubeRay makes
+one head and, of each group, `replicas` workers on `numOfHosts` hosts each, `replicas` held between `minReplicas` and
+`maxReplicas`; with its autoscaler `minReplicas` are as many as it must have. The MPI operator makes one launcher.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gangs.manifests import MalformedError, decode, ref_of
+from gangs.model import Fault, Manifest, ObjectRef
+
+LAUNCHER = "launcher"
+"""The pod set of an MPIJob's launcher."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Pods of a template. `in_each`: of how many each of its Jobs consists; `least`: as many as must run; None: all."""
+
+    count: int
+    in_each: int = 1
+    least: int | None = None
+
+
+def counted(manifest: Manifest, way: Sequence[str]) -> Counted:
+    """How many pods the workload makes of the template at the end of the way. Raises `MalformedError`."""
+    parts = _along(manifest, way)
+    at = field_of(way[:-1])
+    match str(manifest.get("kind")):
+        case "JobSet":
+            return _of_jobs(manifest, parts[3], parts[-2], way)
+        case "RayCluster" | "RayJob" | "RayService":
+            return Counted(1) if "headGroupSpec" in way else _of_group(manifest, parts[-2], at)
+        case "MPIJob" if way[-2].lower() == LAUNCHER:
+            return Counted(1)
+    replicas = _number(manifest, parts[-2], at, "replicas")
+    return Counted(1 if replicas is None else replicas)
+
+
+def field_of(way: Sequence[str]) -> str:
+    """A field as people write it: `spec.replicatedJobs[0].template`."""
+    return "".join(f"[{each}]" if each.isdigit() else f".{each}" for each in way).lstrip(".")
+
+
+def number(written: Any, ref: ObjectRef, at: str) -> int | None:
+    """A number of pods as a field says it, None where it says nothing. Raises `MalformedError` where it is none."""
+    if written is None:
+        return None
+    found = decode(written, int, ref, at)
+    if found < 0:
+        raise MalformedError(Fault(ref, at, f"{found} is less than 0", "write a number from 0 up"))
+    return found
+
+
+def _along(manifest: Manifest, way: Sequence[str]) -> list[Any]:
+    """The object and everything on the way below it."""
+    parts: list[Any] = [manifest]
+    for step in way:
+        here = parts[-1]
+        parts.append(here[int(step)] if isinstance(here, list) else here[step])
+    return parts
+
+
+def _number(manifest: Manifest, holder: Mapping[str, Any], at: str, name: str) -> int | None:
+    return number(holder.get(name), ref_of(manifest), f"{at}.{name}")
+
+
+def _of_jobs(manifest: Manifest, entry: Mapping[str, Any], job: Mapping[str, Any], way: Sequence[str]) -> Counted:
+    replicas = _number(manifest, entry, field_of(way[:3]), "replicas")
+    parallelism = _number(manifest, job, field_of(way[:-1]), "parallelism")
+    completions = _number(manifest, job, field_of(way[:-1]), "completions")
+    in_each = 1 if parallelism is None else parallelism
+    in_each = in_each if completions is None else min(in_each, completions)
+    return Counted((1 if replicas is None else replicas) * in_each, in_each)
+
+
+def _of_group(manifest: Manifest, group: Mapping[str, Any], at: str) -> Counted:
+    replicas, least, most, hosts = (
+        _number(manifest, group, at, name) for name in ("replicas", "minReplicas", "maxReplicas", "numOfHosts")
+    )
+    if group.get("suspend") is True:
+        return Counted(0)
+    wanted = max(replicas or 0, least or 0)
+    wanted = wanted if most is None else min(wanted, most)
+    in_each = 1 if hosts is None else hosts
+    spec = manifest.get("spec")
+    scaled = isinstance(spec, Mapping) and spec.get("enableInTreeAutoscaling") is True
+    return Counted(wanted * in_each, in_each, min(wanted, least or 0) * in_each if scaled else None)
