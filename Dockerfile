@@ -20,7 +20,8 @@ RUN /venv/bin/python -m compileall -q --invalidation-mode unchecked-hash /venv/l
 
 FROM ${PYTHON}
 COPY --from=build /venv /venv
-ENV PATH=/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+# Buffers of a TLS handshake go back to the system when they are freed (docs/decisions/0012).
+ENV PATH=/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 MALLOC_MMAP_THRESHOLD_=131072
 WORKDIR /
 USER 65532:65532
 ENTRYPOINT ["phalanx"]

@@ -43,13 +43,17 @@ class Connections:
     """All connections of one port, about `most` of them. In both halves whose state changed last is at the end."""
 
     def __init__(self, most: int) -> None:
-        self._half = max(1, most // 2)
+        self.half = max(1, most // 2)
         self._strangers: dict[Connection, None] = {}
         self._known: dict[Connection, None] = {}
 
     def __len__(self) -> int:
         """How many there are."""
         return len(self._strangers) + len(self._known)
+
+    def __contains__(self, connection: Connection) -> bool:
+        """Whether it has its place still."""
+        return connection in self._strangers or connection in self._known
 
     def __iter__(self) -> Iterator[Connection]:
         """All of them, as they are now."""
@@ -83,7 +87,7 @@ class Connections:
 
     def _make_room(self, half: dict[Connection, None], *dispensable: State) -> None:
         """Where the half is full, close the first dispensable one of the sources that have the most of them."""
-        if len(half) < self._half:
+        if len(half) < self.half:
             return
         candidates = [each for each in half if each.state in dispensable]
         counts = Counter(each.source for each in candidates)

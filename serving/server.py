@@ -68,6 +68,7 @@ class Port:
                     await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
                     continue
                 self._begin(accepted, str(address[0]))
+                await self._give_way()
         finally:
             watching.cancel()
             with suppress(asyncio.CancelledError):
@@ -105,6 +106,17 @@ class Port:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def _give_way(self) -> None:
+        """Before the next connection is accepted, have the loop go on with those that are there.
+
+        `sock_accept` itself does not while somebody is waiting: clients that come back as soon as they lose their place
+        would keep it for ever, and the connections that have lost theirs would never be let go of. A handshake holds
+        some 300 KB, so there are no more than there are places for strangers.
+        """
+        await asyncio.sleep(0)
+        while len(self._tasks) > self.connections.half:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+
     async def _secured(self, accepted: socket.socket, place: Connection) -> None:
         """Shake hands; from then on the connection has a protocol."""
 
@@ -113,6 +125,9 @@ class Port:
             made.leaving = self._leaving
             return made
 
+        if place not in self.connections:
+            accepted.close()
+            return
         context = self._context_of() if self._context_of is not None else None
         if context is None and self._context_of is not None:
             self._give_up(accepted, place)

@@ -51,17 +51,21 @@ ATTACKS = {
 """By name: whether over TLS, what each connection begins with, and what it goes on with, twice a second."""
 
 
-@pytest.mark.parametrize("sources", [1, ATTACKERS], ids=["from one address", "each from its own"])
+@pytest.mark.parametrize(
+    ("sources", "pause"),
+    [(1, 0.5), (1, 0.0), (ATTACKERS, 0.5)],
+    ids=["from one address", "from one address, back at once", "each from its own"],
+)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_honest_clients_are_answered_in_time_beside_more_connections_than_places(
-    server: RunningServer, attack: str, sources: int
+    server: RunningServer, attack: str, sources: int, pause: float
 ) -> None:
     """As a stock server would not: these hold its threads, or all of its places. Who comes anew among as many sources
     as there are places has to try again; who has asked before keeps its connection.
     """
     over = threading.Event()
     attackers = [
-        threading.Thread(target=_attack, args=(server, over, f"127.0.1.{1 + index % sources}", attack))
+        threading.Thread(target=_attack, args=(server, over, f"127.0.1.{1 + index % sources}", attack, pause))
         for index in range(ATTACKERS)
     ]
     kept = [_known(server) for _ in range(HONEST)]
@@ -75,6 +79,7 @@ def test_honest_clients_are_answered_in_time_beside_more_connections_than_places
         for each in attackers:
             each.join(PATIENCE)
     assert statistics.quantiles(seconds, n=100)[98] <= SLOWEST_SECONDS
+    assert _files(server) < 4 * PLACES
 
 
 def test_a_head_without_end_is_cut_off(server: RunningServer) -> None:
@@ -95,15 +100,21 @@ def test_health_is_answered_beside_connections_that_say_nothing(server: RunningS
         assert _threads(server) == before
 
 
+def _files(server: RunningServer) -> int:
+    """Open files of the server's worker, its connections among them."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    return max(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in children)
+
+
 def _threads(server: RunningServer) -> int:
     """Threads of the server and its worker."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     return sum(len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in (server.process.pid, *children))
 
 
-def _attack(server: RunningServer, over: threading.Event, source: str, attack: str) -> None:
-    """Hold a connection, and open another when it is closed. One thread alone reads and writes it: Python 3.11's TLS
-    does not stand two at a time, and ends the process.
+def _attack(server: RunningServer, over: threading.Event, source: str, attack: str, pause: float) -> None:
+    """Hold a connection, and open another so many seconds after it is closed. One thread alone reads and writes it:
+    Python 3.11's TLS does not stand two at a time, and ends the process.
     """
     secured, start, more = ATTACKS[attack]
     while not over.is_set():
@@ -118,7 +129,7 @@ def _attack(server: RunningServer, over: threading.Event, source: str, attack: s
                             break
                     except TimeoutError:
                         connection.sendall(more)
-        over.wait(0.5)
+        over.wait(pause)
 
 
 def _trusting() -> ssl.SSLContext:
