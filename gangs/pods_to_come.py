@@ -41,19 +41,27 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]
     ref = ref_of(manifest)
     if ended(manifest) or suspended(manifest):
         return ()
+    said = templates(manifest)
+    _check_number(ref, said)
     there = [pod for pod in live(existing) if pod.metadata.namespace == ref.namespace]
     taken = {pod.metadata.name for pod in there}
     found: list[Pod] = []
-    for template in templates(manifest):
-        if template.count > MOST_PODS:
-            problem = f"{template.count} pods are more than can be planned ahead"
-            at = f"{template.path.rpartition('.')[0]}.replicas"
-            raise MalformedError(Fault(ref, at, problem, f"ask for at most {MOST_PODS}"))
+    for template in said:
         example = _example(manifest, template)
         first = sum(_in_turn(pod, ref) for pod in there)
         pods = (_numbered(example, template, number) for number in range(first, template.count))
         found += [pod for pod in pods if pod.metadata.name not in taken]
     return tuple(found)
+
+
+def _check_number(ref: ObjectRef, said: Sequence[Template]) -> None:
+    """Raises `MalformedError` for more pods, of all templates together, than anybody can look at."""
+    total = sum(each.count for each in said)
+    if total > MOST_PODS:
+        most = max(said, key=lambda each: each.count)
+        at = most.path if ref.kind == "JobSet" else f"{most.path.rpartition('.')[0]}.replicas"
+        problem = f"{total} pods are more than can be planned ahead"
+        raise MalformedError(Fault(ref, at, problem, f"ask for at most {MOST_PODS}"))
 
 
 def _in_turn(pod: Pod, ref: ObjectRef) -> bool:

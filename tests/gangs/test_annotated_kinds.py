@@ -251,6 +251,17 @@ def test_a_quantity_that_is_none_is_one_mistake_of_the_dry_run(row: Row) -> None
     assert answer.exit_code == 2
 
 
+@pytest.mark.parametrize("kind", ["PyTorchJob", "JobSet"])
+def test_more_pods_of_all_roles_together_than_can_be_looked_at_are_refused(kind: str) -> None:
+    """It was: only those of each role were counted, and of roles there may be any number."""
+    manifest = ROWS[kind].manifest(gang="true")
+    for part in _numbers(manifest, "replicas"):
+        part["replicas"] = 15_000 if kind == "PyTorchJob" else 7_500
+    _, (fault,) = expanded(Sources(objects={key_of(manifest): manifest}))
+    assert fault.problem == "30000 pods are more than can be planned ahead"
+    assert fault.field.startswith("spec.")
+
+
 def test_a_minimum_below_all_keeps_the_leader_and_lets_workers_come_later() -> None:
     gang = gang_of(read_all(standing(admitted(ROWS["PyTorchJob"], gang="true", min_member="2"))))
     assert {each.name: each.min_count for each in gang.pod_sets} == {"master": 1, "worker": 1}

@@ -25,7 +25,7 @@ from certs.cluster_edge import DEFAULT_PLACE
 from cli.installing import system_objects
 from cli.scenarios import folders, play, read
 from controlplane.control_plane import wait_until
-from gangs.shapes import WORKLOADS, Made
+from gangs.shapes import WATCHED
 from kube.keys import MIRRORS, SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.controlplane
@@ -191,8 +191,8 @@ def test_present_tls_is_spoken(installation: Installation, version: ssl.TLSVersi
 
 
 def test_every_right_is_granted_once_and_used(installation: Installation) -> None:
-    training = [each for each in WORKLOADS if each[0] == "kubeflow.org" and WORKLOADS[each].made is Made.TOGETHER]
-    definitions = {"apiVersion": "v1", "kind": "List", "items": [definition(*each, "v1") for each in training]}
+    others = [(each.group, each.kind, each.versions[0]) for each in WATCHED if each.group != "apps"]
+    definitions = {"apiVersion": "v1", "kind": "List", "items": [definition(*each) for each in others]}
     installation.plane.kubectl("apply", "-f", "-", stdin=json.dumps(definitions))
     installation.plane.program("controller").kill()  # the next one watches the Lease until it expires
     installation.start("controller")
