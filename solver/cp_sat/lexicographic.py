@@ -287,7 +287,7 @@ class Search:
         solver = single_worker()
         parameters = solver.parameters
         parameters.max_deterministic_time = self.budget.deterministic * share
-        parameters.max_time_in_seconds = self.budget.wall.left
+        parameters.max_time_in_seconds = max(0.0, self.budget.wall.left)  # less is refused: time goes on since the look
         parameters.linearization_level = self.linearization
         if self._small() or not self.presolve:
             parameters.cp_model_presolve = False

@@ -7,9 +7,12 @@ from functools import cache
 
 import pytest
 from brute_force import Outcome, best
+from ortools.sat.python.cp_model import CpModel
 from random_problems import random_problem
 
 from solver.case import case_of
+from solver.cp_sat.lexicographic import Found, Search, TimeBudget, Wall
+from solver.deadline import Deadline
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import goals_of
@@ -77,3 +80,12 @@ def test_every_way_to_end_is_among_them() -> None:
 def test_little_time_gives_the_same_answer_every_time() -> None:
     for seed in SEEDS:
         assert answer(seed, LIMITS[2]) == worked_out(seed, LIMITS[2]), f"seed {seed}"
+
+
+def test_time_that_ends_between_two_looks_at_the_clock_is_no_fault() -> None:
+    """CP-SAT refuses a limit below 0, and calls the model invalid."""
+    looks = iter([0.5])
+    cp = CpModel()
+    cp.new_int_var(0, 5, "")
+    budget = TimeBudget(1.0, Wall(10.0, Deadline(lambda: next(looks, -0.5))))
+    assert Search(cp, budget).any_solution() is Found.UNKNOWN
