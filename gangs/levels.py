@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gangs import pools
+from gangs import node_pools
 from gangs.findings import Findings
 from gangs.model import Fault, Gang, ObjectRef
 from kube.objects import Pod
@@ -103,7 +103,7 @@ class Settled:
 
 def settle(request: Request, topologies: Sequence[Topology], findings: Findings) -> Settled:
     """Choose the topology and check the levels against it; faults go to `findings`."""
-    match choose(request.topology, request.kind, pools.reachable(request.topology, request.pods, topologies)):
+    match choose(request.topology, request.kind, node_pools.reachable(request.topology, request.pods, topologies)):
         case Missing(what):
             findings.advise(request.ref, request.topology_field, f"the gang waits for {what}", what)
             return Settled(waiting_for=(what,))
@@ -121,8 +121,8 @@ def settle(request: Request, topologies: Sequence[Topology], findings: Findings)
                 findings.advise(request.ref, unknown[level], f"the gang waits for {what}", what)
             return Settled(waiting_for=tuple(missing.values()))
         case Topology() as topology:
-            if problem := pools.out_of_reach(topology, request.pods, topologies):
-                findings.fault(request.ref, request.topology_field, problem, pools.OUT_OF_REACH)
+            if problem := node_pools.out_of_reach(topology, request.pods, topologies):
+                findings.fault(request.ref, request.topology_field, problem, node_pools.OUT_OF_REACH)
             check_levels(request.ref, request.levels, topology, findings)
             for span in request.spans:
                 check_span(request.ref, span, topology, findings)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from gangs.queues import Account
+from gangs.quota_model import Account
 from kube.node_rules import NodeRule
 from kube.objects import NodeAffinity, Pod, PreferredSchedulingTerm
 from kube.text import one_line

@@ -21,8 +21,8 @@ from gangs.leaving import ADMISSION, LeftAlone
 from gangs.manifests import MalformedError, group_of, pod_ref
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.protecting import protection
-from gangs.slips import slips
 from gangs.sources import ObjectKey, Sources
+from gangs.typos import slips
 from gangs.workloads import controller_of
 from kube.keys import GROUP
 from kube.objects import Pod

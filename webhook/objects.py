@@ -9,8 +9,8 @@ from gangs.kinds import templates
 from gangs.looked_at import OBJECT, Look, Looks
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Advice, Fault, Manifest
-from gangs.slips import slips_of
 from gangs.sources import Sources
+from gangs.typos import slips_of
 from gangs.workloads import is_job
 from kube.keys import WORKLOAD
 from webhook import suspending

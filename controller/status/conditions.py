@@ -6,7 +6,7 @@ from functools import partial
 from controller.cluster_view import Picture
 from gangs.dialects.table import WORDS
 from gangs.model import Gang
-from gangs.telling import NoRoom
+from gangs.no_room import NoRoom
 from kube.objects import Pod
 from kube.text import one_line
 from planning.decision import Decision, Outcome

@@ -19,13 +19,13 @@ from gangs.ack.members import (
 )
 from gangs.ack.networks import STRATEGY, Network, network_of
 from gangs.findings import Findings
-from gangs.gathering import NETWORK_KIND, NETWORK_NAME, Wanted, request_of, wanted
 from gangs.levels import Settled, settle
 from gangs.manifests import ref_of
 from gangs.membership import Seat, check_priorities, seated
 from gangs.model import Gang, GangKey, Manifest, PodSet, Reading
+from gangs.network_layers import NETWORK_KIND, NETWORK_NAME, Wanted, request_of, wanted
+from gangs.no_room import NoRoom
 from gangs.sources import Kind, PodKeys, Sources
-from gangs.telling import NoRoom
 from gangs.workloads import JOB_GROUP, JOB_KIND
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import Pod

@@ -1,17 +1,17 @@
 """Every key string of ACK Lingjun that is read, once. Source: its user guide on network topology-aware scheduling."""
 
-from gangs import gathering
+from gangs import network_layers
 
-GROUP = gathering.NETWORK_GROUP
+GROUP = network_layers.NETWORK_GROUP
 KIND = "JobNetworkTopology"
 
 JOB_NAME = "network-topology-job-name"
 """Pod label: the JobNetworkTopology that says where the gang is gathered."""
 JOB_NAMESPACE = "network-topology-job-namespace"
 """Pod label: its namespace; absent: the pod's own."""
-POD_GROUP = gathering.POD_GROUP_LABEL
-GANG_NAME = gathering.NAME_LABEL
-MIN_AVAILABLE = gathering.MIN_AVAILABLE_LABEL
+POD_GROUP = network_layers.POD_GROUP_LABEL
+GANG_NAME = network_layers.NAME_LABEL
+MIN_AVAILABLE = network_layers.MIN_AVAILABLE_LABEL
 PERMIT_WAIT_TIME = "network-topology-permit-wait-time"
 """Label of a JobNetworkTopology: seconds that the gang may wait."""
 

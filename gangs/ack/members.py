@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from gangs.ack import NAME, keys
 from gangs.ack.networks import advise_labels
-from gangs.agreement import advise_older, speakers
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, integer, key_of, pod_ref, ref_of
 from gangs.membership import age, live
 from gangs.model import GangKey, Manifest, ObjectRef
+from gangs.pod_consensus import advise_older, speakers
 from gangs.sources import Sources
 from gangs.workloads import (
     JOB_API_VERSION,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gangs.ack.members import network_named
-from gangs.telling import NodeOffer, NoRoom
+from gangs.no_room import NodeOffer, NoRoom
 
 ROOT = "RootNode"
 

@@ -9,9 +9,9 @@ from typing import Protocol, runtime_checkable
 
 from gangs.findings import Findings
 from gangs.model import GangKey, Manifest, Reading
+from gangs.no_room import NoRoom
 from gangs.object_statuses import ObjectStatus, QuotaUse, StatusView, TopologyView
 from gangs.sources import Kind, PodKeys, Sources
-from gangs.telling import NoRoom
 from kube.objects import Pod
 from kube.topology import Topology
 

@@ -14,12 +14,12 @@ from gangs.koordinator.dialect import KoordinatorDialect
 from gangs.kueue.dialect import KueueDialect
 from gangs.leaving import EVIDENCE_KINDS
 from gangs.model import Manifest
+from gangs.no_room import Words
 from gangs.phalanx.dialect import PhalanxDialect
 from gangs.runai.dialect import RunaiDialect
 from gangs.schedulers import KNOWN
 from gangs.shapes import WATCHED
 from gangs.sources import Kind
-from gangs.telling import Words
 
 DIALECTS: tuple[Dialect, ...] = (
     PhalanxDialect(),

@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Sequence
 
-from gangs import levels, pools
+from gangs import levels, node_pools
 from gangs.dialects.protocol import Reviewing
 from gangs.dialects.table import DIALECTS
 from gangs.findings import Findings
@@ -26,7 +26,7 @@ def described_topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]
 
 def known_topologies(sources: Sources) -> list[Topology]:
     """All valid topologies, without a look at objects that are none."""
-    return [each for each in pools.known(DIALECTS, sources, Findings(), left_to(sources)) if not each.refused]
+    return [each for each in node_pools.known(DIALECTS, sources, Findings(), left_to(sources)) if not each.refused]
 
 
 def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | None:
@@ -36,14 +36,14 @@ def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | Non
     where several exist and none is named, or where the gang names a level that the topology lacks.
     """
     pods = [member.pod for member in gang.members]
-    match levels.choose(gang.topology, gang.topology_kind, pools.reachable(gang.topology, pods, known)):
+    match levels.choose(gang.topology, gang.topology_kind, node_pools.reachable(gang.topology, pods, known)):
         case levels.Ambiguous(names):
             several = f'"{gang.topology}" is the name of several topologies'
             problem = several if gang.topology else "names no topology, and there are several"
             return Fault(gang.source, "spec.topology", problem, f"name one of {', '.join(names)}")
         case Topology() as topology:
-            if problem := pools.out_of_reach(topology, pods, known):
-                return Fault(gang.source, "spec.topology", problem, pools.OUT_OF_REACH)
+            if problem := node_pools.out_of_reach(topology, pods, known):
+                return Fault(gang.source, "spec.topology", problem, node_pools.OUT_OF_REACH)
             for name in levels.levels_named(gang):
                 if topology.find(name) is None:
                     return levels.unknown_level(gang.source, levels.LevelWish("spec", name), topology)
@@ -57,4 +57,4 @@ def checked_topologies(sources: Sources, findings: Findings, left: Container[str
     for dialect in DIALECTS:
         if isinstance(dialect, Reviewing) and dialect.name not in left:
             dialect.review(sources, findings)
-    return pools.known(DIALECTS, sources, findings, left)
+    return node_pools.known(DIALECTS, sources, findings, left)

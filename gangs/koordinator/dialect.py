@@ -9,9 +9,9 @@ from gangs.koordinator.agreement import agreed, parted
 from gangs.koordinator.settings import Settings, settings_of
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Gang, GangKey, Manifest, Reading
+from gangs.no_room import NoRoom
 from gangs.object_statuses import ObjectStatus, StatusView, TopologyView
 from gangs.sources import Kind, PodKeys, Sources
-from gangs.telling import NoRoom
 from kube.objects import Pod
 from kube.topology import Topology
 

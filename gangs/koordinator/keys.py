@@ -1,25 +1,25 @@
 """Every key string of Koordinator that is read, once. Source: its API package and the user manuals of v1.8."""
 
-from gangs import gathering
+from gangs import network_layers
 
 POD_GROUP_GROUP = "scheduling.sigs.k8s.io"
 POD_GROUP_KIND = "PodGroup"
 POD_GROUPS = "podgroups"
-TOPOLOGY_GROUP = gathering.NETWORK_GROUP
-TOPOLOGY_KIND = gathering.NETWORK_KIND
+TOPOLOGY_GROUP = network_layers.NETWORK_GROUP
+TOPOLOGY_KIND = network_layers.NETWORK_KIND
 TOPOLOGIES = "clusternetworktopologies"
 VERSION = "v1alpha1"
-TOPOLOGY_NAME = gathering.NETWORK_NAME
+TOPOLOGY_NAME = network_layers.NETWORK_NAME
 
-NODE_LAYER = gathering.NODE_LAYER
-ROOT_LAYER = gathering.ROOT_LAYER
+NODE_LAYER = network_layers.NODE_LAYER
+ROOT_LAYER = network_layers.ROOT_LAYER
 LINGJUN_LAYERS = ("PoDTopologyLayer", "ASWTopologyLayer")
 LINGJUN_LABELS = "alibabacloud.com/"
 """The beginning of the node labels of ACK Lingjun, which uses the same kind with a rule of its own."""
 
-POD_GROUP = gathering.POD_GROUP_LABEL
-LIGHT_NAME = gathering.NAME_LABEL
-LIGHT_MIN_AVAILABLE = gathering.MIN_AVAILABLE_LABEL
+POD_GROUP = network_layers.POD_GROUP_LABEL
+LIGHT_NAME = network_layers.NAME_LABEL
+LIGHT_MIN_AVAILABLE = network_layers.MIN_AVAILABLE_LABEL
 LIGHT_MATCH_POLICY = "pod-group.scheduling.sigs.k8s.io/match-policy"
 LIGHT_LABELS = (LIGHT_NAME, LIGHT_MIN_AVAILABLE, LIGHT_MATCH_POLICY)
 """Labels of pods of a gang that no object describes."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from gangs.koordinator.keys import ROOT_LAYER
 from gangs.model import Gang
-from gangs.telling import NoRoom
+from gangs.no_room import NoRoom
 
 TERMINATING = "not eligible due to terminating pod on the nominated node."
 """Victims have been evicted and are not gone yet."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gangs.findings import Findings
-from gangs.gathering import MUST, PREFER, Gather, check_once
 from gangs.koordinator import keys
 from gangs.manifests import advise_unknown, json_of
 from gangs.model import MultipleRule, ObjectRef
+from gangs.network_layers import MUST, PREFER, Gather, check_once
 
 FIELD = f"metadata.annotations[{keys.TOPOLOGY_SPEC}]"
 _KEYS = ("layer", "strategy", "podCountMultiple")

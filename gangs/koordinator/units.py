@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from gangs.agreement import advise_older, speakers
 from gangs.findings import Findings
 from gangs.koordinator import NAME, keys
 from gangs.koordinator.strategy import NO_WISH, Strategy, parse
 from gangs.manifests import advise_unknown, decode, integer, json_of, metadata_of, pod_ref, ref_of
 from gangs.membership import age, live
 from gangs.model import GangKey, Manifest, ObjectRef
+from gangs.pod_consensus import advise_older, speakers
 from kube.objects import Pod
 
 _DURATION = re.compile(r"([0-9]*\.?[0-9]+)(ns|us|µs|ms|s|m|h)")

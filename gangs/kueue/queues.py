@@ -12,7 +12,7 @@ from gangs.kueue import keys
 from gangs.kueue.topologies import lowest_level
 from gangs.manifests import MalformedError, advise_unknown, decode, ref_of, section
 from gangs.model import Manifest, ObjectRef
-from gangs.queues import Account, ClusterQueue, Cohort, Flavor, FlavorQuotas, Quota, ResourceGroup
+from gangs.quota_model import Account, ClusterQueue, Cohort, Flavor, FlavorQuotas, Quota, ResourceGroup
 from gangs.sources import Sources
 from kube.objects import LabelSelector, Taint, Toleration
 

@@ -14,7 +14,7 @@ from gangs.kueue.standing import Standing
 from gangs.manifests import ref_of
 from gangs.model import Gang, GangKey, Manifest
 from gangs.object_statuses import ObjectStatus, QuotaUse, Status, StatusView
-from gangs.queues import ResourceGroup
+from gangs.quota_model import ResourceGroup
 from gangs.sources import Sources
 from kube.conditions import kept_conditions
 from kube.quantities import amount, written

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gangs.agreement import check_alike, speakers
 from gangs.findings import Findings
 from gangs.kinds import part_of, shared_name
 from gangs.kueue import NAME, keys, wishes
@@ -17,6 +16,7 @@ from gangs.kueue.wishes import Annotated, Wish
 from gangs.manifests import integer, pod_ref, ref_of
 from gangs.membership import Promise, Seat, age, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PodSet, TogetherRule
+from gangs.pod_consensus import check_alike, speakers
 from gangs.sources import Sources
 from gangs.workloads import Job, example_pod, job_of, to_be_resumed
 from kube import keys as own

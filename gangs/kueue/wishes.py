@@ -14,7 +14,7 @@ from gangs.kueue import keys
 from gangs.levels import LevelWish, Span, check_levels, check_span
 from gangs.manifests import advise_unknown, integer, json_of
 from gangs.model import ObjectRef, SliceRule
-from gangs.queues import Account
+from gangs.quota_model import Account
 from kube.topology import Topology
 
 MOST_LAYERS = 3

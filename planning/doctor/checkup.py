@@ -15,8 +15,8 @@ from gangs.dialects.topologies import topologies
 from gangs.leaving import ALL, CHOICES, IGNORED, OWN, chosen, left_to, running
 from gangs.levels import choose
 from gangs.model import Gang
-from gangs.slips import slips
 from gangs.sources import Sources
+from gangs.typos import slips
 from kube.keys import ADOPT, EXEMPTIONS, GATE, LEAVE
 from kube.names import natural_key
 from kube.topology import Topology

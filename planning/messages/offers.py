@@ -9,7 +9,7 @@ from cluster.tree import DomainTree, Path, domains
 from gangs.dialects.topologies import topology_of
 from gangs.held_nodes import held_node
 from gangs.model import Fault, Gang
-from gangs.telling import NodeOffer
+from gangs.no_room import NodeOffer
 from kube.requests import PODS, pod_requests
 from kube.topology import Topology
 from planning.framing.priorities import with_priorities

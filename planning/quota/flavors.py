@@ -8,7 +8,7 @@ import msgspec
 
 from cluster.taints import untolerated
 from gangs.model import Gang, Member
-from gangs.queues import Account, ClusterQueue, Flavor
+from gangs.quota_model import Account, ClusterQueue, Flavor
 from kube.node_rules import NodeRule, labelled
 from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Requirement, Toleration
 from planning.messages.wording import listed

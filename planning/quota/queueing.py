@@ -8,7 +8,7 @@ from cluster.selectors import selects
 from cluster.snapshot import Snapshot
 from gangs.held_nodes import held_node, holding
 from gangs.model import Gang, Member
-from gangs.queues import Account
+from gangs.quota_model import Account
 from kube.quantities import written
 from planning.decision import Decision, Outcome
 from planning.messages.wording import listed

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from cluster.snapshot import Snapshot
 from gangs.held_nodes import holding
 from gangs.model import Gang, GangKey, Member
-from gangs.queues import ClusterQueue, Cohort, Quota, ResourceGroup
+from gangs.quota_model import ClusterQueue, Cohort, Quota, ResourceGroup
 from kube.quantities import LARGEST, amount
 from kube.requests import all_requests
 from planning.quota.flavors import Choice, choice_in_use, choice_on

@@ -27,8 +27,8 @@ from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
 from gangs.manifests import key_of
 from gangs.phalanx.wishes import WISHES
-from gangs.slips import slips_of
 from gangs.sources import Sources
+from gangs.typos import slips_of
 from kube.keys import WORKLOAD
 
 TOGETHER = ("Job", "StatefulSet", "PyTorchJob")

@@ -6,7 +6,7 @@ import pytest
 from solving import Answer, solved, written
 
 from gangs.koordinator.messages import told
-from gangs.telling import NoRoom
+from gangs.no_room import NoRoom
 from planning.dry_run import dry_run
 from planning.files.documents import parse
 

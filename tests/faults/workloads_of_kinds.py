@@ -14,8 +14,8 @@ from gangs.dialects.reviewing import review
 from gangs.expanding import expanded
 from gangs.manifests import key_of, pod_of
 from gangs.model import Gang
-from gangs.slips import slips_of
 from gangs.sources import Sources
+from gangs.typos import slips_of
 
 Object = dict[str, Any]
 

@@ -6,8 +6,8 @@ from written import sources
 from gangs.ack.messages import told
 from gangs.dialects.reading import read_all
 from gangs.model import Gang
+from gangs.no_room import NodeOffer, NoRoom
 from gangs.sources import Sources
-from gangs.telling import NodeOffer, NoRoom
 
 NO_GPU = "Insufficient nvidia.com/gpu"
 

@@ -15,8 +15,8 @@ from gangs.dialects.templates import queued, template_labels
 from gangs.expanding import expanded
 from gangs.leaving import left_to
 from gangs.protecting import protection
-from gangs.slips import slips_of
 from gangs.sources import Sources
+from gangs.typos import slips_of
 from kube.objects import Pod
 
 Manifest = dict[str, Any]

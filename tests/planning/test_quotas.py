@@ -7,7 +7,7 @@ import pytest
 from cluster.capturing import snapshot_of
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
-from gangs.queues import Account, ClusterQueue, Cohort, Flavor, FlavorQuotas, Quota, ResourceGroup
+from gangs.quota_model import Account, ClusterQueue, Cohort, Flavor, FlavorQuotas, Quota, ResourceGroup
 from kube.objects import (
     Container,
     LabelSelector,
