@@ -1,8 +1,23 @@
 """Kinds of other projects as definitions that the API server serves, whatever is written in their objects."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+import yaml
+
+from controlplane.control_plane import ControlPlane
 from gangs.shapes import WORKLOADS
+
+
+@contextmanager
+def served(plane: ControlPlane, versions: Mapping[tuple[str, str], str]) -> Iterator[None]:
+    """Have these kinds served, by group and kind, and be gone afterwards: whoever empties the cluster asks for all."""
+    plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(definition(*of, each) for of, each in versions.items()))
+    names = [f"crd/{WORKLOADS[kind].plural}.{kind[0]}" for kind in versions]
+    plane.kubectl("wait", "--for=condition=established", *names)
+    yield
+    plane.kubectl("delete", *names)
 
 
 def definition(group: str, kind: str, version: str) -> dict[str, Any]:

@@ -83,7 +83,10 @@ class _Refusal:
     fresh_until: float = 0.0
 
     def holds(self, request: object, ground: object, now: Fuller) -> bool:
-        """Whether it would come out the same again, or is too young to be asked again."""
+        """Whether it would come out the same again, or is too young to be asked again.
+
+        One that stands in a fuller cluster goes on from there, so that only the last change is looked at next time.
+        """
         if self.request != request:
             return False
         if self.lasting and self.ground == ground:

@@ -133,7 +133,9 @@ def _check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
 
 
 def _maker_of(pod: Pod) -> ObjectRef | None:
-    """The workload whose gang the pod belongs to by the mark on its template."""
+    """The workload whose gang the pod belongs to by the mark on its template. Most pods of a cluster have none."""
+    if keys.WORKLOAD not in pod.metadata.labels:
+        return None
     if job := jobs.owner_of(pod):
         return ObjectRef(JOB_API_VERSION, JOB_KIND, pod.metadata.namespace, job)
     return annotated.owner_of(pod)

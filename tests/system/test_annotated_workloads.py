@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
-from foreign_kinds import definition
+from foreign_kinds import served
 from node_manifests import node_manifest
 from system import Object, Phalanx
 from workload_operators import ROWS, Row
@@ -28,13 +28,8 @@ OPERATED = {name: row for name, row in ROWS.items() if row.group != "apps" and "
 @pytest.fixture(scope="module")
 def operated_kinds(control_plane: ControlPlane) -> Iterator[None]:
     """The kinds of other projects, gone when the module's tests are over."""
-    found = {(row.group, row.kind): row.version for row in OPERATED.values()}
-    text = yaml.safe_dump_all(definition(*kind, version) for kind, version in found.items())
-    control_plane.kubectl("apply", "-f", "-", stdin=text)
-    names = [f"crd/{WORKLOADS[kind].plural}.{kind[0]}" for kind in found]
-    control_plane.kubectl("wait", "--for=condition=established", *names)
-    yield
-    control_plane.kubectl("delete", *names)
+    with served(control_plane, {(row.group, row.kind): row.version for row in OPERATED.values()}):
+        yield
 
 
 @pytest.fixture

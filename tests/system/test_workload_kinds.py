@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from foreign_kinds import definition
+from foreign_kinds import served
 from node_manifests import node_manifest
 from system import Object, Phalanx, one_line
 from test_doctor import doctor
@@ -45,13 +45,9 @@ def document(name: str) -> Object:
 
 @pytest.fixture(scope="module")
 def definitions(control_plane: ControlPlane) -> Iterator[None]:
-    """The kinds of other projects, gone when the module's tests are over: whoever empties the cluster asks for all."""
-    text = yaml.safe_dump_all(definition(*kind, version) for kind, version in DEFINED.items())
-    control_plane.kubectl("apply", "-f", "-", stdin=text)
-    names = [f"crd/{WORKLOADS[kind].plural}.{kind[0]}" for kind in DEFINED]
-    control_plane.kubectl("wait", "--for=condition=established", *names)
-    yield
-    control_plane.kubectl("delete", *names)
+    """The kinds of other projects, gone when the module's tests are over."""
+    with served(control_plane, DEFINED):
+        yield
 
 
 @pytest.fixture
