@@ -17,7 +17,7 @@ from kubernetes.client.exceptions import ApiException
 from certs.authority import Pair, service_names
 from certs.files import AUTHORITY, CERTIFICATE, KEY
 from certs.rotation import DEFAULT_SCHEDULE, Held, Schedule, can_sign, next_step, union
-from cluster.transport import APPLY_PATCH, MERGE_PATCH, Transport
+from cluster.api.transport import APPLY_PATCH, MERGE_PATCH, Transport
 
 AUTHORITY_KEY = "ca.key"
 FIELD_MANAGER = "phalanx-certificates"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from cli.certificates import certificate_options
-from cli.logs import logging_options
+from cli.options.certificates import certificate_options
+from cli.options.logs import logging_options
 
 if TYPE_CHECKING:
     from controller.telemetry.tracing import Traces

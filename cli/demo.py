@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree
 
-from cli.deployment import Deployment
-from controlplane.binaries import BuildError, find_binaries
+from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, Options, StartError, wait_until
+from controlplane.programs.binaries import BuildError, find_binaries
+from controlplane.programs.toolchain import NoToolchainError
 from controlplane.progress import Progress
 from controlplane.recording import Recorder, WatchEvent, bound
-from controlplane.toolchain import NoToolchainError
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "koordinator"
 TERMINATING_SECONDS = 3.0

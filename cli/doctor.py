@@ -7,10 +7,10 @@ import click
 from kubernetes.client.exceptions import ApiException, NotFoundException
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cli import installation
+from cli.installation import checks
 from cli.live import live_picture
-from cluster.transport import Transport, message_of
-from gangs.leaving import MUTATING, left_to
+from cluster.api.transport import Transport, message_of
+from gangs.coexistence.ownership import MUTATING, left_to
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
 from kube.text import one_line
 from planning.doctor.checkup import check_up
@@ -45,32 +45,30 @@ def _installation(transport: Transport, left: Mapping[str, str]) -> Iterator[Fin
     served = _read(transport, f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}")
     for kind, name in CONFIGURATIONS:
         found = _read(transport, f"{_ADMISSION}/{kind.lower()}s/{name}")
-        yield from installation.configuration(kind, name, found, served, now)
+        yield from checks.configuration(kind, name, found, served, now)
         if kind == MUTATING:
-            yield from installation.asked(found, left)
-    yield installation.answering(_tried(transport))
-    yield installation.certificate(served, now)
+            yield from checks.asked(found, left)
+    yield checks.answering(_tried(transport))
+    yield checks.certificate(served, now)
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases"
-    yield installation.leader(_read(transport, f"{leases}/{CONTROLLER_LEASE}"), now)
-    yield installation.version(_read(transport, "/version"))
+    yield checks.leader(_read(transport, f"{leases}/{CONTROLLER_LEASE}"), now)
+    yield checks.version(_read(transport, "/version"))
 
 
-def _tried(transport: Transport) -> installation.Found:
+def _tried(transport: Transport) -> checks.Found:
     """What would be stored of a gang's pod, or the API server's words; nothing is."""
     path = "/api/v1/namespaces/default/pods"
     try:
-        answer: installation.Object = transport.request(
-            "POST", path, query={"dryRun": "All"}, body=installation.probe()
-        )
+        answer: checks.Object = transport.request("POST", path, query={"dryRun": "All"}, body=checks.probe())
     except ApiException as error:
         return message_of(error)
     return answer
 
 
-def _read(transport: Transport, path: str) -> installation.Found:
+def _read(transport: Transport, path: str) -> checks.Found:
     """The object, None where there is none, the API server's words where it is not for us."""
     try:
-        found: installation.Object = transport.request("GET", path)
+        found: checks.Object = transport.request("GET", path)
     except NotFoundException:
         return None
     except ApiException as error:

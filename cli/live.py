@@ -4,11 +4,11 @@ import click
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
-from cluster.cache import ClusterCache
-from cluster.connecting import connect
-from cluster.transport import UNREACHABLE, Transport, message_of
+from cluster.api.connecting import connect
+from cluster.api.transport import UNREACHABLE, Transport, message_of
+from cluster.caches.cache import ClusterCache
+from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
-from gangs.protecting import protection
 from gangs.sources import Sources
 from planning.dry_run import Live
 

@@ -18,11 +18,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.deployment import Deployment
-from controlplane.binaries import Binaries, find_binaries
+from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, Options
+from controlplane.programs.binaries import Binaries, find_binaries
 from controlplane.recording import Recorder, WatchEvent
-from controlplane.stages import GOES_ON
+from controlplane.running.stages import GOES_ON
 from kube.names import natural_key
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

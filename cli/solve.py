@@ -95,7 +95,7 @@ def read(sources: Sequence[str]) -> tuple[list[Document], list[Mistake]]:
 def print_result(result: DryRun, output: str) -> None:
     """Write the report to standard output."""
     if output == "table":
-        from cli.tables import render  # noqa: PLC0415 -- a machine that asks for JSON need not wait for it
+        from cli.text.tables import render  # noqa: PLC0415 -- a machine that asks for JSON need not wait for it
 
         click.echo(render(result.decisions), nl=False)
         return

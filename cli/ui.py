@@ -24,8 +24,8 @@ from werkzeug.utils import redirect
 from werkzeug.wrappers import Request, Response
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cluster.connecting import connect, token_of
-from cluster.transport import UNREACHABLE, Transport, message_of
+from cluster.api.connecting import connect, token_of
+from cluster.api.transport import UNREACHABLE, Transport, message_of
 
 PATHS = ("/", "/v1/gangs", "/v1/topology", "/metrics")
 KEPT_HEADERS = ("Content-Type", "Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy", "Cache-Control")

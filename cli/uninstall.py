@@ -15,12 +15,12 @@ import msgspec
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
-from cli import installing
-from cluster.connecting import connect
-from cluster.transport import MERGE_PATCH, UNREACHABLE, Transport, message_of
+from cli.installation import manifests as installing
+from cluster.api.connecting import connect
+from cluster.api.transport import MERGE_PATCH, UNREACHABLE, Transport, message_of
 from controller.release.patches import release_patch
 from controller.times import now
-from gangs.mirroring import is_marked
+from gangs.mirrors import is_marked
 from kube.keys import API_VERSION, GATE, SYSTEM_NAMESPACE
 from kube.objects import Node, Pod
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cli.logs import logging_options
+from cli.options.logs import logging_options
 
 PORT = click.IntRange(0, 65535)
 SECONDS = click.FloatRange(min=0, min_open=True)
@@ -69,7 +69,7 @@ def webhook(
     """Serve admission, dry runs and the live picture over HTTPS until stopped."""
     from kubernetes.config import ConfigException  # noqa: PLC0415 -- the client takes long to import
 
-    from cluster.connecting import connect  # noqa: PLC0415 -- as above
+    from cluster.api.connecting import connect  # noqa: PLC0415 -- as above
     from webhook.callers import Certified, anybody  # noqa: PLC0415 -- as above
     from webhook.service import WebhookService  # noqa: PLC0415 -- as above
     from webhook.serving import Settings, WebhookServer  # noqa: PLC0415 -- as above

@@ -10,15 +10,15 @@ import msgspec
 from kubernetes.client.exceptions import ApiException, ForbiddenException, NotFoundException
 from kubernetes.config import ConfigException
 
-from cli.why_text import Story, render
-from cluster.connecting import connect
-from cluster.transport import UNREACHABLE, Transport, message_of
+from cli.text.gang_state import Story, render
+from cluster.api.connecting import connect
+from cluster.api.transport import UNREACHABLE, Transport, message_of
 from controller.telemetry.events import REPORTING_CONTROLLER
+from gangs.coexistence.ownership import ADMISSION, EVIDENCE_KINDS, left_to
 from gangs.dialects.claims import dialect_of, parts_of
 from gangs.dialects.table import OWN
-from gangs.leaving import ADMISSION, EVIDENCE_KINDS, left_to
 from gangs.manifests import key_of
-from gangs.mirroring import mirrored_key
+from gangs.mirrors import mirrored_key
 from gangs.model import GangKey, Manifest
 from gangs.sources import Sources
 from kube.keys import API_VERSION, CONTROLLER_LEASE, SYSTEM_NAMESPACE

@@ -7,13 +7,13 @@ again that looked at something else then.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cluster.cache import ClusterCache
-from cluster.journal import Entries, Journal
+from cluster.caches.cache import ClusterCache
+from cluster.caches.journal import Entries, Journal
 from cluster.snapshot import Snapshot
+from gangs.coexistence.ownership import NOTHING, Left
 from gangs.dialects.table import DIALECTS
-from gangs.kept_readings import Changed, KeptReadings
-from gangs.leaving import NOTHING, Left
-from gangs.mirroring import mirrored_key
+from gangs.incremental.readings import Changed, KeptReadings
+from gangs.mirrors import mirrored_key
 from gangs.model import Fault, GangKey, Reading
 from gangs.sources import Sources
 from kube.catalog import ObjectKey

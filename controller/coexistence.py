@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from controller.cluster_view import Picture
 from controller.telemetry import events
 from controller.telemetry.events import OUR_CONFIGURATION, Recorder
-from gangs.leaving import Neighbour
+from gangs.coexistence.ownership import Neighbour
 from kube import keys
 
 

@@ -19,7 +19,7 @@ from controller.status import mirrors
 from controller.status.reporting import BATCH, phase_of, turn_seconds
 from controller.telemetry.metrics import Standing
 from controller.writes.writer import Writer, gang_path
-from gangs.mirroring import MARK, claim_of
+from gangs.mirrors import MARK, claim_of
 from gangs.model import Gang, GangKey, Manifest
 from planning.quota.flavors import settled
 

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from controller.release.wholeness import WHOLE, ever_whole, still_withdrawn, wholeness
-from gangs.mirroring import MARK
+from gangs.mirrors import MARK
 from gangs.model import Fault, Gang, Member
 from kube.conditions import kept_conditions
 from kube.keys import PLANNED_NODE

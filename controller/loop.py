@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
-from cluster.cache import ClusterCache
-from cluster.journal import Journal
+from cluster.caches.cache import ClusterCache
+from cluster.caches.journal import Journal
 from controller.acting.executing import PlanExecutor
 from controller.acting.untried import Reclaimer
 from controller.acting.withdrawing import Withdrawer

@@ -5,10 +5,10 @@ import logging
 import threading
 from dataclasses import dataclass
 
-from cluster.access import AccessReviewer
-from cluster.cache import ClusterCache
-from cluster.connecting import connect
-from cluster.transport import Transport
+from cluster.api.access import AccessReviewer
+from cluster.api.connecting import connect
+from cluster.api.transport import Transport
+from cluster.caches.cache import ClusterCache
 from controller.acting.executing import PlanExecutor
 from controller.acting.probe import Probes
 from controller.acting.untried import UNTRIED_SECONDS, Reclaimer
@@ -29,8 +29,8 @@ from controller.telemetry.metrics import Metrics, Observer
 from controller.telemetry.metrics_server import metrics_server
 from controller.versions import tell_version
 from controller.writes.writer import Writer
+from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
-from gangs.protecting import protection
 from planning.solver_pool.pool import shared_workers
 from serving.background import BackgroundPort
 from solver.problem import Limits

@@ -4,7 +4,7 @@ import logging
 
 from kubernetes.client.exceptions import ApiException
 
-from cluster.transport import UNREACHABLE, Transport, message_of
+from cluster.api.transport import UNREACHABLE, Transport, message_of
 from controller.telemetry import events
 from controller.telemetry.events import Recorder
 from kube.versions import shortcoming

@@ -1,4 +1,5 @@
 """A real Kubernetes control plane on one machine: etcd, API server, scheduler, controller-manager, and kwok for nodes.
 
-For the demo and the tests. Built from pinned modules, started and stopped as one thing, on loopback.
+For the demo and the tests. Built from pinned modules, started and stopped as one thing, on loopback. Start with
+`control_plane`. The rooms: `running` (programs as processes) and `programs` (how they are built).
 """

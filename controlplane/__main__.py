@@ -2,9 +2,9 @@
 
 import sys
 
-from controlplane.binaries import BuildError
-from controlplane.earlier import binaries_of
-from controlplane.toolchain import NoToolchainError
+from controlplane.programs.binaries import BuildError
+from controlplane.programs.previous_version import binaries_of
+from controlplane.programs.toolchain import NoToolchainError
 
 try:
     binaries_of(next(iter(sys.argv[1:]), ""))

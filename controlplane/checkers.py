@@ -11,9 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from controlplane.binaries import BuildError, Recipe, build, cache_directory
+from controlplane.programs.binaries import BuildError, Recipe, build, cache_directory
+from controlplane.programs.toolchain import NoToolchainError, find_go
 from controlplane.progress import Progress
-from controlplane.toolchain import NoToolchainError, find_go
 
 _PINS = Path(__file__).parent / "checker-pins"
 _SMALL = ("-ldflags", "-s -w")
@@ -37,8 +37,8 @@ def checker(name: str, progress: Progress | None = None) -> Path:
     """Where a checker is; built now where it is not there yet (a minute or two, once).
 
     :raises KeyError: there is none of that name.
-    :raises controlplane.binaries.BuildError: with the toolchain's last words.
-    :raises controlplane.toolchain.NoToolchainError: there is no Go and none to be had.
+    :raises controlplane.programs.binaries.BuildError: with the toolchain's last words.
+    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
     """
     recipe = CHECKERS[name]
     digest = hashlib.sha256(" ".join(recipe.flags).encode())
@@ -58,8 +58,8 @@ def check(name: str, *arguments: str, stdin: str | None = None) -> subprocess.Co
 def source(name: str) -> Path:
     """The files of the one module that `checker-pins/<name>` requires, in Go's own cache, checked against its sum.
 
-    :raises controlplane.binaries.BuildError: it cannot be had; with the toolchain's last words.
-    :raises controlplane.toolchain.NoToolchainError: there is no Go and none to be had.
+    :raises controlplane.programs.binaries.BuildError: it cannot be had; with the toolchain's last words.
+    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
     """
     answer = subprocess.run(
         [find_go(cache_directory(), Progress()), "mod", "download", "-json"],

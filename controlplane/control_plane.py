@@ -17,14 +17,14 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from controlplane.api import REQUEST_SECONDS, ApiServer, Manifest
-from controlplane.binaries import Binaries, find_binaries
-from controlplane.components import COMPONENTS, Place, arguments
-from controlplane.directories import RunDirectory
-from controlplane.janitor import MARK
-from controlplane.ports import free_ports
-from controlplane.processes import Program
-from controlplane.readiness import is_ready
-from controlplane.stages import stages
+from controlplane.programs.binaries import Binaries, find_binaries
+from controlplane.running.components import COMPONENTS, Place, arguments
+from controlplane.running.directories import RunDirectory
+from controlplane.running.janitor import MARK
+from controlplane.running.ports import free_ports
+from controlplane.running.processes import Program
+from controlplane.running.readiness import is_ready
+from controlplane.running.stages import stages
 
 __all__ = ["ControlPlane", "Manifest", "Options", "StartError", "free_ports", "wait_until"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from controlplane.binaries import find_binaries
+from controlplane.programs.binaries import find_binaries
 
 MANIFESTS = Path(__file__).parent.parent / "manifests"
 INSTALL = MANIFESTS / "install.yaml"

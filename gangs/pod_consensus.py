@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from gangs.findings import Findings
 from gangs.manifests import pod_ref
-from gangs.workloads import controller_of
+from gangs.workloads.jobs import controller_of
 from kube.objects import Pod
 
 

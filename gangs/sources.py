@@ -1,20 +1,19 @@
 """What dialects read from: the pods that name a gang and the group objects, wherever they came from."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from gangs.manifests import key_of
 from gangs.model import GangKey, Manifest
-from gangs.workloads import JOB_KIND, Job, controller_of, owned_by
+from gangs.workloads.jobs import JOB_KIND, Job, controller_of, owned_by
 from kube.catalog import Catalog, Naming, ObjectKey, cataloged
 from kube.objects import Pod
 from kube.topology import Topology
 
 __all__ = [
     "NAME_FIELD",
-    "Kind",
     "Looked",
     "ObjectKey",
     "PodKeys",
@@ -26,30 +25,8 @@ EVERYBODY = "*"
 """In the place of a namespace: all of them."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Kind:
-    """A kind of group object: `group` ("" = core), served `versions` newest first, `kind`, `plural`."""
-
-    group: str
-    versions: tuple[str, ...]
-    kind: str
-    plural: str
-    namespaced: bool = True
-    only: tuple[str, str] | None = None
-    """(namespace, name) of the one object of this kind that is read; None: all of them."""
-    keeps: Callable[[Manifest], bool] | None = field(default=None, compare=False)
-    """Which of them are worth keeping; None: all of them."""
-    describes: str = ""
-    """Of a kind whose objects users mean as topologies: the `kind` of these (`kube.topology.Topology`)."""
-
-    @property
-    def resources(self) -> tuple[str, str]:
-        """How kubectl takes the kind with its group, and how it tells it: `pods.example.com`, `pod.example.com`."""
-        return f"{self.plural}.{self.group}", f"{self.kind.lower()}.{self.group}"
-
-
 class Looked(Protocol):
-    """Is told what is looked at, so that who looked can look again when it has changed (`gangs.kept_readings`)."""
+    """Is told what is looked at, so that who looked can look again when that changes (`gangs.incremental.readings`)."""
 
     def at_object(self, key: ObjectKey) -> None:
         """One object, whether or not it is there."""
@@ -85,7 +62,7 @@ class Sources:
 
     `pods`: the pods that may belong to gangs (all pods is fine). `objects`: group objects, topologies and workloads
     by key. `namespaces`: labels by namespace name, for `phalanx.dev/automatic`. `found`: the topology that the nodes'
-    labels show (`cluster.finding`); it counts where no object describes one.
+    labels show (`cluster.topology.well_known_levels`); it counts where no object describes one.
     `tried`: by scheduler other than the stock one, when it was last seen to try a pod (RFC 3339; `cluster.schedulers`).
     `sharing`: by namespace, the annotation that says with whom it shares its groups; under "*" what those say that are
     not in it (absent: nothing).

@@ -15,7 +15,7 @@ import time
 import tomllib
 from pathlib import Path
 
-from controlplane.binaries import cache_directory
+from controlplane.programs.binaries import cache_directory
 from controlplane.progress import Progress
 
 ROOT = Path(__file__).parents[1]

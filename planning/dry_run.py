@@ -6,24 +6,24 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from cluster.capturing import snapshot_of
-from cluster.finding import found_on
 from cluster.schedulers import tried_of
 from cluster.snapshot import Snapshot
+from cluster.topology.well_known_levels import found_on
+from gangs.coexistence.ownership import ADMISSION, LeftAlone
 from gangs.dialects.claims import dialect_of, left_alone
+from gangs.dialects.expanding import expanded, unforeseen
+from gangs.dialects.protection import protection
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.templates import examples
 from gangs.dialects.topologies import topologies
-from gangs.expanding import expanded, unforeseen
-from gangs.kinds import role_of, shape_of, templates
-from gangs.leaving import ADMISSION, LeftAlone
+from gangs.dialects.typos import slips
 from gangs.manifests import MalformedError, group_of, pod_ref
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
-from gangs.protecting import protection
 from gangs.sources import ObjectKey, Sources
-from gangs.typos import slips
-from gangs.workloads import controller_of
+from gangs.workloads.jobs import controller_of
+from gangs.workloads.pod_templates import role_of, shape_of, templates
 from kube.keys import GROUP
 from kube.objects import Pod
 from planning.competing.promised_evictions import promised_by, with_promised

@@ -1,6 +1,6 @@
 """The domain that an arriving member cannot leave, because siblings that were let go already tie it there.
 
-Written on the member at its CREATE (`webhook.pods`), while it is still gated, and recognised at its release
+Written on the member at its CREATE (`webhook.admission.pods`), while it is still gated, and recognised at its release
 (`controller.release.patches`): docs/decisions/0001. Only what the running siblings and a required level make certain
 goes in: a gated pod's required node affinity can be narrowed later, never widened. A tie that has lost its sense is
 undone by making the pod again, so a pod that cannot be made again for nothing is not tied.
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from gangs.held_nodes import held_node
 from gangs.model import Gang, Member
-from gangs.workloads import controller_of
+from gangs.workloads.jobs import controller_of
 from kube.objects import Node, Pod
 from kube.topology import DEFAULT_DOMAIN_NAME, Level, Topology, Unlabelled
 from planning.framing.ties import Labels, as_written, pinned_domain

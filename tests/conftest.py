@@ -1,7 +1,8 @@
 """What all tests share: the real control plane, started once a session, and a clean cluster for each test that asks.
 
 - `control_plane` (session): a running `controlplane.control_plane.ControlPlane`. Pods of priority class `low-priority`
-  take `SLOW_SECONDS` to terminate; any pod takes as long as its annotation `controlplane.stages.TERMINATES_AFTER` says.
+  take `SLOW_SECONDS` to terminate; any pod takes as long as its annotation
+  `controlplane.running.stages.TERMINATES_AFTER` says.
 - `cluster` (test): the same, emptied: no nodes, pods, workloads, custom objects, priority classes, webhooks of earlier
   tests. Definitions of kinds stay. Namespaces of a test's own take a fresh name each (`emptying.empty`).
 
@@ -36,7 +37,7 @@ import pytest
 from emptying import empty
 
 from controlplane.control_plane import ControlPlane, Options
-from controlplane.earlier import asked_for
+from controlplane.programs.previous_version import asked_for
 from planning import planner
 from planning.competing import joint as joining
 

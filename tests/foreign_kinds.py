@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from controlplane.control_plane import ControlPlane
-from gangs.shapes import WORKLOADS
+from gangs.workloads.kind_table import WORKLOADS
 
 
 @contextmanager

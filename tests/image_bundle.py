@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from controlplane.janitor import MARK
+from controlplane.running.janitor import MARK
 from kube.quantities import amount
 
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"

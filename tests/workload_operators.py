@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from controlplane.stages import GOES_ON
+from controlplane.running.stages import GOES_ON
 
 Object = dict[str, Any]
 

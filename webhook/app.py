@@ -12,23 +12,24 @@ import msgspec
 from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException
 
-from cluster.access import AccessCheck, refusal
+from cluster.api.access import AccessCheck, refusal
 from gangs.manifests import MalformedError
 from gangs.model import Gang, Manifest
 from serving.application import WAITED
 from serving.limits import LARGEST_BODY
-from webhook import admission, live
+from webhook.admission import dispatch
+from webhook.admission.reviews import Admitted, Decision, Refused, Request, decode, encode
 from webhook.callers import Caller, anybody
 from webhook.dry_run import InputError, TooLongError, solve_stream
 from webhook.errors import BadReview, Unavailable
-from webhook.forecasting import forecast
+from webhook.forecasts.forecasting import forecast
+from webhook.forecasts.quick import QuickForecasts
+from webhook.forecasts.readings import RecentGangs
+from webhook.forecasts.slots import BusyError, SolveSlot
+from webhook.live_view import data
+from webhook.live_view.page import HEADERS, page
 from webhook.metrics import CONTENT_TYPE, Metrics
-from webhook.page import HEADERS, page
 from webhook.picture import Picture
-from webhook.quick_forecasts import QuickForecasts
-from webhook.readings import RecentGangs
-from webhook.reviews import Admitted, Decision, Refused, Request, decode, encode
-from webhook.slots import BusyError, SolveSlot
 
 DEFAULT_TIMEOUT = 5.0
 MARGIN = 0.3
@@ -65,11 +66,11 @@ class Webhook:
         def foretold(gang: Gang) -> tuple[str, ...]:
             return self.quick.told(gang, self.picture)
 
-        return admission.mutate(review, self.picture, foretold, automatic=automatic)
+        return dispatch.mutate(review, self.picture, foretold, automatic=automatic)
 
     def hand_over(self, review: Request) -> Decision:
         """The answer of `/mutate/absent-schedulers`."""
-        return admission.hand_over(review, self.picture)
+        return dispatch.hand_over(review, self.picture)
 
     def validate(self, review: Request) -> Decision:
         """The answer of `/validate`; the plan is made within the caller's timeout."""
@@ -78,7 +79,7 @@ class Webhook:
         def planned(manifest: Manifest) -> tuple[str, ...]:
             return self.forecast(manifest, deadline - time.monotonic())
 
-        return admission.validate(review, self.picture, planned)
+        return dispatch.validate(review, self.picture, planned)
 
     def forecast(self, manifest: Manifest, seconds: float) -> tuple[str, ...]:
         """The plan as sentences, none where there is no time for it. Never the reason why an object is not admitted."""
@@ -111,8 +112,8 @@ def create_app(picture: Picture, access: AccessCheck, metrics: Metrics, caller: 
         ("POST", ABSENT_SCHEDULERS, _admission(ABSENT_SCHEDULERS, webhook.hand_over, metrics, caller)),
         ("POST", "/validate", _admission("/validate", webhook.validate, metrics, caller)),
         ("POST", "/v1/solve", _guarded(access, lambda: _solve(webhook))),
-        ("GET", "/v1/gangs", _guarded(access, lambda: _json(live.gangs(picture)))),
-        ("GET", "/v1/topology", _guarded(access, lambda: _json(live.topology(picture)))),
+        ("GET", "/v1/gangs", _guarded(access, lambda: _json(data.gangs(picture)))),
+        ("GET", "/v1/topology", _guarded(access, lambda: _json(data.topology(picture)))),
         ("GET", "/", _guarded(access, lambda: _page(picture))),
         ("GET", "/metrics", _guarded(access, lambda: Response(metrics.text(), content_type=CONTENT_TYPE))),
     )
@@ -186,7 +187,7 @@ def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], 
 
 
 def _page(picture: Picture) -> Response:
-    return Response(page(live.gangs(picture), live.topology(picture)), mimetype="text/html", headers=HEADERS)
+    return Response(page(data.gangs(picture), data.topology(picture)), mimetype="text/html", headers=HEADERS)
 
 
 def _solve(webhook: Webhook) -> Response:

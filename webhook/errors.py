@@ -1,6 +1,7 @@
 """What can go wrong while answering, in three families that must never be mixed.
 
-- of the reviewed object: no exception but a value, `webhook.reviews.Refused`, which the user reads in his terminal
+- of the reviewed object: no exception but a value, `webhook.admission.reviews.Refused`, which the user reads in his
+  terminal
 - of the call: `BadReview`, HTTP 400, the caller does not speak AdmissionReview v1
 - of our own: `Unavailable`, HTTP 500, the API server then does what its failurePolicy says
 """

@@ -5,9 +5,9 @@ from datetime import datetime
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from cluster.freshness import Freshness, Watched
+from cluster.caches.freshness import Freshness, Watched
 from gangs.dialects.table import all_kinds
-from gangs.shapes import WORKLOADS
+from gangs.workloads.kind_table import WORKLOADS
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from cluster.cache import ClusterCache
+from cluster.caches.cache import ClusterCache
 from cluster.snapshot import Snapshot
 from gangs.dialects.claims import dialect_of
-from gangs.looked_at import Look
+from gangs.incremental.dependencies import Look
 from gangs.model import GangKey
 from gangs.sources import Sources
 from kube.objects import Node, Pod

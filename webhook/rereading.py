@@ -12,12 +12,13 @@ import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from cluster.single import UnreadError, read_one
-from cluster.transport import Transport
+from cluster.api.single import UnreadError, read_one
+from cluster.api.transport import Transport
 from gangs.dialects.table import all_kinds
-from gangs.looked_at import KIND, OBJECT, SOUGHT, Look
+from gangs.incremental.dependencies import KIND, OBJECT, SOUGHT, Look
 from gangs.manifests import key_of
-from gangs.sources import Kind, Sources
+from gangs.resource_kinds import ResourceKind
+from gangs.sources import Sources
 from kube.catalog import Naming, ObjectKey
 
 LOG = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ MOST = 16
 AT_ONCE = 2
 """Reviews that may read at a time; others are answered from memory."""
 
-_KINDS: Mapping[tuple[str, str], Kind] = {(each.group, each.kind): each for each in all_kinds()}
+_KINDS: Mapping[tuple[str, str], ResourceKind] = {(each.group, each.kind): each for each in all_kinds()}
 
 
 class Rereader:
@@ -49,7 +50,9 @@ class Rereader:
             self._turns.release()
         return sources.changed(changes)
 
-    def _read(self, places: Iterable[tuple[Kind, str, str]], over: float) -> dict[ObjectKey, Mapping[str, Any] | None]:
+    def _read(
+        self, places: Iterable[tuple[ResourceKind, str, str]], over: float
+    ) -> dict[ObjectKey, Mapping[str, Any] | None]:
         found: dict[ObjectKey, Mapping[str, Any] | None] = {}
         for kind, namespace, name in places:
             left = over - time.monotonic()
@@ -61,12 +64,12 @@ class Rereader:
                 LOG.info("%s %s/%s is not read again: %s", kind.kind, namespace, name, error)
         return found
 
-    def _one(self, kind: Kind, namespace: str, name: str, seconds: float) -> Mapping[str, Any] | None:
+    def _one(self, kind: ResourceKind, namespace: str, name: str, seconds: float) -> Mapping[str, Any] | None:
         where = {"namespace": namespace, "name": name}
         return read_one(self._transport, kind.group, kind.versions, kind.kind, kind.plural, **where, seconds=seconds)
 
 
-def _places(sources: Sources, looks: Iterable[Look]) -> Iterator[tuple[Kind, str, str]]:
+def _places(sources: Sources, looks: Iterable[Look]) -> Iterator[tuple[ResourceKind, str, str]]:
     """The objects to be read, at most `MOST`: those looked at one by one first."""
     keys: dict[ObjectKey, None] = {}
     for look in sorted(looks, key=lambda each: (each[0] != OBJECT, str(each))):

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from flask import Flask
 
-from cluster.access import AccessReviewer
-from cluster.cache import ClusterCache
-from cluster.transport import Transport
+from cluster.api.access import AccessReviewer
+from cluster.api.transport import Transport
+from cluster.caches.cache import ClusterCache
+from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
-from gangs.protecting import protection
 from planning.solver_pool.pool import shared_workers
 from webhook.app import create_app
 from webhook.callers import Caller, anybody

@@ -1,9 +1,9 @@
 """Members that were let go and that no scheduler tries: reported, their room given back, made again where that is free.
 
-A member may keep the scheduler that it names where that runs here (`gangs.schedulers`). Whether it really does is only
-seen afterwards. One that lets a member wait in vain is noted in the ConfigMap `phalanx-schedulers`, from which
-admission learns, too, so that pods which are made again do not come back to it. The stock scheduler is never judged
-like that: a long queue looks the same, and there is nobody else to go to.
+A member may keep the scheduler that it names where that runs here (`gangs.coexistence.schedulers`). Whether it really
+does is only seen afterwards. One that lets a member wait in vain is noted in the ConfigMap `phalanx-schedulers`, from
+which admission learns, too, so that pods which are made again do not come back to it. The stock scheduler is never
+judged like that: a long queue looks the same, and there is nobody else to go to.
 """
 
 import logging
@@ -18,10 +18,10 @@ from controller.status.reporting import Reporter
 from controller.telemetry.metrics import Metrics
 from controller.times import now, seconds_since
 from controller.writes.writer import Writer
+from gangs.coexistence.schedulers import CONFIG_KIND, Learnt, learnable, learnt, misdirected, runs
 from gangs.manifests import MalformedError
-from gangs.schedulers import CONFIG_KIND, Learnt, learnable, learnt, misdirected, runs
 from gangs.sources import Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, controller_of, job_of
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, controller_of, job_of
 from kube.keys import GATE, SCHEDULERS, STOCK_SCHEDULER, SYSTEM_NAMESPACE, TAKEN_BACK
 from kube.objects import Pod
 from kube.scheduling import released, tried

@@ -21,7 +21,7 @@ from controller.status.reporting import Reporter
 from controller.times import seconds_since
 from controller.writes.writer import Result, Writer
 from gangs.model import Gang, GangKey, Member
-from gangs.workloads import controller_of
+from gangs.workloads.jobs import controller_of
 from kube.keys import GATE
 from kube.scheduling import released
 from kube.topology import Topology

@@ -9,7 +9,7 @@ from kubernetes.client.exceptions import ApiException
 
 from certs.cluster_edge import ensure_serving_certificate, ensure_trust
 from certs.rotation import DEFAULT_SCHEDULE, Schedule
-from cluster.transport import UNREACHABLE, Transport, message_of
+from cluster.api.transport import UNREACHABLE, Transport, message_of
 from controller.leadership.election import LeadershipLostError
 
 LOG = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from cluster.transport import Transport
+from cluster.api.transport import Transport
 from controller.leadership.lease import LEASE_SECONDS, Lease, Timing, timing_of
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
 

@@ -19,7 +19,7 @@ import msgspec
 import urllib3
 from kubernetes.client.exceptions import ApiException, ConflictException, NotFoundException
 
-from cluster.transport import UNREACHABLE, Timeout, Transport, lines_of, message_of
+from cluster.api.transport import UNREACHABLE, Timeout, Transport, lines_of, message_of
 
 LOG = logging.getLogger(__name__)
 

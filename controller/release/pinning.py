@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cluster.snapshot import Snapshot
-from cluster.tree import domains
+from cluster.topology.tree import domains
 from controller.release.protocol import Planned
 from gangs.dialects.topologies import topology_of
 from gangs.model import Gang

@@ -9,8 +9,8 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from cluster.capturing import named_among, room
-from cluster.eligibility import Eligibility
-from cluster.neighbours import AFFINITY, Neighbourhood, Occupant
+from cluster.eligibility.nodes import Eligibility
+from cluster.eligibility.pod_affinity import AFFINITY, Neighbourhood, Occupant
 from cluster.snapshot import NodeState, Snapshot, Tenant
 from kube.objects import Pod
 from kube.requests import pod_requests

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from cluster.ports import host_ports
+from cluster.eligibility.host_ports import host_ports
 from cluster.snapshot import NodeState, Snapshot, Tenant
 from gangs.model import Gang
 from kube.objects import Pod

@@ -17,7 +17,7 @@ from controller.telemetry.events import Recorder
 from controller.times import now
 from controller.writes.writer import Writer, gang_path
 from gangs.dialects.table import OWN
-from gangs.mirroring import mirrored_key
+from gangs.mirrors import mirrored_key
 from gangs.model import Fault, GangKey, Manifest, ObjectRef, Reading
 from kube.keys import API_VERSION, GATE
 from kube.objects import Pod

@@ -1,7 +1,7 @@
 """Gang objects for gangs that were asked for in another way: one object shows every gang, whatever its dialect.
 
 Pure: what exists and what should, as manifests. The annotation `phalanx.dev/mirrors` says whose mirror an object is,
-and a mark in its status that we made it (`gangs.mirroring`); its owner is the object that asked, so that the garbage
+and a mark in its status that we made it (`gangs.mirrors`); its owner is the object that asked, so that the garbage
 collector takes the mirror with it.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gangs.mirroring import claimed_key, is_marked, key_text
+from gangs.mirrors import claimed_key, is_marked, key_text
 from gangs.model import Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet
 from kube.catalog import Catalog
 from kube.keys import API_VERSION, DIALECT, GROUP, MIRRORS

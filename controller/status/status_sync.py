@@ -9,9 +9,9 @@ from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
-from cluster.domain_room import free_on, free_under
 from cluster.snapshot import Snapshot
-from cluster.tree import domains
+from cluster.topology.domain_room import free_on, free_under
+from cluster.topology.tree import domains
 from controller.cluster_view import Picture
 from controller.gang_status import Phase, status_patch
 from controller.status.mirrors import GangObjects

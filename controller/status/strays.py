@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 from itertools import islice
 from time import monotonic
 
-from cluster.cache import ClusterCache
+from cluster.caches.cache import ClusterCache
 from controller.cluster_view import Picture
 from controller.telemetry import events
 from controller.telemetry.events import Recorder
 from controller.times import seconds_since
+from gangs.coexistence.schedulers import runs
 from gangs.dialects.claims import dialect_of
 from gangs.model import ObjectRef
-from gangs.schedulers import runs
 from kube.keys import STOCK_SCHEDULER
 from kube.objects import Pod
 

@@ -19,8 +19,8 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException, NotFoundException
 from prometheus_client import Counter
 
-from cluster.transport import MERGE_PATCH, UNREACHABLE, Timeout, Transport, message_of, namespace_ends
-from gangs.leaving import ADMISSION, MUTATING
+from cluster.api.transport import MERGE_PATCH, UNREACHABLE, Timeout, Transport, message_of, namespace_ends
+from gangs.coexistence.ownership import ADMISSION, MUTATING
 from gangs.model import ObjectRef
 from kube.keys import CONFIGURATION
 from kube.text import one_line

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from cluster.freshness import Freshness, Watched
+from cluster.caches.freshness import Freshness, Watched
 from controller.gang_status import Phase
 from controller.release.protocol import Cause
 from gangs.dialects.table import DIALECTS

@@ -6,7 +6,7 @@ This is no state: a controller that forgets it all only has to be told again by 
 import threading
 from time import monotonic
 
-from cluster.cache import ClusterCache
+from cluster.caches.cache import ClusterCache
 from kube.objects import Pod
 
 PATIENCE_SECONDS = 5.0

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from kubernetes.client.exceptions import ApiException, ConflictException, NotFoundException
 
-from cluster.transport import (
+from cluster.api.transport import (
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
     UNREACHABLE,

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from cli.deployment import Deployment
+from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, wait_until
 
 HERE = Path(__file__).parent

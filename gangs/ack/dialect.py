@@ -19,14 +19,15 @@ from gangs.ack.members import (
 )
 from gangs.ack.networks import STRATEGY, Network, network_of
 from gangs.findings import Findings
-from gangs.levels import Settled, settle
 from gangs.manifests import ref_of
 from gangs.membership import Seat, check_priorities, seated
 from gangs.model import Gang, GangKey, Manifest, PodSet, Reading
-from gangs.network_layers import NETWORK_KIND, NETWORK_NAME, Wanted, request_of, wanted
 from gangs.no_room import NoRoom
-from gangs.sources import Kind, PodKeys, Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND
+from gangs.resource_kinds import ResourceKind
+from gangs.sources import PodKeys, Sources
+from gangs.topology.levels import Settled, settle
+from gangs.topology.network_layers import NETWORK_KIND, NETWORK_NAME, Wanted, request_of, wanted
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import Pod
 from kube.topology import Topology
@@ -43,11 +44,11 @@ class AckDialect:
 
     name = NAME
     pod_keys = PodKeys(labels=(keys.JOB_NAME,), more_labels=(keys.JOB_NAMESPACE, keys.GANG_NAME, keys.MIN_AVAILABLE))
-    group_kinds: tuple[Kind, ...] = (
-        Kind(keys.GROUP, ("v1alpha1",), keys.KIND, "jobnetworktopologies"),
-        Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),
+    group_kinds: tuple[ResourceKind, ...] = (
+        ResourceKind(keys.GROUP, ("v1alpha1",), keys.KIND, "jobnetworktopologies"),
+        ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),
     )
-    topology_kinds: tuple[Kind, ...] = ()
+    topology_kinds: tuple[ResourceKind, ...] = ()
 
     def gang_of(self, pod: Pod) -> GangKey | None:
         """The gang of a pod that names a JobNetworkTopology."""

@@ -1,6 +1,6 @@
 """Every key string of ACK Lingjun that is read, once. Source: its user guide on network topology-aware scheduling."""
 
-from gangs import network_layers
+from gangs.topology import network_layers
 
 GROUP = network_layers.NETWORK_GROUP
 KIND = "JobNetworkTopology"

@@ -12,7 +12,7 @@ from gangs.membership import age, live
 from gangs.model import GangKey, Manifest, ObjectRef
 from gangs.pod_consensus import advise_older, speakers
 from gangs.sources import Sources
-from gangs.workloads import (
+from gangs.workloads.jobs import (
     JOB_API_VERSION,
     JOB_GROUP,
     JOB_KIND,

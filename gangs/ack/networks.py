@@ -9,7 +9,7 @@ from gangs.ack import keys
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, advise_unknown, decode, integer, metadata_of, ref_of
 from gangs.model import Manifest, ObjectRef
-from gangs.network_layers import MUST, PREFER, ROOT_LAYER, Gather, check_once
+from gangs.topology.network_layers import MUST, PREFER, ROOT_LAYER, Gather, check_once
 
 STRATEGY = "spec.topologyStrategy"
 _FIELDS = ("topologyStrategy", "workerNum")

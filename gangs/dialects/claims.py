@@ -3,12 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from gangs.coexistence.ownership import NOTHING, Left, admitted_by_us, left_to
 from gangs.dialects.protocol import Dialect, Grouping
 from gangs.dialects.table import DIALECTS
-from gangs.leaving import NOTHING, Left, admitted_by_us, left_to
 from gangs.model import GangKey
 from gangs.sources import Sources
-from gangs.workloads import counted_by_job
+from gangs.workloads.jobs import counted_by_job
 from kube import keys
 from kube.objects import Pod
 

@@ -11,7 +11,8 @@ from gangs.findings import Findings
 from gangs.model import GangKey, Manifest, Reading
 from gangs.no_room import NoRoom
 from gangs.object_statuses import ObjectStatus, QuotaUse, StatusView, TopologyView
-from gangs.sources import Kind, PodKeys, Sources
+from gangs.resource_kinds import ResourceKind
+from gangs.sources import PodKeys, Sources
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -24,9 +25,9 @@ class Dialect(Protocol):
 
     name: str
     pod_keys: PodKeys
-    group_kinds: tuple[Kind, ...]
+    group_kinds: tuple[ResourceKind, ...]
     """Objects that describe gangs; reviewed at admission and watched."""
-    topology_kinds: tuple[Kind, ...]
+    topology_kinds: tuple[ResourceKind, ...]
     """Objects that describe topologies; reviewed at admission and watched."""
 
     def gang_of(self, pod: Pod) -> GangKey | None:
@@ -74,7 +75,7 @@ class ByWorkload(Protocol):
     """A dialect whose pods may name no gang: those of one workload are one then, by its kind (docs/decisions/0011)."""
 
     name: str
-    workload_kinds: tuple[Kind, ...]
+    workload_kinds: tuple[ResourceKind, ...]
     """Those of which it reads how many pods they make. One that makes a gang of pods nobody can count is refused."""
 
 
@@ -129,7 +130,7 @@ class ShowsTopologies(Protocol):
     """A dialect that shows on its topologies which nodes are in them."""
 
     name: str
-    topology_kinds: tuple[Kind, ...]
+    topology_kinds: tuple[ResourceKind, ...]
 
     def topology_status(self, view: TopologyView) -> ObjectStatus:
         """Of the object that describes this topology."""

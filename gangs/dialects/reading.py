@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gangs.coexistence.ownership import NOTHING, Left
+from gangs.coexistence.schedulers import waited_for
 from gangs.dialects.claims import Claim, by_dialect, dialect_of, left_alone, pods_by_dialect, succeeded
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.topologies import checked_topologies, known_topologies
 from gangs.findings import Findings
-from gangs.fractions import without_fractions
-from gangs.leaving import NOTHING, Left
+from gangs.gpu_fractions import without_fractions
 from gangs.manifests import ref_of
 from gangs.model import Gang, GangKey, Manifest, Reading
-from gangs.schedulers import waited_for
 from gangs.sources import Sources
 from kube.objects import Pod
 from kube.text import one_line

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from gangs.coexistence.ownership import Left
+from gangs.coexistence.schedulers import FIELD, told
 from gangs.dialects.claims import dialect_of, left_alone, pods_by_dialect, succeeded
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.reading import read_by
@@ -15,13 +17,12 @@ from gangs.dialects.table import DIALECTS, OWN
 from gangs.dialects.templates import as_admitted, asks_in, examples, template_labels
 from gangs.dialects.topologies import checked_topologies, known_topologies
 from gangs.findings import Findings
-from gangs.fractions import fractions
-from gangs.kinds import shape_of, templates
-from gangs.leaving import Left
+from gangs.gpu_fractions import fractions
 from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Member, ObjectRef, Reading
-from gangs.schedulers import FIELD, told
-from gangs.sources import NAME_FIELD, Kind, Sources
+from gangs.resource_kinds import ResourceKind
+from gangs.sources import NAME_FIELD, Sources
+from gangs.workloads.pod_templates import shape_of, templates
 
 
 def review(manifest: Manifest, sources: Sources, *, exists: bool = False) -> tuple[list[Fault], list[Advice]]:
@@ -120,7 +121,7 @@ def _review_templates(ref: ObjectRef, workload: Manifest, sources: Sources, left
                 findings.advise(ref, f"{template.path}.{FIELD}", text)
 
 
-def _has(kinds: Sequence[Kind], group: str, kind: str) -> bool:
+def _has(kinds: Sequence[ResourceKind], group: str, kind: str) -> bool:
     return any((each.group, each.kind) == (group, kind) for each in kinds)
 
 

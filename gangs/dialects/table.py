@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gangs.ack.dialect import AckDialect
+from gangs.coexistence.ownership import EVIDENCE_KINDS
+from gangs.coexistence.schedulers import KNOWN
 from gangs.dialects.protocol import Dialect, Wording
 from gangs.kai.dialect import KaiDialect
-from gangs.kinds import carries
 from gangs.koordinator.dialect import KoordinatorDialect
 from gangs.kueue.dialect import KueueDialect
-from gangs.leaving import EVIDENCE_KINDS
 from gangs.model import Manifest
 from gangs.no_room import Words
 from gangs.phalanx.dialect import PhalanxDialect
+from gangs.resource_kinds import ResourceKind
 from gangs.runai.dialect import RunaiDialect
-from gangs.schedulers import KNOWN
-from gangs.shapes import WATCHED
-from gangs.sources import Kind
+from gangs.workloads.kind_table import WATCHED
+from gangs.workloads.pod_templates import carries
 
 DIALECTS: tuple[Dialect, ...] = (
     PhalanxDialect(),
@@ -40,7 +40,7 @@ WORDS: Mapping[str, Words] = {each.name: each.no_room_messages for each in DIALE
 _POD_KEYS = frozenset(key for each in DIALECTS for key in (*each.pod_keys.labels, *each.pod_keys.annotations))
 
 
-def all_kinds() -> tuple[Kind, ...]:
+def all_kinds() -> tuple[ResourceKind, ...]:
     """Every kind to watch, besides pods, nodes and namespaces: groups, workloads, topologies, signs of others."""
     of_dialects = (kind for each in DIALECTS for kind in (*each.group_kinds, *each.topology_kinds))
     kept = (replace(kind, keeps=_asks) if kind in WATCHED else kind for kind in of_dialects)

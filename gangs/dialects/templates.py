@@ -5,15 +5,15 @@ A workload and the sources come in; labels, or the workload as it is once admitt
 
 from collections.abc import Sequence
 
+from gangs.coexistence.ownership import left_to
 from gangs.dialects.claims import dialect_of
 from gangs.dialects.protocol import Dialect, Resuming
 from gangs.dialects.table import DIALECTS
-from gangs.kinds import shape_of, with_labels
-from gangs.leaving import left_to
 from gangs.model import Manifest
-from gangs.pods_to_come import example_pods
 from gangs.sources import Sources
-from gangs.workloads import example_pod, is_job
+from gangs.workloads.jobs import example_pod, is_job
+from gangs.workloads.pod_templates import shape_of, with_labels
+from gangs.workloads.pods_to_come import example_pods
 from kube import keys
 from kube.objects import Pod
 

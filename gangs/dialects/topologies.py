@@ -1,14 +1,15 @@
 """What the nodes are arranged in: objects come in, out go the topologies of all dialects, and the one of a gang."""
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 
-from gangs import levels, node_pools
+from gangs.coexistence.ownership import left_to
 from gangs.dialects.protocol import Reviewing
 from gangs.dialects.table import DIALECTS
 from gangs.findings import Findings
-from gangs.leaving import left_to
 from gangs.model import Fault, Gang
 from gangs.sources import Sources
+from gangs.topology import levels, node_pools
 from kube.topology import Topology
 
 
@@ -26,7 +27,7 @@ def described_topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]
 
 def known_topologies(sources: Sources) -> list[Topology]:
     """All valid topologies, without a look at objects that are none."""
-    return [each for each in node_pools.known(DIALECTS, sources, Findings(), left_to(sources)) if not each.refused]
+    return [each for each in _all_known(sources, Findings(), left_to(sources)) if not each.refused]
 
 
 def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | None:
@@ -57,4 +58,26 @@ def checked_topologies(sources: Sources, findings: Findings, left: Container[str
     for dialect in DIALECTS:
         if isinstance(dialect, Reviewing) and dialect.name not in left:
             dialect.review(sources, findings)
-    return node_pools.known(DIALECTS, sources, findings, left)
+    return _all_known(sources, findings, left)
+
+
+def _all_known(sources: Sources, findings: Findings, left: Container[str]) -> list[Topology]:
+    """The topologies that objects of all dialects describe, or should describe; where there are none, the one found
+    on the nodes.
+
+    What is wrong with objects of a dialect that is `left` to another system is not our business.
+    """
+    described: list[node_pools.Described] = []
+    wrong, others = Findings(), Findings()
+    for dialect in DIALECTS:
+        found = dialect.topologies(sources, others if dialect.name in left else wrong)
+        resources = {kind.describes: kind.resources for kind in dialect.topology_kinds if kind.describes}
+        described += [(dialect.topology_kinds, replace(each, resources=resources.get(each.kind, ()))) for each in found]
+    all_known = node_pools.tied(described, sources, wrong)
+    findings.take(wrong.faults, wrong.advice)
+    if wrong.faults or others.faults:
+        kinds = [kind for dialect in DIALECTS for kind in dialect.topology_kinds]
+        all_known += node_pools.refused(kinds, all_known, (*wrong.faults, *others.faults))
+    if sources.found is not None and all(each.implicit for each in all_known):
+        all_known.append(sources.found)
+    return all_known

@@ -7,13 +7,14 @@ from gangs.findings import Findings
 from gangs.kai import NAME, groups, keys, members, owned, status
 from gangs.kai.settings import Settings, settings_of
 from gangs.kai.topologies import topology_of
-from gangs.kinds import shape_of
 from gangs.manifests import MalformedError, ref_of
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.object_statuses import ObjectStatus, StatusView
-from gangs.shapes import READ
-from gangs.sources import Kind, PodKeys, Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
+from gangs.resource_kinds import ResourceKind
+from gangs.sources import PodKeys, Sources
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, is_job
+from gangs.workloads.kind_table import READ
+from gangs.workloads.pod_templates import shape_of
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -28,10 +29,13 @@ class KaiDialect:
         more_labels=(keys.SUB_GROUP,),
         more_annotations=(keys.ROLE,),
     )
-    group_kinds: tuple[Kind, ...] = (Kind(keys.GROUP, keys.VERSIONS, keys.POD_GROUP_KIND, keys.POD_GROUPS), *READ)
+    group_kinds: tuple[ResourceKind, ...] = (
+        ResourceKind(keys.GROUP, keys.VERSIONS, keys.POD_GROUP_KIND, keys.POD_GROUPS),
+        *READ,
+    )
     workload_kinds = READ
-    topology_kinds: tuple[Kind, ...] = (
-        Kind("", ("v1",), keys.CONFIG_KIND, "configmaps", only=(keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)),
+    topology_kinds: tuple[ResourceKind, ...] = (
+        ResourceKind("", ("v1",), keys.CONFIG_KIND, "configmaps", only=(keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)),
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:

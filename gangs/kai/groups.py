@@ -11,12 +11,12 @@ from gangs.kai.gpus import check_gpu_scope, gpus_together
 from gangs.kai.settings import PACK, TITLE, Settings
 from gangs.kai.spec import NOTHING, PodGroupSpec, TopologyConstraint, spec_of
 from gangs.kai.subgroups import Parts
-from gangs.levels import LevelWish, Request, Settled, Span, settle
 from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
 from gangs.membership import age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
 from gangs.sources import Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, Job, job_of, template_says
+from gangs.topology.levels import LevelWish, Request, Settled, Span, settle
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, Job, job_of, template_says
 from kube.objects import Pod
 from kube.topology import Topology
 

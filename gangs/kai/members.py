@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from gangs.findings import Findings
 from gangs.kai import NAME, keys
 from gangs.kai.settings import TITLE, Settings
-from gangs.kinds import shared_name
 from gangs.manifests import pod_ref
 from gangs.membership import Seat, age, promised
 from gangs.model import GangKey
 from gangs.pod_consensus import advise_older, speakers
-from gangs.workloads import JOB_KIND, controller_of
+from gangs.workloads.jobs import JOB_KIND, controller_of
+from gangs.workloads.pod_templates import shared_name
 from kube import keys as own
 from kube.names import natural_key
 from kube.objects import Pod

@@ -6,15 +6,15 @@ KAI Scheduler makes one group of a StatefulSet's or a training job's pods, and o
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gangs import kinds
 from gangs.findings import Findings
 from gangs.kai import keys, members
 from gangs.kai.groups import Unit
-from gangs.kinds import Template
 from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
 from gangs.model import Manifest, ObjectRef
-from gangs.shapes import Made
 from gangs.sources import Sources
+from gangs.workloads import pod_templates
+from gangs.workloads.kind_table import Made
+from gangs.workloads.pod_templates import Template
 from kube.objects import Pod
 
 TO_GROUP = (
@@ -34,7 +34,7 @@ def unit_of_workload(unit: Unit, pods: Sequence[Pod], sources: Sources, findings
 
     :param unit: of these pods, as if each stood alone. Raises `MalformedError`.
     """
-    maker = kinds.maker_of(pods[0])
+    maker = pod_templates.maker_of(pods[0])
     if maker is None:
         return unit
     if maker.made is Made.UNREAD:
@@ -49,7 +49,7 @@ def unit_of_workload(unit: Unit, pods: Sequence[Pod], sources: Sources, findings
     manifest = sources.get(group_of(maker.api_version), maker.kind, ref.namespace, ref.name)
     if manifest is None:
         return replace(unit, waiting_for=(str(ref),))
-    count = sum(each.count for each in kinds.templates(manifest) if asks(each))
+    count = sum(each.count for each in pod_templates.templates(manifest) if asks(each))
     return replace(
         unit,
         ref=ref_of(manifest),
@@ -64,8 +64,8 @@ def check(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> None:
 
     :param pods: all that there are.
     """
-    made, ref, said = kinds.made_by(manifest), ref_of(manifest), kinds.templates(manifest)
-    if made is None or kinds.controlled(manifest):
+    made, ref, said = pod_templates.made_by(manifest), ref_of(manifest), pod_templates.templates(manifest)
+    if made is None or pod_templates.controlled(manifest):
         return
     asking = [each for each in said if asks(each)]
     if not asking:
@@ -81,7 +81,7 @@ def check(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> None:
         findings.fault(ref, at, f"pods of {ref.kind}s are not read as one group yet", TO_GROUP)
     elif made is Made.ALONE:
         findings.advise(ref, at, _alone(ref.kind))
-    kinds.check_parallel(manifest, sum(each.count for each in asking), pods, findings)
+    pod_templates.check_parallel(manifest, sum(each.count for each in asking), pods, findings)
 
 
 def _alone(kind: str) -> str:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from gangs.findings import Findings
 from gangs.kai import keys
 from gangs.kai.spec import PodGroupSpec, SubGroup, TopologyConstraint
-from gangs.levels import LevelWish, Span
 from gangs.manifests import pod_ref
 from gangs.model import ObjectRef, PodSet, TogetherRule
+from gangs.topology.levels import LevelWish, Span
 from kube.objects import Pod
 from kube.topology import Topology
 

@@ -11,7 +11,8 @@ from gangs.manifests import MalformedError, key_of
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.no_room import NoRoom
 from gangs.object_statuses import ObjectStatus, StatusView, TopologyView
-from gangs.sources import Kind, PodKeys, Sources
+from gangs.resource_kinds import ResourceKind
+from gangs.sources import PodKeys, Sources
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -29,9 +30,11 @@ class KoordinatorDialect:
         more_labels=keys.LIGHT_LABELS,
         more_annotations=keys.ON_PODS,
     )
-    group_kinds: tuple[Kind, ...] = (Kind(keys.POD_GROUP_GROUP, (keys.VERSION,), keys.POD_GROUP_KIND, keys.POD_GROUPS),)
-    topology_kinds: tuple[Kind, ...] = (
-        Kind(
+    group_kinds: tuple[ResourceKind, ...] = (
+        ResourceKind(keys.POD_GROUP_GROUP, (keys.VERSION,), keys.POD_GROUP_KIND, keys.POD_GROUPS),
+    )
+    topology_kinds: tuple[ResourceKind, ...] = (
+        ResourceKind(
             keys.TOPOLOGY_GROUP,
             (keys.VERSION,),
             keys.TOPOLOGY_KIND,
@@ -39,7 +42,7 @@ class KoordinatorDialect:
             namespaced=False,
             describes=keys.TOPOLOGY_KIND,
         ),
-        Kind("", ("v1",), keys.CONFIG_KIND, "configmaps", only=(keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)),
+        ResourceKind("", ("v1",), keys.CONFIG_KIND, "configmaps", only=(keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)),
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
@@ -188,7 +191,7 @@ def _pod_groups(sources: Sources, linked: Collection[GangKey] | None) -> Iterato
 
 
 def _links(pods: Mapping[GangKey, Sequence[Pod]]) -> defaultdict[GangKey, set[GangKey]]:
-    """The gangs next to each, by the lists on pods: as `gangs.kept_pods.KeptPods.linked`."""
+    """The gangs next to each, by the lists on pods: as `gangs.incremental.pods.KeptPods.linked`."""
     links: defaultdict[GangKey, set[GangKey]] = defaultdict(set)
     for key, mine in pods.items():
         for other in (other for pod in mine for other in units.listed(pod.metadata.annotations)):

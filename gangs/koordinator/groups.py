@@ -8,10 +8,10 @@ from gangs.koordinator import NAME, keys
 from gangs.koordinator.settings import DEFAULTS, TITLE, Settings
 from gangs.koordinator.strategy import FIELD, NO_WISH, Strategy
 from gangs.koordinator.units import ONCE_SATISFIED, ONLY_WAITING, STRICT, Unit, annotation
-from gangs.levels import Settled, settle
 from gangs.membership import Promise, Seat, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, PodSet
-from gangs.network_layers import Wanted, request_of, wanted
+from gangs.topology.levels import Settled, settle
+from gangs.topology.network_layers import Wanted, request_of, wanted
 from kube.names import natural_key
 from kube.objects import Pod
 from kube.topology import Topology

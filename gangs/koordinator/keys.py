@@ -1,6 +1,6 @@
 """Every key string of Koordinator that is read, once. Source: its API package and the user manuals of v1.8."""
 
-from gangs import network_layers
+from gangs.topology import network_layers
 
 POD_GROUP_GROUP = "scheduling.sigs.k8s.io"
 POD_GROUP_KIND = "PodGroup"

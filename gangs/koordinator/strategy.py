@@ -8,7 +8,7 @@ from gangs.findings import Findings
 from gangs.koordinator import keys
 from gangs.manifests import advise_unknown, json_of
 from gangs.model import MultipleRule, ObjectRef
-from gangs.network_layers import MUST, PREFER, Gather, check_once
+from gangs.topology.network_layers import MUST, PREFER, Gather, check_once
 
 FIELD = f"metadata.annotations[{keys.TOPOLOGY_SPEC}]"
 _KEYS = ("layer", "strategy", "podCountMultiple")

@@ -4,15 +4,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gangs.findings import Findings
-from gangs.kinds import made_this, shape_of
 from gangs.kueue import NAME, keys, owned, queues, status, topologies, units
 from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
-from gangs.mirroring import key_text, mirrored_key
+from gangs.mirrors import key_text, mirrored_key
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.object_statuses import ObjectStatus, QuotaUse, StatusView
-from gangs.shapes import READ
-from gangs.sources import Kind, PodKeys, Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
+from gangs.resource_kinds import ResourceKind
+from gangs.sources import PodKeys, Sources
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, is_job
+from gangs.workloads.kind_table import READ
+from gangs.workloads.pod_templates import made_this, shape_of
 from kube import keys as own
 from kube.objects import Pod
 from kube.topology import Topology
@@ -35,10 +36,10 @@ class KueueDialect:
     )
     workload_labels: tuple[str, ...] = (keys.QUEUE_NAME,)
     queue_group = keys.GROUP
-    group_kinds: tuple[Kind, ...] = (Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"), *READ)
+    group_kinds: tuple[ResourceKind, ...] = (ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"), *READ)
     workload_kinds = READ
-    topology_kinds: tuple[Kind, ...] = (
-        Kind(
+    topology_kinds: tuple[ResourceKind, ...] = (
+        ResourceKind(
             keys.GROUP,
             keys.VERSIONS,
             keys.TOPOLOGY,
@@ -46,10 +47,10 @@ class KueueDialect:
             namespaced=False,
             describes=keys.TOPOLOGY_KIND,
         ),
-        Kind(keys.GROUP, _QUEUE_VERSIONS, keys.FLAVOR, "resourceflavors", namespaced=False),
-        Kind(keys.GROUP, _QUEUE_VERSIONS, keys.CLUSTER_QUEUE, keys.CLUSTER_QUEUES, namespaced=False),
-        Kind(keys.GROUP, _QUEUE_VERSIONS, keys.LOCAL_QUEUE, keys.LOCAL_QUEUES),
-        Kind(keys.GROUP, _QUEUE_VERSIONS, keys.COHORT, "cohorts", namespaced=False),
+        ResourceKind(keys.GROUP, _QUEUE_VERSIONS, keys.FLAVOR, "resourceflavors", namespaced=False),
+        ResourceKind(keys.GROUP, _QUEUE_VERSIONS, keys.CLUSTER_QUEUE, keys.CLUSTER_QUEUES, namespaced=False),
+        ResourceKind(keys.GROUP, _QUEUE_VERSIONS, keys.LOCAL_QUEUE, keys.LOCAL_QUEUES),
+        ResourceKind(keys.GROUP, _QUEUE_VERSIONS, keys.COHORT, "cohorts", namespaced=False),
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:

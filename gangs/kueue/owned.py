@@ -6,17 +6,17 @@ each. It admits those of a Deployment one by one. Groups of other kinds are refu
 
 from collections.abc import Mapping, Sequence
 
-from gangs import kinds
 from gangs.findings import Findings
-from gangs.kinds import MAIN, Template
 from gangs.kueue import NAME, keys, units, wishes
 from gangs.kueue.units import TO_GROUP, Asked, SetAsked, Surroundings, advise_ignored, gang_asked, queue_of
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
-from gangs.shapes import Made
-from gangs.workloads import controller_of
+from gangs.workloads import pod_templates
+from gangs.workloads.jobs import controller_of
+from gangs.workloads.kind_table import Made
+from gangs.workloads.pod_templates import MAIN, Template
 from kube import keys as own
 from kube.objects import Pod
 
@@ -32,21 +32,21 @@ def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings,
 
     :param pods: those of the workload that name no group. Raises `MalformedError`.
     """
-    asking = [each for each in kinds.templates(manifest) if asks(each) and each.count]
+    asking = [each for each in pod_templates.templates(manifest) if asks(each) and each.count]
     if not asking:
         return None
     found, ref, metadata = Findings(), ref_of(manifest), metadata_of(manifest)
     mine = sorted(live(pods), key=lambda pod: age(pod.metadata))
-    if not mine and kinds.ended(manifest):
+    if not mine and pod_templates.ended(manifest):
         return None
     sets = [SetAsked(each.role, each.count, _wish(ref, each, found, several=len(asking) > 1)) for each in asking]
     total = sum(each.count for each in sets)
     _check_rivals(ref, asking, found)
     _check_silent(manifest, ref, found)
-    kinds.check_parallel(manifest, total, mine, found)
+    pod_templates.check_parallel(manifest, total, mine, found)
     check_priorities(mine, ref, found)
     several = len(sets) > 1
-    seats = [Seat(pod, kinds.role_of(pod) if several else MAIN) for pod in mine]
+    seats = [Seat(pod, pod_templates.role_of(pod) if several else MAIN) for pod in mine]
     asked = Asked(
         key=GangKey(NAME, ref.namespace, ref.name),
         ref=ref,
@@ -56,7 +56,7 @@ def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings,
         queue=_queue(ref, asking, found),
         wish=Wish() if several else sets[0].wish,
         created=metadata.creation_timestamp or "",
-        waiting_for=(f"{ref} to be resumed",) if kinds.suspended(manifest) else (),
+        waiting_for=(f"{ref} to be resumed",) if pod_templates.suspended(manifest) else (),
         sets=tuple(sets) if several else (),
         together=_together(ref, asking, sets, found),
     )
@@ -116,7 +116,7 @@ def _check_rivals(ref: ObjectRef, asking: Sequence[Template], findings: Findings
 
 def _check_silent(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None:
     """Say which pods of a workload that is a gang are none of its members."""
-    for each in kinds.templates(manifest):
+    for each in pod_templates.templates(manifest):
         if each.count and not asks(each) and not each.labels.get(keys.POD_GROUP):
             text = f"names neither a queue nor a level: its pods start by themselves, without the gang {ref.name}"
             findings.advise(ref, f"{each.path}.metadata", text)
@@ -127,10 +127,10 @@ def check(manifest: Manifest, findings: Findings) -> None:
 
     One that another object has made says what that one says, and is told nothing.
     """
-    made, ref, metadata = kinds.made_by(manifest), ref_of(manifest), metadata_of(manifest)
-    if made is None or kinds.controlled(manifest):
+    made, ref, metadata = pod_templates.made_by(manifest), ref_of(manifest), metadata_of(manifest)
+    if made is None or pod_templates.controlled(manifest):
         return
-    said = kinds.templates(manifest)
+    said = pod_templates.templates(manifest)
     if queue_of(metadata.labels, metadata.annotations):
         _check_queue(manifest, made, said, findings)
     for key in keys.WISHES:
@@ -154,8 +154,8 @@ def _check_queue(manifest: Manifest, made: Made, said: Sequence[Template], findi
     place = "labels" if keys.QUEUE_NAME in labels else "annotations"
     at = f"metadata.{place}[{keys.QUEUE_NAME}]"
     if made is Made.IN_JOBS:
-        there = f"{kinds.job_metadata(said[0])}.labels"
-        if keys.QUEUE_NAME not in kinds.texts_at(manifest, there):
+        there = f"{pod_templates.job_metadata(said[0])}.labels"
+        if keys.QUEUE_NAME not in pod_templates.texts_at(manifest, there):
             findings.advise(ref, at, f"does not reach the Jobs: write it at {there}[{keys.QUEUE_NAME}]")
     elif made is Made.UNREAD:
         findings.fault(ref, at, f"a {ref.kind} cannot be queued as a whole", f"leave it out and {TO_GROUP}")
@@ -188,7 +188,7 @@ def alone(kind: str, annotations: Mapping[str, str]) -> str:
 def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
     """The gang of pods without a group whose workload is not there or not read, or of one pod for itself."""
     here = live(pods)
-    maker = kinds.maker_of(here[0]) if here else None
+    maker = pod_templates.maker_of(here[0]) if here else None
     if maker is None:
         return units.read_pods(key, here, around, findings)
     if maker.made is Made.ALONE:

@@ -4,9 +4,9 @@ import msgspec
 
 from gangs.findings import Findings
 from gangs.kueue import keys
-from gangs.level_labels import check_each_once, check_labels
 from gangs.manifests import MalformedError, advise_unknown, decode, ref_of
 from gangs.model import Manifest
+from gangs.topology.level_labels import check_each_once, check_labels
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 
 

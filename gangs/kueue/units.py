@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gangs.findings import Findings
-from gangs.kinds import part_of, shared_name
 from gangs.kueue import NAME, keys, wishes
 from gangs.kueue.queues import Charged, account_of
 from gangs.kueue.topologies import lowest_level
@@ -18,7 +17,8 @@ from gangs.membership import Promise, Seat, age, check_priorities, live, promise
 from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PodSet, TogetherRule
 from gangs.pod_consensus import check_alike, speakers
 from gangs.sources import Sources
-from gangs.workloads import Job, example_pod, job_of, to_be_resumed
+from gangs.workloads.jobs import Job, example_pod, job_of, to_be_resumed
+from gangs.workloads.pod_templates import part_of, shared_name
 from kube import keys as own
 from kube.objects import Pod
 from kube.topology import Topology

@@ -11,10 +11,10 @@ from typing import Any
 
 from gangs.findings import Findings
 from gangs.kueue import keys
-from gangs.levels import LevelWish, Span, check_levels, check_span
 from gangs.manifests import advise_unknown, integer, json_of
 from gangs.model import ObjectRef, SliceRule
 from gangs.quota_model import Account
+from gangs.topology.levels import LevelWish, Span, check_levels, check_span
 from kube.topology import Topology
 
 MOST_LAYERS = 3

@@ -7,20 +7,20 @@ belongs to the gang of the workload that made it. Each role (a Master, the Worke
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from gangs import kinds, minimums, orders
 from gangs.findings import Findings
-from gangs.kinds import Template
-from gangs.levels import settle
 from gangs.manifests import group_of, integer, metadata_of, ref_of
-from gangs.marked_jobs import Most, annotation, check_number, other_workload, refuse_kind
 from gangs.membership import Seat, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
 from gangs.phalanx import NAME, gang_objects, wishes
 from gangs.phalanx.wishes import WISHES
-from gangs.pods_to_come import example_pods
-from gangs.shapes import BY_ANNOTATION, Made
 from gangs.sources import Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, controller_of
+from gangs.topology.levels import settle
+from gangs.workloads import minimum_pods, pod_templates, start_order
+from gangs.workloads.annotated_jobs import Most, annotation, check_number, other_workload, refuse_kind
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, controller_of
+from gangs.workloads.kind_table import BY_ANNOTATION, Made
+from gangs.workloads.pod_templates import Template
+from gangs.workloads.pods_to_come import example_pods
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
@@ -31,9 +31,9 @@ def template_labels(manifest: Manifest) -> Mapping[str, str]:
 
     Raises `MalformedError` where a template's metadata are such that no label can be put on it.
     """
-    if not kinds.gang_by_annotation(manifest) or not wishes.opted_in(metadata_of(manifest).annotations):
+    if not pod_templates.gang_by_annotation(manifest) or not wishes.opted_in(metadata_of(manifest).annotations):
         return {}
-    kinds.check_templates(manifest)
+    pod_templates.check_templates(manifest)
     return {keys.WORKLOAD: str(manifest.get("kind"))}
 
 
@@ -58,9 +58,9 @@ def read_workload(
     :param pods: those that are marked as pods of a workload of its kind and name.
     """
     ref, metadata = ref_of(manifest), metadata_of(manifest)
-    annotations, said = metadata.annotations, kinds.templates(manifest)
+    annotations, said = metadata.annotations, pod_templates.templates(manifest)
     gated = [each for each in said if each.labels.get(keys.WORKLOAD) == ref.kind]
-    if not gated and not kinds.gang_by_annotation(manifest):
+    if not gated and not pod_templates.gang_by_annotation(manifest):
         return None
     if not gated:
         if wishes.opted_in(annotations):
@@ -74,19 +74,19 @@ def read_workload(
         return None
     mine = live(pod for pod in pods if _made_by(pod, ref, sources))
     total = sum(each.count for each in gated)
-    if not mine and (not total or kinds.ended(manifest)):
+    if not mine and (not total or pod_templates.ended(manifest)):
         return None
     own = Findings()
     wishes.check(ref, annotations, own)
     wishes.check_rival(ref, sources, own)
     _check_templates(ref, gated, own)
     minimum = _minimum(manifest, gated, annotations, own)
-    orders.check(manifest, minimum, mine, own)
+    start_order.check(manifest, minimum, mine, own)
     examples = [pod for pod, each in zip(example_pods(manifest), said, strict=True) if each in gated]
     settled = settle(wishes.request_of(ref, annotations, examples, None), topologies, own)
     check_priorities(mine, ref, own)
     members = seated(
-        [Seat(pod, kinds.role_of(pod), promised(pod, gang_objects.rank_places(pod), own)) for pod in mine],
+        [Seat(pod, pod_templates.role_of(pod), promised(pod, gang_objects.rank_places(pod), own)) for pod in mine],
         tuple(each.role for each in gated),
         own,
     )
@@ -94,7 +94,7 @@ def read_workload(
     if own.faults:
         return None
     there = Counter(member.pod_set for member in members)
-    least = minimums.by_role(gated, minimum)
+    least = minimum_pods.by_role(gated, minimum)
     sets = tuple(PodSet(each.role, max(each.count, there[each.role]), least[each.role]) for each in gated)
     return Gang(
         key=GangKey(NAME, ref.namespace, ref.name),
@@ -107,7 +107,7 @@ def read_workload(
         required=annotations.get(keys.REQUIRED),
         preferred=annotations.get(keys.PREFERRED),
         created=metadata.creation_timestamp or "",
-        waiting_for=settled.waiting_for + ((f"{ref} to be resumed",) if kinds.suspended(manifest) else ()),
+        waiting_for=settled.waiting_for + ((f"{ref} to be resumed",) if pod_templates.suspended(manifest) else ()),
         groups=(ref,),
         exact_nodes=any(member.index is not None for member in members),
     )
@@ -118,7 +118,7 @@ def _made_by(pod: Pod, ref: ObjectRef, sources: Sources) -> bool:
     owner = controller_of(pod)
     if owner is not None and owner.kind == JOB_KIND:
         job = sources.get(JOB_GROUP, JOB_KIND, ref.namespace, owner.name)
-        uid = kinds.maker_uid(job) if job is not None else ""
+        uid = pod_templates.maker_uid(job) if job is not None else ""
     else:
         uid = owner.uid if owner is not None else ""
     return not uid or not ref.uid or uid == ref.uid
@@ -129,7 +129,7 @@ def _minimum(manifest: Manifest, gated: Sequence[Template], annotations: Mapping
     ref, total = ref_of(manifest), sum(each.count for each in gated)
     written = annotations.get(keys.MIN_MEMBER)
     if written is None:
-        return minimums.of_kind(manifest, gated, findings)
+        return minimum_pods.of_kind(manifest, gated, findings)
     most = Most(total, f"that the {ref.kind} runs", "raise the replicas")
     check_number(ref, annotation(keys.MIN_MEMBER), written, most, findings)
     return integer(written) or total
@@ -161,8 +161,8 @@ def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) 
     annotations = other_workload(manifest, findings)
     if annotations is None:
         return
-    ref, able = ref_of(manifest), kinds.gang_by_annotation(manifest)
-    if kinds.controlled(manifest) or (able and wishes.opted_in(annotations)):
+    ref, able = ref_of(manifest), pod_templates.gang_by_annotation(manifest)
+    if pod_templates.controlled(manifest) or (able and wishes.opted_in(annotations)):
         return
     if not able and _refused(manifest, annotations, findings):
         return
@@ -173,7 +173,7 @@ def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) 
 
 def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findings) -> bool:
     """Refuse annotations on a workload that cannot be made a gang by them; on its templates they are told."""
-    ref, opted_out, said = ref_of(manifest), annotations.get(keys.GANG) == "false", kinds.templates(manifest)
+    ref, opted_out, said = ref_of(manifest), annotations.get(keys.GANG) == "false", pod_templates.templates(manifest)
     remedy = _instead(manifest, said)
     if not opted_out and refuse_kind(ref, WISHES, annotations, findings, remedy):
         return True
@@ -186,8 +186,8 @@ def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findi
 
 def _instead(manifest: Manifest, said: Sequence[Template]) -> str:
     """How a workload of a kind that cannot opt in is made a gang."""
-    if kinds.made_by(manifest) is Made.IN_JOBS and said:
-        return f"write it at {kinds.job_metadata(said[0])}.annotations, so that each Job is a gang"
+    if pod_templates.made_by(manifest) is Made.IN_JOBS and said:
+        return f"write it at {pod_templates.job_metadata(said[0])}.annotations, so that each Job is a gang"
     if said and all(each.labels.get(keys.GANG) for each in said):
         return f"leave it out: its pods are in a Gang by their label {keys.GANG}"
     return f"make a Gang object and label the pod template {keys.GANG}: <its name>"

@@ -7,9 +7,9 @@ from itertools import pairwise
 from math import lcm
 
 from gangs.findings import Findings
-from gangs.levels import LevelWish, Request, Span
 from gangs.model import ObjectRef
 from gangs.phalanx.spec import CapSpec, GangSpec, MultipleSpec, PodSetSpec, SliceSpec
+from gangs.topology.levels import LevelWish, Request, Span
 from kube.topology import Topology
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")

@@ -10,9 +10,10 @@ from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.object_statuses import ObjectStatus, TopologyView
 from gangs.phalanx import NAME, annotated, gang_objects, jobs, status, topologies
 from gangs.phalanx.wishes import WISHES
-from gangs.shapes import BY_ANNOTATION, WATCHED
-from gangs.sources import Kind, PodKeys, Sources
-from gangs.workloads import JOB_API_VERSION, JOB_GROUP, JOB_KIND, is_job
+from gangs.resource_kinds import ResourceKind
+from gangs.sources import PodKeys, Sources
+from gangs.workloads.jobs import JOB_API_VERSION, JOB_GROUP, JOB_KIND, is_job
+from gangs.workloads.kind_table import BY_ANNOTATION, WATCHED
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
@@ -31,13 +32,13 @@ class PhalanxDialect:
         more_annotations=(keys.INDEX,),
         on_workloads=tuple(("annotations", key) for key in WISHES),
     )
-    group_kinds: tuple[Kind, ...] = (
-        Kind(keys.GROUP, (keys.VERSION,), gang_objects.KIND, "gangs"),
-        Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),
+    group_kinds: tuple[ResourceKind, ...] = (
+        ResourceKind(keys.GROUP, (keys.VERSION,), gang_objects.KIND, "gangs"),
+        ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),
         *_ANNOTATED,
     )
-    topology_kinds: tuple[Kind, ...] = (
-        Kind(
+    topology_kinds: tuple[ResourceKind, ...] = (
+        ResourceKind(
             keys.GROUP,
             (keys.VERSION,),
             topologies.KIND,

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gangs.findings import Findings
-from gangs.levels import settle
 from gangs.manifests import MalformedError, decode, key_of, metadata_of, pod_ref, ref_of
 from gangs.membership import Seat, age, check_priorities, live, promised, seated
 from gangs.model import CapRule, Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
@@ -13,7 +12,8 @@ from gangs.phalanx import NAME
 from gangs.phalanx.checks import check_slice_order, check_spec, request_of
 from gangs.phalanx.spec import GangSpec, MultipleSpec, PodSetSpec
 from gangs.sources import Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, job_of, template_says
+from gangs.topology.levels import settle
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, job_of, template_says
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology

@@ -6,17 +6,17 @@ that controls it. A Job without the label is no gang, whatever it says: its pods
 
 from collections.abc import Mapping, Sequence
 
-from gangs import marked_jobs
 from gangs.findings import Findings
-from gangs.levels import settle
 from gangs.manifests import metadata_of, ref_of
-from gangs.marked_jobs import annotation
 from gangs.membership import Seat, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
 from gangs.phalanx import NAME, gang_objects, wishes
 from gangs.phalanx.wishes import WISHES, automatic, opted_in
 from gangs.sources import Sources
-from gangs.workloads import (
+from gangs.topology.levels import settle
+from gangs.workloads import annotated_jobs
+from gangs.workloads.annotated_jobs import annotation
+from gangs.workloads.jobs import (
     JOB_KIND,
     Job,
     example_pod,
@@ -45,14 +45,14 @@ def template_labels(manifest: Manifest, sources: Sources, *, claimed: bool) -> M
 
 def owner_of(pod: Pod) -> str | None:
     """The name of the Job whose gang the pod belongs to by its label."""
-    return marked_jobs.owner_of(pod, JOB_KIND)
+    return annotated_jobs.owner_of(pod, JOB_KIND)
 
 
 def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
     """The gang of a Job; None where it is no gang or where it is wrong."""
     job, ref = job_of(manifest), ref_of(manifest)
     asks = opted_in(job.metadata.annotations)
-    if not marked_jobs.is_marked(job, ref, JOB_KIND, findings, asks=asks):
+    if not annotated_jobs.is_marked(job, ref, JOB_KIND, findings, asks=asks):
         if not asks:
             _advise_misplaced(job, ref, findings)
         return None
@@ -61,7 +61,7 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
         return None
     own = Findings()
     _check_annotations(job, ref, own)
-    marked_jobs.check_template(job, ref, own)
+    annotated_jobs.check_template(job, ref, own)
     wishes.check_rival(ref, sources, own)
     chosen = None if asks else _recorded(job, sources)
     settled = settle(
@@ -72,7 +72,9 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
     check_priorities(pods, ref, own)
     seats = [Seat(pod, _SET, promised(pod, gang_objects.rank_places(pod), own)) for pod in pods]
     members = seated(seats, (_SET,), own)
-    minimum = marked_jobs.still_needed(job, marked_jobs.minimum_of(job, job.metadata.annotations.get(keys.MIN_MEMBER)))
+    minimum = annotated_jobs.still_needed(
+        job, annotated_jobs.minimum_of(job, job.metadata.annotations.get(keys.MIN_MEMBER))
+    )
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
@@ -112,7 +114,7 @@ def _advise_misplaced(job: Job, ref: ObjectRef, findings: Findings) -> None:
 def _check_annotations(job: Job, ref: ObjectRef, findings: Findings) -> None:
     annotations = job.metadata.annotations
     wishes.check(ref, annotations, findings)
-    marked_jobs.check_minimum(job, ref, annotation(keys.MIN_MEMBER), annotations.get(keys.MIN_MEMBER), findings)
+    annotated_jobs.check_minimum(job, ref, annotation(keys.MIN_MEMBER), annotations.get(keys.MIN_MEMBER), findings)
 
 
 def _recorded(job: Job, sources: Sources) -> str | None:

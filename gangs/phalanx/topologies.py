@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from gangs.findings import Findings
-from gangs.level_labels import check_labels
 from gangs.manifests import MalformedError, decode, ref_of
 from gangs.model import Manifest, ObjectRef
 from gangs.phalanx.spec import LevelSpec, TopologySpec
+from gangs.topology.level_labels import check_labels
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 
 KIND, PLURAL = "Topology", "topologies"

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from gangs.findings import Findings
-from gangs.levels import LevelWish, Request, Span
 from gangs.manifests import ref_of
-from gangs.marked_jobs import annotation
 from gangs.model import Manifest, ObjectRef
 from gangs.phalanx import gang_objects
 from gangs.sources import Sources
+from gangs.topology.levels import LevelWish, Request, Span
+from gangs.workloads.annotated_jobs import annotation
 from kube import keys
 from kube.objects import Pod
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from gangs.findings import Findings
 from gangs.manifests import MalformedError
 from gangs.model import Gang, GangKey, Manifest, Reading
+from gangs.resource_kinds import ResourceKind
 from gangs.runai import NAME, jobs, keys, other_workloads, owned_pods, topologies
-from gangs.sources import Kind, PodKeys, Sources
-from gangs.workloads import JOB_GROUP, JOB_KIND, is_job
+from gangs.sources import PodKeys, Sources
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, is_job
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 from kube.topology import Topology
@@ -24,9 +25,9 @@ class RunaiDialect:
         scheduler_names=keys.SCHEDULERS,
         on_workloads=tuple(("annotations", key) for key in keys.WISHES),
     )
-    group_kinds: tuple[Kind, ...] = (Kind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),)
-    topology_kinds: tuple[Kind, ...] = (
-        Kind(
+    group_kinds: tuple[ResourceKind, ...] = (ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),)
+    topology_kinds: tuple[ResourceKind, ...] = (
+        ResourceKind(
             keys.GROUP,
             keys.VERSIONS,
             keys.TOPOLOGY_OBJECT,

@@ -5,15 +5,15 @@ Such a Job's pod template gets a label at the Job's admission, by which its pods
 
 from collections.abc import Mapping, Sequence
 
-from gangs import marked_jobs
 from gangs.findings import Findings
-from gangs.levels import settle
 from gangs.manifests import ref_of
 from gangs.membership import Seat, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, PodSet
 from gangs.runai import NAME, keys, wishes
 from gangs.sources import Sources
-from gangs.workloads import JOB_KIND, example_pod, job_of, to_be_resumed
+from gangs.topology.levels import settle
+from gangs.workloads import annotated_jobs
+from gangs.workloads.jobs import JOB_KIND, example_pod, job_of, to_be_resumed
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 from kube.topology import Topology
@@ -30,21 +30,21 @@ def template_labels(manifest: Manifest) -> Mapping[str, str]:
 
 def owner_of(pod: Pod) -> str | None:
     """The name of the Job whose gang the pod belongs to by its label."""
-    return marked_jobs.owner_of(pod, LABEL_VALUE)
+    return annotated_jobs.owner_of(pod, LABEL_VALUE)
 
 
 def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
     """The gang of a Job; None where it is no gang or where it is wrong. Raises `MalformedError`."""
     job, ref = job_of(manifest), ref_of(manifest)
     asked = wishes.wishes_of(job)
-    if not marked_jobs.is_marked(job, ref, LABEL_VALUE, findings, asks=wishes.opted_in(asked)):
+    if not annotated_jobs.is_marked(job, ref, LABEL_VALUE, findings, asks=wishes.opted_in(asked)):
         return None
     pods = live(sources.pods_of(job))
     if not pods and not job.expected:
         return None
     own = Findings()
     wishes.check(job, ref, asked, own)
-    marked_jobs.check_template(job, ref, own)
+    annotated_jobs.check_template(job, ref, own)
     pool = wishes.pool_of(job)
     settled = settle(wishes.request_of(ref, asked, wishes.in_pool(example_pod(manifest), pool)), topologies, own)
     if settled.topology is not None:
@@ -54,7 +54,7 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
-    minimum = marked_jobs.still_needed(job, wishes.minimum_of(job, asked))
+    minimum = annotated_jobs.still_needed(job, wishes.minimum_of(job, asked))
     count = max(job.expected, len(members))
     named = asked[keys.TOPOLOGY].value if keys.TOPOLOGY in asked else None
     return Gang(

@@ -6,16 +6,16 @@ out among themselves, is told before the first pod is refused.
 
 from collections.abc import Mapping, Sequence
 
-from gangs import kinds, marked_jobs
 from gangs.findings import Findings
-from gangs.kinds import Template
 from gangs.manifests import integer, ref_of
-from gangs.marked_jobs import annotation
 from gangs.model import Manifest, ObjectRef
 from gangs.runai import keys
 from gangs.runai.wishes import Wish, opted_in
-from gangs.shapes import Made
 from gangs.sources import Sources
+from gangs.workloads import annotated_jobs, pod_templates
+from gangs.workloads.annotated_jobs import annotation
+from gangs.workloads.kind_table import Made
+from gangs.workloads.pod_templates import Template
 from kube.keys import GANG
 
 _TO_GANG = f"make a Gang object and label the pod templates {GANG}: <its name> instead"
@@ -29,13 +29,13 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
 
     Raises `MalformedError`.
     """
-    annotations = marked_jobs.other_workload(manifest, findings)
-    if annotations is None or kinds.controlled(manifest):
+    annotations = annotated_jobs.other_workload(manifest, findings)
+    if annotations is None or pod_templates.controlled(manifest):
         return
-    made, said, ref = kinds.made_by(manifest), kinds.templates(manifest), ref_of(manifest)
+    made, said, ref = pod_templates.made_by(manifest), pod_templates.templates(manifest), ref_of(manifest)
     handed_down = said and all(each.annotations.items() >= _wishes(annotations).items() for each in said)
     if annotations.get(keys.SKIP) != "true" and not handed_down:
-        marked_jobs.refuse_kind(ref, keys.WISHES, annotations, findings, _remedy(ref.kind, made, said))
+        annotated_jobs.refuse_kind(ref, keys.WISHES, annotations, findings, _remedy(ref.kind, made, said))
     asking = [each for each in said if _asks(each)]
     if asking and made is not Made.IN_JOBS:
         _check_templates(manifest, asking, sources, findings)
@@ -52,7 +52,7 @@ def _asks(template: Template) -> bool:
 
 def _remedy(kind: str, made: Made | None, said: Sequence[Template]) -> str:
     if made is Made.IN_JOBS:
-        return f"write it at {kinds.job_metadata(said[0])}.annotations" if said else _TO_GANG
+        return f"write it at {pod_templates.job_metadata(said[0])}.annotations" if said else _TO_GANG
     if kind in _SEVERAL or (not said and made is Made.UNREAD):
         return _TO_GANG
     return f"write it on the pod template, with {keys.MIN_MEMBER}: <pods that must start together>"
@@ -69,10 +69,10 @@ def _check_templates(manifest: Manifest, asking: Sequence[Template], sources: So
         _check_minimum(ref, each, findings)
     minimum = integer(first.annotations.get(keys.MIN_MEMBER, "")) or 1
     total = sum(each.count for each in asking)
-    if kinds.made_by(manifest) in _COUNTED and ref.kind not in ("DaemonSet", "Service") and minimum > total > 0:
+    if pod_templates.made_by(manifest) in _COUNTED and ref.kind not in ("DaemonSet", "Service") and minimum > total > 0:
         problem = f"{minimum} is more than the {total} pods that the {ref.kind} runs"
         findings.fault(ref, annotation(keys.MIN_MEMBER, f"{first.path}."), problem, f"lower it to {total}")
-    kinds.check_parallel(manifest, min(minimum, total), sources.pods, findings)
+    pod_templates.check_parallel(manifest, min(minimum, total), sources.pods, findings)
 
 
 def _check_minimum(ref: ObjectRef, template: Template, findings: Findings) -> None:

@@ -7,15 +7,15 @@ pods start together they say, too (`batch-min-member`): the workloads are of man
 from collections.abc import Sequence
 
 from gangs.findings import Findings
-from gangs.levels import settle
 from gangs.manifests import integer, pod_ref
-from gangs.marked_jobs import annotation
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, PodSet
 from gangs.pod_consensus import check_alike, speakers
 from gangs.runai import NAME, keys, wishes
 from gangs.runai.wishes import Wishes
-from gangs.workloads import JOB_KIND, controller_of
+from gangs.topology.levels import settle
+from gangs.workloads.annotated_jobs import annotation
+from gangs.workloads.jobs import JOB_KIND, controller_of
 from kube.objects import Pod
 from kube.topology import Topology
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import msgspec
 
 from gangs.findings import Findings
-from gangs.level_labels import check_each_once, check_labels
 from gangs.manifests import MalformedError, advise_unknown, decode, ref_of
 from gangs.model import Manifest, ObjectRef
 from gangs.runai import keys
+from gangs.topology.level_labels import check_each_once, check_labels
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 
 NODE_LEVEL = "node"

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gangs import marked_jobs
 from gangs.findings import Findings
-from gangs.levels import LevelWish, Request, Span
-from gangs.marked_jobs import annotation
 from gangs.model import ObjectRef
 from gangs.runai import keys
-from gangs.workloads import Job
+from gangs.topology.levels import LevelWish, Request, Span
+from gangs.workloads import annotated_jobs
+from gangs.workloads.annotated_jobs import annotation
+from gangs.workloads.jobs import Job
 from kube import keys as own
 from kube.node_rules import NodeRule, labelled
 from kube.objects import NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Requirement
@@ -60,7 +60,7 @@ def opted_in(wishes: Wishes) -> bool:
 def minimum_of(job: Job, wishes: Wishes) -> int:
     """Pods that must start together: as written, else all that the Job runs at a time."""
     written = wishes.get(keys.MIN_MEMBER)
-    return marked_jobs.minimum_of(job, written.value if written else None)
+    return annotated_jobs.minimum_of(job, written.value if written else None)
 
 
 def request_of(ref: ObjectRef, wishes: Wishes, pod: Pod) -> Request:
@@ -115,7 +115,7 @@ def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
             problem = f'"{there}" differs from "{here}" on the Job'
             findings.fault(ref, annotation(key, _AT_TEMPLATE), problem, _REMEDY)
     if (minimum := wishes.get(keys.MIN_MEMBER)) is not None:
-        marked_jobs.check_minimum(job, ref, minimum.field, minimum.value, findings)
+        annotated_jobs.check_minimum(job, ref, minimum.field, minimum.value, findings)
     for key in _OWN_WISHES:
         if key in job.metadata.annotations and job.metadata.annotations.get(own.GANG) != "false":
             problem = "asks for the gang that annotations of kai.scheduler ask for already"

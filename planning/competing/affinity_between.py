@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from cluster.neighbours import Namespaces, affinity_terms, anti_affinity_terms
+from cluster.eligibility.pod_affinity import Namespaces, affinity_terms, anti_affinity_terms
 from cluster.selectors import selects
 from gangs.model import Gang
 from kube.objects import Pod

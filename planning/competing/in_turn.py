@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Generic, TypeVar
 
-from cluster.neighbours import Namespaces
+from cluster.eligibility.pod_affinity import Namespaces
 from gangs.model import Gang, GangKey
 from kube.objects import Pod
 from planning.competing.affinity_between import leans_on

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.ports import host_ports
+from cluster.eligibility.host_ports import host_ports
 from gangs.held_nodes import held_node
 from gangs.model import Gang
 from kube.objects import Pod

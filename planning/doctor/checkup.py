@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from cluster.snapshot import Snapshot
-from cluster.tree import DomainTree, domains
+from cluster.topology.tree import DomainTree, domains
+from gangs.coexistence.ownership import ALL, CHOICES, IGNORED, OWN, chosen, left_to, running
 from gangs.dialects.claims import dialect_of, left_alone
 from gangs.dialects.reading import read_all
 from gangs.dialects.topologies import topologies
-from gangs.leaving import ALL, CHOICES, IGNORED, OWN, chosen, left_to, running
-from gangs.levels import choose
+from gangs.dialects.typos import slips
 from gangs.model import Gang
 from gangs.sources import Sources
-from gangs.typos import slips
+from gangs.topology.levels import choose
 from kube.keys import ADOPT, EXEMPTIONS, GATE, LEAVE
 from kube.names import natural_key
 from kube.topology import Topology

@@ -16,13 +16,13 @@ import msgspec
 
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from gangs.dialects.table import all_kinds
-from gangs.kinds import shape_of, templates
 from gangs.manifests import MalformedError, group_of, key_of, parted, shape_remedy
 from gangs.model import Manifest
-from gangs.pods_to_come import example_pods
-from gangs.shapes import WORKLOADS
 from gangs.sources import EVERYBODY, ObjectKey
-from gangs.workloads import example_pod, is_job
+from gangs.workloads.jobs import example_pod, is_job
+from gangs.workloads.kind_table import WORKLOADS
+from gangs.workloads.pod_templates import shape_of, templates
+from gangs.workloads.pods_to_come import example_pods
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import (
     DisruptionBudgetStatus,

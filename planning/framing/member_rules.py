@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 
-from cluster.eligibility import Obstacle
-from cluster.neighbours import Near, Spread, Term
-from cluster.ports import any_clash
+from cluster.eligibility.host_ports import any_clash
+from cluster.eligibility.member_rules import spread_limits
+from cluster.eligibility.nodes import Obstacle
+from cluster.eligibility.pod_affinity import Near, Spread, Term
 from cluster.snapshot import NodeState
-from cluster.wishes import spread_limits
 from kube.objects import Pod
 from planning.framing.member_traits import Traits
 from solver.problem import Affinity, Conflict, Exclusion, Separation

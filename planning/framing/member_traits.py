@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from cluster.neighbours import Namespaces, Term, affinity_terms, anti_affinity_terms
-from cluster.ports import HostPort, host_ports
+from cluster.eligibility.host_ports import HostPort, host_ports
+from cluster.eligibility.pod_affinity import Namespaces, Term, affinity_terms, anti_affinity_terms
 from kube.objects import LabelSelector, Pod, PodAffinityTerm
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from cluster.tree import DomainTree
+from cluster.topology.tree import DomainTree
 
 _MOST = 99
 """Pods of one domain beyond this many weigh no more; so a narrower level always outweighs the wider ones."""

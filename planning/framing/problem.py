@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cluster.capturing import room
-from cluster.neighbours import nobody_goes
+from cluster.eligibility.pod_affinity import nobody_goes
 from cluster.snapshot import Amounts, NodeState, Snapshot, Tenant
-from cluster.tree import domains
+from cluster.topology.tree import domains
 from gangs.held_nodes import held_node
 from gangs.model import Gang, Member, PodSet
 from kube.names import natural_key

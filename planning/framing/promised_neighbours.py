@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from cluster.neighbours import Namespaces, Occupant, affinity_terms
+from cluster.eligibility.pod_affinity import Namespaces, Occupant, affinity_terms
 from cluster.snapshot import NodeState, Snapshot, Tenant
 from solver.problem import DisruptionBudget
 

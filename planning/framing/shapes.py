@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from cluster.eligibility import Eligibility, Obstacle
-from cluster.neighbours import MayGo, Near, Spread
-from cluster.ports import host_ports
+from cluster.eligibility.host_ports import host_ports
+from cluster.eligibility.member_rules import among_members, unmodelled
+from cluster.eligibility.nodes import Eligibility, Obstacle
+from cluster.eligibility.pod_affinity import MayGo, Near, Spread
 from cluster.snapshot import NodeState, Snapshot
 from cluster.volumes import claim_names
-from cluster.wishes import among_members, unmodelled
 from kube.node_rules import NodeRule
 from kube.objects import NodeAffinity, Pod
 from planning.framing.member_traits import GangTraits, Traits, keys_of_terms, looked_at

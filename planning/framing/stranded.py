@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from cluster.capturing import room
-from cluster.eligibility import Eligibility
-from cluster.neighbours import SPREAD
+from cluster.eligibility.nodes import Eligibility
+from cluster.eligibility.pod_affinity import SPREAD
 from cluster.snapshot import NodeState, Snapshot
 from gangs.held_nodes import held_node
 from gangs.model import Gang, Member

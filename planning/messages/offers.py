@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from cluster.capturing import room
-from cluster.eligibility import Eligibility
+from cluster.eligibility.nodes import Eligibility
 from cluster.snapshot import NodeState, Snapshot
-from cluster.tree import DomainTree, Path, domains
+from cluster.topology.tree import DomainTree, Path, domains
 from gangs.dialects.topologies import topology_of
 from gangs.held_nodes import held_node
 from gangs.model import Fault, Gang

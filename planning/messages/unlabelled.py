@@ -10,7 +10,7 @@ import msgspec
 
 from cluster.capturing import room
 from cluster.snapshot import Amounts, NodeState, Snapshot
-from cluster.tree import domains
+from cluster.topology.tree import domains
 from gangs.model import Gang
 from kube.objects import Pod
 from kube.requests import pod_requests

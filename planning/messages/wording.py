@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gangs.model import Gang, GangKey
-from gangs.workloads import controller_of
+from gangs.workloads.jobs import controller_of
 from kube.names import natural_key
 from planning.decision import Assignment, Eviction, LevelUse
 from planning.framing.stranded import Stranded

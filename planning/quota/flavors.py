@@ -6,7 +6,7 @@ from itertools import product
 
 import msgspec
 
-from cluster.taints import untolerated
+from cluster.eligibility.taints import untolerated
 from gangs.model import Gang, Member
 from gangs.quota_model import Account, ClusterQueue, Flavor
 from kube.node_rules import NodeRule, labelled

@@ -9,8 +9,8 @@ the members of a set are alike. Where that fails too, nothing is proven.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cluster.eligibility import Eligibility
-from cluster.neighbours import AFFINITY, SPREAD, Neighbourhood, affinity_terms
+from cluster.eligibility.nodes import Eligibility
+from cluster.eligibility.pod_affinity import AFFINITY, SPREAD, Neighbourhood, affinity_terms
 from cluster.snapshot import Snapshot
 from planning.after_plan import after
 from planning.decision import Assignment, Decision

@@ -11,9 +11,9 @@ import pytest
 from certs.authority import AUTHORITY_LIFETIME, service_names, verify
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE, ensure_serving_certificate
 from certs.rotation import DEFAULT_SCHEDULE
-from cli.installing import webhook_configurations
-from cluster.connecting import connect
-from cluster.transport import Transport
+from cli.installation.manifests import webhook_configurations
+from cluster.api.connecting import connect
+from cluster.api.transport import Transport
 from controlplane.control_plane import ControlPlane
 
 pytestmark = pytest.mark.controlplane

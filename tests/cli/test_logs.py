@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from cli.logs import formatter
+from cli.options.logs import formatter
 
 
 def record(**extra: str) -> logging.LogRecord:

@@ -8,7 +8,7 @@ import pytest
 
 from cli import uninstall
 from cli.uninstall import SETTLE_SECONDS, Released, open_gates
-from cluster.connecting import connect
+from cluster.api.connecting import connect
 from controlplane.control_plane import ControlPlane
 from kube.keys import GATE
 

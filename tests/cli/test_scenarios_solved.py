@@ -17,7 +17,7 @@ from refusal_cases import defaulted, sources_of
 
 from cli.main import group
 from cli.scenarios import Act, folders, read
-from gangs.expanding import expanded
+from gangs.dialects.expanding import expanded
 from gangs.manifests import key_of
 from gangs.sources import ObjectKey
 from kube.names import natural_key

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import group
-from cluster.connecting import connect
+from cluster.api.connecting import connect
 from controller.telemetry.events import GANG_WAITING, Recorder
 from controlplane.control_plane import ControlPlane
 from gangs.model import ObjectRef

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from cli.text.gang_state import Story, age, leader_trouble, pod_state, render
 from cli.why import member_keys
-from cli.why_text import Story, age, leader_trouble, pod_state, render
 from gangs.model import GangKey
 from kube.keys import GATE, PLANNED_NODE
 from kube.objects import Condition, ObjectMeta, Pod, PodSpec, PodStatus, SchedulingGate

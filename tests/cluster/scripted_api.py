@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from kubernetes.client import ApiClient, Configuration
 
-from cluster.transport import Transport
+from cluster.api.transport import Transport
 
 
 @dataclass(frozen=True)

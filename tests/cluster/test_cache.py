@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from cluster.cache import ClusterCache, WatchedKind
-from cluster.connecting import connect
-from cluster.reflector import Timing
+from cluster.api.connecting import connect
+from cluster.caches.cache import ClusterCache, WatchedKind
+from cluster.caches.reflector import Timing
 from controlplane.control_plane import ControlPlane
 from kube.objects import Pod
 

@@ -13,8 +13,8 @@ import yaml
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
-from cluster.connecting import connect, token_of
-from cluster.transport import UNREACHABLE
+from cluster.api.connecting import connect, token_of
+from cluster.api.transport import UNREACHABLE
 
 BUSY, SILENT = "/busy", "/silent"
 

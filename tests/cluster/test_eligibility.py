@@ -6,7 +6,7 @@ import pytest
 from cluster_objects import apart, expression, near, node, pod, required_nodes, spread
 
 from cluster.capturing import snapshot_of
-from cluster.eligibility import Eligibility, exclusion, preference
+from cluster.eligibility.nodes import Eligibility, exclusion, preference
 from kube.objects import Node, NodeAffinity, Pod
 
 UNSCHEDULABLE = "node(s) were unschedulable"

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from cluster_objects import node
 
+from cluster.caches.sinks import Nodes
 from cluster.capturing import Capture
-from cluster.finding import KNOWN_LABELS, found_on
-from cluster.sinks import Nodes
-from cluster.tree import domains
+from cluster.topology.tree import domains
+from cluster.topology.well_known_levels import KNOWN_LABELS, found_on
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 NVIDIA, GKE, EKS = (

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 
-from cluster.freshness import Freshness
+from cluster.caches.freshness import Freshness
 
 
 @dataclass

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from scripted_api import Answer, ScriptedApi, failed, listed, scripted, watched
 
-from cluster.reflector import Reflector, Timing
+from cluster.caches.reflector import Reflector, Timing
 from kube.objects import Pod
 
 QUICK = Timing(page=2, silence=60.0, missing=0.02, first_retry=0.02, last_retry=0.1)

@@ -7,7 +7,7 @@ import pytest
 from cluster_objects import asking, pod
 from resizes import RESIZES
 
-from cluster.trimming import trim_pod
+from cluster.api.trimming import trim_pod
 from controlplane.control_plane import ControlPlane, wait_until
 from kube.requests import pod_requests
 

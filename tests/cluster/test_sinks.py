@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cluster.sinks import Manifests
+from cluster.caches.sinks import Manifests
 
 
 class Cache:

@@ -18,7 +18,7 @@ import pytest
 from cluster_objects import apart, asking, expression, near, required_nodes, spread
 
 from cluster.capturing import room, snapshot_of
-from cluster.eligibility import Eligibility
+from cluster.eligibility.nodes import Eligibility
 from cluster.snapshot import NodeState, Snapshot
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from controlplane.control_plane import ControlPlane, wait_until

@@ -3,7 +3,7 @@
 import pytest
 from cluster_objects import node
 
-from cluster.tree import domains
+from cluster.topology.tree import domains
 from kube.objects import Node
 from kube.topology import HOSTNAME_LABEL, Level, Topology, Unlabelled
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from cluster_objects import apart, asking, node, pod, required_nodes, spread
 
+from cluster.api.trimming import LAST_APPLIED, trim_manifest, trim_node, trim_pod
 from cluster.capturing import snapshot_of
-from cluster.eligibility import Eligibility
-from cluster.trimming import LAST_APPLIED, trim_manifest, trim_node, trim_pod
+from cluster.eligibility.nodes import Eligibility
 from kube.objects import Pod
 from kube.requests import pod_requests
 

@@ -7,9 +7,9 @@ import pytest
 from cluster_objects import expression, node, pod
 
 from cluster.capturing import snapshot_of
-from cluster.eligibility import Eligibility
+from cluster.eligibility.member_rules import unmodelled
+from cluster.eligibility.nodes import Eligibility
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
-from cluster.wishes import unmodelled
 
 ZONE = "topology.kubernetes.io/zone"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"

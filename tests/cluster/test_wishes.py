@@ -6,8 +6,8 @@ import pytest
 from cluster_objects import apart, near, node, pod, spread
 
 from cluster.capturing import snapshot_of
-from cluster.eligibility import Eligibility
-from cluster.wishes import spread_limits, unmodelled
+from cluster.eligibility.member_rules import spread_limits, unmodelled
+from cluster.eligibility.nodes import Eligibility
 
 WEB = {"app": "web"}
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from wires import Wire, wire_to
 
-from cluster.connecting import connect
-from cluster.transport import MERGE_PATCH, Transport
+from cluster.api.connecting import connect
+from cluster.api.transport import MERGE_PATCH, Transport
 from controller.leadership.election import Election, LeadershipLostError, Term
 from controller.leadership.lease import Timing
 from controlplane.control_plane import ControlPlane, wait_until

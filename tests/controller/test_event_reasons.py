@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kubernetes.client import ApiClient, Configuration
 
-from cluster.transport import Transport
+from cluster.api.transport import Transport
 from controller.telemetry import events
 from controller.telemetry.events import EVENTS, REASONS, Reason, Recorder
 from gangs.model import ObjectRef

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from wires import wire_to
 
-from cluster.connecting import connect
+from cluster.api.connecting import connect
 from controller.telemetry import events
 from controller.telemetry.events import EVENTS, Reason, Recorder
 from controlplane.control_plane import ControlPlane

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from cluster.connecting import connect
+from cluster.api.connecting import connect
 from controller.writes.writer import Result, Writer
 from controlplane.control_plane import ControlPlane, wait_until
 from kube.keys import GATE

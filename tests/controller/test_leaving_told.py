@@ -8,7 +8,7 @@ from controller.cluster_view import Picture
 from controller.coexistence import CoexistenceReporter
 from controller.telemetry import events
 from controller.telemetry.events import Reason, Recorder
-from gangs.leaving import Left, Neighbour
+from gangs.coexistence.ownership import Left, Neighbour
 from gangs.model import ObjectRef, Reading
 from gangs.sources import Sources
 

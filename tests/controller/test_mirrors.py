@@ -25,7 +25,7 @@ from controller.status.mirrors import (
     stale_mirrors,
 )
 from gangs.manifests import key_of
-from gangs.mirroring import claim_of, is_marked, mirrored_key
+from gangs.mirrors import claim_of, is_marked, mirrored_key
 from gangs.model import CapRule, Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
 from gangs.phalanx.spec import GangSpec
 from kube.catalog import Catalog

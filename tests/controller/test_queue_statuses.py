@@ -13,8 +13,8 @@ import yaml
 from cluster.capturing import snapshot_of
 from controller.cluster_view import Picture
 from controller.status.status_sync import queue_statuses
+from gangs.coexistence.ownership import Left, Neighbour
 from gangs.dialects.reading import read_all
-from gangs.leaving import Left, Neighbour
 from gangs.manifests import key_of
 from gangs.model import ObjectRef
 from gangs.sources import Sources

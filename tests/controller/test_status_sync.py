@@ -8,8 +8,8 @@ import pytest
 from cluster.capturing import snapshot_of
 from controller.cluster_view import Picture
 from controller.status.status_sync import group_statuses, topology_statuses
-from gangs.kept_readings import KeptReadings
-from gangs.leaving import Left, Neighbour
+from gangs.coexistence.ownership import Left, Neighbour
+from gangs.incremental.readings import KeptReadings
 from gangs.manifests import key_of
 from gangs.model import GangKey, ObjectRef
 from gangs.object_statuses import ObjectStatus

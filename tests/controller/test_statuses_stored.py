@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from gang_builders import gang, placed, pod, refused
 
+from cluster.api.connecting import connect
+from cluster.api.transport import MERGE_PATCH
 from cluster.capturing import snapshot_of
-from cluster.connecting import connect
-from cluster.transport import MERGE_PATCH
 from controller.gang_status import Phase, gang_status, invalid_status, status_patch
 from controller.status.mirrors import differs, mirror_of
 from controller.status.status_sync import topology_view

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from cluster.cache import ClusterCache
+from cluster.caches.cache import ClusterCache
 from cluster.schedulers import SchedulerIndex
 from controller.cluster_view import Picture
 from controller.status.strays import MOST_AT_A_TIME, MOST_OF_A_NAMESPACE, Strays

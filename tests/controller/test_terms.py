@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from kubernetes.client import ApiClient, Configuration
 
-from cluster.transport import UNREACHABLE, Transport
+from cluster.api.transport import UNREACHABLE, Transport
 from controller.leadership.election import LeadershipLostError, Term
 from controller.release.patches import release_patch
 from controller.writes.writer import Result, Writer, Written

@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from cluster.capturing import snapshot_of
-from cluster.domain_room import free_under
 from cluster.snapshot import Snapshot
-from cluster.tree import domains
+from cluster.topology.domain_room import free_under
+from cluster.topology.tree import domains
 from controller.cluster_view import Picture
 from controller.status.status_sync import topology_statuses, topology_view
 from gangs.dialects.topologies import topologies

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.binaries import PROGRAMS, cache_directory, find_binaries
+from controlplane.programs.binaries import PROGRAMS, cache_directory, find_binaries
+from controlplane.programs.toolchain import NoToolchainError, find_go, toolchain_pin
 from controlplane.progress import Progress
-from controlplane.toolchain import NoToolchainError, find_go, toolchain_pin
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = [each.name for each in PROGRAMS]

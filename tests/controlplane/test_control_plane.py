@@ -10,10 +10,10 @@ import pytest
 from emptying import empty
 
 from controlplane.api import RefusedError
-from controlplane.binaries import VERSION
 from controlplane.control_plane import ControlPlane, wait_until
+from controlplane.programs.binaries import VERSION
 from controlplane.recording import Recorder, WatchEvent, bound
-from controlplane.stages import TERMINATES_AFTER
+from controlplane.running.stages import TERMINATES_AFTER
 
 pytestmark = pytest.mark.controlplane
 

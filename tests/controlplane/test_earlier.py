@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.binaries import PROGRAMS, version_flags
-from controlplane.earlier import EARLIER, binaries_of
+from controlplane.programs.binaries import PROGRAMS, version_flags
+from controlplane.programs.previous_version import EARLIER, binaries_of
 
 BUILD = Path(__file__).parents[2] / "controlplane" / "build"
 

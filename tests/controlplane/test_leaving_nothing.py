@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.binaries import Binaries, find_binaries
-from controlplane.components import COMPONENTS
 from controlplane.control_plane import ControlPlane, Options, StartError, wait_until
-from controlplane.directories import PREFIX, RunDirectory
-from controlplane.janitor import marked
-from controlplane.processes import Program
+from controlplane.programs.binaries import Binaries, find_binaries
+from controlplane.running.components import COMPONENTS
+from controlplane.running.directories import PREFIX, RunDirectory
+from controlplane.running.janitor import marked
+from controlplane.running.processes import Program
 
 pytestmark = pytest.mark.controlplane
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane import ports
+from controlplane.running import ports
 
 FIRST_EPHEMERAL = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
 

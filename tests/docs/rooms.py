@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- rooms: begin -->\n", "<!-- rooms: end -->\n"
-PACKAGES = ("solver", "planning", "controller")
+PACKAGES = ("solver", "planning", "controller", "webhook", "gangs", "cluster", "cli", "controlplane")
 
 
 def layers(package: str) -> list[list[str]]:

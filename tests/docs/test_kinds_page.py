@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from gangs.shapes import BY_ANNOTATION, WORKLOADS, Made, Shape
-from gangs.workloads import JOB_KIND
+from gangs.workloads.jobs import JOB_KIND
+from gangs.workloads.kind_table import BY_ANNOTATION, WORKLOADS, Made, Shape
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "kinds.md").read_text()
 OTHERS = {

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from cluster.cache import ClusterCache
-from cluster.freshness import Freshness
+from cluster.caches.cache import ClusterCache
+from cluster.caches.freshness import Freshness
 from controller import gang_status as statuses
 from controller.gang_status import Phase
 from controller.release.protocol import Cause

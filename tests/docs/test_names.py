@@ -14,7 +14,6 @@ OF_EACH_SERVER = {"Settings", "Metrics"}
 STILL_TWICE = {
     "Condition",
     "Gang",
-    "Kind",
     "Namespace",
     "Picture",
     "Place",

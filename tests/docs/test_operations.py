@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.installing import webhook_configurations
+from cli.installation.manifests import webhook_configurations
 from cli.uninstall import uninstall
 
 ROOT = Path(__file__).parents[2]

@@ -30,9 +30,9 @@ from workloads_of_kinds import (
     workload,
 )
 
+from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.table import all_kinds
-from gangs.expanding import expanded
 from gangs.manifests import key_of, pod_of
 from gangs.sources import Sources
 

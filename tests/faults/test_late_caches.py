@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from webhook.admission import validate
-from webhook.reviews import Admitted, GroupVersionResource, Refused, Request
+from webhook.admission.dispatch import validate
+from webhook.admission.reviews import Admitted, GroupVersionResource, Refused, Request
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "webhook"))
 from pictures import StillPicture, pod_group, topology

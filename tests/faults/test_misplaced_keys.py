@@ -25,10 +25,10 @@ from workloads_of_kinds import (
 from cli.main import group
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
+from gangs.dialects.typos import slips_of
 from gangs.manifests import key_of
 from gangs.phalanx.wishes import WISHES
 from gangs.sources import Sources
-from gangs.typos import slips_of
 from kube.keys import WORKLOAD
 
 TOGETHER = ("Job", "StatefulSet", "PyTorchJob")

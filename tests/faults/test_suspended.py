@@ -16,9 +16,9 @@ from gangs.dialects.templates import as_admitted
 from gangs.manifests import key_of
 from gangs.sources import Sources
 from kube.keys import CREATED_SUSPENDED
-from webhook.objects import workload_created
-from webhook.reviews import Admitted, GroupVersionResource, Options, Request
-from webhook.suspending import updated
+from webhook.admission.objects import workload_created
+from webhook.admission.reviews import Admitted, GroupVersionResource, Options, Request
+from webhook.admission.suspending import updated
 
 FILES = Path(__file__).parent / "suspended"
 Manifest = dict[str, Any]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiClient, Configuration
 
-from cluster.transport import Transport
+from cluster.api.transport import Transport
 from controller.writes.writer import Result, Writer
 
 BUDGET = {

@@ -6,13 +6,13 @@ import pytest
 from kubernetes.client import ApiClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from cluster.transport import Transport
+from cluster.api.transport import Transport
 from controller.acting.probe import Probes
 from controller.writes.writer import Writer
 from gangs.dialects.reading import read_all
 from gangs.manifests import MalformedError
 from gangs.sources import Sources
-from gangs.workloads import missing_pods
+from gangs.workloads.jobs import missing_pods
 from kube.objects import ObjectMeta, Pod
 from webhook.metrics import Metrics
 

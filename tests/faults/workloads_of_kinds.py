@@ -9,13 +9,13 @@ import yaml
 from click.testing import CliRunner
 
 from cli.main import group
+from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
-from gangs.expanding import expanded
+from gangs.dialects.typos import slips_of
 from gangs.manifests import key_of, pod_of
 from gangs.model import Gang
 from gangs.sources import Sources
-from gangs.typos import slips_of
 
 Object = dict[str, Any]
 

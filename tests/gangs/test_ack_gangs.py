@@ -10,11 +10,11 @@ import pytest
 from ack_objects import LINGJUN, job, labels, member, network
 from written import NETWORK, pod, sources
 
-from cluster.tree import domains
+from cluster.topology.tree import domains
 from gangs.dialects.claims import dialect_of
+from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.topologies import topologies
-from gangs.expanding import expanded
 from gangs.findings import Findings
 from gangs.koordinator.topologies import topology_of
 from gangs.model import Gang, GangKey, PodSet

@@ -11,14 +11,14 @@ from click.testing import CliRunner
 from workload_operators import ROWS, Object, Row
 
 from cli.main import group
+from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
 from gangs.dialects.templates import as_admitted
-from gangs.expanding import expanded
 from gangs.manifests import key_of, pod_of
 from gangs.model import Gang, ObjectRef, Reading
-from gangs.shapes import BY_ANNOTATION
 from gangs.sources import Sources
+from gangs.workloads.kind_table import BY_ANNOTATION
 
 every_kind = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 

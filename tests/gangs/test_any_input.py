@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from koordinator_objects import GROUPS, SPEC
 from written import DATACENTER, NETWORK, sources
 
+from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
-from gangs.expanding import expanded
 from gangs.manifests import key_of
 from gangs.sources import Sources
 from kube.objects import ObjectMeta, Pod

@@ -11,7 +11,7 @@ from written import NETWORK, pod, sources
 
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import arrival, review
-from gangs.kept_readings import KeptReadings
+from gangs.incremental.readings import KeptReadings
 from gangs.model import Gang, GangKey, Reading
 from gangs.sources import Sources
 

@@ -7,9 +7,9 @@ import pytest
 from written import DATACENTER, documents, sources
 
 from gangs.dialects.claims import dialect_of
+from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.templates import as_admitted, template_labels
-from gangs.expanding import expanded
 from gangs.model import GangKey, PodSet, Reading
 from gangs.sources import Sources
 

@@ -10,10 +10,10 @@ from kai_objects import CONFIG, POLICY, ROLE, config, group, job, member
 from written import DATACENTER, documents, pod, sources
 
 from gangs.dialects.claims import dialect_of
+from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
 from gangs.dialects.topologies import topologies, topology_of
-from gangs.expanding import expanded
 from gangs.kai.keys import KEYS
 from gangs.model import Advice, Gang, GangKey
 from gangs.sources import Sources

@@ -18,12 +18,12 @@ import yaml
 from written import documents, pod
 
 from gangs.dialects.claims import dialect_of, left_alone
+from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.templates import as_admitted
 from gangs.dialects.topologies import topologies
-from gangs.expanding import expanded
-from gangs.kept_readings import KeptReadings
+from gangs.incremental.readings import KeptReadings
 from gangs.manifests import MalformedError, key_of, pod_of
 from gangs.model import GangKey, Reading
 from gangs.sources import Sources

@@ -7,10 +7,10 @@ from kueue_objects import GROUP, POOL, job
 from written import documents, pod, sources
 
 from gangs.dialects.claims import dialect_of
+from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.templates import as_admitted
 from gangs.dialects.topologies import topologies
-from gangs.expanding import expanded
 from gangs.kueue.keys import TOPOLOGY_KIND
 from gangs.kueue.topologies import lowest_level
 from gangs.kueue.units import NO_TOPOLOGY

@@ -8,15 +8,15 @@ from kueue_objects import POOL
 from kueue_objects import job as kueue_job
 from written import documents, pod, sources
 
+from gangs.coexistence.ownership import left_to
 from gangs.dialects.claims import dialect_of, left_alone
+from gangs.dialects.expanding import expanded
+from gangs.dialects.protection import protection
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
 from gangs.dialects.templates import queued, template_labels
-from gangs.expanding import expanded
-from gangs.leaving import left_to
-from gangs.protecting import protection
+from gangs.dialects.typos import slips_of
 from gangs.sources import Sources
-from gangs.typos import slips_of
 from kube.objects import Pod
 
 Manifest = dict[str, Any]

@@ -7,10 +7,10 @@ import yaml
 from written import DATACENTER, documents, sources
 
 from gangs.dialects.claims import dialect_of
+from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
 from gangs.dialects.templates import as_admitted, template_labels
-from gangs.expanding import expanded
 from gangs.model import Gang
 from gangs.sources import Sources
 from kube.topology import Level

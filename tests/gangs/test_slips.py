@@ -8,7 +8,7 @@ from written import sources
 
 from gangs.dialects.reading import read_all
 from gangs.dialects.table import DIALECTS
-from gangs.typos import slips
+from gangs.dialects.typos import slips
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 UNKNOWN = "is not known, so that it asks for nothing"

@@ -6,7 +6,7 @@ import pytest
 from written import documents, pod
 
 from gangs.manifests import MalformedError
-from gangs.workloads import indexes, job_of, missing_pods
+from gangs.workloads.jobs import indexes, job_of, missing_pods
 
 
 def job(spec: str, *, status: str = "{}", **metadata: Any) -> dict[str, Any]:

@@ -10,11 +10,11 @@ import yaml
 from rendered import Object, overlay
 
 from certs.cluster_edge import CONFIGURATIONS
-from cli.installation import PARTS
+from cli.installation.checks import PARTS
 from controlplane.control_plane import ControlPlane, free_ports, wait_until
 from controlplane.rendering import MANIFESTS
+from gangs.coexistence.ownership import CHOICES
 from gangs.dialects.table import DIALECTS
-from gangs.leaving import CHOICES
 from kube.keys import GANG, WORKLOAD
 
 OWN = {GANG, WORKLOAD}

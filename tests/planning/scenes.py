@@ -12,9 +12,9 @@ from typing import Any
 from cluster.capturing import snapshot_of
 from cluster.snapshot import Snapshot
 from gangs.dialects.claims import protected
+from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.topologies import topologies
-from gangs.expanding import expanded
 from gangs.model import Gang
 from gangs.sources import Sources
 from kube.topology import Topology

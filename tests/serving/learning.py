@@ -4,7 +4,7 @@ It watches all configurations of a kind on one connection, in their order. So on
 later, it knows everything before. The one that is asked for here answers to nobody but the question.
 """
 
-from cluster.transport import APPLY_PATCH
+from cluster.api.transport import APPLY_PATCH
 from controlplane.control_plane import ControlPlane, wait_until
 
 NAME = "learnt.phalanx.test"

@@ -20,10 +20,10 @@ from typing import Any, Self
 from emptying import empty
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cluster.connecting import connect
-from cluster.transport import Transport
+from cluster.api.connecting import connect
+from cluster.api.transport import Transport
 from controlplane.control_plane import ControlPlane, free_ports, wait_until
-from controlplane.processes import Program
+from controlplane.running.processes import Program
 from kube.keys import SYSTEM_NAMESPACE
 
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "default"

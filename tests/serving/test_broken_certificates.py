@@ -19,7 +19,7 @@ from replica import PATH, PATIENCE, Load, Replica, as_controller, gated, secret
 from certs.authority import AUTHORITY_LIFETIME, Pair, issue, new_authority, service_names, verify
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE, ensure_serving_certificate
 from certs.rotation import AUTHORITY_NAME, Held, Schedule, usable
-from cluster.transport import Transport
+from cluster.api.transport import Transport
 from controller.leadership.certificates import INTERVAL_SECONDS, Keeping, keep_certificate
 from controlplane.control_plane import ControlPlane, wait_until
 

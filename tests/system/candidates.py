@@ -11,7 +11,7 @@ from urllib.request import urlopen
 from system import Phalanx
 
 from controlplane.control_plane import free_ports
-from controlplane.processes import Program
+from controlplane.running.processes import Program
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
 
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases/{CONTROLLER_LEASE}"

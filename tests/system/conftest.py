@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from system import Phalanx
 
-from cli.deployment import Deployment
+from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from node_manifests import node_manifest
 
-from cli.deployment import Deployment
+from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, wait_until
 from controlplane.recording import Recorder, WatchEvent, bound
 

@@ -10,7 +10,7 @@ from node_manifests import node_manifest
 from system import Object, Phalanx, one_line
 from test_doctor import doctor
 
-from cli.deployment import Deployment
+from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane
 from controlplane.rendering import MANIFESTS
 

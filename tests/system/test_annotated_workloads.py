@@ -15,7 +15,7 @@ from workload_operators import ROWS, Row
 
 from controlplane.control_plane import ControlPlane
 from controlplane.recording import bound
-from gangs.shapes import WORKLOADS
+from gangs.workloads.kind_table import WORKLOADS
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("operated_kinds")]
 

@@ -18,8 +18,8 @@ from proxy import WRITES, Proxy, Request
 from system import GUIDE, PATIENCE, Phalanx, all_bound, numbered
 from test_crashes import STEPS, low_priority_pods, releases
 
-from controlplane.processes import Program
 from controlplane.recording import WatchEvent, bound
+from controlplane.running.processes import Program
 from kube.keys import PLAN, SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.controlplane

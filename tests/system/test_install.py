@@ -22,10 +22,10 @@ from system import EXAMPLES, SPINE, Phalanx, pod, pod_group
 from test_absent_schedulers import gang, member, noted, seen_to_bind
 
 from certs.cluster_edge import DEFAULT_PLACE
-from cli.installing import system_objects
+from cli.installation.manifests import system_objects
 from cli.scenarios import folders, play, read
 from controlplane.control_plane import wait_until
-from gangs.shapes import WATCHED
+from gangs.workloads.kind_table import WATCHED
 from kube.keys import MIRRORS, SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.controlplane

@@ -3,7 +3,7 @@
 import pytest
 from system import Object, Phalanx
 
-from cli.deployment import Deployment
+from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane
 
 pytestmark = pytest.mark.controlplane

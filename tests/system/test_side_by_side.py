@@ -14,7 +14,7 @@ import pytest
 from system import GUIDE, Phalanx, numbered
 
 from controlplane.control_plane import free_ports
-from controlplane.processes import Program
+from controlplane.running.processes import Program
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.controlplane

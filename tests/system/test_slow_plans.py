@@ -13,8 +13,8 @@ import pytest
 from system import SPINE, Phalanx, all_bound, numbered, pod, pod_group
 
 from controlplane.control_plane import free_ports
-from controlplane.processes import Program
 from controlplane.recording import bound
+from controlplane.running.processes import Program
 from kube.keys import SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.controlplane

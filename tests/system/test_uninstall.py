@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from system import Phalanx, node, numbered, pod, pod_group, priority_class
 
-from cli.deployment import Deployment
-from cli.installing import custom_resource_definitions
+from cli.installation.local import Deployment
+from cli.installation.manifests import custom_resource_definitions
 from controlplane.control_plane import ControlPlane
-from controlplane.earlier import asked_for
+from controlplane.programs.previous_version import asked_for
 from kube.keys import GATE
 
 pytestmark = pytest.mark.controlplane

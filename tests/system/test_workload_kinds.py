@@ -16,7 +16,7 @@ from system import Object, Phalanx, one_line
 from test_doctor import doctor
 
 from controlplane.control_plane import ControlPlane
-from gangs.shapes import WORKLOADS
+from gangs.workloads.kind_table import WORKLOADS
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("definitions")]
 

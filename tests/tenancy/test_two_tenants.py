@@ -14,7 +14,7 @@ import pytest
 import tenants
 from tenants import DIALECTS, PATHS, PATIENCE, SIZE, A, B, Object, Tenant, gang
 
-from cli.deployment import Deployment
+from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, Options, wait_until
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900)]
@@ -241,7 +241,7 @@ def _forge(scene: Scene) -> bool:
 
 
 def _binding() -> list[Object]:
-    from cli.installing import system_objects  # noqa: PLC0415 - for this one test
+    from cli.installation.manifests import system_objects  # noqa: PLC0415 - for this one test
 
     return [each for each in system_objects() if each["metadata"]["name"] == "phalanx-mirrors"]
 

@@ -8,7 +8,7 @@ from gangs.dialects.templates import as_admitted
 from gangs.manifests import key_of
 from gangs.model import Manifest
 from gangs.sources import Sources
-from gangs.workloads import example_pod
+from gangs.workloads.jobs import example_pod
 
 NAMESPACE = "default"
 SIZE = 4

@@ -11,7 +11,7 @@ import yaml
 from flask.testing import FlaskClient
 from pictures import StillPicture, node, topology
 
-from cluster.access import Access
+from cluster.api.access import Access
 from webhook.app import create_app
 from webhook.metrics import Metrics
 

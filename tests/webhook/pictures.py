@@ -10,7 +10,7 @@ from cluster.capturing import snapshot_of
 from cluster.schedulers import tried_of
 from cluster.snapshot import Snapshot
 from gangs.dialects.claims import dialect_of
-from gangs.looked_at import KIND, OBJECT, Look
+from gangs.incremental.dependencies import KIND, OBJECT, Look
 from gangs.manifests import key_of
 from gangs.model import GangKey
 from gangs.sources import Sources

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from controlplane.ports import free_ports
+from controlplane.running.ports import free_ports
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 120.0

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from crowds import NAMESPACE, WAYS, Way, arriving, crowd
 
-from cluster.sinks import Manifests
+from cluster.caches.sinks import Manifests
 from gangs.manifests import key_of, pod_of
 from gangs.model import Gang, GangKey
 from gangs.sources import Sources
 from kube.catalog import ObjectKey
-from webhook import admission, pods
-from webhook.reviews import Admitted, GroupVersionResource, Request
+from webhook.admission import dispatch, pods
+from webhook.admission.reviews import Admitted, GroupVersionResource, Request
 
 MOST = 12
 """Objects that one gang may have to do with: its own, those of its group, queues, topologies."""
@@ -129,7 +129,7 @@ def test_a_job_is_patched_without_a_look_at_any_pod_or_at_other_jobs(way: Way, o
     (job,) = (each for each in way.objects(0) if each["kind"] == "Job")
     request = Request("1", operation, GroupVersionResource("batch", "v1", "jobs"), object=job, old_object=job)
     crowded.seen.clear()
-    assert isinstance(admission.mutate(request, crowded, _nothing), Admitted)
+    assert isinstance(dispatch.mutate(request, crowded, _nothing), Admitted)
     assert len(crowded.seen) <= MOST
 
 

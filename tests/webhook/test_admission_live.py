@@ -17,11 +17,11 @@ from servers import PATIENCE, REPOSITORY, RunningServer, stop
 
 from certs.cluster_edge import CONFIGURATIONS
 from certs.files import write_self_signed
-from cli.installing import custom_resource_definitions, system_objects, webhook_configurations
-from cluster.access import Access, AccessError, AccessReviewer
-from cluster.connecting import connect
+from cli.installation.manifests import custom_resource_definitions, system_objects, webhook_configurations
+from cluster.api.access import Access, AccessError, AccessReviewer
+from cluster.api.connecting import connect
 from controlplane.control_plane import ControlPlane, wait_until
-from controlplane.ports import free_ports
+from controlplane.running.ports import free_ports
 
 pytestmark = pytest.mark.controlplane
 

@@ -10,13 +10,13 @@ import pytest
 from flask.testing import FlaskClient
 from pictures import Manifest, StillPicture, job, node, pod, pod_group, topology
 
-from cluster.access import Access, AccessError
+from cluster.api.access import Access, AccessError
 from serving.limits import LARGEST_BODY
 from webhook.app import Webhook, create_app
+from webhook.forecasts.quick import QuickForecasts
+from webhook.forecasts.readings import RecentGangs
+from webhook.forecasts.slots import BusyError, SolveSlot
 from webhook.metrics import Metrics
-from webhook.quick_forecasts import QuickForecasts
-from webhook.readings import RecentGangs
-from webhook.slots import BusyError, SolveSlot
 
 NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
 RACKS = topology("rack")

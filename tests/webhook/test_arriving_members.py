@@ -14,8 +14,8 @@ from pictures import Manifest, StillPicture, node, pod, topology
 from gangs.model import Gang
 from kube.objects import Node, Pod
 from planning.framing.ties import holds_affinity, pinned_domain
-from webhook import pods
-from webhook.reviews import Admitted
+from webhook.admission import pods
+from webhook.admission.reviews import Admitted
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 RACK = "example.com/rack"

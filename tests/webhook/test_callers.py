@@ -21,10 +21,10 @@ from servers import PATIENCE, REPOSITORY, RunningServer, stop
 
 from certs.authority import Pair, new_authority
 from certs.files import write_self_signed
-from cli.installing import custom_resource_definitions, system_objects, webhook_configurations
+from cli.installation.manifests import custom_resource_definitions, system_objects, webhook_configurations
 from cli.webhook import webhook
 from controlplane.control_plane import ControlPlane, Options, wait_until
-from controlplane.ports import free_ports
+from controlplane.running.ports import free_ports
 
 pytestmark = pytest.mark.controlplane
 

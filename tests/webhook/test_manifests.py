@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cli.installing import admission_policies, system_objects, webhook_configurations
+from cli.installation.manifests import admission_policies, system_objects, webhook_configurations
+from gangs.coexistence.ownership import EVIDENCE_KINDS
 from gangs.dialects.protocol import Queueing
 from gangs.dialects.table import DIALECTS, all_kinds
 from gangs.kueue.keys import WISHES as PLACES
-from gangs.leaving import EVIDENCE_KINDS
 from gangs.phalanx.wishes import WISHES
 from gangs.runai.keys import WISHES as TOPOLOGY_WISHES
-from gangs.shapes import BY_ANNOTATION, WORKLOADS
+from gangs.workloads.kind_table import BY_ANNOTATION, WORKLOADS
 from kube import keys
 
 URL = "https://127.0.0.1:9443"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pictures import Manifest, StillPicture, node, pod, pod_group, topology
 
-from webhook import live
-from webhook.page import HEADERS, MOST, page
+from webhook.live_view import data as live
+from webhook.live_view.page import HEADERS, MOST, page
 
 NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
 GROUP = "pod-group.scheduling.sigs.k8s.io"

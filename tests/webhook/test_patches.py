@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.admission.patches import PatchBuilder
 from webhook.errors import Unavailable
-from webhook.patches import PatchBuilder
 
 KEYS = st.sampled_from(["a", "b", "x/y", "t~e", ""])
 LEAVES = st.one_of(st.none(), st.integers(), st.text(max_size=3))

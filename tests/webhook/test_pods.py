@@ -10,9 +10,9 @@ from pictures import EVIDENCE, SCHEDULERS, Manifest, StillPicture, pod, pod_grou
 
 from gangs.dialects.claims import dialect_of
 from gangs.model import Gang
-from webhook import pods
+from webhook.admission import pods
+from webhook.admission.reviews import Admitted, Decision, Refused
 from webhook.errors import Unavailable
-from webhook.reviews import Admitted, Decision, Refused
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 GATE = {"name": "phalanx.dev/gang"}

@@ -15,11 +15,11 @@ from gangs.dialects.reading import read_all
 from gangs.model import Gang
 from gangs.sources import Sources
 from kube.objects import Pod
-from webhook import quick_forecasts
+from webhook.forecasts import quick as quick_forecasts
+from webhook.forecasts.quick import QuickForecasts
+from webhook.forecasts.readings import RecentGangs
+from webhook.forecasts.slots import SolveSlot
 from webhook.metrics import Metrics
-from webhook.quick_forecasts import QuickForecasts
-from webhook.readings import RecentGangs
-from webhook.slots import SolveSlot
 
 NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
 PLAN = "gang default/llm: 4 pods fit in r0: node-0..1, proven optimal"

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from crowds import NAMESPACE, WAYS, Way, crowd, pod_of_job
 
+from gangs.dialects.expanding import expanded
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
-from gangs.expanding import expanded
 from gangs.manifests import pod_of
 from gangs.sources import Sources
 from kube.objects import Pod

@@ -7,7 +7,7 @@ from pictures import StillPicture, pod, pod_group
 from gangs.dialects.reading import described
 from gangs.manifests import key_of
 from gangs.sources import Sources
-from webhook.readings import CHEAP_SECONDS, SHARE, RecentGangs
+from webhook.forecasts.readings import CHEAP_SECONDS, SHARE, RecentGangs
 
 MEMBERS = [pod("p", labels={"pod-group.scheduling.sigs.k8s.io": "llm"})]
 

@@ -15,15 +15,15 @@ from pictures import StillPicture, pod
 
 from cli.main import group
 from cluster.schedulers import SchedulerIndex, tried_of
+from gangs.coexistence.schedulers import learnt, runs
 from gangs.dialects.reading import read_all
-from gangs.schedulers import learnt, runs
 from gangs.sources import Sources
 from kube.keys import GATE
 from kube.objects import Pod
 from kube.scheduling import release_note, tried
+from webhook.admission.pods import created
+from webhook.admission.reviews import Admitted
 from webhook.errors import Unavailable
-from webhook.pods import created
-from webhook.reviews import Admitted
 
 FILES = Path(__file__).parents[1] / "faults" / "schedulers"
 Manifest = dict[str, Any]

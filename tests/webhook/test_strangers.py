@@ -8,9 +8,9 @@ import pytest
 import yaml
 from pictures import StillPicture, pod
 
+from webhook.admission.absent_schedulers import created, updated
+from webhook.admission.reviews import Admitted
 from webhook.errors import Unavailable
-from webhook.reviews import Admitted
-from webhook.strangers import created, updated
 
 FILES = Path(__file__).parents[1] / "faults" / "schedulers"
 Manifest = dict[str, Any]

@@ -1,0 +1,221 @@
+"""What can be seen of Phalanx itself from outside: its webhooks, whom they ask and trust, its certificate, its leader.
+
+Pure: objects as they were read in, findings out.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from cryptography import x509
+from cryptography.x509.verification import VerificationError
+
+from certs.authority import service_names, verify
+from certs.cluster_edge import DEFAULT_PLACE
+from cluster.selectors import selects
+from gangs.coexistence.ownership import OWN
+from kube.keys import CONTROLLER_LEASE, GANG, GATE, SYSTEM_NAMESPACE
+from kube.objects import LabelSelector
+from kube.versions import shortcoming
+from planning.doctor.finding import Finding, Severity
+from planning.messages.wording import listed
+
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "ack": ("ack",),
+    "kai": ("kai", "runai"),
+    "koordinator": ("koordinator",),
+    "kueue": ("kueue",),
+}
+"""By the component that has nobody ask about it (manifests/without-…): the dialects whose keys it leaves out."""
+_NOT_LEFT = "is-not-left-to-"
+"""Begins the name of the match condition that it adds."""
+_PODS = "pods.phalanx.dev"
+EXPIRY_WARNING = timedelta(days=14)
+SYSTEM_NAMESPACES = ("kube-system", SYSTEM_NAMESPACE)
+"""Nothing in them may depend on a webhook of ours: Phalanx itself could not start without itself."""
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+_OF_ANYBODY = {"pods", "jobs", "*"}
+"""Resources that are not ours: most of them name no gang."""
+
+Object = Mapping[str, Any]
+Found = Object | str | None
+"""An object; None where there is none; the API server's words where it may not be read."""
+
+
+def configuration(kind: str, name: str, found: Found, served: Found, now: datetime) -> Iterator[Finding]:
+    """Look at one configuration of webhooks. `served`: the Secret with the certificate that they meet."""
+    subject = f"{kind} {name}"
+    if isinstance(found, str):
+        yield Finding(Severity.WARNING, subject, f"could not be read: {found}")
+        return
+    if found is None:
+        remedy = "kubectl apply --server-side -k manifests/default"
+        yield Finding(Severity.ERROR, subject, "is not installed: gangs are not seen at admission", remedy)
+        return
+    webhooks = found.get("webhooks") or ()
+    for webhook in webhooks:
+        whose = f"{subject}, {webhook['name']}"
+        problem = _trust(webhook.get("clientConfig") or {}, served, now)
+        if problem:
+            yield Finding(Severity.ERROR, whose, problem, "the leading controller writes it: is one running?")
+        for severity, text in _scope(webhook):
+            yield Finding(severity, whose, text, "apply the manifests again")
+    yield Finding(Severity.OK, subject, f"{len(webhooks)} webhooks")
+
+
+def asked(found: Found, left: Mapping[str, str]) -> Iterator[Finding]:
+    """Look at whose pods the webhook is asked about, and who is left alone.
+
+    :param found: the mutating configuration.
+    :param left: by dialect, the title of the system that has its workloads.
+    """
+    if not isinstance(found, Mapping):
+        return
+    named = {
+        each["name"]
+        for webhook in found.get("webhooks") or ()
+        if webhook["name"] == _PODS
+        for each in webhook.get("matchConditions") or ()
+    }
+    for part, dialects in PARTS.items():
+        whose = next((left[each] for each in dialects if each in left), "")
+        unasked = f"{_NOT_LEFT}{part}" in named
+        if whose and not unasked:
+            text = "is left alone, but what it starts is refused all the same while no replica of our webhook answers"
+            remedy = f"components: [../without-{part}] in your kustomization, or --set systems.{part}=false"
+            yield Finding(Severity.WARNING, whose, text, remedy)
+        elif unasked and not whose:
+            keys = f"the keys of {listed(dialects)}"
+            text = f"is not asked about pods with {keys}, and no system is seen here that has them: they start alone"
+            remedy = f"to have them gated take without-{part} out of your kustomization, or --set systems.{part}=true"
+            yield Finding(Severity.WARNING, OWN, text, remedy)
+
+
+def _trust(client: Object, served: Found, now: datetime) -> str:
+    """What is wrong with a webhook's caBundle; "" if nothing is."""
+    written = client.get("caBundle")
+    if not written:
+        return "has no caBundle: every call to it fails"
+    try:
+        bundle = base64.b64decode(written)
+        certificates = x509.load_pem_x509_certificates(bundle)
+    except (ValueError, binascii.Error):
+        return "has a caBundle that is no certificate"
+    last = max(each.not_valid_after_utc for each in certificates)
+    if last <= now:
+        return f"has a caBundle that ended on {last:%Y-%m-%d}"
+    leaf = None if "url" in client else _leaf(served)
+    if leaf is None:
+        return ""
+    names = service_names(DEFAULT_PLACE.service, DEFAULT_PLACE.namespace)
+    try:
+        verify(leaf, bundle, names, now)
+    except (VerificationError, ValueError) as error:
+        return f"does not trust the certificate that is served, so that every call to it fails: {error}"
+    return ""
+
+
+def _leaf(served: Found) -> bytes | None:
+    """The certificate of the Secret, None where there is none that can be read."""
+    if not isinstance(served, Mapping):
+        return None
+    try:
+        leaf = base64.b64decode((served.get("data") or {})["tls.crt"])
+        x509.load_pem_x509_certificate(leaf)
+    except (KeyError, ValueError, binascii.Error):
+        return None
+    return leaf
+
+
+def _scope(webhook: Object) -> Iterator[tuple[Severity, str]]:
+    """Whom a webhook is asked about, beyond what it is for."""
+    resources = {each for rule in webhook.get("rules") or () for each in rule.get("resources") or ()}
+    selector = webhook.get("namespaceSelector") or {}
+    if resources & _OF_ANYBODY and not webhook.get("matchConditions") and _asked_in("any", selector):
+        yield Severity.WARNING, "asks about every object of its rules, not only those that name a gang"
+    asked = [each for each in SYSTEM_NAMESPACES if _asked_in(each, selector)]
+    if resources & _OF_ANYBODY and asked:
+        text = f"is asked about pods and jobs of {' and '.join(asked)}, which must start without it"
+        yield (Severity.ERROR if webhook.get("failurePolicy", "Fail") == "Fail" else Severity.WARNING), text
+
+
+def _asked_in(namespace: str, selector: Object) -> bool:
+    """Whether objects of the namespace are asked about."""
+    try:
+        return selects(msgspec.convert(selector, LabelSelector), {_NAMESPACE_NAME: namespace})
+    except msgspec.ValidationError:
+        return True
+
+
+def probe() -> Object:
+    """A member of a gang that there is not, to be tried and never stored; as strict as any namespace wants its pods."""
+    security = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    metadata = {"name": "phalanx-doctor", "namespace": "default", "labels": {GANG: "phalanx-doctor"}}
+    container = {"name": "main", "image": "pause", "securityContext": security}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+
+
+def answering(tried: Found) -> Finding:
+    """Look at what became of the probe: the pod as it would be stored, or the API server's words."""
+    subject = "Admission of a gang's pod"
+    if isinstance(tried, Mapping):
+        gates = (tried.get("spec") or {}).get("schedulingGates") or ()
+        if any(each["name"] == GATE for each in gates):
+            return Finding(Severity.OK, subject, "tried: it would be gated")
+        remedy = "kubectl -n phalanx-system get pods: does a replica of the webhook run?"
+        return Finding(Severity.ERROR, subject, "tried: it would come in without its gate, and start alone", remedy)
+    if "failed calling webhook" in (tried or "") and ".phalanx.dev" in (tried or ""):
+        remedy = "kubectl -n phalanx-system get pods, and their logs: members are refused until a replica answers"
+        return Finding(Severity.ERROR, subject, f"tried: {tried}", remedy)
+    return Finding(Severity.WARNING, subject, f"could not be tried: {tried}")
+
+
+def certificate(served: Found, now: datetime) -> Finding:
+    """Look at the Secret with the serving certificate."""
+    subject = f"Secret {DEFAULT_PLACE.namespace}/{DEFAULT_PLACE.secret}"
+    if served is None or isinstance(served, str):
+        text = "is not there (yet): the leader makes it" if served is None else f"could not be read: {served}"
+        return Finding(Severity.WARNING, subject, text)
+    leaf = _leaf(served)
+    if leaf is None:
+        return Finding(Severity.ERROR, subject, "holds no certificate", "delete it: the leader makes a new one")
+    end = x509.load_pem_x509_certificate(leaf).not_valid_after_utc
+    severity = Severity.ERROR if end < now else Severity.WARNING if end < now + EXPIRY_WARNING else Severity.OK
+    remedy = "" if severity is Severity.OK else "the leading controller renews it: is one running?"
+    return Finding(severity, subject, f"the serving certificate is valid until {end:%Y-%m-%d}", remedy)
+
+
+def leader(found: Found, now: datetime) -> Finding:
+    """Look at the controllers' Lease."""
+    subject = f"Lease {SYSTEM_NAMESPACE}/{CONTROLLER_LEASE}"
+    if isinstance(found, str):
+        return Finding(Severity.WARNING, subject, f"could not be read: {found}")
+    spec = (found or {}).get("spec") or {}
+    holder, renewed = spec.get("holderIdentity"), spec.get("renewTime")
+    if not holder or not renewed:
+        return Finding(Severity.ERROR, subject, "no controller leads: gangs wait, gated", "is the controller running?")
+    silent = now - datetime.fromisoformat(renewed)
+    if silent.total_seconds() > float(spec.get("leaseDurationSeconds") or 15) * 2:
+        seconds = int(silent.total_seconds())
+        return Finding(Severity.ERROR, subject, f"{holder} has been silent for {seconds} s", "is it running?")
+    return Finding(Severity.OK, subject, f"{holder} leads")
+
+
+def version(found: Found) -> Finding:
+    """Look at the version of Kubernetes, and what it does not do for gangs."""
+    if not isinstance(found, Mapping):
+        return Finding(Severity.WARNING, "Kubernetes", f"its version could not be read: {found}")
+    version = str(found["gitVersion"])
+    lacking = shortcoming(version)
+    subject = f"Kubernetes {version}"
+    if lacking:
+        return Finding(Severity.WARNING, subject, lacking, "see docs/reference/kubernetes-versions.md")
+    return Finding(Severity.OK, subject, "its scheduler holds the room of gated pods")

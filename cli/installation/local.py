@@ -1,0 +1,121 @@
+"""Phalanx on a control plane of its own: installed from the manifests, its two servers as processes beside it.
+
+The same access rules, webhook configurations and definitions as in a cluster, with the servers' own service accounts;
+only the webhook is reached by URL, because nothing runs pods for real.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from certs.files import write_self_signed
+from cli.installation.manifests import custom_resource_definitions, system_objects, webhook_configurations
+from controlplane.control_plane import ControlPlane, StartError, free_ports, wait_until
+from controlplane.running.processes import Program
+from kube.keys import API_VERSION, GANG, SYSTEM_NAMESPACE
+
+READY_SECONDS = 120.0
+_COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
+
+
+class Deployment:
+    """What is installed on one control plane, and the servers that run for it."""
+
+    def __init__(self, control_plane: ControlPlane) -> None:
+        self._control_plane = control_plane
+        self._authority = b""
+        self._webhook_port, self._webhook_health, self._controller_health, self._controller_metrics = free_ports(4)
+
+    def install(self) -> None:
+        """Definitions, namespace, service accounts and what they may do."""
+        definitions = custom_resource_definitions()
+        self._control_plane.apply(definitions)
+        names = [each["metadata"]["name"] for each in definitions]
+        self._control_plane.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in names))
+        self._control_plane.apply(system_objects())
+        self._await_service_account()
+
+    def start_webhook(self) -> Program:
+        """Serve admission; `register_webhook` tells the API server."""
+        folder = self._control_plane.directory / "webhook-certs"
+        self._authority = write_self_signed(folder, dns_names=["localhost"], addresses=["127.0.0.1"])
+        program = self._run(
+            "webhook",
+            ["--host", "127.0.0.1", "--port", self._webhook_port, "--health-port", self._webhook_health],
+            ["--cert-dir", folder, "--shutdown-notice-seconds", 0],
+        )
+        self._await_ready(program, self._webhook_health)
+        return program
+
+    def register_webhook(self) -> None:
+        """Have the API server ask the webhook from now on. Returns when it does, which takes it a moment."""
+        self._control_plane.apply(webhook_configurations(self.webhook_url(), self._authority))
+        wait_until(self._asked, READY_SECONDS, "the API server to ask the webhook")
+
+    def start_controller(self, kubeconfig: Path | None = None, options: Sequence[object] = ()) -> Program:
+        """Lead. `kubeconfig`: another way to the API server than its service account's own; `options`: beside ours."""
+        program = self._run(
+            "controller",
+            ["--health-address", "127.0.0.1", "--health-port", self._controller_health],
+            ["--lease-seconds", 2, "--metrics-port", self._controller_metrics, *options],
+            kubeconfig,
+        )
+        self._await_ready(program, self._controller_health)
+        return program
+
+    def webhook_url(self) -> str:
+        """Where the webhook serves."""
+        return f"https://127.0.0.1:{self._webhook_port}"
+
+    def metrics_url(self) -> str:
+        """Where the controller tells its numbers."""
+        return f"https://127.0.0.1:{self._controller_metrics}/metrics"
+
+    def _run(
+        self, name: str, address: Sequence[object], more: Sequence[object], kubeconfig: Path | None = None
+    ) -> Program:
+        config = kubeconfig or self._control_plane.kubeconfig_for(SYSTEM_NAMESPACE, f"phalanx-{name}")
+        arguments = [*_COMMAND, name, "--kubeconfig", config, *address, *more]
+        environment = {**os.environ, "HOME": str(self._control_plane.directory)}
+        return self._control_plane.run(name, [str(each) for each in arguments], environment)
+
+    def _await_ready(self, program: Program, port: int) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline and program.running:
+            with suppress(URLError, OSError), urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
+                if answer.status == 200:  # noqa: PLR2004 - OK
+                    return
+            time.sleep(0.05)
+        raise StartError(f"{program.name} did not become ready:\n{program.tail()}")
+
+    def _asked(self) -> bool:
+        """Whether a member would be gated, and a wrong Gang refused. Nothing is stored."""
+        metadata = {"name": "phalanx-is-asked", "namespace": "default", "labels": {GANG: "phalanx-is-asked"}}
+        containers = [{"name": "main", "image": "pause"}]
+        member = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}}
+        more_than_all = {"minMember": 2, "podSets": [{"name": "main", "count": 1, "minCount": 1}]}
+        wrong = {"apiVersion": API_VERSION, "kind": "Gang", "metadata": metadata, "spec": more_than_all}
+        pod = self._tried("/api/v1/namespaces/default/pods", member)
+        gang = self._tried(f"/apis/{API_VERSION}/namespaces/default/gangs", wrong)
+        return bool(pod.get("spec", {}).get("schedulingGates")) and "denied the request" in gang.get("message", "")
+
+    def _tried(self, path: str, manifest: dict[str, Any]) -> dict[str, Any]:
+        """What the API server would store, or its refusal."""
+        answer: dict[str, Any] = self._control_plane.request("POST", f"{path}?dryRun=All", manifest)
+        return answer
+
+    def _await_service_account(self) -> None:
+        """Pods of the system namespace (probes) are admitted once it has its default service account."""
+        path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts/default"
+
+        def there() -> bool:
+            answer: Any = self._control_plane.request("GET", path)
+            return bool(answer.get("kind") == "ServiceAccount")
+
+        wait_until(there, READY_SECONDS, f"the service account of {SYSTEM_NAMESPACE}")

@@ -1,0 +1,4 @@
+"""Text for a terminal: decisions and gangs come in, out go lines and tables.
+
+Start with `tables` (what was decided, for `phalanx solve`); `gang_state` says how a gang stands, for `phalanx why`.
+"""

@@ -1,0 +1,118 @@
+"""May the bearer of a token use a path? Asked of the API server, as the stock components do for their own endpoints.
+
+TokenReview says who it is, SubjectAccessReview on a non-resource path whether he may:
+https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
+"""
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from kubernetes.client.exceptions import ApiException
+
+from cluster.api.transport import UNREACHABLE, Transport, message_of
+
+KEEP_SECONDS = 60.0
+MOST_KEPT = 1024
+TIMEOUT = (2.0, 5.0)
+
+_BEARER = {"WWW-Authenticate": "Bearer"}
+
+
+class Access(Enum):
+    """The answers."""
+
+    ALLOWED = "allowed"
+    FORBIDDEN = "forbidden"
+    UNKNOWN_USER = "unknown user"
+
+
+class AccessError(Exception):
+    """The API server could not be asked."""
+
+
+class AccessCheck(Protocol):
+    """Decides who may use a path."""
+
+    def access(self, token: str, verb: str, path: str) -> Access:
+        """Whether the bearer of `token` may `verb` ("get", "post") the path. Raises AccessError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The HTTP answer to somebody who may not: its status, one line for a person, and its headers."""
+
+    status: int
+    text: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def refusal(check: AccessCheck, authorization: str, verb: str, path: str) -> Refusal | None:
+    """Why this request is not answered; None for one that is. `authorization` is the header, "" where it is absent."""
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        return Refusal(401, "a bearer token is needed", _BEARER)
+    try:
+        verdict = check.access(token.strip(), verb, path)
+    except AccessError as error:
+        return Refusal(503, str(error))
+    match verdict:
+        case Access.ALLOWED:
+            return None
+        case Access.UNKNOWN_USER:
+            return Refusal(401, "the token is not valid", _BEARER)
+        case Access.FORBIDDEN:
+            return Refusal(403, f"you may not {verb} the path {path}")
+
+
+class AccessReviewer:
+    """Asks the API server and keeps each answer for a minute. Safe to share between threads."""
+
+    def __init__(self, transport: Transport, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[bytes, str, str], tuple[float, Access]] = OrderedDict()
+
+    def access(self, token: str, verb: str, path: str) -> Access:
+        """Whether the bearer of `token` may `verb` ("get", "post") the path. Raises AccessError."""
+        key = (hashlib.sha256(token.encode()).digest(), verb, path)
+        with self._lock:
+            until, answer = self._kept.get(key, (0.0, Access.FORBIDDEN))
+        if self._clock() < until:
+            return answer
+        answer = self._ask(token, verb, path)
+        with self._lock:
+            self._kept[key] = (self._clock() + KEEP_SECONDS, answer)
+            while len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        return answer
+
+    def _ask(self, token: str, verb: str, path: str) -> Access:
+        status = self._review("authentication.k8s.io/v1", "TokenReview", {"token": token})
+        if not status.get("authenticated"):
+            return Access.UNKNOWN_USER
+        user = status.get("user") or {}
+        spec = {
+            "user": user.get("username", ""),
+            "groups": user.get("groups") or [],
+            "uid": user.get("uid", ""),
+            "extra": user.get("extra") or {},
+            "nonResourceAttributes": {"path": path, "verb": verb},
+        }
+        allowed = self._review("authorization.k8s.io/v1", "SubjectAccessReview", spec).get("allowed")
+        return Access.ALLOWED if allowed else Access.FORBIDDEN
+
+    def _review(self, api_version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+        body = {"apiVersion": api_version, "kind": kind, "spec": spec}
+        try:
+            answer = self._transport.request("POST", f"/apis/{api_version}/{kind.lower()}s", body=body, timeout=TIMEOUT)
+        except (ApiException, *UNREACHABLE) as error:
+            raise AccessError(f"{kind} failed: {message_of(error)}") from error
+        status: dict[str, Any] = answer.get("status") or {}
+        return status

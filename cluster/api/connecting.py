@@ -1,0 +1,53 @@
+"""How a program of ours reaches its cluster."""
+
+from collections.abc import Callable
+
+import yaml
+from kubernetes import config
+from kubernetes.client import ApiClient, Configuration
+
+from cluster.api.transport import Transport
+
+POOL_SIZE = 32
+"""Connections kept open: one for each watch, and one for each write in flight."""
+
+
+def connect(kubeconfig: str | None = None) -> Transport:
+    """Connect as the kubeconfig says; without one in-cluster, else as the user's own kubeconfig says.
+
+    Nothing is asked twice unless the caller does so: timeouts are what they say, and every refusal is heard of.
+
+    :raises kubernetes.config.ConfigException: there is no cluster to be found that way.
+    """
+    settings = Configuration()
+    _load(settings, kubeconfig)
+    settings.connection_pool_maxsize = POOL_SIZE
+    settings.keep_alive = True
+    # Else urllib3 asks up to four times, each with the whole timeout, and sleeps between as long as `Retry-After` says.
+    settings.retries = False
+    return Transport(ApiClient(settings))
+
+
+def token_of(kubeconfig: str | None = None) -> Callable[[], str]:
+    """Gives, at each call, the bearer token with which the kubeconfig signs in now; "" where it signs in otherwise.
+
+    :raises kubernetes.config.ConfigException: there is no cluster to be found that way.
+    """
+    settings = Configuration()
+    _load(settings, kubeconfig)
+    return lambda: (settings.get_api_key_with_prefix("BearerToken") or "").removeprefix("Bearer ")
+
+
+def _load(settings: Configuration, kubeconfig: str | None) -> None:
+    if kubeconfig is None:
+        try:
+            config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
+        except config.ConfigException:
+            pass
+        else:
+            return
+    try:
+        config.load_kube_config(config_file=kubeconfig, client_configuration=settings)  # type: ignore[no-untyped-call]
+    except (OSError, yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError) as error:
+        which = f"kubeconfig {kubeconfig}" if kubeconfig else "your kubeconfig"
+        raise config.ConfigException(f"{which} cannot be read: {' '.join(str(error).split())}") from error

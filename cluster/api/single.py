@@ -1,0 +1,45 @@
+"""One object as it is now, read from the API server itself."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubernetes.client.exceptions import ApiException, NotFoundException
+
+from cluster.api.transport import UNREACHABLE, Transport, message_of
+from cluster.api.trimming import trim_manifest
+
+
+class UnreadError(Exception):
+    """The API server did not say what is there; the text holds why."""
+
+
+def read_one(
+    transport: Transport,
+    group: str,
+    versions: Sequence[str],
+    kind: str,
+    plural: str,
+    *,
+    namespace: str,
+    name: str,
+    seconds: float,
+) -> Mapping[str, Any] | None:
+    """One object, None where it is not there. It is listed by its name: to list is what our accounts may do.
+
+    :param seconds: to connect, and between bytes. Raises `UnreadError`.
+    """
+    root = f"/apis/{group}" if group else "/api"
+    within = f"namespaces/{namespace}/" if namespace else ""
+    query = {"fieldSelector": f"metadata.name={name}"}
+    for version in versions:
+        path = f"{root}/{version}/{within}{plural}"
+        try:
+            answer = transport.request("GET", path, query=query, timeout=(seconds, seconds))
+        except NotFoundException:
+            continue  # not served in this version
+        except (ApiException, *UNREACHABLE) as error:
+            raise UnreadError(message_of(error)) from error
+        items = answer.get("items") or ()
+        typed = {"apiVersion": answer.get("apiVersion", ""), "kind": kind}  # a list's items have neither
+        return {**typed, **trim_manifest(items[0])} if items else None
+    return None

@@ -1,0 +1,41 @@
+"""How fresh the watch caches are, in Prometheus' words: the same numbers for every server that has them."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+
+class Watched(Protocol):
+    """The watch caches (`cluster.caches.cache.ClusterCache`)."""
+
+    def synced(self) -> bool:
+        """Whether everything has been listed once."""
+
+    def age(self) -> float:
+        """Seconds since the API server was last heard of, on the watch that has been silent longest."""
+
+    def relists(self) -> int:
+        """How often a resource had to be listed again."""
+
+
+class Freshness(Collector):
+    """Asks the caches whenever somebody asks for numbers."""
+
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
+
+    def collect(self) -> Iterable[Metric]:
+        """The three metrics as they are now."""
+        yield GaugeMetricFamily(
+            "phalanx_cache_synced", "1 when the caches are complete", value=float(self._watched.synced())
+        )
+        yield GaugeMetricFamily(
+            "phalanx_cache_age_seconds",
+            "Time since the caches last heard from the API server, on the watch that has been silent longest",
+            value=self._watched.age(),
+        )
+        yield CounterMetricFamily(
+            "phalanx_watch_relists", "Resources listed again after a watch was lost", value=self._watched.relists()
+        )

@@ -1,0 +1,324 @@
+"""What a cache does with the objects that its reflectors bring."""
+
+import logging
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from cluster.caches.journal import Journal
+from cluster.capturing import Capture
+from cluster.schedulers import SchedulerIndex
+from cluster.topology.well_known_levels import found_by, known_labels
+from kube.catalog import Catalog, ObjectKey
+from kube.objects import Node, ObjectMeta, Pod
+from kube.topology import Topology
+
+log = logging.getLogger(__name__)
+
+Keeps = Callable[[Mapping[str, Any]], bool]
+"""Whether an object is worth keeping: of those that are not nobody hears."""
+
+_MOST_CHANGES = 10_000
+"""Names of objects, gone ones too, that are remembered until somebody asks."""
+
+
+class Changing(Protocol):
+    """The cache, as far as its sinks know it."""
+
+    def changing(self, *, captured: bool) -> AbstractContextManager[None]:
+        """A change is made within it."""
+
+    def still(self) -> AbstractContextManager[None]:
+        """Within it nobody else changes anything, or asks."""
+
+
+class HasMetadata(Protocol):
+    """Any decoded object."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...  # noqa: D102 - the class says what it is
+
+
+Kept = TypeVar("Kept", bound=HasMetadata)
+
+
+class Table(Generic[Kept]):
+    """Keeps the objects of one kind, by namespace and name. A `Sink`."""
+
+    def __init__(self, cache: Changing) -> None:
+        self._cache = cache
+        self._kept: dict[tuple[str, str], Kept] = {}
+        self._order: list[tuple[str, str]] | None = []
+        """The keys in order; None while very many come at once."""
+        self._all: tuple[Kept, ...] | None = ()
+
+    def replace(self, objects: Sequence[Kept], api_version: str) -> None:  # noqa: ARG002 - structs know their version
+        """These are all there are."""
+        with self._changing():
+            self._order = None
+            fresh = {_key(each.metadata): each for each in objects}
+            for key in self._kept.keys() - fresh.keys():
+                self._remove(self._kept.pop(key))
+            for each in objects:
+                self._take(each)
+
+    def put(self, thing: Kept) -> None:
+        """This one is new or changed. A new version that says the same is kept, and nobody is woken for it."""
+        key = _key(thing.metadata)
+        with self._cache.still():
+            old = self._kept.get(key)
+            if old is not None and _alike(old, thing):
+                self._kept[key] = thing
+                self._all = None
+                self._renewed(thing)
+                return
+        with self._changing():
+            self._take(thing)
+
+    def drop(self, thing: Kept) -> None:
+        """This one is gone."""
+        key = _key(thing.metadata)
+        with self._changing():
+            if (old := self._kept.pop(key, None)) is not None:
+                if self._order is not None:
+                    del self._order[bisect_left(self._order, key)]
+                self._remove(old)
+
+    def get(self, namespace: str, name: str) -> Kept | None:
+        """One of them, None where it is not there."""
+        return self._kept.get((namespace, name))
+
+    def all(self) -> tuple[Kept, ...]:
+        """Everything kept, by namespace and name."""
+        if self._order is None:
+            self._order = sorted(self._kept)
+        if self._all is None:
+            self._all = tuple(map(self._kept.__getitem__, self._order))
+        return self._all
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        with self._cache.changing(captured=True):
+            self._all = None
+            yield
+
+    def _take(self, thing: Kept) -> None:
+        key = _key(thing.metadata)
+        old = self._kept.get(key)
+        if old is None or old.metadata.resource_version != thing.metadata.resource_version:
+            if old is None and self._order is not None:
+                insort(self._order, key)
+            self._kept[key] = thing
+            self._added(thing)
+
+    def _added(self, thing: Kept) -> None:
+        """It is kept from now on."""
+
+    def _renewed(self, thing: Kept) -> None:
+        """It is kept in the place of one that said the same."""
+
+    def _remove(self, thing: Kept) -> None:
+        """It is not kept any more."""
+
+
+class Nodes(Table[Node]):
+    """Nodes, passed on to the capture; their well-known topology labels are counted as they come and go."""
+
+    def __init__(self, cache: Changing, capture: Capture) -> None:
+        super().__init__(cache)
+        self._capture = capture
+        self._labels: dict[str, frozenset[str]] = {}
+        self._counts: Counter[str] = Counter()
+
+    def found(self) -> Topology | None:
+        """The topology that the labels of all nodes show."""
+        return found_by(self._counts)
+
+    def _added(self, thing: Node) -> None:
+        _readable(f"Node {thing.metadata.name}", self._capture.put_node, thing)
+        self._count(thing.metadata.name, known_labels(thing))
+
+    def _remove(self, thing: Node) -> None:
+        self._capture.drop_node(thing.metadata.name)
+        self._count(thing.metadata.name, frozenset())
+
+    def _count(self, name: str, labels: frozenset[str]) -> None:
+        before = self._labels.pop(name, frozenset())
+        self._counts.subtract(before - labels)
+        self._counts.update(labels - before)
+        if labels:
+            self._labels[name] = labels
+
+
+Grouping = Callable[[Pod], Hashable | None]
+"""Names the group that a pod belongs to, None where it belongs to none."""
+
+
+def ungrouped(_pod: Pod) -> None:
+    """Nobody asks for pods by group."""
+
+
+class Pods(Table[Pod]):
+    """Pods, passed on to the capture and sorted into groups as they come and go."""
+
+    def __init__(
+        self, cache: Changing, capture: Capture, group_of: Grouping = ungrouped, journals: Iterable[Journal] = ()
+    ) -> None:
+        """`journals`: whom to tell of each change; more may be added to them later."""
+        super().__init__(cache)
+        self._journals = journals
+        self._capture = capture
+        self._group_of = group_of
+        self._groups: dict[Hashable, dict[str, Pod]] = {}
+        self._named: dict[str, Hashable] = {}
+        self.schedulers = SchedulerIndex()
+
+    def of(self, group: Hashable) -> tuple[Pod, ...]:
+        """The pods of a group, by namespace and name."""
+        members = self._groups.get(group, {})
+        return tuple(members[key] for key in sorted(members))
+
+    def _added(self, thing: Pod) -> None:
+        _readable(f"Pod {thing.key}", self._capture.put_pod, thing)
+        self.schedulers.put(thing)
+        self._leave(thing.key)
+        group = self._group_of(thing)
+        if group is not None:
+            self._groups.setdefault(group, {})[thing.key] = thing
+            self._named[thing.key] = group
+        self._note(thing)
+
+    def _renewed(self, thing: Pod) -> None:
+        group = self._named.get(thing.key)
+        if group is not None:
+            self._groups[group][thing.key] = thing
+        self._note(thing)
+
+    def _remove(self, thing: Pod) -> None:
+        self._capture.drop_pod(thing.key)
+        self.schedulers.drop(thing.key)
+        self._leave(thing.key)
+        self._note(thing)
+
+    def _note(self, thing: Pod) -> None:
+        for journal in self._journals:
+            journal.pod(_key(thing.metadata))
+
+    def _leave(self, key: str) -> None:
+        group = self._named.pop(key, None)
+        if group is not None:
+            del self._groups[group][key]
+            if not self._groups[group]:
+                del self._groups[group]
+
+
+Readable = TypeVar("Readable")
+
+
+def _readable(what: str, put: Callable[[Readable], None], thing: Readable) -> None:
+    """One object that cannot be read must not hide all others; it has no room, or holds none."""
+    try:
+        put(thing)
+    except ValueError as error:
+        log.warning("%s is left out of account: %s", what, error)
+
+
+class Manifests:
+    """Plain objects of many kinds in one mapping."""
+
+    def __init__(self, cache: Changing, journals: Iterable[Journal] = ()) -> None:
+        """`journals`: whom to tell of each change; more may be added to them later."""
+        self._cache = cache
+        self._journals = journals
+        self._all = Catalog()
+        self._changes: dict[ObjectKey, Mapping[str, Any] | None] = {}
+        """What has come and gone (None) since `_all` was made."""
+
+    def of(self, group: str, kind: str, keeps: Keeps | None = None) -> "ManifestsOfKind":
+        """A sink of one kind. There may be several, each for other objects of it. `keeps`: which; None: all."""
+        return ManifestsOfKind(self, group, kind, keeps)
+
+    def all(self) -> Catalog:
+        """Everything kept; the same object until something changes."""
+        if self._changes:
+            self._all, self._changes = self._all.changed(self._changes), {}
+        return self._all
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """A change is made within it."""
+        with self._cache.changing(captured=False):
+            yield
+
+    def keep(self, key: ObjectKey, manifest: Mapping[str, Any] | None) -> None:
+        """Keep a manifest, or (None) forget it."""
+        self._changes[key] = manifest
+        if len(self._changes) > _MOST_CHANGES:  # nobody asks, as long as another replica leads
+            self.all()
+        for journal in self._journals:
+            journal.object(key)
+
+
+class ManifestsOfKind:
+    """The objects of one kind, as plain dicts with apiVersion and kind. A `Sink`, for one reflector's thread."""
+
+    def __init__(self, manifests: Manifests, group: str, kind: str, keeps: Keeps | None = None) -> None:
+        self._manifests = manifests
+        self._group = group
+        self._kind = kind
+        self._keeps = keeps
+        self._keys: set[ObjectKey] = set()
+
+    def replace(self, objects: Sequence[dict[str, Any]], api_version: str) -> None:
+        """These are all there are. The API server leaves version and kind out of a list's items."""
+        whole = ({"apiVersion": api_version, "kind": self._kind, **each} for each in objects)
+        kept = [each for each in whole if self._keeps is None or self._keeps(each)]
+        if not kept and not self._keys:
+            return
+        with self._manifests.changing():
+            for key in self._keys:
+                self._manifests.keep(key, None)
+            self._keys.clear()
+            for each in kept:
+                self._keep(each)
+
+    def put(self, thing: dict[str, Any]) -> None:
+        """This one is new or changed."""
+        if self._keeps is not None and not self._keeps(thing):
+            self.drop(thing)
+            return
+        with self._manifests.changing():
+            self._keep(thing)
+
+    def drop(self, thing: dict[str, Any]) -> None:
+        """This one is gone."""
+        key = self._key(thing)
+        if self._keeps is not None and key not in self._keys:
+            return  # nobody has heard of it
+        with self._manifests.changing():
+            self._keys.discard(key)
+            self._manifests.keep(key, None)
+
+    def _keep(self, manifest: dict[str, Any]) -> None:
+        key = self._key(manifest)
+        self._keys.add(key)
+        self._manifests.keep(key, manifest)
+
+    def _key(self, manifest: Mapping[str, Any]) -> ObjectKey:
+        metadata = manifest["metadata"]
+        return self._group, self._kind, metadata.get("namespace", ""), metadata["name"]
+
+
+def _alike(old: HasMetadata, new: HasMetadata) -> bool:
+    """Whether two versions of an object differ in nothing that we read: a heartbeat, a status of another's making."""
+    version = new.metadata.resource_version
+    metadata = msgspec.structs.replace(old.metadata, resource_version=version)
+    return bool(metadata == new.metadata and msgspec.structs.replace(old, metadata=metadata) == new)  # type: ignore[type-var]
+
+
+def _key(metadata: ObjectMeta) -> tuple[str, str]:
+    return metadata.namespace, metadata.name

@@ -1,0 +1,83 @@
+"""What members of one gang mean to each other on a node, and which wishes of a pod nobody here reads."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from cluster.eligibility.pod_affinity import Namespaces, Spread, affinity_terms
+from cluster.selectors import selects
+from cluster.snapshot import NodeState, Snapshot
+from cluster.volumes import claim_names
+from kube.objects import Node, Pod
+
+Groups = tuple[str | None, ...]
+
+
+def spread_limits(spreads: Iterable[Spread], nodes: Sequence[NodeState]) -> list[tuple[str, Groups, int]]:
+    """How many more pods like the one that was asked about fit into each domain of its hard spread constraints.
+
+    Each entry is (key, group of each of `nodes`, most in each group); domains with the same limit share an entry,
+    closed ones (limit 0) are left to eligibility. The emptiest domain is taken as it is now, so a plan within these
+    limits is one that the stock scheduler binds in any order; it would allow more where that domain fills up too.
+    """
+    limits: list[tuple[str, Groups, int]] = []
+    for spread in spreads:
+        if not spread.self_matching:
+            continue
+        domains = [_label(state.node, spread.topology_key) for state in nodes]
+        rooms = {domain: spread.room(domain) for domain in domains if domain is not None}
+        for most in sorted(set(rooms.values()) - {0}):
+            groups = tuple(each if each is not None and rooms[each] == most else None for each in domains)
+            limits.append((spread.topology_key, groups, most))
+    return limits
+
+
+def _label(node: Node, key: str) -> str | None:
+    return node.metadata.labels.get(key)
+
+
+def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None = None) -> tuple[str, ...]:
+    """The wishes of the pod that are not considered, each as a phrase for a person.
+
+    `siblings`: the other members of its gang; `snapshot`: tells which volume claims are known.
+    """
+    namespaces = {} if snapshot is None else snapshot.namespaces
+    among = among_members(pod, siblings, namespaces)
+    return tuple(dict.fromkeys((*_of_the_pod(pod), *among, *_of_volumes(pod, snapshot))))
+
+
+def _of_the_pod(pod: Pod) -> Iterator[str]:
+    spec = pod.spec
+    if spec.resource_claims:
+        yield "dynamic resource claims (spec.resourceClaims)"
+    if any(each.when_unsatisfiable == "ScheduleAnyway" for each in spec.topology_spread_constraints):
+        yield "soft topology spread (whenUnsatisfiable: ScheduleAnyway)"
+    affinity = spec.affinity
+    if affinity is not None:
+        if affinity.pod_affinity is not None and affinity.pod_affinity.preferred:
+            yield "preferred pod affinity"
+        if affinity.pod_anti_affinity is not None and affinity.pod_anti_affinity.preferred:
+            yield "preferred pod anti-affinity"
+    if any(each.operator in ("Lt", "Gt") for each in spec.tolerations):
+        yield "tolerations that compare numbers (operators Lt and Gt)"
+
+
+def among_members(pod: Pod, siblings: Sequence[Pod], namespaces: Namespaces) -> Iterator[str]:
+    """The wishes of `unmodelled` that are about members of the same gang: a finished plan can be checked for them."""
+    for term in affinity_terms(pod):
+        if any(term.matches(each, namespaces) for each in (pod, *siblings)):
+            yield f"pod affinity to members of the same gang ({term.topology_key})"
+    for constraint in pod.spec.topology_spread_constraints:
+        counted = any(selects(constraint.label_selector, each.metadata.labels) for each in (pod, *siblings))
+        if constraint.when_unsatisfiable == "DoNotSchedule" and counted:
+            yield f"topology spread of the gang's own members ({constraint.topology_key})"
+
+
+def _of_volumes(pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:
+    names = claim_names(pod)
+    if names:
+        yield "how many volumes a node can attach"
+    for name in names if snapshot is not None else ():
+        claim = snapshot.volumes.get(name) if snapshot is not None else None
+        if claim is None:
+            yield f"PersistentVolumeClaim {name}, which is not known"
+        elif claim.unmodelled:
+            yield f"{claim.unmodelled} (PersistentVolumeClaim {name})"

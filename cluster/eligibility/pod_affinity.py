@@ -1,0 +1,303 @@
+"""Which nodes the pods that are there leave open: pod affinity, anti-affinity and topology spread.
+
+Rules: kube-scheduler's InterPodAffinity and PodTopologySpread.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cluster.eligibility.taints import untolerated
+from cluster.selectors import requirement_holds, selects, wants_node
+from cluster.snapshot import NodeState, Tenant
+from kube.objects import LabelSelector, Node, Pod, PodAffinityTerm, Requirement, TopologySpreadConstraint
+
+EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+AFFINITY = "node(s) didn't match pod affinity rules"
+ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+SPREAD = "node(s) didn't match pod topology spread constraints"
+SPREAD_LABEL = f"{SPREAD} (missing required label)"
+
+Namespaces = Mapping[str, Mapping[str, str]]
+Occupant = tuple[NodeState, Tenant]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A pod affinity term, made whole for the pod that carries it."""
+
+    topology_key: str
+    namespaces: frozenset[str]
+    namespace_selector: LabelSelector | None
+    selector: LabelSelector | None
+    narrowed: tuple[Requirement, ...]
+    """What `matchLabelKeys` and `mismatchLabelKeys` add. On served pods the selector holds it already."""
+
+    def matches(self, pod: Pod, namespaces: Namespaces) -> bool:
+        """Whether `pod` is one of those the term speaks of."""
+        where = pod.metadata.namespace
+        if where not in self.namespaces and not selects(self.namespace_selector, _labels_of(where, namespaces)):
+            return False
+        labels = pod.metadata.labels
+        return selects(self.selector, labels) and all(requirement_holds(each, labels) for each in self.narrowed)
+
+
+def _labels_of(namespace: str, namespaces: Namespaces) -> Mapping[str, str]:
+    """Labels of a namespace; every one has its name as a label, also where the object itself is not known."""
+    return {"kubernetes.io/metadata.name": namespace, **namespaces.get(namespace, {})}
+
+
+def affinity_terms(pod: Pod) -> tuple[Term, ...]:
+    """The pod's required affinity terms."""
+    affinity = pod.spec.affinity
+    return _terms(pod, affinity.pod_affinity.required) if affinity and affinity.pod_affinity else ()
+
+
+def anti_affinity_terms(pod: Pod) -> tuple[Term, ...]:
+    """The pod's required anti-affinity terms."""
+    affinity = pod.spec.affinity
+    return _terms(pod, affinity.pod_anti_affinity.required) if affinity and affinity.pod_anti_affinity else ()
+
+
+def _terms(pod: Pod, terms: Iterable[PodAffinityTerm]) -> tuple[Term, ...]:
+    return tuple(_term(pod, each) for each in terms)
+
+
+def _term(pod: Pod, term: PodAffinityTerm) -> Term:
+    own = not term.namespaces and term.namespace_selector is None
+    return Term(
+        topology_key=term.topology_key,
+        namespaces=frozenset({pod.metadata.namespace} if own else term.namespaces),
+        namespace_selector=term.namespace_selector,
+        selector=term.label_selector,
+        narrowed=(*_by_keys(pod, term.match_label_keys, "In"), *_by_keys(pod, term.mismatch_label_keys, "NotIn")),
+    )
+
+
+def _by_keys(pod: Pod, keys: Iterable[str], operator: str) -> Iterator[Requirement]:
+    labels = pod.metadata.labels
+    return (Requirement(key=key, operator=operator, values=(labels[key],)) for key in keys if key in labels)
+
+
+Domain = tuple[str, str]
+"""A label of nodes, key and value."""
+MayGo = Callable[[Tenant], bool]
+"""Whether a pod may be evicted for the one that is asked about."""
+
+
+def nobody_goes(_tenant: Tenant) -> bool:
+    """Everybody stays."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """What a pod's affinity asks for, term by term: the topology `keys`, and the domains of each where somebody is
+    `there` that it may be near to and that stays. `pods`: others that it may be near to, who may go. `themselves`:
+    whether it may be near to pods like itself, so that the first of them needs nobody.
+    """
+
+    keys: tuple[str, ...]
+    there: tuple[frozenset[str], ...]
+    pods: frozenset[str]
+    themselves: bool
+
+
+class Neighbourhood:
+    """What one pod's affinity, anti-affinity and those of the pods there mean for each node.
+
+    `occupants` are the pods that count, with their nodes. The work over them is done once, here. Those that `may_go`
+    close no node: they are `in_the_way`. `mates`: whether pods that come with it may be those it wants to be near to.
+    """
+
+    def __init__(
+        self,
+        pod: Pod,
+        occupants: Sequence[Occupant],
+        namespaces: Namespaces,
+        may_go: MayGo = nobody_goes,
+        *,
+        mates: bool = False,
+    ) -> None:
+        self._affinity = affinity_terms(pod)
+        self._first_of_its_kind = all(each.matches(pod, namespaces) for each in self._affinity)
+        self._mates = mates
+        self._near: set[Domain] = set()
+        self._near_leaving: set[Domain] = set()
+        self._leaving: set[str] = set()
+        self._apart: set[Domain] = set()
+        self._barred: set[Domain] = set()
+        self._may_go = may_go
+        self.in_the_way: dict[tuple[str, Domain], set[str]] = {}
+        """By reason and domain, the pods that close it and may go."""
+        apart = anti_affinity_terms(pod)
+        for state, tenant in occupants:
+            self._note_own(tenant, state.node, apart, namespaces)
+            for term in anti_affinity_terms(tenant.pod):
+                if term.matches(pod, namespaces):
+                    self._close(tenant, state.node, term, EXISTING_ANTI_AFFINITY, self._barred)
+
+    def _note_own(self, tenant: Tenant, node: Node, apart: Sequence[Term], namespaces: Namespaces) -> None:
+        other = tenant.pod
+        for term in apart:
+            if term.matches(other, namespaces):
+                self._close(tenant, node, term, ANTI_AFFINITY, self._apart)
+        if self._affinity and all(each.matches(other, namespaces) for each in self._affinity):
+            domains = set[Domain]().union(*(_domain(node, term) for term in self._affinity))
+            if domains and self._may_go(tenant):
+                self._leaving.add(other.key)
+                self._near_leaving |= domains
+            else:
+                self._near |= domains
+
+    def _close(self, tenant: Tenant, node: Node, term: Term, reason: str, closed: set[Domain]) -> None:
+        domains = _domain(node, term)
+        if self._may_go(tenant):
+            for domain in domains:
+                self.in_the_way.setdefault((reason, domain), set()).add(tenant.pod.key)
+        else:
+            closed.update(domains)
+
+    @property
+    def near(self) -> Near | None:
+        """What the pod's affinity asks for, where that does not depend on the pods alone that stay; else None."""
+        if not self._leaving and not self._mates:
+            return None
+        keys = tuple(term.topology_key for term in self._affinity)
+        there = tuple(frozenset(value for at, value in self._near if at == key) for key in keys)
+        return Near(keys, there, frozenset(self._leaving), self._first_of_its_kind)
+
+    @property
+    def closing(self) -> bool:
+        """Whether any node can be closed."""
+        return bool(self._affinity or self._apart or self._barred)
+
+    def exclusion(self, node: Node) -> str:
+        """Why the node is closed, "" where it is open; checked in the stock scheduler's order."""
+        if not self._affinity_holds(node):
+            return AFFINITY
+        if self._apart and self._apart & node.metadata.labels.items():
+            return ANTI_AFFINITY
+        if self._barred and self._barred & node.metadata.labels.items():
+            return EXISTING_ANTI_AFFINITY
+        return ""
+
+    def _affinity_holds(self, node: Node) -> bool:
+        """Each term needs a pod in the node's domain; the first of pods that want one another may start anywhere."""
+        domains = [_domain(node, term) for term in self._affinity]
+        if not all(domains):
+            return False
+        near = all(domain <= self._near or domain <= self._near_leaving for domain in domains)
+        return near or self._mates or (not self._near and self._first_of_its_kind)
+
+
+def _domain(node: Node, term: Term) -> set[tuple[str, str]]:
+    """The node's domain of the term's key as a set: empty where the node lacks the label."""
+    value = node.metadata.labels.get(term.topology_key)
+    return set() if value is None else {(term.topology_key, value)}
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One hard spread constraint of a pod over the pods that are there.
+
+    `counts`: matching pods in each domain that counts; `least`: in the emptiest (0 where there are fewer domains than
+    asked for: `too_few`). `counted`: the names of the nodes whose pods count. `self_matching`: whether the pod itself
+    is counted, so that members of its gang change the counts. `may_go`: the counted pods that may be evicted for it.
+    """
+
+    topology_key: str
+    max_skew: int
+    counts: Mapping[str, int]
+    least: int
+    too_few: bool
+    counted: frozenset[str]
+    self_matching: bool
+    may_go: frozenset[str]
+    _namespace: str
+    _constraint: TopologySpreadConstraint
+    _narrowed: tuple[Requirement, ...]
+
+    def matches(self, pod: Pod) -> bool:
+        """Whether a pod is counted where it runs on a node that counts."""
+        # An empty selector matches the pod itself but counts nobody: so does the stock scheduler.
+        empty = _is_empty(self._constraint.label_selector) and not self._narrowed
+        alike = pod.metadata.namespace == self._namespace
+        return not empty and alike and _selected(self._constraint, self._narrowed, pod)
+
+    def room(self, domain: str) -> int:
+        """How many pods like this one the domain takes while the emptiest domain stays as it is; at least 0."""
+        return max(0, self.max_skew + self.least - self.counts.get(domain, 0))
+
+    def exclusion(self, node: Node) -> str:
+        """Why the constraint closes the node to the next pod, "" where it does not or that depends on who goes."""
+        domain = node.metadata.labels.get(self.topology_key)
+        if domain is None:
+            return SPREAD_LABEL
+        if self.may_go:
+            return ""
+        skew = self.counts.get(domain, 0) + int(self.self_matching) - self.least
+        return SPREAD if skew > self.max_skew else ""
+
+
+def spreads(
+    pod: Pod, nodes: Sequence[NodeState], occupants: Sequence[Occupant], may_go: MayGo = nobody_goes
+) -> tuple[Spread, ...]:
+    """The pod's hard spread constraints, counted."""
+    hard = [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
+    if not hard:
+        return ()
+    labelled = [each for each in nodes if all(c.topology_key in each.node.metadata.labels for c in hard)]
+    return tuple(_spread(pod, each, labelled, occupants, may_go) for each in hard)
+
+
+def _spread(
+    pod: Pod,
+    constraint: TopologySpreadConstraint,
+    nodes: Iterable[NodeState],
+    occupants: Iterable[Occupant],
+    may_go: MayGo,
+) -> Spread:
+    key = constraint.topology_key
+    narrowed = tuple(_by_keys(pod, constraint.match_label_keys, "In"))
+    counted = {each.name for each in nodes if _counts(pod, constraint, each.node)}
+    counts = {each.node.metadata.labels[key]: 0 for each in nodes if each.name in counted}
+    going = set[str]()
+    # An empty selector matches the pod itself but counts nobody: so does the stock scheduler.
+    empty = _is_empty(constraint.label_selector) and not narrowed
+    for state, tenant in () if empty else occupants:
+        alike = tenant.pod.metadata.namespace == pod.metadata.namespace and not tenant.terminating
+        if alike and state.name in counted and _selected(constraint, narrowed, tenant.pod):
+            counts[state.node.metadata.labels[key]] += 1
+            if may_go(tenant):
+                going.add(tenant.pod.key)
+    enough = len(counts) >= (constraint.min_domains or 1)
+    return Spread(
+        topology_key=key,
+        max_skew=constraint.max_skew,
+        counts=counts,
+        least=min(counts.values(), default=0) if enough else 0,
+        too_few=not enough,
+        counted=frozenset(counted),
+        self_matching=_selected(constraint, narrowed, pod),
+        may_go=frozenset(going),
+        _namespace=pod.metadata.namespace,
+        _constraint=constraint,
+        _narrowed=narrowed,
+    )
+
+
+def _selected(constraint: TopologySpreadConstraint, narrowed: Sequence[Requirement], pod: Pod) -> bool:
+    labels = pod.metadata.labels
+    return selects(constraint.label_selector, labels) and all(requirement_holds(each, labels) for each in narrowed)
+
+
+def _counts(pod: Pod, constraint: TopologySpreadConstraint, node: Node) -> bool:
+    """Whether a node's pods and its domain count, by the constraint's two policies (KEP 3094)."""
+    if constraint.node_affinity_policy == "Honor" and not wants_node(pod, node):
+        return False
+    honoured = constraint.node_taints_policy == "Honor"
+    return not (honoured and untolerated(node.spec.taints, pod.spec.tolerations) is not None)
+
+
+def _is_empty(selector: LabelSelector | None) -> bool:
+    return selector is not None and not selector.match_labels and not selector.match_expressions

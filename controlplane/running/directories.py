@@ -1,0 +1,42 @@
+"""A directory for one run, gone after it with all that ran in it, however the run ends."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from controlplane.running import janitor
+
+PREFIX = "phalanx-run-"
+
+
+class RunDirectory:
+    """Made on entering, removed on leaving, and removed by its janitor where this process dies before that.
+
+    The janitor sees the end of a pipe, so SIGKILL is seen too; a handler, or a signal sent on the death of a parent
+    (which comes on the end of a thread already), would each miss a case.
+    """
+
+    def __init__(self) -> None:
+        self.path = Path()
+        self._janitor: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Path:
+        """Make it."""
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+        self._janitor = subprocess.Popen(
+            [sys.executable, "-I", "-S", janitor.__file__, str(self.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={},  # nor the mark of a run around ours
+            start_new_session=True,  # a Ctrl-C in the terminal is not for it
+        )
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        """Kill what still runs there and remove it."""
+        if self._janitor and self._janitor.stdin:
+            self._janitor.stdin.close()
+            self._janitor.wait()

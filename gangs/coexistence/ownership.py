@@ -1,0 +1,205 @@
+"""Which of the systems whose objects Phalanx reads run in the cluster themselves, and what is left to them.
+
+Evidence is the admission webhooks that a system has registered (docs/decisions/0005). Definitions are none: Phalanx
+brings the same ones. The choice of whoever runs the cluster goes before the evidence: annotations on Phalanx's own
+webhook configuration, where all of its parts read the same.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gangs.model import Advice, GangKey, Manifest, ObjectRef, Reading
+from gangs.resource_kinds import ResourceKind
+from gangs.sources import Sources
+from kube import keys
+from kube.objects import Pod
+
+ADMISSION = "admissionregistration.k8s.io"
+MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
+EVIDENCE_KINDS: tuple[ResourceKind, ...] = tuple(
+    ResourceKind(ADMISSION, ("v1",), kind, f"{kind.lower()}s", namespaced=False) for kind in (MUTATING, VALIDATING)
+)
+"""Kinds to watch for signs of other systems, and for the choice about them."""
+
+OWN = f"{MUTATING} {keys.CONFIGURATION}"
+ALL = "all"
+IGNORED = "ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Another system, and how its admission webhooks are known: any one of the three marks is enough.
+
+    `dialects`: whose keys and objects are its business. `webhook`: pattern of the name of a webhook entry,
+    `configuration`: of the name of a configuration, `namespace`: where the service is that answers. `marks`: labels
+    or annotations that it writes on its pods. `schedulers`: names by which pods ask for its scheduler.
+    """
+
+    name: str
+    title: str
+    dialects: tuple[str, ...]
+    namespace: str
+    webhook: str = "(?!)"
+    configuration: str = "(?!)"
+    marks: tuple[str, ...] = ()
+    schedulers: tuple[str, ...] = ()
+
+    def shows_in(self, configuration: Manifest) -> bool:
+        """Whether a webhook configuration is this system's."""
+        if re.fullmatch(self.configuration, configuration["metadata"]["name"]):
+            return True
+        return any(self._answers(each) for each in configuration.get("webhooks") or ())
+
+    def _answers(self, webhook: Mapping[str, object]) -> bool:
+        client = webhook.get("clientConfig")
+        service = client.get("service") if isinstance(client, dict) else None
+        where = service.get("namespace") if isinstance(service, dict) else None
+        return where == self.namespace or bool(re.fullmatch(self.webhook, str(webhook.get("name", ""))))
+
+
+_KAI_KEYS = ("kai", "runai")
+"""Run:ai rests on KAI Scheduler: each of the two reads the other's objects."""
+SYSTEMS: tuple[System, ...] = (
+    System(
+        "kueue",
+        "Kueue",
+        ("kueue",),
+        "kueue-system",
+        webhook=r"[mv]clusterqueue\.kb\.io",
+        marks=("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset", "kueue.x-k8s.io/workload"),
+    ),
+    System(
+        "koordinator",
+        "Koordinator",
+        ("koordinator",),
+        "koordinator-system",
+        webhook=r".+\.koordinator\.sh",
+        schedulers=("koord-scheduler",),
+    ),
+    System(
+        "kai",
+        "KAI Scheduler",
+        _KAI_KEYS,
+        "kai-scheduler",
+        configuration=r"(mutating|validating)-kai-admission|kai-(podgroup|queue)-validation-.+",
+        schedulers=("kai-scheduler",),
+    ),
+    System("runai", "NVIDIA Run:ai", _KAI_KEYS, "runai", schedulers=("runai-scheduler",)),
+)
+"""Names of webhooks and namespaces as each system's own manifests and installation guides have them."""
+
+CHOICES = (*(each.name for each in SYSTEMS), "ack")
+"""What the annotations may name: the systems, and dialects whose system shows itself by no webhook."""
+
+MAY_BE_LEFT = frozenset({*CHOICES, *(name for each in SYSTEMS for name in each.dialects)})
+"""Dialects that another system may have: all but our own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A system that has this dialect's workloads. `evidence`: what shows that it runs; None: the annotation says so."""
+
+    system: str
+    title: str
+    evidence: ObjectRef | None = None
+
+    def __str__(self) -> str:
+        """Who it is, and how that is known."""
+        if self.evidence is None:
+            return f"{self.title} (annotation {keys.LEAVE} of {OWN})"
+        return f"{self.title}, which runs in this cluster ({self.evidence})"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone(Advice):
+    """What is told of an object that another system has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is left alone. `to`: by the dialect's name, whose it is. `carried`: gangs that stay ours to their end."""
+
+    to: Mapping[str, Neighbour] = field(default_factory=dict)
+    carried: frozenset[GangKey] = frozenset()
+
+    def leaves(self, key: GangKey) -> bool:
+        """Whether the gang is somebody else's."""
+        return key.dialect in self.to and key not in self.carried
+
+    def carries(self, reading: Reading) -> Reading:
+        """Of what was read of a dialect that is left: the gangs that stay ours to their end, and what is about them."""
+        ours = {(key.namespace, key.name) for key in self.carried}
+
+        def concerned(ref: ObjectRef) -> bool:
+            return ref.kind == "Pod" or (ref.namespace, ref.name) in ours
+
+        return Reading(
+            tuple(gang for gang in reading.gangs if gang.names & self.carried),
+            tuple(each for each in reading.faults if concerned(each.object)),
+            tuple(each for each in reading.advice if concerned(each.object)),
+        )
+
+    def advice(self, dialect: str, ref: ObjectRef) -> LeftAlone:
+        """What a user is told whose object is left alone."""
+        neighbour = self.to[dialect]
+        remedy = f"for Phalanx to place it, annotate {OWN} with {keys.ADOPT}: {neighbour.system}"
+        return LeftAlone(ref, "metadata", f"is left to {neighbour}; {remedy}")
+
+
+NOTHING = Left()
+
+
+def left_to(sources: Sources) -> Mapping[str, Neighbour]:
+    """By dialect: the system that has its workloads. Dialects that are not in it are ours."""
+    configurations = _configurations(sources)
+    if not configurations:
+        return {}
+    adopted, left = chosen(sources, keys.ADOPT), chosen(sources, keys.LEAVE)
+    found: dict[str, Neighbour] = {}
+    for system in SYSTEMS:
+        shown = next((each for each in configurations if system.shows_in(each)), None)
+        if not {system.name, ALL} & set(adopted) and (shown is not None or system.name in left):
+            neighbour = Neighbour(system.name, system.title, _ref(shown) if shown is not None else None)
+            found |= {name: neighbour for name in system.dialects if name not in found and name not in adopted}
+    for name in set(left) - {each.name for each in SYSTEMS}:
+        if name in CHOICES:
+            found[name] = Neighbour(name, name)
+    return found
+
+
+def chosen(sources: Sources, annotation: str) -> tuple[str, ...]:
+    """The names that an annotation of our webhook configuration lists, by comma."""
+    own = sources.get(ADMISSION, MUTATING, "", keys.CONFIGURATION)
+    text = ((own or {}).get("metadata", {}).get("annotations") or {}).get(annotation, "")
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def exemptions_count(sources: Sources) -> bool:
+    """Whether users may exempt their own pods from eviction, as dialects let them."""
+    return IGNORED not in chosen(sources, keys.EXEMPTIONS)
+
+
+def running(sources: Sources) -> Iterator[tuple[System, ObjectRef]]:
+    """The systems that run in the cluster, and what shows it."""
+    configurations = _configurations(sources)
+    for system in SYSTEMS:
+        shown = next((each for each in configurations if system.shows_in(each)), None)
+        if shown is not None:
+            yield system, _ref(shown)
+
+
+def admitted_by_us(pod: Pod) -> str:
+    """The dialect under which a live pod came in through our webhook, "" for any other pod."""
+    return "" if pod.finished or pod.terminating else pod.metadata.labels.get(keys.DIALECT, "")
+
+
+def _configurations(sources: Sources) -> Sequence[Manifest]:
+    """All webhook configurations but ours, by name."""
+    kinds = (MUTATING, VALIDATING)
+    return [each for kind in kinds for each in sources.of_kind(ADMISSION, kind)]
+
+
+def _ref(manifest: Manifest) -> ObjectRef:
+    meta = manifest["metadata"]
+    return ObjectRef(manifest["apiVersion"], manifest["kind"], "", meta["name"], meta.get("uid", ""))

@@ -1,0 +1,47 @@
+"""Which pods are never victims of a gang: those that a dialect protects, and those of systems that run here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gangs.coexistence.ownership import SYSTEMS, exemptions_count, left_to
+from gangs.dialects.claims import dialect_of, protected
+from gangs.model import Manifest
+from gangs.sources import Sources
+from kube import keys
+from kube.catalog import ObjectKey
+from kube.objects import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """Says of a pod why it is never a victim, "" where it may be one. `left`: dialects that are left to others.
+
+    `exempting`: whether what users write on their pods counts.
+    """
+
+    left: frozenset[str] = frozenset()
+    exempting: bool = True
+
+    def __call__(self, pod: Pod) -> str:
+        """The reason."""
+        exempted = protected(pod) if self.exempting else ""
+        return exempted or (self._anothers(pod) if self.left else "")
+
+    def _anothers(self, pod: Pod) -> str:
+        """What another system started, it alone ends; what came in through our webhook is ours."""
+        if keys.DIALECT in pod.metadata.labels:
+            return ""
+        claim = dialect_of(pod)
+        named = claim is not None and claim[0].name in self.left
+        if named or any(pod.metadata.labels.get(mark) or pod.metadata.annotations.get(mark) for mark in self._marks()):
+            return "it belongs to a system that runs in this cluster itself"
+        return ""
+
+    def _marks(self) -> tuple[str, ...]:
+        return tuple(mark for each in SYSTEMS if self.left & set(each.dialects) for mark in each.marks)
+
+
+def protection(objects: Mapping[ObjectKey, Manifest]) -> Protection:
+    """The protection that holds in a cluster with these objects. Equal ones protect the same pods."""
+    sources = Sources(objects=objects)
+    return Protection(frozenset(left_to(sources)), exemptions_count(sources))

@@ -1,0 +1,165 @@
+"""Keys by which pods ask for gangs, where they ask for nothing: misspelt, empty, or in the wrong place.
+
+No dialect reads them there; whoever wrote them is told at admission, by the dry run, and by the doctor.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from difflib import SequenceMatcher
+from functools import lru_cache
+
+from gangs.coexistence.ownership import admitted_by_us, left_to
+from gangs.coexistence.schedulers import FIELD, told
+from gangs.dialects.claims import dialect_of
+from gangs.dialects.table import DIALECTS
+from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of
+from gangs.model import Advice, Fault, Manifest, ObjectRef
+from gangs.sources import Sources
+from gangs.workloads import pod_templates
+from gangs.workloads.kind_table import Made, Shape
+from gangs.workloads.pod_templates import Template
+from kube.keys import WORKLOAD
+from kube.objects import ObjectMeta, Pod
+from kube.scheduling import names_another_scheduler
+
+_ALIKE = 0.75
+"""From here on two words are taken for one: two letters that have changed places in a short one."""
+
+_PLACES = {
+    "labels": frozenset(key for each in DIALECTS for key in each.pod_keys.labels) - {WORKLOAD},
+    "annotations": frozenset(key for each in DIALECTS for key in each.pod_keys.annotations),
+}
+"""The keys by which pods ask for gangs."""
+_MORE = {
+    "labels": _PLACES["labels"].union(*(each.pod_keys.more_labels for each in DIALECTS)),
+    "annotations": _PLACES["annotations"].union(*(each.pod_keys.more_annotations for each in DIALECTS)),
+}
+"""The same, with those by which they say more about them."""
+_OF: dict[str, set[str]] = {
+    key: {each.name for each in DIALECTS if key in each.pod_keys.all} for key in frozenset().union(*_MORE.values())
+}
+"""By key: the dialects that have it."""
+_ON_WORKLOADS = frozenset(found for each in DIALECTS for found in each.pod_keys.on_workloads)
+"""Places and keys that count on a workload itself, or that a dialect refuses there."""
+
+
+_Said = tuple[Mapping[str, str], Mapping[str, str]]
+"""Labels and annotations."""
+
+
+def slips(sources: Sources, told: Iterable[Advice | Fault]) -> list[Advice]:
+    """What pods without a node, and workloads, say that would ask for a gang but for a slip of the pen.
+
+    `told`: what is told already; of no field is anything told twice.
+    """
+    return _new(_slips(sources), told)
+
+
+def slips_of(manifest: Manifest, sources: Sources, told: Iterable[Advice | Fault]) -> list[Advice]:
+    """The same of one object, as far as it is a workload."""
+    return _new(_of_workload(manifest, _others(sources)), told)
+
+
+def _others(sources: Sources) -> frozenset[str]:
+    """The keys that only systems read which run here themselves: what they are written on is not our business."""
+    theirs = left_to(sources)
+    return frozenset(key for key, names in _OF.items() if names <= theirs.keys())
+
+
+def _new(found: Iterable[Advice], told: Iterable[Advice | Fault]) -> list[Advice]:
+    known = {(each.object, each.field) for each in told}
+    return [each for each in found if (each.object, each.field) not in known]
+
+
+def _slips(sources: Sources) -> Iterator[Advice]:
+    for pod in sources.pods:
+        if pod.bound or pod.finished:
+            continue
+        claim = dialect_of(pod)
+        if claim is not None and names_another_scheduler(pod) and not admitted_by_us(pod):
+            if text := told(pod.spec.scheduler_name, claim[0].pod_keys, sources):
+                yield Advice(pod_ref(pod), FIELD, text)
+        elif claim is None:
+            yield from _told(pod_ref(pod), "", {"labels": pod.metadata.labels, "annotations": pod.metadata.annotations})
+    theirs = _others(sources)
+    for manifest in sources.objects.values():
+        yield from _of_workload(manifest, theirs)
+
+
+def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]:
+    shape = pod_templates.shape_of(manifest)
+    if shape is None or pod_templates.controlled(manifest):
+        return
+    try:
+        found, metadata, ref = pod_templates.templates(manifest), metadata_of(manifest), ref_of(manifest)
+        made = pod_templates.made_by(manifest)
+    except MalformedError:
+        return  # the dialects say it
+    for each in found:
+        said = {"labels": each.labels, "annotations": each.annotations}
+        if dialect_of(Pod(metadata=ObjectMeta(labels=dict(each.labels), annotations=dict(each.annotations)))) is None:
+            yield from _told(ref, f"{each.path}.", said)
+    places: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
+        "metadata": (metadata.labels, metadata.annotations)
+    }
+    for at in map(pod_templates.job_metadata, found if made is Made.IN_JOBS else ()):
+        places[at] = (
+            pod_templates.texts_at(manifest, f"{at}.labels"),
+            pod_templates.texts_at(manifest, f"{at}.annotations"),
+        )
+    for at, there in places.items():
+        yield from (each for each in _misplaced(ref, at, there, found, shape) if _key(each) not in theirs)
+
+
+def _key(advice: Advice) -> str:
+    """The key that is spoken of."""
+    return advice.field.partition("[")[2].removesuffix("]")
+
+
+def _misplaced(
+    ref: ObjectRef,
+    at: str,
+    said: tuple[Mapping[str, str], Mapping[str, str]],
+    found: tuple[Template, ...],
+    shape: Shape,
+) -> Iterator[Advice]:
+    """Keys of pods on the workload itself, unless its pods carry them as well."""
+    for place, written in zip(_MORE, said, strict=True):
+        for key in written:
+            right = next((each for each in (place, *_MORE) if key in _MORE[each]), None)
+            if right is None or (place, key) in _ON_WORKLOADS or any(key in getattr(each, right) for each in found):
+                continue
+            paths = [each.path for each in found] or shape.templates
+            where = " and at ".join(f"{path}.metadata.{right}[{key}]" for path in paths) or f"their metadata.{right}"
+            yield Advice(ref, f"{at}.{place}[{key}]", f"does not reach the pods: write it at {where}")
+
+
+def _told(ref: ObjectRef, at: str, said: Mapping[str, Mapping[str, str]]) -> Iterator[Advice]:
+    for place, written in said.items():
+        other = next(each for each in _PLACES if each != place)
+        for key, value in written.items():
+            field = f"{at}metadata.{place}[{key}]"
+            if key in _PLACES[place]:
+                if not value:
+                    yield Advice(ref, field, "is empty, so that it asks for nothing: name the gang")
+            elif key in _PLACES[other]:
+                yield Advice(ref, field, f"asks for nothing there: write it at {at}metadata.{other}")
+            elif meant := _meant(key, place):
+                yield Advice(ref, field, f"is not known, so that it asks for nothing: {meant} is")
+
+
+@lru_cache(maxsize=1024)
+def _meant(key: str, place: str) -> str:
+    """The known key that one of a label or annotation is a slip for; "" for any other. Many pods have the same ones."""
+    return next((each for each in sorted(_PLACES[place]) if _alike(key, each)), "")
+
+
+def _alike(key: str, known: str) -> bool:
+    """Whether one of the two halves of a key is the same and the other nearly so."""
+    (prefix, _, name), (known_prefix, _, known_name) = key.rpartition("/"), known.rpartition("/")
+    if name == known_name:
+        return _near(prefix, known_prefix)
+    return prefix == known_prefix and _near(name, known_name)
+
+
+def _near(word: str, known: str) -> bool:
+    return SequenceMatcher(None, word, known).ratio() >= _ALIKE

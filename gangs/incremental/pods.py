@@ -1,0 +1,254 @@
+"""Pods by what they name: their gang, the gangs they list, the Job that made them, their company."""
+
+from collections import Counter, defaultdict
+from collections.abc import Container, Hashable, Iterable, KeysView, Mapping, Sequence
+from dataclasses import dataclass
+
+from gangs.coexistence.ownership import Left, admitted_by_us
+from gangs.dialects.claims import dialect_of
+from gangs.dialects.protocol import Grouping
+from gangs.dialects.table import DIALECTS
+from gangs.incremental.dependencies import Look
+from gangs.model import GangKey
+from gangs.workloads.jobs import JOB_KIND, controller_of, counted_by_job
+from kube.objects import Pod
+
+_PODS, _MADE, _COMPANY = "pods", "made", "company"
+_GROUPING = {dialect.name: dialect for dialect in DIALECTS if isinstance(dialect, Grouping)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A pod and what it names.
+
+    `claim`: its gang, None for none of ours. `theirs`: its gang that is left to another system. `joined`: gangs that it
+    lists beside. `job`: namespace and name of the Job that controls it. `company`: what it shares with pods of other
+    gangs. `named`: by dialect, what it would be called there.
+    """
+
+    pod: Pod
+    claim: GangKey | None
+    named: Mapping[str, GangKey]
+    joined: frozenset[GangKey] = frozenset()
+    job: tuple[str, str] | None = None
+    company: Hashable = None
+    theirs: GangKey | None = None
+
+    @property
+    def key(self) -> GangKey | None:
+        """Its gang, whosever it is."""
+        return self.claim or self.theirs
+
+
+class _Index(dict[Hashable, dict[str, Pod]]):
+    """Pods by some value, and there by `namespace/name`; values without pods are not kept."""
+
+    def add(self, value: Hashable, pod: Pod) -> None:
+        self.setdefault(value, {})[pod.key] = pod
+
+    def discard(self, value: Hashable, key: str) -> None:
+        there = self.get(value)
+        if there is not None:
+            there.pop(key, None)
+            if not there:
+                del self[value]
+
+    def of(self, value: Hashable) -> Sequence[Pod]:
+        there = self.get(value, {})
+        return [there[key] for key in sorted(there)]
+
+
+class KeptPods:
+    """The pods that may have to do with gangs, kept up to date."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Known] = {}
+        self._named = _Index()
+        self._theirs = _Index()
+        self._made = _Index()
+        self._companies = _Index()
+        self._in_dialect: dict[str, dict[str, Pod]] = {dialect.name: {} for dialect in DIALECTS}
+        self._lists: defaultdict[GangKey, Counter[GangKey]] = defaultdict(Counter)
+        """How many pods of a gang list another and, within a namespace, the other way round."""
+        self._unfinished: Counter[GangKey] = Counter()
+        self._succeeded: Counter[GangKey] = Counter()
+        self._admitted: defaultdict[str, dict[str, GangKey]] = defaultdict(dict)
+        """By dialect and pod: the gangs of live pods that came in through our webhook."""
+        self.live: dict[str, tuple[Pod, GangKey]] = {}
+        """Pods that name a gang of ours and have neither finished nor been deleted, by `namespace/name`."""
+        self.touched: set[GangKey] = set()
+        """Gangs of pods that were changed by the last update, before it or after."""
+
+    @staticmethod
+    def look_at(key: GangKey) -> Look:
+        """The look at the pods of a gang."""
+        return _PODS, key
+
+    @staticmethod
+    def look_at_made(key: GangKey) -> Look:
+        """The look at the pods of the Job of that name."""
+        return _MADE, key.namespace, key.name
+
+    @staticmethod
+    def look_at_company(dialect: str, company: Hashable) -> Look:
+        """The look at pods that have something in common."""
+        return _COMPANY, dialect, company
+
+    def update(self, pods: Mapping[str, Pod | None], left: Left) -> set[Look]:
+        """Take over pods that are new, changed or (None) gone. Returns the looks that find something else now."""
+        changed: set[Look] = set()
+        self.touched = set()
+        for key, pod in pods.items():
+            old, new = self._known.pop(key, None), None if pod is None else _known(pod, left)
+            if old is not None:
+                self._drop(key, old)
+            if new is not None and (new.named or new.job is not None):
+                self._put(key, new)
+            for each in (old, new):
+                if each is not None:
+                    changed.update(_looks(each))
+                    self.touched.update(() if each.key is None else (each.key,))
+        return changed
+
+    def named(self, key: GangKey) -> Sequence[Pod]:
+        """The pods that name a gang of ours, finished ones too, by their names."""
+        return self._named.of(key)
+
+    def theirs(self, key: GangKey) -> Sequence[Pod]:
+        """The pods that name a gang which is left to another system."""
+        return self._theirs.of(key)
+
+    def finished(self, key: GangKey) -> list[Pod]:
+        """Those of them that have finished and still exist."""
+        return [pod for pod in self.named(key) if pod.finished and not pod.terminating]
+
+    def made_by(self, key: GangKey) -> Sequence[Pod]:
+        """The pods of the Job of that name."""
+        return self._made.of((key.namespace, key.name))
+
+    def company(self, dialect: str, company: Hashable) -> Sequence[Pod]:
+        """The pods of a dialect that have this in common."""
+        return self._companies.of((dialect, company))
+
+    def linked(self, key: GangKey) -> Iterable[GangKey]:
+        """The gangs next to one by the lists of pods: those that it lists, and those of its namespace that list it.
+
+        What pods of another namespace list concerns nobody there (docs/decisions/0013).
+        """
+        return self._lists.get(key, Counter()).keys()
+
+    def claim(self, key: str) -> GangKey | None:
+        """The gang of the pod of that `namespace/name`."""
+        known = self._known.get(key)
+        return None if known is None else known.claim
+
+    def left_key(self, key: str) -> GangKey | None:
+        """The gang of that pod which is left to another system."""
+        known = self._known.get(key)
+        return None if known is None else known.theirs
+
+    @property
+    def waited_for(self) -> KeysView[GangKey]:
+        """Gangs that pods name which have not finished."""
+        return self._unfinished.keys()
+
+    def succeeded(self, key: GangKey) -> int:
+        """How many pods that name the gang have ended well and are counted by nobody else."""
+        return self._succeeded[key]
+
+    def carried(self, to: Container[str]) -> frozenset[GangKey]:
+        """Of the dialects that are left to others: the gangs with a live pod that came in through our webhook."""
+        return frozenset(key for name, keys in self._admitted.items() if name in to for key in keys.values())
+
+    def dialects(self) -> frozenset[str]:
+        """The dialects in whose words some pod names a gang."""
+        return frozenset(name for name, pods in self._in_dialect.items() if pods)
+
+    def examples(self) -> list[Pod]:
+        """One such pod of each."""
+        return [next(iter(pods.values())) for pods in self._in_dialect.values() if pods]
+
+    def _put(self, key: str, known: _Known) -> None:
+        self._known[key] = known
+        for name in known.named:
+            self._in_dialect[name][key] = known.pod
+        if known.job is not None:
+            self._made.add(known.job, known.pod)
+        if (admitted := admitted_by_us(known.pod)) in known.named:
+            self._admitted[admitted][key] = known.named[admitted]
+        if known.claim is not None:
+            self._named.add(known.claim, known.pod)
+            if not known.pod.finished and not known.pod.terminating:
+                self.live[key] = known.pod, known.claim
+        if known.theirs is not None:
+            self._theirs.add(known.theirs, known.pod)
+        if known.key is not None:
+            self._count(known, known.key, 1)
+            if known.company is not None:
+                self._companies.add((known.key.dialect, known.company), known.pod)
+
+    def _drop(self, key: str, known: _Known) -> None:
+        for name in known.named:
+            self._in_dialect[name].pop(key, None)
+        if known.job is not None:
+            self._made.discard(known.job, key)
+        for admitted in self._admitted.values():
+            admitted.pop(key, None)
+        self.live.pop(key, None)
+        self._named.discard(known.claim, key)
+        self._theirs.discard(known.theirs, key)
+        if known.key is not None:
+            self._count(known, known.key, -1)
+            self._companies.discard((known.key.dialect, known.company), key)
+
+    def _count(self, known: _Known, key: GangKey, by: int) -> None:
+        pod = known.pod
+        if not pod.finished and known.claim is not None:
+            _add(self._unfinished, key, by)
+        if known.claim is not None and _ended_well(pod):
+            _add(self._succeeded, key, by)
+        for other in known.joined:
+            there_and_back = ((key, other), (other, key))
+            for one, another in there_and_back if other.namespace == key.namespace else there_and_back[:1]:
+                _add(self._lists[one], another, by)
+                if not self._lists[one]:
+                    del self._lists[one]
+
+
+def _known(pod: Pod, left: Left) -> _Known:
+    owner = controller_of(pod)
+    job = (pod.metadata.namespace, owner.name) if owner is not None and owner.kind == JOB_KIND else None
+    if not pod.metadata.labels and not pod.metadata.annotations:
+        return _Known(pod, None, {}, job=job)
+    named = {dialect.name: key for dialect in DIALECTS if (key := dialect.gang_of(pod)) is not None}
+    ours = dialect_of(pod, left) if named else None
+    found = ours or (dialect_of(pod) if named and left.to else None)
+    if found is None:
+        return _Known(pod, None, named, job=job)
+    dialect, key = found
+    claim, theirs = (key, None) if ours is not None else (None, key)
+    if dialect.name not in _GROUPING:
+        return _Known(pod, claim, named, job=job, theirs=theirs)
+    grouping = _GROUPING[dialect.name]
+    return _Known(pod, claim, named, grouping.joined(pod), job, grouping.company(pod), theirs)
+
+
+def _ended_well(pod: Pod) -> bool:
+    """Whether nobody waits for the pod any more, and no Job keeps count of it."""
+    return pod.status.phase == "Succeeded" and not pod.terminating and not counted_by_job(pod)
+
+
+def _looks(known: _Known) -> Iterable[Look]:
+    if known.job is not None:
+        yield (_MADE, *known.job)
+    if known.key is not None:
+        yield KeptPods.look_at(known.key)
+        yield from (KeptPods.look_at(each) for each in known.joined if each.namespace == known.key.namespace)
+        if known.company is not None:
+            yield KeptPods.look_at_company(known.key.dialect, known.company)
+
+
+def _add(counter: Counter[GangKey], key: GangKey, by: int) -> None:
+    counter[key] += by
+    if not counter[key]:
+        del counter[key]

@@ -1,0 +1,410 @@
+"""Every gang, kept as it was read: what changes is read again, and nothing else.
+
+`read_all` is what it comes to, at any moment; the tests compare the two. A gang is read by the name it goes by
+(`about`), from its own pods and all objects. What it looked at meanwhile is noted, and once any of that changes the
+gang is read again.
+"""
+
+import logging
+from bisect import bisect_left, insort
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar, cast
+
+from gangs.coexistence.ownership import Left, left_to
+from gangs.dialects.claims import left_alone
+from gangs.dialects.protocol import Dialect, Grouping
+from gangs.dialects.reading import read_by
+from gangs.dialects.table import DIALECTS
+from gangs.dialects.topologies import described_topologies
+from gangs.incremental.dependencies import LABELS, SCHEDULER, SHARING, SOUGHT, Look, Looks, looks_at, says_the_same
+from gangs.incremental.pods import KeptPods
+from gangs.manifests import key_of
+from gangs.model import Advice, Fault, Gang, GangKey, ObjectRef, Reading
+from gangs.sources import Sources
+from gangs.workloads.kind_table import WORKLOADS
+from kube.catalog import Naming, ObjectKey
+from kube.objects import Pod
+from kube.topology import Topology
+
+LOG = logging.getLogger(__name__)
+
+_ORDER = {dialect.name: position for position, dialect in enumerate(DIALECTS)}
+_BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
+_Sorted = tuple[int, str, str]
+"""A gang's place among all: by dialect, namespace and name."""
+
+
+def _roots_by_kind() -> dict[tuple[str, str], tuple[str, ...]]:
+    """The dialects that read objects of each kind by their names."""
+    found = {kind: tuple(_ORDER) for kind in WORKLOADS}
+    for dialect in DIALECTS:
+        for each in dialect.group_kinds:
+            found.setdefault((each.group, each.kind), ())
+            if dialect.name not in found[each.group, each.kind]:
+                found[each.group, each.kind] += (dialect.name,)
+    return found
+
+
+_ROOTS = _roots_by_kind()
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What is different after an update. `gangs`: those that are new, other than they were, or gone."""
+
+    gangs: frozenset[GangKey] = frozenset()
+    topologies: bool = False
+    faults: bool = False
+
+
+class KeptReadings:
+    """All gangs and topologies. Not safe for use from several threads at once; what it hands out never changes.
+
+    :param sources: all there is at first.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._pods = KeptPods()
+        self._left = left_alone(sources)
+        self._topologies: list[Topology] = []
+        """Stand-ins for refused ones are among them."""
+        self._topology_faults: list[Fault] = []
+        self._topology_looks: set[Look] = set()
+        self._topologies_by: tuple[frozenset[str], Topology | None] = (frozenset(), None)
+        self._readings: dict[GangKey, Reading] = {}
+        """By the name that was asked about: what was read then."""
+        self._faulty: set[GangKey] = set()
+        self._looks: dict[GangKey, set[Look]] = {}
+        self._lookers: defaultdict[Look, set[GangKey]] = defaultdict(set)
+        self._sought_by: defaultdict[tuple[str, str], set[Naming]] = defaultdict(set)
+        self._gangs: dict[GangKey, Gang] = {}
+        self._readers: defaultdict[GangKey, set[GangKey]] = defaultdict(set)
+        """By gang: the names that were asked about when it was read."""
+        self._names: Counter[GangKey] = Counter()
+        """The names of all gangs, each as often as there are gangs that it is a name of."""
+        self._members: Counter[str] = Counter()
+        """By `namespace/name`: of how many gangs a pod is a member."""
+        self._order: list[_Sorted] = []
+        self._whole: Reading | None = None
+        self._unreadable: frozenset[GangKey] | None = None
+        self._pods.update({pod.key: pod for pod in sources.pods}, self._left)
+        self._read_topologies(None)
+        self._read_all(self._roots_of(sources.objects) | self._pods.touched)
+
+    @property
+    def left(self) -> Left:
+        """What is left to other systems."""
+        return self._left
+
+    @property
+    def topologies(self) -> Sequence[Topology]:
+        """All valid topologies."""
+        return [each for each in self._topologies if not each.refused]
+
+    @property
+    def topology_faults(self) -> Sequence[Fault]:
+        """What is wrong with the others."""
+        return self._topology_faults
+
+    @property
+    def pods(self) -> KeptPods:
+        """The pods, by what they name."""
+        return self._pods
+
+    def gang(self, key: GangKey) -> Gang | None:
+        """One gang."""
+        return self._gangs.get(key)
+
+    def gangs(self) -> tuple[Gang, ...]:
+        """Every gang, in order of dialect and key."""
+        names = tuple(_ORDER)
+        return tuple(self._gangs[GangKey(names[at], namespace, name)] for at, namespace, name in self._order)
+
+    def read_as(self, name: GangKey) -> tuple[Gang, ...]:
+        """The gangs that were read when this name was asked about."""
+        return self._readings.get(name, Reading()).gangs
+
+    def faults_of(self, name: GangKey) -> tuple[Fault, ...]:
+        """What was wrong then."""
+        return self._readings.get(name, Reading()).faults
+
+    def faulty(self) -> Collection[GangKey]:
+        """The names that something was wrong with."""
+        return self._faulty
+
+    def reading(self) -> Reading:
+        """Every gang, with all that is wrong."""
+        if self._whole is None:
+            self._whole = self._put_together()
+        return self._whole
+
+    def _put_together(self) -> Reading:
+        faults: dict[Fault, None] = dict.fromkeys(self._topology_faults)
+        advice: dict[Advice, None] = {}
+        for each in self._readings.values():
+            faults.update(dict.fromkeys(each.faults))
+            advice.update(dict.fromkeys(each.advice))
+        theirs = {gang.key: gang for each in self._readings.values() for gang in each.neighbours}
+        astray = sorted(self._pods.live.keys() - self._members.keys())
+        return Reading(
+            self.gangs(),
+            tuple(faults),
+            tuple(advice),
+            tuple(theirs[key] for key in sorted(theirs, key=_place)),
+            tuple(self._pods.live[key] for key in astray),
+        )
+
+    def unreadable(self) -> frozenset[GangKey]:
+        """Gangs that pods name and that could not be read."""
+        if self._unreadable is None:
+            self._unreadable = frozenset(name for name in self._pods.waited_for if name not in self._names)
+        return self._unreadable
+
+    def update(
+        self, sources: Sources, pods: Mapping[str, Pod | None], objects: Collection[ObjectKey]
+    ) -> Changed | None:
+        """Take over what has changed; None where that concerns every gang, so that all have to be read anew.
+
+        :param sources: all there is now.
+        :param pods: those that are new, changed or (None) gone, by `namespace/name`.
+        :param objects: keys of the objects that are.
+        """
+        if pods:
+            self._unreadable = None
+        before, self._sources = self._sources, sources
+        changed = self._changed_objects(before, objects) | self._changed_labels(before)
+        changed |= self._changed_sharing(before) | self._changed_schedulers(before)
+        changed |= self._pods.update(pods, self._left)
+        if self._left_now() != self._left:
+            return None
+        known = self._read_topologies(changed)
+        asked = set(self._readings) if known else self._asked_again(changed)
+        return replace(self._read_all(asked | self._roots_of(objects) | self._pods.touched), topologies=known)
+
+    def _left_now(self) -> Left:
+        """What is left: by the signs of other systems, but for the gangs that have come in through us."""
+        to = left_to(self._sources)
+        return Left(to, self._pods.carried(to)) if to else Left()
+
+    def _changed_objects(self, before: Sources, objects: Iterable[ObjectKey]) -> set[Look]:
+        found: set[Look] = set()
+        for key in objects:
+            old, new = before.objects.get(key), self._sources.objects.get(key)
+            if not says_the_same(key[:2], old, new):
+                found.update(looks_at(key, old, new, self._sought_by))
+        return found
+
+    def _changed_labels(self, before: Sources) -> set[Look]:
+        old, new = before.namespaces, self._sources.namespaces
+        if old is new:
+            return set()
+        return {(LABELS, each) for each in old.keys() | new.keys() if old.get(each) != new.get(each)}
+
+    def _changed_sharing(self, before: Sources) -> set[Look]:
+        old, new = before.sharing, self._sources.sharing
+        if old is new:
+            return set()
+        return {(SHARING, each) for each in old.keys() | new.keys() if old.get(each) != new.get(each)}
+
+    def _changed_schedulers(self, before: Sources) -> set[Look]:
+        old, new = before.tried, self._sources.tried
+        if old is new:
+            return set()
+        return {(SCHEDULER, each) for each in old.keys() | new.keys() if old.get(each) != new.get(each)}
+
+    def _asked_again(self, changed: Iterable[Look]) -> set[GangKey]:
+        return {about for look in changed for about in self._lookers.get(look, ())}
+
+    def _roots_of(self, objects: Iterable[ObjectKey]) -> set[GangKey]:
+        """The names under which objects are read, of those that have not been yet."""
+        found = set()
+        for group, kind, namespace, name in objects:
+            for dialect in _ROOTS.get((group, kind), ()):
+                found.add(GangKey(dialect, namespace, name))
+        return {name for name in found if name not in self._readings}
+
+    def _read_topologies(self, changed: Collection[Look] | None) -> bool:
+        """Read them again where that may come to something else; whether it does."""
+        by = self._pods.dialects(), self._sources.found
+        if changed is not None and by == self._topologies_by and self._topology_looks.isdisjoint(changed):
+            return False
+        looks = Looks()
+        sources = replace(self._sources, pods=self._pods.examples(), looked=looks)
+        found, faults = described_topologies(sources)
+        self._topologies_by, self._topology_looks = by, looks.all
+        self._note_sought(looks.all)
+        if (found, faults) == (self._topologies, self._topology_faults):
+            return False
+        self._topologies, self._topology_faults, self._whole = found, faults, None
+        return True
+
+    def _read_all(self, asked: Iterable[GangKey]) -> Changed:
+        were: dict[GangKey, Gang | None] = {}
+        faults = False
+        for about in asked:
+            before = self._readings.get(about, Reading())
+            reading = self._read(about) if self._asks(about) else None
+            for key in {gang.key for each in (before, reading or Reading()) for gang in each.gangs}:
+                were.setdefault(key, self._gangs.get(key))
+            self._take(about, reading)
+            after = reading or Reading()
+            faults |= (before.faults, before.advice) != (after.faults, after.advice)
+        changed = frozenset(key for key, was in were.items() if self._gangs.get(key) != was)
+        if changed or faults or asked:
+            self._whole = None
+        return Changed(changed, faults=faults)
+
+    def _asks(self, about: GangKey) -> bool:
+        """Whether something goes by this name."""
+        if self._pods.named(about) or self._pods.theirs(about):
+            return True
+        called = self._sources.catalog.called(about.namespace, about.name)
+        return any(about.dialect in _ROOTS.get(key_of(each)[:2], ()) for each in called)
+
+    def _read(self, about: GangKey) -> Reading:
+        dialect, looks = _BY_NAME[about.dialect], Looks()
+        try:
+            reading = self._read_by(dialect, about, looks)
+        except Exception:
+            # An error of ours on what one tenant wrote must not stop what everybody else waits for.
+            LOG.exception("gang %s cannot be read", about)
+            reading = Reading(faults=(_our_error(about),))
+        self._set_looks(about, looks.all)
+        return reading
+
+    def _read_by(self, dialect: Dialect, about: GangKey, looks: Looks) -> Reading:
+        sources = replace(self._sources, pods=(), looked=looks)
+        pods, theirs = self._pods_for(dialect, about, sources, looks.all)
+        reading = read_by(dialect, replace(sources, pods=pods), self._topologies, about)
+        reading = replace(reading, gangs=tuple(self._counted(gang, looks.all) for gang in reading.gangs))
+        if dialect.name not in self._left.to:
+            return reading
+        left = dialect.read(replace(sources, pods=theirs), self._topologies, about).gangs
+        return replace(
+            self._left.carries(reading), neighbours=tuple(gang for gang in left if self._left.leaves(gang.key))
+        )
+
+    def _pods_for(
+        self, dialect: Dialect, about: GangKey, sources: Sources, looks: set[Look]
+    ) -> tuple[list[Pod], list[Pod]]:
+        """The pods of a gang, of those that it is grouped with, and others that its own look at: ours, and those that
+        are left to another system.
+        """
+        keys = {about}
+        if isinstance(dialect, Grouping):
+            keys = dialect.grouped(about, self._pods.linked, sources)
+        found = {pod.key: pod for key in keys for pod in (*self._pods.named(key), *self._pods.theirs(key))}
+        looks.update(KeptPods.look_at(key) for key in keys)
+        if isinstance(dialect, Grouping):
+            for company in {dialect.company(pod) for pod in found.values()} - {None}:
+                found |= {pod.key: pod for pod in self._pods.company(dialect.name, company)}
+                looks.add(KeptPods.look_at_company(dialect.name, company))
+        else:
+            found |= {pod.key: pod for pod in self._pods.made_by(about)}
+            looks.add(KeptPods.look_at_made(about))
+        pods = [found[key] for key in sorted(found)]
+        theirs = [pod for pod in pods if self._is_theirs(dialect, pod)] if dialect.name in self._left.to else []
+        return [pod for pod in pods if self._seen_by(dialect, pod)], theirs
+
+    def _is_theirs(self, dialect: Dialect, pod: Pod) -> bool:
+        key = self._pods.left_key(pod.key)
+        return key is not None and key.dialect == dialect.name
+
+    def _seen_by(self, dialect: Dialect, pod: Pod) -> bool:
+        """Whether the dialect may look at a pod that does not name the gang itself."""
+        claim = self._pods.claim(pod.key)
+        return claim.dialect == dialect.name if claim is not None else dialect.name not in self._left.to
+
+    def _counted(self, gang: Gang, looks: set[Look]) -> Gang:
+        names = gang.names
+        looks.update(map(KeptPods.look_at, names))
+        return replace(gang, succeeded=sum(self._pods.succeeded(name) for name in names))
+
+    def _take(self, about: GangKey, reading: Reading | None) -> None:
+        """Put a reading in the place of the one before (None: there is nothing to be read any more)."""
+        before = {gang.key for gang in self._readings.get(about, Reading()).gangs}
+        after = {gang.key: gang for gang in reading.gangs} if reading is not None else {}
+        for key in before - after.keys():
+            self._leave(about, key)
+        for key, gang in after.items():
+            self._readers[key].add(about)
+            if self._gangs.get(key) != gang:
+                self._put(gang)
+        if reading is None:
+            self._readings.pop(about, None)
+            self._faulty.discard(about)
+            self._set_looks(about, set())
+        else:
+            (self._faulty.add if reading.faults else self._faulty.discard)(about)
+            self._readings[about] = replace(reading, gangs=tuple(self._gangs[key] for key in after))
+
+    def _put(self, gang: Gang) -> None:
+        old = self._gangs.get(gang.key)
+        if old is None:
+            insort(self._order, _place(gang.key))
+        else:
+            self._unname(old)
+        self._gangs[gang.key] = gang
+        self._names.update(gang.names)
+        self._unreadable = None
+        self._members.update(member.pod.key for member in gang.members)
+
+    def _leave(self, about: GangKey, key: GangKey) -> None:
+        """The gang was not read any more when this name was asked about: it is gone if nobody else has read it."""
+        readers = self._readers[key]
+        readers.discard(about)
+        if not readers:
+            del self._readers[key]
+            self._unname(self._gangs.pop(key))
+            del self._order[bisect_left(self._order, _place(key))]
+
+    def _unname(self, gang: Gang) -> None:
+        _subtract(self._names, gang.names)
+        self._unreadable = None
+        _subtract(self._members, [member.pod.key for member in gang.members])
+
+    def _set_looks(self, about: GangKey, looks: set[Look]) -> None:
+        old = self._looks.pop(about, set())
+        for look in old - looks:
+            self._lookers[look].discard(about)
+            if not self._lookers[look]:
+                del self._lookers[look]
+        for look in looks - old:
+            self._lookers[look].add(about)
+        if looks:
+            self._looks[about] = looks
+        self._note_sought(looks - old)
+
+    def _note_sought(self, looks: Iterable[Look]) -> None:
+        for group, kind, by in _sought(looks):
+            self._sought_by[group, kind].add(by)
+
+
+_Counted = TypeVar("_Counted")
+
+
+def _subtract(counter: Counter[_Counted], values: Collection[_Counted]) -> None:
+    """Count each once less; what is at nothing is not kept."""
+    counter.subtract(values)
+    for value in values:
+        if not counter[value]:
+            del counter[value]
+
+
+def _sought(looks: Iterable[Look]) -> Iterator[tuple[str, str, Naming]]:
+    for look in looks:
+        if look[0] == SOUGHT:
+            _, group, kind, by, _ = look
+            yield cast("tuple[str, str, Naming]", (group, kind, by))  # as `Looks` has put it together
+
+
+def _place(key: GangKey) -> _Sorted:
+    return _ORDER[key.dialect], key.namespace, key.name
+
+
+def _our_error(about: GangKey) -> Fault:
+    problem = "could not be read: an error of Phalanx itself, told in the controller's log"
+    return Fault(ObjectRef("", "Gang", about.namespace, about.name), "metadata.name", problem, "report it")

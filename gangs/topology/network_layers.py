@@ -1,0 +1,85 @@
+"""What Koordinator and ACK Lingjun share: the ClusterNetworkTopology, layers to gather in, gang labels on pods."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gangs.findings import Findings
+from gangs.model import ObjectRef
+from gangs.topology.levels import LevelWish, Request
+from kube.topology import Topology
+
+NETWORK_GROUP = "scheduling.koordinator.sh"
+NETWORK_KIND = "ClusterNetworkTopology"
+NETWORK_NAME = "default"
+"""The one ClusterNetworkTopology that is read."""
+NODE_LAYER = "NodeTopologyLayer"
+ROOT_LAYER = "ClusterTopologyLayer"
+
+POD_GROUP_LABEL = "pod-group.scheduling.sigs.k8s.io"
+"""Pod label: name of a PodGroup in the pod's namespace."""
+NAME_LABEL = "pod-group.scheduling.sigs.k8s.io/name"
+"""Pod label: name of a gang that needs no PodGroup."""
+MIN_AVAILABLE_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
+"""Pod label: pods of that gang that must start together."""
+
+MUST, PREFER = "MustGather", "PreferGather"
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """A layer in which a gang must, or would like to, be gathered, and the field that says so."""
+
+    layer: str
+    must: bool
+    multiple: int = 1
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The levels that gathers come to: of several layers the narrowest one implies the others."""
+
+    required: str | None = None
+    preferred: str | None = None
+
+
+def request_of(gathers: Sequence[Gather], ref: ObjectRef, at: str) -> Request:
+    """The layers that are named, to be looked up in the ClusterNetworkTopology. `at`: the field of the strategies."""
+    wishes = tuple(LevelWish(f"{each.field}.layer", each.layer) for each in gathers)
+    return Request(ref, at, NETWORK_NAME if wishes else None, NETWORK_KIND, wishes)
+
+
+def wanted(gathers: Sequence[Gather], topology: Topology | None, ref: ObjectRef, findings: Findings) -> Wanted:
+    """The narrowest MustGather layer, and the narrowest PreferGather layer where it is narrower than that.
+
+    Without a topology the layers' order is not known: the last one written of each kind stands for it, since the gang
+    waits for the topology anyway.
+    """
+    must = _narrowest([each for each in gathers if each.must], topology)
+    prefer = _narrowest([each for each in gathers if not each.must], topology)
+    if must and prefer and topology and _depth(prefer, topology) < _depth(must, topology):
+        text = f'adds nothing: {MUST} of "{must.layer}" implies that "{prefer.layer}" is shared'
+        findings.advise(ref, prefer.field, text)
+        prefer = None
+    return Wanted(must.layer if must else None, prefer.layer if prefer else None)
+
+
+def check_once(gathers: Sequence[Gather], ref: ObjectRef, findings: Findings) -> None:
+    """Note layers that are listed twice."""
+    seen: dict[str, Gather] = {}
+    for each in gathers:
+        first = seen.setdefault(each.layer, each)
+        if first is not each:
+            problem = f'layer "{each.layer}" is listed twice'
+            findings.fault(ref, f"{each.field}.layer", problem, f"keep one of {MUST} and {PREFER} for it")
+
+
+def _narrowest(gathers: Sequence[Gather], topology: Topology | None) -> Gather | None:
+    if topology is None or not gathers:
+        return gathers[-1] if gathers else None
+    return max(gathers, key=lambda each: _depth(each, topology))
+
+
+def _depth(gather: Gather, topology: Topology) -> int:
+    found = topology.find(gather.layer)
+    return -1 if found is None else found

@@ -1,0 +1,332 @@
+"""Workloads that are no Jobs: what their pod templates say, who makes their pods, which of those belong together."""
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gangs.findings import Findings
+from gangs.manifests import decode, group_of, key_of, ref_of
+from gangs.model import Manifest, ObjectRef
+from gangs.workloads.jobs import JOB_KIND, TemplateMeta, controller_of
+from gangs.workloads.kind_table import ANY, WORKLOADS, Made, Shape
+from gangs.workloads.pod_counts import counted, field_of, number
+from kube.objects import Pod
+
+REPLICA_TYPE = "training.kubeflow.org/replica-type"
+"""Pod label: the key of the replica spec that the pod was made by, in lower case."""
+REPLICA_INDEX = "training.kubeflow.org/replica-index"
+POD_INDEX = "apps.kubernetes.io/pod-index"
+LEADER_WORKER_SET = "leaderworkerset.sigs.k8s.io/name"
+"""Pod label: the LeaderWorkerSet that made the StatefulSet that made the pod."""
+JOBS_OF_JOB_SET = "jobset.sigs.k8s.io/global-replicas"
+"""Label of a Job that a JobSet has made: how many it makes in all."""
+TEMPLATE_HASH = "pod-template-hash"
+"""Label of the pods of a Deployment: the end of the name of their ReplicaSet."""
+JOB_ROLE = "training.kubeflow.org/job-role"
+"""The same of the MPI operator."""
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+"""Pod label: the entry of a JobSet that the pod's Job was made of."""
+RAY_GROUP, RAY_NODE = "ray.io/group", "ray.io/node-type"
+"""Pod labels: the group of a RayCluster, and whether the pod is its head or a worker."""
+HEAD, HEAD_GROUP = "head", "headGroupSpec"
+"""The pod set of a RayCluster's head, and where its template stands."""
+MAIN = "main"
+"""The pod set of a workload that has one pod template."""
+
+_ENDS = ("Succeeded", "Completed", "Failed")
+"""Conditions by which workloads say that they are over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A pod template of a workload. `path`: its field; `role`: the pod set of its pods; `count`: how many there are.
+
+    `way`: the steps of the path, positions in lists as numbers in decimal.
+    """
+
+    path: str
+    role: str
+    count: int
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    way: tuple[str, ...] = ()
+    in_each: int = 1
+    """Pods of each Job, where Jobs make them, or on the hosts of one replica."""
+    least: int | None = None
+    """How many must run, as the kind's own fields say; None: they do not."""
+
+
+def shape_of(manifest: Manifest) -> Shape | None:
+    """What is known of the object's kind; None where that is no workload."""
+    group, kind, _, _ = key_of(manifest)
+    return WORKLOADS.get((group, kind))
+
+
+def gang_by_annotation(manifest: Manifest) -> bool:
+    """Whether our own annotations can make a gang of the object, a workload that is no Job.
+
+    What controllers of the core copy down to objects that they make (a ReplicaSet, say) asks for nothing there.
+    """
+    shape = shape_of(manifest)
+    if shape is None or not shape.by_annotation or manifest.get("kind") == JOB_KIND:
+        return False
+    group, _, version = str(manifest.get("apiVersion", "")).rpartition("/")
+    return version in shape.versions and not (group == "apps" and controlled(manifest))
+
+
+def made_by(manifest: Manifest) -> Made | None:
+    """What becomes of the pods of a workload, None for any other object. Raises `MalformedError`."""
+    shape = shape_of(manifest)
+    if shape is not None and manifest.get("kind") == "JobSet" and _jobs(manifest) == 1:
+        return Made.IN_JOBS
+    return None if shape is None else shape.made
+
+
+def _jobs(manifest: Manifest) -> int:
+    """How many Jobs a JobSet makes."""
+    found = list(_walk(manifest, ("spec", "replicatedJobs", ANY), ()))
+    counts = (number(each.get("replicas"), ref_of(manifest), "spec.replicatedJobs.replicas") for _, _, each in found)
+    return sum(1 if each is None else each for each in counts)
+
+
+def is_read(manifest: Manifest) -> bool:
+    """Whether the object is a workload besides the Job of which the number of pods is read."""
+    shape = shape_of(manifest)
+    return shape is not None and shape.made is Made.TOGETHER and manifest.get("kind") != JOB_KIND
+
+
+def controlled(manifest: Manifest) -> bool:
+    """Whether another object made this one (a ReplicaSet of a Deployment, say)."""
+    return _owner(manifest) is not None
+
+
+def maker_uid(manifest: Manifest) -> str:
+    """The uid of the object that made this one, "" where none is known."""
+    owner = _owner(manifest)
+    return str((owner or {}).get("uid") or "")
+
+
+def _owner(manifest: Manifest) -> Mapping[str, Any] | None:
+    """The reference to the object that made this one."""
+    metadata = manifest.get("metadata")
+    written = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
+    owners = written if isinstance(written, list) else ()
+    return next((each for each in owners if isinstance(each, Mapping) and each.get("controller") is True), None)
+
+
+def carries(manifest: Manifest, keys: Container[str]) -> bool:
+    """Whether a workload itself, or a pod template of it, has one of these keys as a label or annotation."""
+    shape = shape_of(manifest)
+    found = (
+        [written for path in shape.templates for *_, written in _walk(manifest, path.split("."), ())] if shape else []
+    )
+    for each in (manifest, *found):
+        metadata = each.get("metadata")
+        said = metadata if isinstance(metadata, Mapping) else {}
+        if any(key in keys for part in ("labels", "annotations") for key in _texts(said.get(part))):
+            return True
+    return False
+
+
+def templates(manifest: Manifest) -> tuple[Template, ...]:
+    """The pod templates of a workload, in the order of their fields; what is malformed in them is left out.
+
+    Raises `MalformedError` where a number of pods is none.
+    """
+    shape = shape_of(manifest)
+    paths = shape.templates if shape is not None else ()
+    found = ((path, *each) for path in paths for each in _walk(manifest, path.split("."), ()))
+    return tuple(_template(manifest, path, way, written) for path, way, _, written in found)
+
+
+def _walk(part: Any, steps: Sequence[str], way: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """Way, holder and value of everything that lies at the end of the steps below `part`."""
+    step, *rest = steps
+    for name, below in _entries(part, step):
+        if rest:
+            yield from _walk(below, rest, (*way, str(name)))
+        elif isinstance(below, Mapping):
+            yield (*way, str(name)), part, below
+
+
+def _entries(part: Any, step: str) -> Iterable[tuple[Any, Any]]:
+    if step == ANY:
+        return part.items() if isinstance(part, Mapping) else enumerate(part) if isinstance(part, list) else ()
+    return [(step, part[step])] if isinstance(part, Mapping) and step in part else ()
+
+
+def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], written: Any) -> Template:
+    metadata, spec = written.get("metadata"), written.get("spec")
+    said = metadata if isinstance(metadata, Mapping) else {}
+    labels, annotations = (_texts(said.get(part)) for part in ("labels", "annotations"))
+    counts = counted(manifest, way)
+    return Template(
+        path=field_of(way),
+        role=_role(manifest, pattern, way),
+        count=counts.count,
+        labels=labels,
+        annotations=annotations,
+        spec=spec if isinstance(spec, Mapping) else {},
+        way=way,
+        in_each=counts.in_each,
+        least=counts.least,
+    )
+
+
+def _role(manifest: Manifest, pattern: str, way: tuple[str, ...]) -> str:
+    """The pod set of a template: the name of its entry in a mapping or list of templates."""
+    if HEAD_GROUP in way:
+        return HEAD
+    part: Any = manifest
+    for step, name in zip(pattern.split("."), way, strict=True):
+        part = part[int(name)] if isinstance(part, list) else part[name]
+        if step == ANY and name.isdigit() and isinstance(part, Mapping):
+            return str(part.get("name") or part.get("groupName") or name)
+        if step == ANY:
+            return name.lower()
+    return MAIN
+
+
+def at_path(manifest: Manifest, path: str) -> Any:
+    """What is written at a field, None where nothing is."""
+    part: Any = manifest
+    for step in path.split("."):
+        part = part.get(step) if isinstance(part, Mapping) else None
+    return part
+
+
+def check_templates(manifest: Manifest) -> None:
+    """Raises `MalformedError` where the metadata of a pod template have not the shape that the API demands."""
+    for each in templates(manifest):
+        written: Any = manifest
+        for step in each.way:
+            written = written[int(step)] if isinstance(written, list) else written[step]
+        if (metadata := written.get("metadata")) is not None:
+            decode(metadata, TemplateMeta, ref_of(manifest), f"{each.path}.metadata")
+
+
+def with_labels(manifest: Manifest, labels: Mapping[str, str]) -> Manifest:
+    """The workload with these labels on every pod template."""
+    for each in templates(manifest):
+        manifest = _labelled(manifest, each.way, labels)
+    return manifest
+
+
+def _labelled(part: Any, way: Sequence[str], labels: Mapping[str, str]) -> Any:
+    if not way:
+        metadata = part.get("metadata") if isinstance(part.get("metadata"), Mapping) else {}
+        return {**part, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
+    if isinstance(part, list):
+        here = int(way[0])
+        return [*part[:here], _labelled(part[here], way[1:], labels), *part[here + 1 :]]
+    return {**part, way[0]: _labelled(part[way[0]], way[1:], labels)}
+
+
+def _texts(part: Any) -> dict[str, str]:
+    written = part.items() if isinstance(part, Mapping) else ()
+    return {key: value for key, value in written if isinstance(value, str)}
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """The workload that a pod is one of, as far as the pod itself tells."""
+
+    api_version: str
+    kind: str
+    name: str
+    made: Made = Made.ALONE
+
+    def __str__(self) -> str:
+        """`Kind name`."""
+        return f"{self.kind} {self.name}"
+
+
+def job_metadata(template: Template) -> str:
+    """Where the metadata of the Job stands whose pod template this is (`Made.IN_JOBS`)."""
+    return f"{template.path.removesuffix('.spec.template')}.metadata"
+
+
+def texts_at(manifest: Manifest, path: str) -> Mapping[str, str]:
+    """The labels or annotations at a path as `job_metadata` makes them."""
+    part: Any = manifest
+    for step in path.replace("[", ".").replace("]", "").split("."):
+        known = isinstance(part, Mapping) or (isinstance(part, list) and step.isdigit())
+        part = (part.get(step) if isinstance(part, Mapping) else part[int(step)]) if known else None
+    return _texts(part)
+
+
+def maker_of(pod: Pod) -> Maker | None:
+    """The workload that made the pod; None for a pod that nobody controls."""
+    owner = controller_of(pod)
+    if owner is None:
+        return None
+    if name := pod.metadata.labels.get(LEADER_WORKER_SET):
+        return Maker("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", name, Made.UNREAD)
+    shape = WORKLOADS.get((group_of(owner.api_version), owner.kind))
+    return Maker(owner.api_version, owner.kind, owner.name, shape.made if shape else Made.ALONE)
+
+
+def shared_name(pod: Pod) -> str:
+    """The name of the workload whose pods this one belongs with; "" for a pod that is for itself."""
+    owner = controller_of(pod)
+    if owner is not None and owner.kind == JOB_KIND:
+        return owner.name
+    maker = maker_of(pod)
+    return maker.name if maker is not None and maker.made in (Made.TOGETHER, Made.UNREAD) else ""
+
+
+def part_of(manifest: Manifest) -> str | None:
+    """The workload of several Jobs that a Job is one of, as `Kind name`; None for a Job that is the whole of it."""
+    owner = _owner(manifest)
+    if owner is None:
+        return None
+    group, kind = group_of(str(owner.get("apiVersion", ""))), str(owner.get("kind", ""))
+    shape = WORKLOADS.get((group, kind))
+    alone = texts_at(manifest, "metadata.labels").get(JOBS_OF_JOB_SET) == "1"
+    return None if alone or shape is None or shape.made is not Made.UNREAD else f"{kind} {owner.get('name', '')}"
+
+
+def role_of(pod: Pod) -> str:
+    """The pod set of a workload that the pod belongs to (`Template.role`)."""
+    labels = pod.metadata.labels
+    if labels.get(RAY_NODE) == HEAD:
+        return HEAD
+    found = next((labels[key] for key in (REPLICATED_JOB, RAY_GROUP) if key in labels), None)
+    return found or labels.get(REPLICA_TYPE, labels.get(JOB_ROLE, MAIN)).lower()
+
+
+def ended(manifest: Manifest) -> bool:
+    """Whether a workload is over, well or badly: its pods may be gone, and no more come."""
+    status = manifest.get("status")
+    written = status.get("conditions") if isinstance(status, Mapping) else None
+    conditions = [each for each in written if isinstance(each, Mapping)] if isinstance(written, list) else []
+    return any(each.get("type") in _ENDS and each.get("status") == "True" for each in conditions)
+
+
+def suspended(manifest: Manifest) -> bool:
+    """Whether a workload is suspended: it has no pods then."""
+    return any(at_path(manifest, path) is True for path in ("spec.runPolicy.suspend", "spec.suspend"))
+
+
+def check_parallel(manifest: Manifest, count: int, pods: Iterable[Pod], findings: Findings) -> None:
+    """Note a StatefulSet of which `count` pods are to start together and that makes them one by one.
+
+    One of which a pod exists is let be: its pods may all be there. `pods`: all that exist.
+    """
+    spec, ref = manifest.get("spec"), ref_of(manifest)
+    policy = spec.get("podManagementPolicy") if isinstance(spec, Mapping) else None
+    if ref.kind != "StatefulSet" or policy == "Parallel" or count <= 1:
+        return
+    if not any(pod.metadata.uid and made_this(pod, ref) for pod in pods):
+        problem = "is not Parallel: the second pod comes when the first one runs, and none runs before all exist"
+        findings.fault(ref, "spec.podManagementPolicy", problem, "write Parallel")
+
+
+def made_this(pod: Pod, ref: ObjectRef) -> bool:
+    """Whether the workload controls the pod: by uid where both are known, else by name."""
+    owner = controller_of(pod)
+    if owner is None or (owner.api_version, owner.kind) != (ref.api_version, ref.kind):
+        return False
+    same = owner.uid == ref.uid if owner.uid and ref.uid else owner.name == ref.name
+    return same and pod.metadata.namespace == ref.namespace

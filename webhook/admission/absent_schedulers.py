@@ -1,0 +1,53 @@
+"""Pods of no gang that name a scheduler which does not run here, handed to the stock scheduler where that was chosen.
+
+They are sent only where the component `manifests/absent-schedulers`, or the chart's value, has registered for them.
+"""
+
+from gangs.coexistence.schedulers import FIELD, runs, unread
+from gangs.dialects.claims import dialect_of
+from gangs.gpu_fractions import of_pod
+from gangs.manifests import MalformedError, pod_of, pod_ref, section
+from gangs.model import Advice, Manifest
+from gangs.sources import PodKeys
+from kube.keys import STOCK_SCHEDULER
+from kube.scheduling import names_another_scheduler
+from webhook.admission.patches import PatchBuilder
+from webhook.admission.reviews import Admitted, Decision
+from webhook.admission.warnings import lines
+from webhook.errors import Unavailable
+from webhook.picture import Picture
+
+_NOBODYS = PodKeys()
+
+
+def created(manifest: Manifest, picture: Picture) -> Decision:
+    """Have the stock scheduler start the pod. One of a gang, or of a scheduler that runs here, comes in as it is.
+
+    So does one that asks for a part of a GPU, which the stock scheduler would not give it. Raises Unavailable while it
+    is not known who runs here.
+    """
+    try:
+        pod = pod_of(manifest)
+    except MalformedError:
+        return Admitted()
+    if pod.bound or not names_another_scheduler(pod) or dialect_of(pod) is not None:
+        return Admitted()
+    name = pod.spec.scheduler_name
+    if waited := unread(name, _NOBODYS, picture.listed):
+        raise Unavailable(f"still reading {waited}, to see whether {name} runs in this cluster")
+    if runs(name, picture.sources_of()):
+        return Admitted()
+    if wrong := of_pod(pod):
+        return Admitted(warnings=lines([Advice(each.object, each.field, each.problem) for each in wrong]))
+    patch = PatchBuilder(manifest)
+    patch.set(("spec", "schedulerName"), STOCK_SCHEDULER)
+    told = f'"{name}" does not run here: {STOCK_SCHEDULER} starts the pod'
+    return Admitted(patch.build(), lines([Advice(pod_ref(pod), FIELD, told)]))
+
+
+def updated(manifest: Manifest, old: Manifest) -> Decision:
+    """Put back the stock scheduler's name where a manifest that was handed over is applied again."""
+    patch = PatchBuilder(manifest)
+    if section(old, "spec").get("schedulerName") == STOCK_SCHEDULER:
+        patch.set(("spec", "schedulerName"), STOCK_SCHEDULER)
+    return Admitted(patch.build())

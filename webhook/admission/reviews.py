@@ -1,0 +1,144 @@
+"""AdmissionReview v1 on the wire: what the API server asks and how it is answered.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+"""
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kube.objects import OwnerReference, Struct
+from webhook.admission.patches import Operation
+from webhook.errors import BadReview
+
+API_VERSION = "admission.k8s.io/v1"
+KIND = "AdmissionReview"
+REFUSAL_CODE = 422
+REFUSAL_REASON = "Invalid"
+
+
+class GroupVersionResource(Struct, frozen=True):
+    """metav1.GroupVersionResource."""
+
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+
+class Options(Struct, frozen=True):
+    """The options of the call under review (CreateOptions, UpdateOptions, PatchOptions), as far as they are used."""
+
+    field_manager: str = ""
+
+
+class ManagedFields(Struct, frozen=True):
+    """metav1.ManagedFieldsEntry, as far as it is used."""
+
+    manager: str | None = None
+    operation: str | None = None
+    subresource: str | None = None
+    fields_v1: dict[str, Any] | None = None
+
+
+class Metadata(Struct, frozen=True):
+    """What every API server sends of metav1.ObjectMeta in this shape, null where it is unset.
+
+    The values of labels and annotations are judged later, with a remedy.
+    """
+
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    labels: dict[str, Any] | None = None
+    annotations: dict[str, Any] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    managed_fields: tuple[ManagedFields, ...] | None = None
+
+
+class Identity(Struct, frozen=True):
+    """What every object has, whatever its kind."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: Metadata | None = None
+
+
+class Request(Struct, frozen=True):
+    """AdmissionRequest, as far as it is used. Objects are plain dicts; null where there is none."""
+
+    uid: str
+    operation: str
+    resource: GroupVersionResource
+    sub_resource: str = ""
+    name: str = ""
+    namespace: str = ""
+    dry_run: bool = False
+    options: Options | None = None
+    object: dict[str, Any] | None = None
+    old_object: dict[str, Any] | None = None
+
+
+class Review(Struct, frozen=True):
+    """AdmissionReview, asking."""
+
+    api_version: str
+    kind: str
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The object may come in, changed by `patch` (none: as it is). `warnings` are shown to whoever applies it."""
+
+    patch: tuple[Operation, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The object contradicts itself or its topology. `message` names the object, the field and the remedy."""
+
+    message: str
+    warnings: tuple[str, ...] = ()
+
+
+Decision = Admitted | Refused
+
+_decoder = msgspec.json.Decoder(Review)
+
+
+def decode(body: bytes) -> Request:
+    """Read an AdmissionReview. Raises BadReview where it is not one of v1, or is about something that is no object."""
+    try:
+        review = _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadReview(f"not an AdmissionReview: {error}") from error
+    except RecursionError as error:
+        raise BadReview("not an AdmissionReview: it nests too deep") from error
+    if (review.api_version, review.kind) != (API_VERSION, KIND):
+        raise BadReview(f"expected {API_VERSION} {KIND}, got {review.api_version} {review.kind}")
+    for name, each in (("object", review.request.object), ("oldObject", review.request.old_object)):
+        try:
+            msgspec.convert(each, Identity | None)
+        except msgspec.ValidationError as error:
+            raise BadReview(f"request.{name} is no object of Kubernetes: {error}") from error
+    return review.request
+
+
+def encode(uid: str, decision: Decision) -> bytes:
+    """Write the answer to the request `uid`."""
+    response: dict[str, Any] = {"uid": uid, "allowed": isinstance(decision, Admitted)}
+    match decision:
+        case Admitted(patch=patch) if patch:
+            response["patchType"] = "JSONPatch"
+            response["patch"] = base64.b64encode(msgspec.json.encode(patch)).decode()
+        case Refused(message=message):
+            response["status"] = {"code": REFUSAL_CODE, "reason": REFUSAL_REASON, "message": message}
+    if decision.warnings:
+        response["warnings"] = decision.warnings
+    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})

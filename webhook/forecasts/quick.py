@@ -1,0 +1,103 @@
+"""The plan that a gang would get once an arriving pod is there, if it is known within 10 ms.
+
+Nothing waits for it longer and nothing piles up: one solve at a time, in the background; who comes while it runs goes
+without. An answer that comes too late is kept, and told at the next CREATE that asks the same of the same cluster.
+"""
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from gangs.model import Gang, GangKey
+from planning.messages.wording import listed
+from planning.planner import missing_members
+from webhook.forecasts.forecasting import told_of
+from webhook.forecasts.readings import RecentGangs
+from webhook.forecasts.slots import BusyError, SolveSlot
+from webhook.metrics import Metrics
+from webhook.picture import Picture
+
+BUDGET_SECONDS = 0.01
+"""What telling the plan may add to the CREATE of a pod."""
+SOLVE_SECONDS = 0.5
+"""What a solve may take that nobody waits for: the next CREATE may be glad of it."""
+KEPT = 64
+"""Answers that are remembered."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What was told, the request and the cluster that it was told about."""
+
+    request: object
+    version: str
+    told: tuple[str, ...]
+
+
+class QuickForecasts:
+    """Tells of arriving pods what becomes of their gangs. Safe to share between threads."""
+
+    def __init__(self, slot: SolveSlot, metrics: Metrics, others: RecentGangs) -> None:
+        self._slot = slot
+        self._others = others
+        self._metrics = metrics
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="forecast")
+        self._idle = threading.Lock()
+        self._answers: OrderedDict[GangKey, _Answer] = OrderedDict()
+
+    def told(self, gang: Gang, picture: Picture) -> tuple[str, ...]:
+        """Sentences about the gang, the arriving pod among its members; none where that takes too long."""
+        deadline = time.monotonic() + BUDGET_SECONDS
+        if missing := missing_members(gang):
+            return self._counted("waiting", (f"gang {gang.key}: waits for {listed(missing)}",))
+        if gang.waiting_for:
+            return ()  # the review of the pod has said so
+        answer = self._answers.get(gang.key)
+        if answer is not None and (answer.version, answer.request) == (picture.snapshot().version, _request(gang)):
+            return self._counted("remembered", answer.told)
+        if not self._idle.acquire(blocking=False):
+            return self._counted("busy", ())
+        solving = self._pool.submit(self._solve, gang, picture)
+        try:
+            return self._counted(*solving.result(max(0.0, deadline - time.monotonic())))
+        except TimeoutError:
+            return self._counted("late", ())
+
+    def _solve(self, gang: Gang, picture: Picture) -> tuple[str, tuple[str, ...]]:
+        """What came of it, and the sentences."""
+        try:
+            with self._slot.taken(0.0):
+                version, others = picture.snapshot().version, self._others.of(picture)
+                told = told_of(gang, picture.sources(), others, picture, SOLVE_SECONDS)
+        except BusyError:
+            return "busy", ()
+        except Exception:
+            log.exception("no forecast for a pod of gang %s", gang.key)
+            return "failed", ()
+        else:
+            if gang.account is None:  # what is left of a queue's quota changes without a change of the snapshot
+                self._keep(gang.key, _Answer(_request(gang), version, told))
+            return "told", told
+        finally:
+            self._idle.release()
+
+    def _keep(self, key: GangKey, answer: _Answer) -> None:
+        self._answers[key] = answer
+        self._answers.move_to_end(key)
+        while len(self._answers) > KEPT:
+            self._answers.popitem(last=False)
+
+    def _counted(self, result: str, told: tuple[str, ...]) -> tuple[str, ...]:
+        self._metrics.forecasts.labels(result).inc()
+        return told
+
+
+def _request(gang: Gang) -> object:
+    """What is asked for. A pod that is not stored yet has no uid, so members are told apart by their names."""
+    members = tuple((m.pod.key, m.pod.spec, m.pod_set, m.index) for m in gang.members)
+    return replace(gang, members=()), members

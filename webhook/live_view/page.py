@@ -1,0 +1,78 @@
+"""`GET /`: the live picture for people. Made whole on the server: no script, nothing from elsewhere, no state."""
+
+import base64
+import hashlib
+from collections import Counter
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+Json = dict[str, Any]
+
+MOST = 500
+"""Rows of one table; the JSON beside the page has all of them."""
+UNITS = {"cpu": (1000, ""), "memory": (2**30, " GiB"), "ephemeral-storage": (2**30, " GiB")}
+"""How many of the base unit make one that is shown. Anything else is counted in pieces."""
+
+_STYLE = (files("webhook.live_view") / "page.css").read_text()
+_PAGE = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string(
+    (files("webhook.live_view") / "page.html").read_text()
+)
+
+
+def _policy() -> str:
+    """Only the page's own style sheet is applied; nothing is loaded, run, sent or framed."""
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    nothing = "; ".join(f"{each} 'none'" for each in ("default-src", "base-uri", "form-action", "frame-ancestors"))
+    return f"{nothing}; style-src 'sha256-{digest}'"
+
+
+HEADERS = {
+    "Content-Security-Policy": _policy(),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+def page(gangs: Json, topology: Json) -> str:
+    """The page over what `webhook.live_view.data` says of gangs and topologies. Whatever users wrote is escaped."""
+    phases = Counter(gang["phase"] or "new" for gang in gangs["gangs"])
+    return _PAGE.render(
+        style=_STYLE,
+        gangs=gangs,
+        topology=topology,
+        faults=[*gangs["faults"], *topology["faults"]],
+        phases=sorted(phases.items()),
+        most=MOST,
+        bound=_bound,
+        place=_place,
+        resources=_resources,
+        amount=_amount,
+    )
+
+
+def _bound(gang: Json) -> int:
+    return sum(1 for member in gang["members"] if member["node"])
+
+
+def _place(member: Json) -> str:
+    """Where a member is, or is to be."""
+    if member["node"]:
+        return f"on {member['node']}"
+    state = "gated" if member["gated"] else "let go"
+    return f"{state}, to go to {member['nominatedNode']}" if member["nominatedNode"] else f"{state}, no place yet"
+
+
+def _resources(topology: Json) -> list[str]:
+    """The resources of which there is any: cpu and memory first."""
+    names = {name for domain in topology["domains"] for name, free in domain["free"].items() if free}
+    return sorted(names, key=lambda name: (name not in UNITS, name))
+
+
+def _amount(name: str, free: int) -> str:
+    if name not in UNITS:
+        return f"{free:,}"
+    size, unit = UNITS[name]
+    return f"{free / size:,.1f}{unit}"
