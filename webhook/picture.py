@@ -1,13 +1,14 @@
 """What the webhook knows while it answers: the live picture, read from memory."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from cluster.caches.cache import ClusterCache
 from cluster.snapshot import Snapshot
-from gangs.dialects.claims import dialect_of
+from gangs.dialects.concerned import examples_of, pods_about
 from gangs.incremental.dependencies import Look
-from gangs.model import GangKey
+from gangs.model import GangKey, Manifest
 from gangs.sources import Sources
 from kube.objects import Node, Pod
 from webhook.rereading import Rereader
@@ -28,6 +29,9 @@ class Picture(Protocol):
     def sources_of(self, *names: GangKey) -> Sources:
         """The same with the pods of one gang only, given by all the names that it goes by (`Gang.names`)."""
 
+    def sources_about(self, *manifests: Manifest) -> Sources:
+        """The same with the pods that the review of these objects may look at, and one pod of each dialect."""
+
     def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
         """The sources with what was looked at as it is now; the one question that another server is asked for."""
 
@@ -41,14 +45,11 @@ class Picture(Protocol):
         """Seconds since the caches last heard from the API server."""
 
 
-def gang_of(pod: Pod) -> GangKey | None:
-    """The group under which a cache for `LivePicture` keeps a pod."""
-    claim = dialect_of(pod)
-    return None if claim is None else claim[1]
-
-
 class LivePicture:
-    """A `Picture` over watch caches that group pods by `gang_of`. Safe to share between threads."""
+    """A `Picture` over watch caches that group pods by `places_of` (`gangs.dialects.concerned`).
+
+    Safe to share between threads.
+    """
 
     def __init__(self, cache: ClusterCache, rereader: Rereader | None = None) -> None:
         """`rereader`: None where nothing is to be read but what the caches hold."""
@@ -71,6 +72,16 @@ class LivePicture:
     def sources_of(self, *names: GangKey) -> Sources:
         """What is asked for, with the pods of one gang only."""
         return self._with([pod for name in names for pod in self._cache.pods_of(name)])
+
+    def sources_about(self, *manifests: Manifest) -> Sources:
+        """What is asked for, with the pods that have to do with these objects, and one of each dialect."""
+        with self._cache.still():
+            sources = self._with(())
+            found = examples_of(self._cache.pod_of)
+            for each in manifests:
+                found += pods_about(each, sources, self._cache.pods_of)
+        pods = {pod.key: pod for pod in found}
+        return replace(sources, pods=[pods[key] for key in sorted(pods)])
 
     def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
         """The sources with what was looked at as it is now."""

@@ -9,6 +9,7 @@ from flask import Flask
 from cluster.api.access import AccessReviewer
 from cluster.api.transport import Transport
 from cluster.caches.cache import ClusterCache
+from gangs.dialects.concerned import places_of
 from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
 from planning.solver_pool.pool import shared_workers
@@ -16,7 +17,7 @@ from webhook.app import create_app
 from webhook.callers import Caller, anybody
 from webhook.health import Check
 from webhook.metrics import Metrics
-from webhook.picture import LivePicture, gang_of
+from webhook.picture import LivePicture
 from webhook.rereading import Rereader
 
 SYNC_SECONDS = 600.0
@@ -26,7 +27,7 @@ class WebhookService:
     """The webhook over one cluster. Its caches fill from the start on; `checks` tells when they are complete."""
 
     def __init__(self, transport: Transport, caller: Caller = anybody) -> None:
-        self._cache = ClusterCache(transport, all_kinds(), protecting=protection, group_of=gang_of)
+        self._cache = ClusterCache(transport, all_kinds(), protecting=protection, groups_of=places_of)
         self._cache.start()
         shared_workers().start()
         threading.Thread(target=self._settle, name="settle", daemon=True).start()

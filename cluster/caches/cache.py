@@ -76,7 +76,7 @@ class ClusterCache:
     :param protected: says why a pod may never be a victim, beyond what the cluster itself protects.
     :param protecting: the same where it depends on the objects of `kinds`: what says it, given these. Equal answers
         protect the same pods.
-    :param group_of: sorts pods into groups, so that those of one can be had without looking at all (`pods_of`).
+    :param groups_of: sorts pods into groups, so that those of one can be had without looking at all (`pods_of`).
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class ClusterCache:
         gate: str = keys.GATE,
         protected: Protected = unprotected,
         protecting: Protecting | None = None,
-        group_of: Grouping = ungrouped,
+        groups_of: Grouping = ungrouped,
         timing: Timing = DEFAULT_TIMING,
     ) -> None:
         self._changed = threading.Condition(threading.RLock())
@@ -103,7 +103,7 @@ class ClusterCache:
         capture = Capture(gate=gate, protected=protected)
         self._capture = capture
         self._journals: list[Journal] = []
-        self._pods = Pods(self, capture, group_of, self._journals)
+        self._pods = Pods(self, capture, groups_of, self._journals)
         self._nodes = Nodes(self, capture)
         self._classes: Table[PriorityClass] = Table(self)
         self._budgets: Table[PodDisruptionBudget] = Table(self)
@@ -263,6 +263,11 @@ class ClusterCache:
         """The pods of one group, finished ones too."""
         with self._changed:
             return self._pods.of(group)
+
+    def pod_of(self, group: Hashable) -> Pod | None:
+        """Any pod of one group, None where it has none."""
+        with self._changed:
+            return self._pods.one_of(group)
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """One pod, None where it is not there."""

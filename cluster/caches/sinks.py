@@ -3,7 +3,7 @@
 import logging
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -154,27 +154,28 @@ class Nodes(Table[Node]):
             self._labels[name] = labels
 
 
-Grouping = Callable[[Pod], Hashable | None]
-"""Names the group that a pod belongs to, None where it belongs to none."""
+Grouping = Callable[[Pod], Collection[Hashable]]
+"""Names the groups that a pod belongs to."""
 
 
-def ungrouped(_pod: Pod) -> None:
+def ungrouped(_pod: Pod) -> tuple[()]:
     """Nobody asks for pods by group."""
+    return ()
 
 
 class Pods(Table[Pod]):
     """Pods, passed on to the capture and sorted into groups as they come and go."""
 
     def __init__(
-        self, cache: Changing, capture: Capture, group_of: Grouping = ungrouped, journals: Iterable[Journal] = ()
+        self, cache: Changing, capture: Capture, groups_of: Grouping = ungrouped, journals: Iterable[Journal] = ()
     ) -> None:
         """`journals`: whom to tell of each change; more may be added to them later."""
         super().__init__(cache)
         self._journals = journals
         self._capture = capture
-        self._group_of = group_of
+        self._groups_of = groups_of
         self._groups: dict[Hashable, dict[str, Pod]] = {}
-        self._named: dict[str, Hashable] = {}
+        self._named: dict[str, Collection[Hashable]] = {}
         self.schedulers = SchedulerIndex()
 
     def of(self, group: Hashable) -> tuple[Pod, ...]:
@@ -182,19 +183,22 @@ class Pods(Table[Pod]):
         members = self._groups.get(group, {})
         return tuple(members[key] for key in sorted(members))
 
+    def one_of(self, group: Hashable) -> Pod | None:
+        """Any pod of a group, None where it has none."""
+        return next(iter(self._groups.get(group, {}).values()), None)
+
     def _added(self, thing: Pod) -> None:
         _readable(f"Pod {thing.key}", self._capture.put_pod, thing)
         self.schedulers.put(thing)
         self._leave(thing.key)
-        group = self._group_of(thing)
-        if group is not None:
-            self._groups.setdefault(group, {})[thing.key] = thing
-            self._named[thing.key] = group
+        if groups := self._groups_of(thing):
+            self._named[thing.key] = groups
+            for group in groups:
+                self._groups.setdefault(group, {})[thing.key] = thing
         self._note(thing)
 
     def _renewed(self, thing: Pod) -> None:
-        group = self._named.get(thing.key)
-        if group is not None:
+        for group in self._named.get(thing.key, ()):
             self._groups[group][thing.key] = thing
         self._note(thing)
 
@@ -209,8 +213,7 @@ class Pods(Table[Pod]):
             journal.pod(_key(thing.metadata))
 
     def _leave(self, key: str) -> None:
-        group = self._named.pop(key, None)
-        if group is not None:
+        for group in self._named.pop(key, ()):
             del self._groups[group][key]
             if not self._groups[group]:
                 del self._groups[group]

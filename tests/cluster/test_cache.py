@@ -100,10 +100,10 @@ def test_it_shows_nodes_and_pods_as_they_come_and_go(cluster: ControlPlane) -> N
 
 
 def test_pods_are_sorted_into_groups_as_they_come_change_and_go(cluster: ControlPlane) -> None:
-    def team(of: Pod) -> str | None:
-        return of.metadata.labels.get("team")
+    def teams(of: Pod) -> list[str]:
+        return [each for each in (of.metadata.labels.get("team"), of.metadata.labels.get("second")) if each]
 
-    with caching(cluster, group_of=team) as cache:
+    with caching(cluster, groups_of=teams) as cache:
 
         def named(group: str) -> list[str]:
             return [each.metadata.name for each in cache.pods_of(group)]
@@ -117,6 +117,8 @@ def test_pods_are_sorted_into_groups_as_they_come_change_and_go(cluster: Control
         cluster.kubectl("label", "pod", "a1", "team=blue", "--overwrite")
         cluster.kubectl("label", "pod", "b", "team-")
         until(lambda: (named("red"), named("blue")) == (["a2"], ["a1"]))
+        cluster.kubectl("label", "pod", "a1", "second=green")
+        until(lambda: (named("green"), named("blue")) == (["a1"], ["a1"]))
         cluster.kubectl("delete", "pod", "a2", "--force", "--grace-period=0")
         until(lambda: named("red") == [])
 

@@ -1,6 +1,7 @@
 """A picture held still, made of plain objects."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from cluster.capturing import snapshot_of
 from cluster.schedulers import tried_of
 from cluster.snapshot import Snapshot
 from gangs.dialects.claims import dialect_of
+from gangs.dialects.concerned import examples_of, places_of, pods_about
 from gangs.incremental.dependencies import KIND, OBJECT, Look
 from gangs.manifests import key_of
 from gangs.model import GangKey
@@ -62,6 +64,18 @@ class StillPicture:
         """With the gang's pods only."""
         mine = [pod for pod in self._sources.pods if (claim := dialect_of(pod)) is not None and claim[1] in names]
         return replace(self._sources, pods=mine)
+
+    def sources_about(self, *manifests: Manifest) -> Sources:
+        """With the pods that have to do with these objects."""
+        kept: defaultdict[Hashable, list[Pod]] = defaultdict(list)
+        for each in self._sources.pods:
+            for place in places_of(each):
+                kept[place].append(each)
+        found = examples_of(lambda place: next(iter(kept[place]), None))
+        for manifest in manifests:
+            found += pods_about(manifest, self._sources, kept.__getitem__)
+        pods = {each.key: each for each in found}
+        return replace(self._sources, pods=[pods[key] for key in sorted(pods)])
 
     def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
         """With what was looked at as it is by now."""

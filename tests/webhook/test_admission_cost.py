@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 from crowds import NAMESPACE, WAYS, Way, arriving, crowd
 
-from cluster.caches.sinks import Manifests
+from cluster.caches.sinks import Manifests, Pods
+from cluster.capturing import Capture
+from gangs.dialects.concerned import examples_of, places_of, pods_about
 from gangs.manifests import key_of, pod_of
-from gangs.model import Gang, GangKey
+from gangs.model import Gang, GangKey, Manifest
 from gangs.sources import Sources
 from kube.catalog import ObjectKey
+from kube.objects import ObjectMeta, Pod
 from webhook.admission import dispatch, pods
 from webhook.admission.reviews import Admitted, GroupVersionResource, Request
 
@@ -78,6 +82,16 @@ class Crowded:
         """The objects, and the siblings of who arrives."""
         return Sources(self._siblings if names else (), self._sources.objects)
 
+    def sources_about(self, *manifests: Manifest) -> Sources:
+        """The objects alone."""
+        del manifests
+        return self._sources
+
+    def reread(self, sources: Sources, looks: object) -> Sources:
+        """Nothing is read again."""
+        del looks
+        return sources
+
     def node(self, name: str) -> None:
         """There are none."""
         del name
@@ -143,6 +157,64 @@ def test_queues_of_other_cohorts_are_not_looked_at() -> None:
         crowded.add({**group, "kind": "LocalQueue", "metadata": {**meta, "namespace": "b"}, "spec": {}})
     crowded.admitted()
     assert crowded.admitted() == before
+
+
+class Peopled(Crowded):
+    """The same with pods of all gangs and of none, as the watch cache keeps them."""
+
+    def __init__(self, way: Way, siblings: int, others: int) -> None:
+        super().__init__(way, 10)
+        self._pods = Pods(Changing(), Capture(), places_of)
+        self.handed = 0
+        """How many pods were handed out."""
+        whole = Sources(objects=self.plain)
+        mine, theirs = pod_of(arriving(whole, 0)), pod_of(arriving(whole, 5))
+        nobody = Pod(metadata=ObjectMeta(namespace=NAMESPACE, labels={"app": "web"}))
+        for number in range(siblings):
+            self._pods.put(_called(mine, f"mine-{number}"))
+        for number in range(others):
+            self._pods.put(_called(theirs if number % 2 else nobody, f"other-{number}"))
+
+    def sources_about(self, *manifests: Manifest) -> Sources:
+        """The objects, and the pods that have to do with some of them."""
+        found = examples_of(self._pods.one_of)
+        for each in manifests:
+            found += pods_about(each, self._sources, self._pods.of)
+        self.handed += len(found)
+        return Sources(list({pod.key: pod for pod in found}.values()), self._sources.objects)
+
+
+def _called(pod: Pod, name: str) -> Pod:
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, name=name, uid=name))
+
+
+def test_what_is_applied_costs_a_look_at_its_own_pods(way: Way) -> None:
+    """Every object that a user writes, among 40 pods of others and among 1,000."""
+    for manifest in way.objects(0):
+        handed = []
+        for others in (40, 1000):
+            picture = Peopled(way, 50, others)
+            resource = GroupVersionResource("", "", manifest["kind"])
+            request = Request("1", "UPDATE", resource, object=manifest, old_object=manifest)
+            assert isinstance(dispatch.validate(request, picture, _unforeseen), Admitted)
+            handed.append(picture.handed)
+        assert handed[0] == handed[1] <= 2 * (50 + MOST), manifest["kind"]
+
+
+def test_a_gang_of_500_among_20000_pods_is_judged_by_its_500() -> None:
+    way = WAYS["a Gang object of our own, sized by its Job"]
+    picture = Peopled(way, 500, 20_000)
+    for manifest in way.objects(0):
+        picture.handed = 0
+        resource = GroupVersionResource("", "", manifest["kind"])
+        request = Request("1", "UPDATE", resource, object=manifest, old_object=manifest)
+        assert isinstance(dispatch.validate(request, picture, _unforeseen), Admitted)
+        assert 500 <= picture.handed <= 2 * (500 + MOST)
+
+
+def _unforeseen(manifest: Manifest) -> tuple[str, ...]:
+    del manifest
+    return ()
 
 
 class Changing:

@@ -34,11 +34,11 @@ class Slow(StillPicture):
         self.asked = 0
         self.gate = threading.Event()
 
-    def sources(self) -> Sources:
+    def sources_about(self, *manifests: Manifest) -> Sources:
         """After a while."""
         self.asked += 1
         assert self.gate.wait(600)
-        return super().sources()
+        return super().sources_about(*manifests)
 
 
 class Changing(StillPicture):

@@ -70,7 +70,10 @@ def validate(request: Request, picture: Picture, forecast: Forecast) -> Decision
     if (request.resource.group, request.resource.resource) == ("", "pods"):
         return pods.kept(_object(request), _old(request), picture) if request.operation == UPDATE else Admitted()
     old = _old(request) if request.operation == UPDATE else None
-    return objects.checked(_object(request), old, _sources(picture), forecast, picture.reread)
+    _await(picture)
+    manifest = _object(request)
+    about = (manifest,) if old is None else (manifest, old)
+    return objects.checked(manifest, old, picture.sources_about(*about), forecast, picture.reread)
 
 
 def _automatic(sources: Sources, namespace: str) -> Sources:
@@ -89,11 +92,6 @@ def _old(request: Request) -> Manifest:
     if request.old_object is None:
         raise BadReview(f"{request.operation} of {request.resource.resource} without its old object")
     return request.old_object
-
-
-def _sources(picture: Picture) -> Sources:
-    _await(picture)
-    return picture.sources()
 
 
 def _without_pods(picture: Picture) -> Sources:

@@ -31,7 +31,7 @@ def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds:
     :param seconds: how long the solver may take.
     """
     try:
-        sources = _as_if_there(manifest, picture.sources())
+        sources = _as_if_there(manifest, picture.sources_about(manifest))
     except MalformedError as error:  # a Job of too many pods
         return (str(error.fault),)
     gang = described(manifest, sources)

@@ -73,7 +73,7 @@ class QuickForecasts:
         try:
             with self._slot.taken(0.0):
                 version, others = picture.snapshot().version, self._others.of(picture)
-                told = told_of(gang, picture.sources(), others, picture, SOLVE_SECONDS)
+                told = told_of(gang, picture.sources_about(), others, picture, SOLVE_SECONDS)
         except BusyError:
             return "busy", ()
         except Exception:

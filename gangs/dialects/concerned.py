@@ -1,0 +1,91 @@
+"""Which pods have to do with one object, so that its review need not look at all there are.
+
+A pod comes in, out go the places under which it is kept (`places_of`); an object comes in, out go the pods that are
+found at the places where it has to be looked (`pods_about`). What is left to other systems has no say in it, because
+that changes with objects and not with pods: a few pods more are found than the dialects will look at.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+
+from gangs.dialects.protocol import Grouping
+from gangs.dialects.table import DIALECTS
+from gangs.manifests import key_of
+from gangs.model import GangKey, Manifest
+from gangs.sources import Sources
+from gangs.workloads.jobs import controller_of
+from gangs.workloads.pod_templates import TEMPLATE_HASH
+from kube.objects import Pod
+
+Find = Callable[[Hashable], Iterable[Pod]]
+"""The pods that are kept in a place."""
+
+_MADE, _LISTED, _COMPANY, _SPEAKING = "made", "listed", "company", "speaking"
+
+
+def places_of(pod: Pod) -> tuple[Hashable, ...]:
+    """Where a pod is kept: under the gang that it names in each dialect, and under what else others look for it by."""
+    return tuple(dict.fromkeys(_places(pod)))
+
+
+def _places(pod: Pod) -> Iterator[Hashable]:
+    meta = pod.metadata
+    owner = controller_of(pod)
+    if owner is not None:
+        yield _MADE, meta.namespace, owner.name
+        stem, dash, end = owner.name.rpartition("-")
+        if owner.kind == "ReplicaSet" and dash and end == meta.labels.get(TEMPLATE_HASH):
+            yield _MADE, meta.namespace, stem
+    if not meta.labels and not meta.annotations:
+        return
+    for dialect in DIALECTS:
+        key = dialect.gang_of(pod)
+        if key is None:
+            continue
+        yield key
+        yield _SPEAKING, dialect.name
+        if isinstance(dialect, Grouping):
+            yield from ((_LISTED, each) for each in dialect.joined(pod))
+            if (company := dialect.company(pod)) is not None:
+                yield _COMPANY, dialect.name, company
+
+
+def pods_about(manifest: Manifest, sources: Sources, find: Find) -> list[Pod]:
+    """The pods that the review of this object may look at, by namespace and name.
+
+    They are those of the gangs that it describes or takes part in and of what these are grouped with, and those that
+    it makes. `sources`: all objects, this one as it is or was before; nobody looks at its pods.
+    """
+    _, _, namespace, name = key_of(manifest)
+    sources = sources.having(manifest)
+    found = {pod.key: pod for pod in find((_MADE, namespace, name))}
+    for dialect in DIALECTS:
+        about = GangKey(dialect.name, namespace, name)
+        names = {about}
+        if isinstance(dialect, Grouping):
+            names = dialect.grouped(about, _linked(dialect, find), sources)
+        mine = {pod.key: pod for each in names for pod in find(each)}
+        if isinstance(dialect, Grouping):
+            for company in {dialect.company(pod) for pod in mine.values()} - {None}:
+                mine |= {pod.key: pod for pod in find((_COMPANY, dialect.name, company))}
+        found |= mine
+    return [found[key] for key in sorted(found)]
+
+
+def examples_of(first: Callable[[Hashable], Pod | None]) -> list[Pod]:
+    """One pod of each dialect in whose words some pod names a gang: what topologies there are depends on that.
+
+    :param first: any one of the pods that are kept in a place.
+    """
+    found = (first((_SPEAKING, dialect.name)) for dialect in DIALECTS)
+    return [pod for pod in found if pod is not None]
+
+
+def _linked(dialect: Grouping, find: Find) -> Callable[[GangKey], Iterable[GangKey]]:
+    """The gangs next to one by the lists of pods: as `gangs.incremental.pods.KeptPods.linked`."""
+
+    def linked(key: GangKey) -> set[GangKey]:
+        near = {each for pod in find(key) for each in dialect.joined(pod)}
+        listing = (other for pod in find((_LISTED, key)) for each in DIALECTS if (other := each.gang_of(pod)))
+        return near | {each for each in listing if (each.dialect, each.namespace) == (key.dialect, key.namespace)}
+
+    return linked

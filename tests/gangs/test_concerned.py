@@ -1,0 +1,95 @@
+"""The review of one object comes to the same with the pods that have to do with it as with all pods there are."""
+
+import random
+from collections import defaultdict
+from collections.abc import Hashable
+from dataclasses import replace
+
+import pytest
+from test_kept_readings import LISTED, Walk, world
+from written import documents, pod
+
+from gangs.dialects.concerned import examples_of, places_of, pods_about
+from gangs.dialects.reading import described
+from gangs.dialects.reviewing import review
+from gangs.manifests import MalformedError
+from gangs.model import Manifest
+from gangs.sources import Sources
+from kube.objects import Pod
+
+
+def narrowed(sources: Sources, manifest: Manifest) -> Sources:
+    """The sources with the pods that have to do with the object."""
+    kept: defaultdict[Hashable, list[Pod]] = defaultdict(list)
+    for each in sources.pods:
+        for place in places_of(each):
+            kept[place].append(each)
+    examples = examples_of(lambda place: next(iter(kept[place]), None))
+    found = {each.key: each for each in (*examples, *pods_about(manifest, sources, kept.__getitem__))}
+    return replace(sources, pods=[found[key] for key in sorted(found)])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_an_object_is_judged_by_its_own_pods_as_by_all(seed: int) -> None:
+    dice = random.Random(seed)  # noqa: S311 - for a test that can be repeated
+    of = world()
+    walk, looked, told = Walk(of, dice), 0, 0
+    for _ in range(250):
+        walk.step()
+    for _ in range(25):
+        for _ in range(20):
+            walk.step()
+        sources = of.sources()
+        for key in dice.sample(sorted(of.objects), 12):
+            try:
+                part = narrowed(sources, of.objects[key])
+            except MalformedError:
+                continue
+            whole = review(of.objects[key], sources)
+            assert review(of.objects[key], part) == whole, key
+            there = sources.having(of.objects[key])
+            assert described(of.objects[key], part.having(of.objects[key])) == described(of.objects[key], there), key
+            looked, told = looked + len(part.pods), told + bool(whole[0] or whole[1])
+    assert looked
+    assert told
+
+
+def _names(sources: Sources, manifest: Manifest) -> list[str]:
+    return [each.metadata.name for each in narrowed(sources, manifest).pods]
+
+
+def test_a_group_that_lists_another_is_judged_with_the_pods_of_that_one() -> None:
+    (group,) = documents("""
+        apiVersion: scheduling.sigs.k8s.io/v1alpha1
+        kind: PodGroup
+        metadata:
+          {name: new, namespace: a, annotations: {gang.scheduling.koordinator.sh/groups: '["a/new", "a/five"]'}}
+        spec: {minMember: 1}
+    """)
+    others = [pod(f"other-{number}", labels={"pod-group.scheduling.sigs.k8s.io": "other"}) for number in range(3)]
+    assert _names(Sources([*others, *LISTED]), group) == ["p3", "other-0"]
+
+
+def test_pods_that_want_to_be_near_each_other_are_looked_at_together() -> None:
+    (group,) = documents("""
+        apiVersion: scheduling.sigs.k8s.io/v1alpha1
+        kind: PodGroup
+        metadata: {name: one, namespace: default}
+        spec: {minMember: 1}
+    """)
+    near = {"scheduling.koordinator.sh/network-topology-selector": '{"matchLabels": {"app": "a"}}'}
+    label = "pod-group.scheduling.sigs.k8s.io"
+    pods = [pod("a", labels={label: "one"}, annotations=near), pod("b", labels={label: "two"}, annotations=near)]
+    pods += [pod("c", labels={label: "two"}), pod("d", labels={label: "two"})]
+    assert _names(Sources(pods), group) == ["a", "b"]
+
+
+def test_one_pod_of_each_dialect_is_there_for_the_topologies() -> None:
+    (gang,) = documents("""
+        apiVersion: phalanx.dev/v1alpha1
+        kind: Gang
+        metadata: {name: one, namespace: default}
+        spec: {minMember: 1}
+    """)
+    pods = [pod(f"kai-{number}", annotations={"scheduling.run.ai/pod-group": "two"}) for number in range(3)]
+    assert _names(Sources(pods), gang) == ["kai-0"]
