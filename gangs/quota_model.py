@@ -52,13 +52,15 @@ class ClusterQueue:
     """A queue of the whole cluster. A resource belongs to one group at most, and so does a flavor.
 
     `namespaces`: whose gangs may use it; None: nobody's. `cohort`: queues of one cohort lend each other what they do
-    not use; "" for a queue on its own.
+    not use; "" for a queue on its own. `strict`: its gangs go by priority and age alone: while one has no
+    place, none after it gets one.
     """
 
     name: str
     groups: tuple[ResourceGroup, ...] = ()
     cohort: str = ""
     namespaces: LabelSelector | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

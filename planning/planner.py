@@ -6,13 +6,14 @@ priority that compete are weighed against each other (`planning.competing.joint`
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import NamedTuple
 
 from cluster.snapshot import Snapshot
 from gangs.dialects.topologies import topology_of
-from gangs.model import Fault, Gang
+from gangs.model import Fault, Gang, GangKey
 from kube.names import natural_key
 from kube.topology import Topology
 from planning.after_plan import after
@@ -27,7 +28,8 @@ from planning.framing.running_gangs import RunningGangs
 from planning.messages import wording
 from planning.messages.outcomes import decided
 from planning.messages.unlabelled import labels_that_help
-from planning.quota.queueing import charged, decide_in_queue
+from planning.quota.queueing import charged, decide_in_queue, takes_namespace
+from planning.quota.strict_order import behind_others, strict_queue, waits_behind
 from planning.quota.usage import NO_USAGE, Usage
 from planning.scheduler_rules.holdups import holdups
 from planning.scheduler_rules.member_affinity import UNFULFILLED, answer_with_companions, stands
@@ -218,11 +220,7 @@ def plan_in_turn(
             return _too_late(gang)
         return _framed(gang, now, topologies, running_gangs, preemption=preemption)
 
-    def step(gang: Gang, now: tuple[Snapshot, Usage], weighed: bool) -> tuple[Decision, tuple[Snapshot, Usage]]:  # noqa: FBT001 -- see Turns
-        decision = plan(gang, now[0], weighed, now[1])
-        return decision, (after(decision, now[0]), charged(decision, now[1]))
-
-    before = sorted(standing, key=_priority_of)
+    before, closed = sorted(standing, key=_priority_of), dict[str, GangKey]()
     ordered = in_order(with_priorities(each, snapshot.priority_classes) for each in gangs)
     for priority, mates in groupby(ordered, key=lambda each: each.priority):
         while before and _priority_of(before[-1]) >= priority:
@@ -233,13 +231,41 @@ def plan_in_turn(
             found, snapshot = plan_tier(Tier(left, snapshot, running_gangs, _until(deadline, limits), framed, plan))
             yield [with_evicted(each, whole, start) for each, whole in zip(found, tier, strict=True)]
             continue
-        found, (snapshot, usage) = _charged_to_queues(tier, Turns((snapshot, usage), step, snapshot.namespaces), limits)
+        turns = Turns(_Charged(snapshot, usage, closed), _step(plan), snapshot.namespaces)
+        found, (snapshot, usage, closed) = _charged_to_queues(tier, turns, limits)
         yield found
 
 
-def _charged_to_queues(
-    tier: Sequence[Gang], turns: Turns[tuple[Snapshot, Usage]], limits: Limits
-) -> tuple[list[Decision], tuple[Snapshot, Usage]]:
+class _Charged(NamedTuple):
+    """What is left after some gangs, of which some are charged to queues.
+
+    `closed`: by the name of a strict queue, the gang there that has no place: none after it gets one.
+    """
+
+    snapshot: Snapshot
+    usage: Usage
+    closed: dict[str, GangKey]
+
+
+def _step(
+    plan: Callable[[Gang, Snapshot, bool, Usage], Decision],
+) -> Callable[[Gang, _Charged, bool], tuple[Decision, _Charged]]:
+    """Plans one gang on what is left, unless its queue is closed to it; see Turns."""
+
+    def step(gang: Gang, now: _Charged, weighed: bool) -> tuple[Decision, _Charged]:  # noqa: FBT001 -- see Turns
+        queue = strict_queue(gang)
+        if ahead := now.closed.get(queue):
+            return waits_behind(gang, ahead), now
+        decision = plan(gang, now.snapshot, weighed, now.usage)
+        closed = now.closed
+        if queue and decision.outcome is not Outcome.PLACED and stands_in_line(gang, now.snapshot):
+            closed = {**closed, queue: gang.key}
+        return decision, _Charged(after(decision, now.snapshot), charged(decision, now.usage), closed)
+
+    return step
+
+
+def _charged_to_queues(tier: Sequence[Gang], turns: Turns[_Charged], limits: Limits) -> tuple[list[Decision], _Charged]:
     """Gangs of which one is charged to a queue: one after the other, and each the best for all as long as nobody is
     crowded out.
     """
@@ -253,6 +279,21 @@ def _charged_to_queues(
 
 def _priority_of(decision: Decision) -> int:
     return decision.gang.priority if decision.gang is not None else 0
+
+
+def stands_in_line(gang: Gang, snapshot: Snapshot) -> bool:
+    """Whether those behind it in a strict queue have to wait for it: it is complete, and the queue is open to it."""
+    account = gang.account
+    if account is None or not takes_namespace(account, gang.key.namespace, snapshot):
+        return False
+    return not _reasons_to_wait(staying(gang, snapshot), snapshot, None)
+
+
+def behind_in_line(gangs: Iterable[Gang], snapshot: Snapshot) -> Iterator[Decision]:
+    """The decisions for gangs before which another one of their strict queue has to have its place."""
+    strict = [with_priorities(each, snapshot.priority_classes) for each in gangs if strict_queue(each)]
+    line = [each for each in in_order(strict) if stands_in_line(each, snapshot)] if len(strict) > 1 else []
+    return (waits_behind(gang, ahead) for gang, ahead in behind_others(line))
 
 
 def waiting(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> Decision | None:

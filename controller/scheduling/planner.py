@@ -27,7 +27,7 @@ from gangs.model import Gang, GangKey
 from kube.objects import Pod
 from planning.decision import Decision, Outcome
 from planning.framing.priorities import with_priorities
-from planning.planner import in_order, waiting
+from planning.planner import behind_in_line, in_order, waiting
 from solver.plan import Proof
 from solver.problem import Limits
 
@@ -153,6 +153,7 @@ class Planner:
         Of gangs that compete, each is planned beside what those before it were given.
         """
         now = _Round(gangs, picture, {gang.key: self._request_of(gang) for gang in gangs})
+        now.known |= {each.key: each for each in behind_in_line(gangs, picture.snapshot)}
         idle = self._lanes.prompt.idle, self._lanes.patient.idle  # before reading: what they have answered is there
         self._look_up(now)
         if self._ask(now, *idle):

@@ -62,6 +62,7 @@ class ClusterQueueSpec(msgspec.Struct, frozen=True, rename="camel"):
     cohort_name: str | None = None
     namespace_selector: LabelSelector | None = None
     stop_policy: str | None = None
+    queueing_strategy: str | None = None
 
 
 class CohortSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -236,6 +237,7 @@ def queue_of(manifest: Manifest, spec: ClusterQueueSpec) -> ClusterQueue:
         groups=_groups(spec.resource_groups),
         cohort=spec.cohort_name or spec.cohort or "",
         namespaces=spec.namespace_selector,
+        strict=spec.queueing_strategy == "StrictFIFO",
     )
 
 
@@ -330,8 +332,8 @@ def _advise_policies(manifest: Manifest, findings: Findings) -> None:
     for name, text in NOT_HONOURED.items():
         if written.get(name) and not _says_never(written[name]):
             findings.advise(ref, f"spec.{name}", f"has no effect: {text}")
-    if written.get("queueingStrategy") == "StrictFIFO":
-        text = "has no effect: a gang that fits goes before an older one that does not (BestEffortFIFO)"
+    if (strategy := written.get("queueingStrategy")) not in (None, "", "BestEffortFIFO", "StrictFIFO"):
+        text = f'"{strategy}" is not known: gangs go as with BestEffortFIFO; Kueue knows StrictFIFO besides'
         findings.advise(ref, "spec.queueingStrategy", text)
     if written.get("stopPolicy") == "HoldAndDrain":
         findings.advise(ref, "spec.stopPolicy", "holds new gangs back; those that run are not drained")

@@ -73,11 +73,16 @@ def still_covered(decision: Decision, usage: Usage) -> bool:
     return False
 
 
+def takes_namespace(account: Account, namespace: str, snapshot: Snapshot) -> bool:
+    """Whether the gang's queue is open to its namespace."""
+    labels = {"kubernetes.io/metadata.name": namespace, **snapshot.namespaces.get(namespace, {})}
+    return selects(account.queue.namespaces, labels)
+
+
 def _shut_out(gang: Gang, account: Account, snapshot: Snapshot) -> str:
     """Why the queue is not open to the gang at all."""
     queue, namespace = account.queue, gang.key.namespace
-    labels = {"kubernetes.io/metadata.name": namespace, **snapshot.namespaces.get(namespace, {})}
-    if not selects(queue.namespaces, labels):
+    if not takes_namespace(account, namespace, snapshot):
         return f"namespace {namespace} to be admitted by ClusterQueue {queue.name} (spec.namespaceSelector)"
     covered = {name for group in queue.groups for name in group.resources}
     lacking = sorted(needs(gang.members).keys() - covered - {"pods"})

@@ -19,8 +19,9 @@ from controller.scheduling import questions as solving
 from controller.scheduling.planner import Lanes, Planner
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey, Reading
+from gangs.quota_model import Account, ClusterQueue, Flavor, FlavorQuotas, Quota, ResourceGroup
 from gangs.sources import Sources
-from kube.objects import Affinity, Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from kube.objects import Affinity, LabelSelector, Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from planning.decision import Decision, Outcome
 from solver.plan import Proof
 from solver.problem import Limits
@@ -144,6 +145,21 @@ def test_what_needs_no_solver_is_said_at_once(bench: Bench) -> None:
     short = replace(named("short", *members("s", 1)), min_member=2)
     assert bench.round(short) == {"short": Outcome.WAITING}
     assert bench.prompt.idle
+
+
+def test_in_a_strict_queue_who_is_behind_is_not_asked_until_the_one_before_is_gone(bench: Bench) -> None:
+    queue = ClusterQueue("pool", (ResourceGroup(("cpu",), (FlavorQuotas("any", (Quota("cpu", "12"),)),)),), strict=True)
+    account = Account(replace(queue, namespaces=LabelSelector()), (Flavor("any", (), topology="t"),))
+    wide = replace(named("wide", *members("w", 3)), account=account)
+    late = replace(named("late", *members("l", 1)), account=account, created="2026-01-01T00:00:01Z")
+    for _ in range(3):
+        told = bench.round(late, wide)
+        assert told["late"] is Outcome.WAITING
+        bench.prompt.run()
+    assert told["wide"] is Outcome.UNPLACEABLE
+    assert bench.round(late) == {"late": None}
+    bench.prompt.run()
+    assert bench.round(late) == {"late": Outcome.PLACED}
 
 
 def test_a_no_is_said_until_there_is_another_answer(bench: Bench) -> None:

@@ -1,7 +1,9 @@
 """What gangs of a queue may have: flavors in order, quotas with what is used, lent and borrowed."""
 
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from cluster.capturing import snapshot_of
@@ -96,6 +98,52 @@ def test_the_first_flavor_that_holds_the_gang_is_used_in_its_topology() -> None:
     assert (nodes_of(decision), decision.flavors) == (["b2", "b3"], ("blue",))
     assert decision.message.endswith(", flavor blue of ClusterQueue pool")
     assert [level.mode for level in decision.levels] == ["preferred", "none"]
+
+
+ONE_BY_ONE = replace(pool(blue="8"), strict=True)
+
+
+def in_line(*gangs: Gang) -> dict[str, str]:
+    """What is said of each gang when all are planned."""
+    there = snapshot(*(member.pod for each in gangs for member in each.members if member.pod.spec.node_name))
+    decisions = plan_all(gangs, there, [RACK], usage=usage_of(gangs, there))
+    return {each.key.name: each.outcome.value if each.assignments else each.message for each in decisions}
+
+
+def test_in_a_strict_queue_none_goes_before_an_older_one_that_has_no_place() -> None:
+    """12 cpu never fit into 8, ever; 4 would."""
+    large = gang("large", ONE_BY_ONE, *(pod(f"l-{i}") for i in range(3)), created="2026-01-01T00:00:01Z")
+    small = gang("small", ONE_BY_ONE, pod("s-0"), created="2026-01-01T00:00:02Z")
+    elsewhere = gang("elsewhere", replace(pool("other", red="4"), strict=True), pod("e-0"))
+    assert in_line(large, small, elsewhere) == {
+        "large": "needs 12 cpu, and flavor blue of ClusterQueue pool never has more than 8",
+        "small": "waits for gang ns/large, which is before it in ClusterQueue pool (StrictFIFO)",
+        "elsewhere": "Placed",
+    }
+    freely = [replace(each, account=replace(each.account, queue=pool(blue="8"))) for each in (large, small)]
+    assert in_line(*freely)["small"] == "Placed"
+
+
+def test_in_a_strict_queue_a_higher_priority_goes_first_and_everybody_with_room_goes() -> None:
+    plain = pod("f-0")
+    urgent = msgspec.structs.replace(plain, spec=msgspec.structs.replace(plain.spec, priority=5))
+    first = gang("first", ONE_BY_ONE, urgent, created="2026-01-01T00:00:02Z")
+    older = gang("older", ONE_BY_ONE, pod("o-0"), created="2026-01-01T00:00:01Z")
+    last = gang("last", ONE_BY_ONE, pod("l-0"), created="2026-01-01T00:00:03Z")
+    told = in_line(last, older, first)
+    assert list(told) == ["first", "older", "last"]
+    assert (told["first"], told["older"]) == ("Placed", "Placed")
+    assert "has 0 of 8 left" in told["last"]
+
+
+def test_who_cannot_be_planned_or_runs_holds_nobody_up_in_a_strict_queue() -> None:
+    """One lacks a pod, one is of a namespace that the queue does not take, of one a member was lost."""
+    short = gang("short", ONE_BY_ONE, pod("s-0"), minimum=2, created="2026-01-01T00:00:01Z")
+    closed = replace(ONE_BY_ONE, namespaces=LabelSelector(match_labels={"team": "b"}))
+    foreign = gang("foreign", closed, pod("o-0"), created="2026-01-01T00:00:02Z")
+    running = gang("running", ONE_BY_ONE, pod("r-0", on="b1"), pod("r-1", "9"), created="2026-01-01T00:00:03Z")
+    young = gang("young", ONE_BY_ONE, pod("y-0"), created="2026-01-01T00:00:04Z")
+    assert in_line(short, foreign, running, young)["young"] == "Placed"
 
 
 def test_the_next_flavor_is_used_where_the_first_has_no_quota_left_and_its_tolerations_open_its_nodes() -> None:

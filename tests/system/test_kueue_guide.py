@@ -107,6 +107,23 @@ def test_the_guides_job_fills_the_super_node_that_holds_it_and_the_quota_holds_a
     assert await_job(phalanx, "llm-tune", 1) == ["node-10"]
 
 
+def test_in_a_queue_of_strict_order_a_job_that_fits_waits_for_an_older_one_that_does_not(phalanx: Phalanx) -> None:
+    """The quota is 72; six pods of 8 run, four more wait, and two would fit."""
+    start(phalanx)
+    queue = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/metax-pool"
+    strict = {"spec": {"queueingStrategy": "StrictFIFO"}}
+    phalanx.cluster.request("PATCH", queue, strict, "application/merge-patch+json")
+    phalanx.apply(job("running", 6))
+    await_job(phalanx, "running", 6)
+    phalanx.apply(job("older", 4))
+    assert phalanx.await_phase("older", "Waiting")["message"].startswith("waits for quota")
+    phalanx.apply(job("younger", 2))
+    waits = "waits for gang default/older, which is before it in ClusterQueue metax-pool (StrictFIFO)"
+    phalanx.wait(lambda: phalanx.status("younger").get("message") == waits, "the younger to be told whom it waits for")
+    phalanx.cluster.kubectl("delete", "job", "older")
+    await_job(phalanx, "younger", 2)
+
+
 def test_a_job_written_suspended_is_started_and_can_be_applied_again(phalanx: Phalanx) -> None:
     start(phalanx)
     apply_job(phalanx, "llm-pretrain")
