@@ -11,8 +11,8 @@ from kube.objects import ObjectMeta, Pod
 
 WORKLOAD_INDEX_LABELS = (
     "batch.kubernetes.io/job-completion-index",  # Job, completionMode Indexed
+    "leaderworkerset.sigs.k8s.io/worker-index",  # LeaderWorkerSet, the leader first; StatefulSets make its pods
     "apps.kubernetes.io/pod-index",  # StatefulSet
-    "leaderworkerset.sigs.k8s.io/worker-index",  # LeaderWorkerSet, the leader first
     "training.kubeflow.org/replica-index",  # PyTorchJob and its like, each kind of replica from 0 on
 )
 

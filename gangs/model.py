@@ -175,6 +175,8 @@ class Gang:
     """RFC 3339 creation time of `source`: the gang's age."""
     waiting_for: tuple[str, ...] = ()
     """Objects that are named but do not exist yet, as `Kind namespace/name`; the gang waits for them."""
+    part: str = ""
+    """Which part of its source it is, where that asks for several gangs."""
     groups: tuple[ObjectRef, ...] = ()
     """All group objects that make up this gang (GangGroups), its source first."""
     exact_nodes: bool = False
@@ -193,6 +195,11 @@ class Gang:
         """Every key by which pods may name this gang: its own, and those of the groups it is made of."""
         groups = (GangKey(self.key.dialect, ref.namespace, ref.name) for ref in self.groups)
         return frozenset((self.key, *groups))
+
+    @property
+    def shown_as(self) -> str:
+        """The name of the object that asked; its own where only its pods did, or where that asks for several gangs."""
+        return self.key.name if self.part or self.source.kind == "Pod" else self.source.name
 
     @property
     def still_needed(self) -> int:

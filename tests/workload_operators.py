@@ -1,8 +1,9 @@
 """Workloads of every kind whose annotations make gangs, and what their operators make of them.
 
 The operators' rules are those of their sources: Kubeflow's training operator v1.8 (pkg/core, pkg/controller.v1) and the
-StatefulSet controller, the MPI operator v0.5, JobSet v0.8 and KubeRay v1.4. Nothing of them runs here: tests make what
-they would make, in their order, with their labels and owner references. Where a Job makes pods it is the real one.
+StatefulSet and Deployment controllers, the MPI operator v0.5, JobSet v0.8, KubeRay v1.4 and LeaderWorkerSet v0.9.
+Nothing of them runs here: tests make what they would make, in their order, with their labels and owner references.
+Where a Job makes pods it is the real one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -61,6 +62,10 @@ class Row:
     """What its spec says for three of its pods to be enough."""
     jobs: Callable[[Object], Iterator[Object]] | None = None
     """The Jobs that it makes, after the pods that it makes itself; None: it makes pods alone."""
+    makers: Callable[[Object], Iterator[Object]] | None = None
+    """What it has make its pods, Jobs aside."""
+    gang: str = NAME
+    """The name of its gang."""
 
     @property
     def group(self) -> str:
@@ -112,6 +117,79 @@ def of_replicas(kind: str, field_name: str, *, leader: str = "Master", minimum: 
         ended="Succeeded",
         suspend=("runPolicy", "suspend"),
         minimum=minimum or {"runPolicy": {"schedulingPolicy": {"minAvailable": 3}}},
+    )
+
+
+def _replicated(kind: str, maker: Callable[[Object], Object] | None = None) -> Row:
+    """A kind of the core of four pods without numbers. `maker`: what makes them for a manifest; None: that itself."""
+
+    def spec() -> Object:
+        pods = template()
+        pods["metadata"]["labels"] = {"app": NAME}
+        return {"replicas": 4, "selector": {"matchLabels": {"app": NAME}}, "template": pods}
+
+    def pods(manifest: Object) -> Iterator[Object]:
+        for index in range(manifest["spec"].get("replicas", 1)):
+            name = f"{manifest['metadata']['name']}-{index}"
+            yield made(
+                maker(manifest) if maker else manifest,
+                manifest["spec"]["template"],
+                name,
+                {"pod-template-hash": "7d9f"},
+            )
+
+    def makers(manifest: Object) -> Iterator[Object]:
+        if maker:
+            yield maker(manifest)
+
+    names = ("w-0", "w-1", "w-2", "w-3")
+    return Row("apps/v1", kind, spec, {"main": 4}, pods, names, makers=makers)
+
+
+def _part(manifest: Object, kind: str, name: str) -> Object:
+    """What a workload has make its pods."""
+    metadata = {"name": name, "namespace": "default", "ownerReferences": [owned(manifest)]}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata}
+
+
+def _replica_set_of(deployment: Object) -> Object:
+    return _part(deployment, "ReplicaSet", f"{deployment['metadata']['name']}-7d9f")
+
+
+def _leader_worker_set() -> Row:
+    """One group of a leader and three workers."""
+
+    def spec() -> Object:
+        parts = {"size": 4, "leaderTemplate": template(), "workerTemplate": template()}
+        return {"replicas": 1, "leaderWorkerTemplate": parts}
+
+    def pods(manifest: Object) -> Iterator[Object]:
+        name, parts = manifest["metadata"]["name"], manifest["spec"]["leaderWorkerTemplate"]
+        for group in range(manifest["spec"]["replicas"]):
+            label = "leaderworkerset.sigs.k8s.io"
+            own = {f"{label}/name": name, f"{label}/group-index": str(group)}
+            (leaders,) = makers(manifest)
+            first = {**own, f"{label}/worker-index": "0", "apps.kubernetes.io/pod-index": str(group)}
+            leader = f"{name}-{group}"
+            yield made(leaders, parts.get("leaderTemplate", parts["workerTemplate"]), leader, first)
+            first_pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": leader}}
+            workers = _part(first_pod, "StatefulSet", leader)
+            for index in range(1, parts["size"]):
+                place = {f"{label}/worker-index": str(index), "apps.kubernetes.io/pod-index": str(index)}
+                yield made(workers, parts["workerTemplate"], f"{leader}-{index}", {**own, **place})
+
+    def makers(manifest: Object) -> Iterator[Object]:
+        yield _part(manifest, "StatefulSet", manifest["metadata"]["name"])
+
+    return Row(
+        api_version="leaderworkerset.x-k8s.io/v1",
+        kind="LeaderWorkerSet",
+        spec=spec,
+        sets={"leader": 1, "worker": 3},
+        pods=pods,
+        names=("w-0", "w-0-1", "w-0-2", "w-0-3"),
+        makers=makers,
+        gang="w-0",
     )
 
 
@@ -266,6 +344,9 @@ ROWS: Mapping[str, Row] = {
     "PaddleJob": of_replicas("PaddleJob", "paddleReplicaSpecs"),
     "JAXJob": of_replicas("JAXJob", "jaxReplicaSpecs", leader="Coordinator"),
     "StatefulSet": _stateful_set(),
+    "Deployment": _replicated("Deployment", _replica_set_of),
+    "ReplicaSet": _replicated("ReplicaSet"),
+    "LeaderWorkerSet": _leader_worker_set(),
     "MPIJob": _mpi_job(),
     "JobSet": _job_set(),
     "RayCluster": _ray_cluster(),

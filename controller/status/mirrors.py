@@ -112,7 +112,7 @@ def mirror_place(gang: Gang, existing: GangObjects) -> Place:
     """
     namespace = gang.source.namespace
     own = [name for within, name in existing.mirroring(gang.key) if within == namespace]
-    base = _object_name(gang.key.name) if gang.source.kind == "Pod" else gang.source.name
+    base = _object_name(gang.shown_as) if gang.source.kind == "Pod" else gang.shown_as
     if own:
         return namespace, base if base in own else own[0]
     places = ((namespace, name) for name in _candidates(base, gang.source.kind.lower()))

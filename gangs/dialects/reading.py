@@ -14,6 +14,7 @@ from gangs.gpu_fractions import without_fractions
 from gangs.manifests import ref_of
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.sources import Sources
+from gangs.workloads.pod_templates import first_gang
 from kube.objects import Pod
 from kube.text import one_line
 from kube.topology import Topology
@@ -40,11 +41,14 @@ def read_all(sources: Sources) -> Reading:
 
 
 def described(manifest: Manifest, sources: Sources) -> Gang | None:
-    """The gang that an object among the sources describes, alone or with others; None where it describes none."""
+    """The gang that an object among the sources describes, alone or with others; None where it describes none.
+
+    Of one that describes several, the first.
+    """
     ref, left = ref_of(manifest), left_alone(sources)
     known, pods = known_topologies(sources), pods_by_dialect(sources.pods, left)
     for dialect in DIALECTS:
-        about = GangKey(dialect.name, ref.namespace, ref.name)
+        about = GangKey(dialect.name, ref.namespace, first_gang(manifest))
         reading = read_by(dialect, replace(sources, pods=pods[dialect.name]), known, about)
         gangs = left.carries(reading).gangs if dialect.name in left.to else reading.gangs
         for gang in sorted(gangs, key=lambda each: each.key):

@@ -5,7 +5,7 @@ belongs to the gang of the workload that made it. Each role (a Master, the Worke
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gangs.findings import Findings
 from gangs.manifests import group_of, integer, metadata_of, ref_of
@@ -13,13 +13,14 @@ from gangs.membership import Seat, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
 from gangs.phalanx import NAME, gang_objects, wishes
 from gangs.phalanx.wishes import WISHES
+from gangs.resource_kinds import ResourceKind
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import minimum_pods, pod_templates, start_order
 from gangs.workloads.annotated_jobs import Most, annotation, check_number, other_workload, refuse_kind
-from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, controller_of
-from gangs.workloads.kind_table import BY_ANNOTATION, Made
-from gangs.workloads.pod_templates import Template
+from gangs.workloads.jobs import controller_of
+from gangs.workloads.kind_table import BY_ANNOTATION, Made, Shape
+from gangs.workloads.pod_templates import TEMPLATE_HASH, Template
 from gangs.workloads.pods_to_come import example_pods
 from kube import keys
 from kube.objects import Pod
@@ -46,19 +47,72 @@ def owner_of(pod: Pod) -> ObjectRef | None:
     namespace = pod.metadata.namespace
     if (group_of(owner.api_version), owner.kind) == (group, kind):
         return ObjectRef(owner.api_version, kind, namespace, owner.name, owner.uid)
-    name = pod.metadata.labels.get(shape.named_by) if owner.kind == JOB_KIND else None
+    name = _named(pod, owner.name, shape) if owner.kind in shape.makers else ""
     return ObjectRef(f"{group}/{shape.versions[0]}", kind, namespace, name) if name else None
 
 
-def read_workload(
+def _named(pod: Pod, owner: str, shape: Shape) -> str:
+    """The workload that had another object make the pod."""
+    labels = pod.metadata.labels
+    if shape.named_by:
+        return labels.get(shape.named_by, "")
+    end = f"-{labels.get(TEMPLATE_HASH, '')}"
+    return owner.removesuffix(end) if owner.endswith(end) else ""
+
+
+def part_of(pod: Pod) -> str:
+    """Which part of its workload the pod belongs to, where each is a gang; "" where the whole is one.
+
+    A leader that nobody has labelled yet is known by its number.
+    """
+    _, shape = BY_ANNOTATION.get(pod.metadata.labels.get(keys.WORKLOAD, ""), ("", None))
+    if shape is None or not shape.part_by:
+        return ""
+    labels = pod.metadata.labels
+    return labels.get(shape.part_by) or labels.get(pod_templates.POD_INDEX, "")
+
+
+def workloads(kind: ResourceKind, sources: Sources, about: GangKey | None) -> Iterator[Manifest]:
+    """The workloads of a kind; with `about`, those that it is or may be the name of a part of."""
+    yield from sources.of_kind(kind.group, kind.kind, about)
+    if about is not None and BY_ANNOTATION[kind.kind][1].part_by:
+        whole, _, part = about.name.rpartition("-")
+        if whole and part.isdecimal():
+            yield from sources.of_kind(kind.group, kind.kind, about._replace(name=whole))
+
+
+def read_parts(
     pods: Sequence[Pod], manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
-) -> Gang | None:
-    """The gang of a workload; None where it is no gang or where it is wrong. Raises `MalformedError`.
+) -> list[Gang]:
+    """The gangs of a workload: one, or one of each part of which a pod is there. Raises `MalformedError`.
 
     :param pods: those that are marked as pods of a workload of its kind and name.
     """
+    shape = pod_templates.shape_of(manifest)
+    if shape is None or not shape.part_by:
+        found = [_read(manifest, sources, topologies, findings, pods=pods)]
+        return [each for each in found if each is not None]
+    _read(manifest, sources, topologies, findings)  # what is wrong is told without any pod, too
+    parts: dict[str, list[Pod]] = {}
+    for pod in pods:
+        parts.setdefault(part_of(pod), []).append(pod)
+    known = sorted(each for each in parts if each)
+    gangs = (_read(manifest, sources, topologies, findings, pods=parts[each], part=each) for each in known)
+    return [each for each in gangs if each is not None]
+
+
+def _read(
+    manifest: Manifest,
+    sources: Sources,
+    topologies: Sequence[Topology],
+    findings: Findings,
+    *,
+    pods: Sequence[Pod] = (),
+    part: str = "",
+) -> Gang | None:
+    """The gang of a workload or of a part of it; None where it is no gang or where it is wrong."""
     ref, metadata = ref_of(manifest), metadata_of(manifest)
-    annotations, said = metadata.annotations, pod_templates.templates(manifest)
+    annotations, said = metadata.annotations, pod_templates.of_a_part(manifest)
     gated = [each for each in said if each.labels.get(keys.WORKLOAD) == ref.kind]
     if not gated and not pod_templates.gang_by_annotation(manifest):
         return None
@@ -78,7 +132,7 @@ def read_workload(
         return None
     own = Findings()
     wishes.check(ref, annotations, own)
-    wishes.check_rival(ref, sources, own)
+    wishes.check_rival(ref, sources, own, named(ref.name, part))
     _check_templates(ref, gated, own)
     minimum = _minimum(manifest, gated, annotations, own)
     start_order.check(manifest, minimum, mine, own)
@@ -86,7 +140,7 @@ def read_workload(
     settled = settle(wishes.request_of(ref, annotations, examples, None), topologies, own)
     check_priorities(mine, ref, own)
     members = seated(
-        [Seat(pod, pod_templates.role_of(pod), promised(pod, gang_objects.rank_places(pod), own)) for pod in mine],
+        [Seat(pod, _role(pod, gated), promised(pod, gang_objects.rank_places(pod), own)) for pod in mine],
         tuple(each.role for each in gated),
         own,
     )
@@ -97,7 +151,7 @@ def read_workload(
     least = minimum_pods.by_role(gated, minimum)
     sets = tuple(PodSet(each.role, max(each.count, there[each.role]), least[each.role]) for each in gated)
     return Gang(
-        key=GangKey(NAME, ref.namespace, ref.name),
+        key=GangKey(NAME, ref.namespace, named(ref.name, part)),
         source=ref,
         members=members,
         pod_sets=sets,
@@ -108,19 +162,32 @@ def read_workload(
         preferred=annotations.get(keys.PREFERRED),
         created=metadata.creation_timestamp or "",
         waiting_for=settled.waiting_for + ((f"{ref} to be resumed",) if pod_templates.suspended(manifest) else ()),
-        groups=(ref,),
+        groups=() if part else (ref,),
+        part=part,
         exact_nodes=any(member.index is not None for member in members),
     )
+
+
+def named(workload: str, part: str) -> str:
+    """The name of the gang of a workload, or of a part of it."""
+    return f"{workload}-{part}" if part else workload
+
+
+def _role(pod: Pod, said: Sequence[Template]) -> str:
+    """The pod set of a pod: leaders that are made of the workers' template are workers."""
+    role = pod_templates.role_of(pod)
+    return pod_templates.WORKER if role == pod_templates.LEADER and all(each.role != role for each in said) else role
 
 
 def _made_by(pod: Pod, ref: ObjectRef, sources: Sources) -> bool:
     """Whether a workload, or a Job of it, made the pod, and not one that had its name before."""
     owner = controller_of(pod)
-    if owner is not None and owner.kind == JOB_KIND:
-        job = sources.get(JOB_GROUP, JOB_KIND, ref.namespace, owner.name)
-        uid = pod_templates.maker_uid(job) if job is not None else ""
-    else:
-        uid = owner.uid if owner is not None else ""
+    if owner is None:
+        return True
+    uid = owner.uid
+    if owner.kind != ref.kind:
+        maker = sources.get(group_of(owner.api_version), owner.kind, ref.namespace, owner.name)
+        uid = pod_templates.maker_uid(maker, ref.kind) if maker is not None else ""
     return not uid or not ref.uid or uid == ref.uid
 
 

@@ -1,8 +1,10 @@
 """The own dialect as the table of dialects knows it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
+from typing import TypeVar
 
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, key_of
@@ -51,7 +53,7 @@ class PhalanxDialect:
     def gang_of(self, pod: Pod) -> GangKey | None:
         """By the workload that made the pod, where its template says so; else by the label."""
         maker = _maker_of(pod)
-        name = maker.name if maker is not None else pod.metadata.labels.get(keys.GANG)
+        name = annotated.named(maker.name, annotated.part_of(pod)) if maker else pod.metadata.labels.get(keys.GANG)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
@@ -70,17 +72,24 @@ class PhalanxDialect:
             made.pop(_name(manifest), None)
             _keep(_tried(jobs.read_job, manifest, sources, topologies, findings), gangs, findings)
         for kind in _ANNOTATED:
-            for manifest in sources.of_kind(kind.group, kind.kind, about):
-                read = partial(annotated.read_workload, made.pop(_name(manifest), []))
-                _keep(_tried(read, manifest, sources, topologies, findings), gangs, findings)
-        for (_, namespace, name), pods in sorted({**labelled, **made}.items()):
-            key = GangKey(NAME, namespace, name)
+            for manifest in annotated.workloads(kind, sources, about):
+                read = partial(annotated.read_parts, made.pop(_name(manifest), []))
+                for gang in _tried(read, manifest, sources, topologies, findings) or ():
+                    _keep(gang if about in (None, gang.key) else None, gangs, findings)
+        for key, pods in sorted(self._by_gang(chain(*labelled.values(), *made.values())).items()):
             if about in (None, key) and key not in gangs:  # pods of a workload that is gone, and a gang of its name
                 ref = _maker_of(pods[0]) or gang_objects.ref_of_key(key)
                 _keep(gang_objects.orphans(key, ref, pods, findings), gangs, findings)
         for manifest in sources.called(about):
             _check(manifest, sources, findings)
         return Reading(tuple(gangs.values()), findings.faults, findings.advice)
+
+    def _by_gang(self, pods: Iterable[Pod]) -> dict[GangKey, list[Pod]]:
+        found: defaultdict[GangKey, list[Pod]] = defaultdict(list)
+        for pod in pods:
+            if (key := self.gang_of(pod)) is not None:
+                found[key].append(pod)
+        return found
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
         """Our own Topology objects."""
@@ -106,12 +115,16 @@ def _name(manifest: Manifest) -> _Name:
     return key_of(manifest)[1:]
 
 
-_Read = Callable[[Manifest, Sources, Sequence[Topology], Findings], Gang | None]
+_Read = TypeVar("_Read")
 
 
 def _tried(
-    read: _Read, manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
-) -> Gang | None:
+    read: Callable[[Manifest, Sources, Sequence[Topology], Findings], _Read],
+    manifest: Manifest,
+    sources: Sources,
+    topologies: Sequence[Topology],
+    findings: Findings,
+) -> _Read | None:
     try:
         return read(manifest, sources, topologies, findings)
     except MalformedError as error:

@@ -62,7 +62,7 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
     own = Findings()
     _check_annotations(job, ref, own)
     annotated_jobs.check_template(job, ref, own)
-    wishes.check_rival(ref, sources, own)
+    wishes.check_rival(ref, sources, own, ref.name)
     chosen = None if asks else _recorded(job, sources)
     settled = settle(
         wishes.request_of(ref, job.metadata.annotations, (example_pod(manifest),), chosen), topologies, own

@@ -42,12 +42,12 @@ def advise_unknown(ref: ObjectRef, annotations: Mapping[str, str], findings: Fin
             findings.advise(ref, annotation(key), f"is ignored: the known annotations are {', '.join(WISHES)}")
 
 
-def check_rival(ref: ObjectRef, sources: Sources, findings: Findings) -> None:
-    """One gang to a name: note a Gang object of the workload's name."""
-    rival = sources.get(keys.GROUP, gang_objects.KIND, ref.namespace, ref.name)
+def check_rival(ref: ObjectRef, sources: Sources, findings: Findings, name: str) -> None:
+    """One gang to a name: note a Gang object of the name that the workload's gang has."""
+    rival = sources.get(keys.GROUP, gang_objects.KIND, ref.namespace, name)
     if rival is not None and not gang_objects.is_mirror(rival):
-        remedy = f"label the pod template {keys.GANG}: {ref.name} instead of annotating the {ref.kind}, or rename one"
-        findings.fault(ref, "metadata.name", f"{gang_objects.KIND} {ref.name} has the same name", remedy)
+        remedy = f"label the pod template {keys.GANG}: {name} instead of annotating the {ref.kind}, or rename one"
+        findings.fault(ref, "metadata.name", f"{gang_objects.KIND} {name} has the same name", remedy)
 
 
 def request_of(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod], chosen: str | None) -> Request:

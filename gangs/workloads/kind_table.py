@@ -40,8 +40,12 @@ class Shape:
     """The field in which it says how many of its workers must, beside all others."""
     minimum_of_roles: str = ""
     """The field in which each role says so (`gangs.workloads.pod_counts`)."""
+    makers: tuple[str, ...] = ()
+    """Kinds of the core that it has make its pods, beside those that it makes itself."""
     named_by: str = ""
-    """The pod label that names it, where Jobs that it makes make its pods."""
+    """The pod label that names it, where others make its pods; "": the name of the ReplicaSet does."""
+    part_by: str = ""
+    """The pod label that says of which part of it a pod is, where each part is a gang; "": the whole is one."""
 
 
 def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, Shape]:
@@ -65,6 +69,7 @@ _MPI = Shape(
     ("v2beta1",),
     by_annotation=True,
     minimum=_MINIMUM,
+    makers=(JOB_KIND,),
     named_by="training.kubeflow.org/job-name",
 )
 """Of the MPI operator, whose launchers are Jobs. In the training operator's version it is not read."""
@@ -73,8 +78,8 @@ _CLUSTER = ("headGroupSpec.template", "workerGroupSpecs.*.template")
 _SHAPES: Mapping[str, Mapping[str, Shape]] = {
     "": {"ReplicationController": Shape("replicationcontrollers", Made.ALONE)},
     "apps": {
-        "Deployment": Shape("deployments", Made.ALONE),
-        "ReplicaSet": Shape("replicasets", Made.ALONE),
+        "Deployment": Shape("deployments", Made.ALONE, versions=("v1",), by_annotation=True, makers=("ReplicaSet",)),
+        "ReplicaSet": Shape("replicasets", Made.ALONE, versions=("v1",), by_annotation=True),
         "DaemonSet": Shape("daemonsets", Made.ALONE),
         "StatefulSet": Shape("statefulsets", Made.TOGETHER, versions=("v1",), by_annotation=True),
     },
@@ -89,6 +94,7 @@ _SHAPES: Mapping[str, Mapping[str, Shape]] = {
             ("spec.replicatedJobs.*.template.spec.template",),
             ("v1alpha2",),
             by_annotation=True,
+            makers=(JOB_KIND,),
             named_by="jobset.sigs.k8s.io/jobset-name",
         ),
     },
@@ -97,6 +103,11 @@ _SHAPES: Mapping[str, Mapping[str, Shape]] = {
             "leaderworkersets",
             Made.UNREAD,
             ("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
+            ("v1",),
+            by_annotation=True,
+            makers=("StatefulSet",),
+            named_by="leaderworkerset.sigs.k8s.io/name",
+            part_by="leaderworkerset.sigs.k8s.io/group-index",
         )
     },
     "kubeflow.org": dict(

@@ -7,10 +7,7 @@ from gangs.manifests import ref_of
 from gangs.model import Manifest
 from gangs.workloads import pod_templates
 from gangs.workloads.pod_counts import number
-from gangs.workloads.pod_templates import Template
-
-WORKER = "worker"
-"""The role that may be short of pods where a minimum is below all of them."""
+from gangs.workloads.pod_templates import WORKER, Template
 
 
 def of_kind(manifest: Manifest, said: Sequence[Template], findings: Findings) -> int:
@@ -45,7 +42,9 @@ def _least(template: Template) -> int:
 
 
 def by_role(said: Sequence[Template], minimum: int) -> Mapping[str, int]:
-    """The minimum of each role: its own where these make it up, else the others before the workers, in their order."""
+    """The minimum of each role: its own where these make it up, else the others before the workers, in their order: the
+    workers may be short of pods where a minimum is below all of them.
+    """
     least = {each.role: _least(each) for each in said}
     if sum(least.values()) == minimum:
         return least

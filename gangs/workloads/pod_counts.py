@@ -2,7 +2,9 @@
 
 JobSet makes `replicas` Jobs of each entry, each of `parallelism` pods, never more than its `completions`. KubeRay makes
 one head and, of each group, `replicas` workers on `numOfHosts` hosts each, `replicas` held between `minReplicas` and
-`maxReplicas`; with its autoscaler `minReplicas` are as many as it must have. The MPI operator makes one launcher.
+`maxReplicas`; with its autoscaler `minReplicas` are as many as it must have. MPIJobs have one launcher, and no worker
+where no number is written. LeaderWorkerSet makes `replicas` groups of `size` pods each, of which one is the
+leader.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +16,21 @@ from gangs.model import Fault, Manifest, ObjectRef
 
 LAUNCHER = "launcher"
 """The pod set of an MPIJob's launcher."""
+LEADER_TEMPLATE = "leaderTemplate"
+"""Where the template of a LeaderWorkerSet's leaders stands; without it they are made of the workers' one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Pods of a template. `in_each`: of how many each of its Jobs consists; `least`: as many as must run; None: all."""
+    """Pods of a template. `in_each`: of how many each of its Jobs or groups consists; `least`: as many as must run,
+    None: all.
+    """
 
     count: int
     in_each: int = 1
     least: int | None = None
+    first: int = 0
+    """The place in its group of the first pod that is made of the template."""
 
 
 def counted(manifest: Manifest, way: Sequence[str]) -> Counted:
@@ -32,12 +40,15 @@ def counted(manifest: Manifest, way: Sequence[str]) -> Counted:
     match str(manifest.get("kind")):
         case "JobSet":
             return _of_jobs(manifest, parts[3], parts[-2], way)
+        case "LeaderWorkerSet":
+            return _of_groups(manifest, parts[1], parts[-2], way)
         case "RayCluster" | "RayJob" | "RayService":
             return Counted(1) if "headGroupSpec" in way else _of_group(manifest, parts[-2], at)
         case "MPIJob" if way[-2].lower() == LAUNCHER:
             return Counted(1)
     replicas = _number(manifest, parts[-2], at, "replicas")
-    return Counted(1 if replicas is None else replicas)
+    default = 0 if manifest.get("kind") == "MPIJob" else 1
+    return Counted(default if replicas is None else replicas)
 
 
 def field_of(way: Sequence[str]) -> str:
@@ -75,6 +86,17 @@ def _of_jobs(manifest: Manifest, entry: Mapping[str, Any], job: Mapping[str, Any
     in_each = 1 if parallelism is None else parallelism
     in_each = in_each if completions is None else min(in_each, completions)
     return Counted((1 if replicas is None else replicas) * in_each, in_each)
+
+
+def _of_groups(manifest: Manifest, spec: Mapping[str, Any], group: Mapping[str, Any], way: Sequence[str]) -> Counted:
+    replicas = _number(manifest, spec, field_of(way[:1]), "replicas")
+    size = _number(manifest, group, field_of(way[:-1]), "size")
+    in_each, first = 1 if size is None else size, 0
+    if way[-1] == LEADER_TEMPLATE:
+        in_each = min(1, in_each)
+    elif LEADER_TEMPLATE in group:
+        in_each, first = max(0, in_each - 1), 1
+    return Counted((1 if replicas is None else replicas) * in_each, in_each, first=first)
 
 
 def _of_group(manifest: Manifest, group: Mapping[str, Any], at: str) -> Counted:

@@ -1,7 +1,7 @@
 """Workloads that are no Jobs: what their pod templates say, who makes their pods, which of those belong together."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gangs.findings import Findings
@@ -9,15 +9,19 @@ from gangs.manifests import decode, group_of, key_of, ref_of
 from gangs.model import Manifest, ObjectRef
 from gangs.workloads.jobs import JOB_KIND, TemplateMeta, controller_of
 from gangs.workloads.kind_table import ANY, WORKLOADS, Made, Shape
-from gangs.workloads.pod_counts import counted, field_of, number
+from gangs.workloads.pod_counts import LEADER_TEMPLATE, counted, field_of, number
 from kube.objects import Pod
 
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
 """Pod label: the key of the replica spec that the pod was made by, in lower case."""
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 POD_INDEX = "apps.kubernetes.io/pod-index"
+GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
+"""Pod label: its group, of a LeaderWorkerSet."""
 LEADER_WORKER_SET = "leaderworkerset.sigs.k8s.io/name"
 """Pod label: the LeaderWorkerSet that made the StatefulSet that made the pod."""
+WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+"""Pod label: the place in its group, 0 of the leader."""
 JOBS_OF_JOB_SET = "jobset.sigs.k8s.io/global-replicas"
 """Label of a Job that a JobSet has made: how many it makes in all."""
 TEMPLATE_HASH = "pod-template-hash"
@@ -30,6 +34,8 @@ RAY_GROUP, RAY_NODE = "ray.io/group", "ray.io/node-type"
 """Pod labels: the group of a RayCluster, and whether the pod is its head or a worker."""
 HEAD, HEAD_GROUP = "head", "headGroupSpec"
 """The pod set of a RayCluster's head, and where its template stands."""
+LEADER, WORKER = "leader", "worker"
+"""The pod sets of a group of a LeaderWorkerSet; leaders without a template of their own are among the workers."""
 MAIN = "main"
 """The pod set of a workload that has one pod template."""
 
@@ -52,9 +58,11 @@ class Template:
     spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
     way: tuple[str, ...] = ()
     in_each: int = 1
-    """Pods of each Job, where Jobs make them, or on the hosts of one replica."""
+    """Pods of each Job, where Jobs make them, of each group, or on the hosts of one replica."""
     least: int | None = None
     """How many must run, as the kind's own fields say; None: they do not."""
+    first: int = 0
+    """The place in its group of the first pod that is made of it."""
 
 
 def shape_of(manifest: Manifest) -> Shape | None:
@@ -73,6 +81,12 @@ def gang_by_annotation(manifest: Manifest) -> bool:
         return False
     group, _, version = str(manifest.get("apiVersion", "")).rpartition("/")
     return version in shape.versions and not (group == "apps" and controlled(manifest))
+
+
+def first_gang(manifest: Manifest) -> str:
+    """The name of the gang that an object describes, of the first part where each is one."""
+    shape, name = shape_of(manifest), ref_of(manifest).name
+    return f"{name}-0" if shape is not None and shape.part_by else name
 
 
 def made_by(manifest: Manifest) -> Made | None:
@@ -101,10 +115,10 @@ def controlled(manifest: Manifest) -> bool:
     return _owner(manifest) is not None
 
 
-def maker_uid(manifest: Manifest) -> str:
-    """The uid of the object that made this one, "" where none is known."""
-    owner = _owner(manifest)
-    return str((owner or {}).get("uid") or "")
+def maker_uid(manifest: Manifest, kind: str) -> str:
+    """The uid of the object of a kind that made this one, "" where none is known."""
+    owner = _owner(manifest) or {}
+    return str(owner.get("uid") or "") if owner.get("kind") == kind else ""
 
 
 def _owner(manifest: Manifest) -> Mapping[str, Any] | None:
@@ -140,6 +154,12 @@ def templates(manifest: Manifest) -> tuple[Template, ...]:
     return tuple(_template(manifest, path, way, written) for path, way, _, written in found)
 
 
+def of_a_part(manifest: Manifest) -> tuple[Template, ...]:
+    """Likewise, of each of its parts where each is a gang."""
+    shape, said = shape_of(manifest), templates(manifest)
+    return tuple(replace(each, count=each.in_each) for each in said) if shape and shape.part_by else said
+
+
 def _walk(part: Any, steps: Sequence[str], way: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
     """Way, holder and value of everything that lies at the end of the steps below `part`."""
     step, *rest = steps
@@ -171,6 +191,7 @@ def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], written: A
         way=way,
         in_each=counts.in_each,
         least=counts.least,
+        first=counts.first,
     )
 
 
@@ -178,6 +199,8 @@ def _role(manifest: Manifest, pattern: str, way: tuple[str, ...]) -> str:
     """The pod set of a template: the name of its entry in a mapping or list of templates."""
     if HEAD_GROUP in way:
         return HEAD
+    if manifest.get("kind") == "LeaderWorkerSet":
+        return LEADER if LEADER_TEMPLATE in way else WORKER
     part: Any = manifest
     for step, name in zip(pattern.split("."), way, strict=True):
         part = part[int(name)] if isinstance(part, list) else part[name]
@@ -292,6 +315,8 @@ def role_of(pod: Pod) -> str:
     labels = pod.metadata.labels
     if labels.get(RAY_NODE) == HEAD:
         return HEAD
+    if WORKER_INDEX in labels:
+        return LEADER if labels[WORKER_INDEX] == "0" else WORKER
     found = next((labels[key] for key in (REPLICATED_JOB, RAY_GROUP) if key in labels), None)
     return found or labels.get(REPLICA_TYPE, labels.get(JOB_ROLE, MAIN)).lower()
 

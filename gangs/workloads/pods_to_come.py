@@ -10,6 +10,7 @@ from gangs.model import Fault, Manifest, ObjectRef
 from gangs.workloads.jobs import INDEX_KEY, MOST_PODS, controller_of
 from gangs.workloads.pod_counts import LAUNCHER
 from gangs.workloads.pod_templates import (
+    GROUP_INDEX,
     HEAD,
     LEADER_WORKER_SET,
     MAIN,
@@ -20,6 +21,7 @@ from gangs.workloads.pod_templates import (
     REPLICA_TYPE,
     REPLICATED_JOB,
     TEMPLATE_HASH,
+    WORKER_INDEX,
     Template,
     ended,
     suspended,
@@ -107,6 +109,8 @@ def _numbered(example: Pod, template: Template, number: int) -> Pod:
         case "JobSet":
             job, within = divmod(number, template.in_each)
             name, index = f"{stem}-{job}-{within}", {INDEX_KEY: str(within)}
+        case "LeaderWorkerSet":
+            name, index = _in_group(meta.name, template, number)
         case "RayCluster":
             name = stem if template.role == HEAD else f"{stem}-worker-{number}"
         case "StatefulSet":
@@ -117,3 +121,11 @@ def _numbered(example: Pod, template: Template, number: int) -> Pod:
             index = {REPLICA_INDEX: str(number)}
     made = msgspec.structs.replace(meta, name=name, labels={**meta.labels, **index})
     return msgspec.structs.replace(example, metadata=made)
+
+
+def _in_group(stem: str, template: Template, number: int) -> tuple[str, dict[str, str]]:
+    """The name of a pod of a LeaderWorkerSet, and the labels that say where it belongs."""
+    group, within = divmod(number, template.in_each)
+    place = within + template.first
+    name = f"{stem}-{group}-{place}" if place else f"{stem}-{group}"
+    return name, {WORKER_INDEX: str(place), GROUP_INDEX: str(group)}

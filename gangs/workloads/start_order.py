@@ -12,6 +12,8 @@ from kube.objects import Pod
 
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 """Annotation of a JobSet or of the template of its Jobs: each Job has a domain of its own."""
+_EXCLUSIVE_GROUPS = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+"""Annotation of a LeaderWorkerSet: each group has a domain of its own."""
 _NONE = "and none runs before all exist"
 
 
@@ -26,6 +28,8 @@ def check(manifest: Manifest, minimum: int, pods: Iterable[Pod], findings: Findi
             findings.fault(ref, "spec.launcherCreationPolicy", problem, "write AtStartup")
         case "JobSet":
             _check_jobs(manifest, ref, findings)
+        case "LeaderWorkerSet":
+            _check_groups(manifest, ref, minimum, findings)
 
 
 def _check_jobs(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None:
@@ -45,6 +49,18 @@ def _check_jobs(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None:
         if EXCLUSIVE in annotations:
             problem = f"has the other pods of a Job made when its first one has a node, {_NONE}"
             findings.fault(ref, f"{at}[{EXCLUSIVE}]", problem, f"write {REQUIRED} or {PREFERRED} instead")
+
+
+def _check_groups(manifest: Manifest, ref: ObjectRef, minimum: int, findings: Findings) -> None:
+    policy = "spec.startupPolicy"
+    if pod_templates.at_path(manifest, policy) == "LeaderReady" and minimum > 1:
+        findings.fault(
+            ref, policy, f"is LeaderReady: workers come when their leader runs, {_NONE}", "write LeaderCreated"
+        )
+    if _EXCLUSIVE_GROUPS in metadata_of(manifest).annotations:
+        problem = f"has the workers of a group made when their leader has a node, {_NONE}"
+        at = f"metadata.annotations[{_EXCLUSIVE_GROUPS}]"
+        findings.fault(ref, at, problem, f"write {REQUIRED} or {PREFERRED} instead")
 
 
 def _annotations(entry: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -42,7 +42,7 @@ def gang_report(decision: Decision) -> Json:
 def name_of(decision: Decision) -> str:
     """The name of the object that asked; the gang's own where only its pods did."""
     gang = decision.gang
-    return decision.key.name if gang is None or gang.source.kind == "Pod" else gang.source.name
+    return decision.key.name if gang is None else gang.shown_as
 
 
 def members_of(decision: Decision) -> int:

@@ -66,7 +66,7 @@ def test_every_kind_that_can_be_a_gang_has_its_row() -> None:
 def test_its_pods_are_one_gang_each_role_a_set(row: Row) -> None:
     manifest = admitted(row, gang="true", required="rack")
     gang = gang_of(read_all(standing(manifest, list(row.pods(manifest)))))
-    assert (gang.key.name, gang.source.kind, gang.required) == ("w", row.kind, "rack")
+    assert (gang.key.name, gang.source.kind, gang.required) == (row.gang, row.kind, "rack")
     assert counts(gang) == dict(row.sets)
     assert [each.pod.metadata.name for each in gang.members] == list(row.names)
     assert (gang.expected, gang.min_member) == (4, 4)
@@ -97,13 +97,14 @@ def test_a_gang_waits_until_all_its_pods_exist(row: Row) -> None:
 @every_kind
 def test_its_minimum_is_the_annotation_or_what_its_own_fields_say(row: Row) -> None:
     manifest = admitted(row, gang="true", min_member="2")
-    assert gang_of(read_all(standing(manifest))).min_member == 2
+    pods = list(row.pods(manifest))
+    assert gang_of(read_all(standing(manifest, pods))).min_member == 2
     own = put(admitted(row, gang="true"), row.minimum)
-    gang = gang_of(read_all(standing(own)))
+    gang = gang_of(read_all(standing(own, pods)))
     assert gang.min_member == (3 if row.minimum else 4)
     assert sum(each.min_count for each in gang.pod_sets) == gang.min_member
     both = put(manifest, row.minimum)
-    assert gang_of(read_all(standing(both))).min_member == 2
+    assert gang_of(read_all(standing(both, pods))).min_member == 2
 
 
 @every_kind
@@ -164,13 +165,14 @@ def test_pods_of_one_that_had_its_name_before_are_none_of_its_members(row: Row) 
     manifest = admitted(row, gang="true")
     pods, jobs = list(row.pods(manifest)), list(row.jobs(manifest)) if row.jobs else []
     there = standing({**manifest, "metadata": {**manifest["metadata"], "uid": "another"}}, pods)
-    for job in jobs:
-        there = there.having(job)
-    assert gang_of(read_all(there)).members == ()
+    for each in (*jobs, *(row.makers(manifest) if row.makers else ())):
+        there = there.having(each)
+    untold = [each for each in pods if row.kind == "LeaderWorkerSet" and each["metadata"]["name"] != "w-0"]
+    assert len(gang_of(read_all(there)).members) == len(untold)  # a Pod has workers made, and says no more
     for job in jobs:
         job["metadata"]["ownerReferences"][0]["uid"] = "another"
     of_jobs = [each for each in pods if each["metadata"]["ownerReferences"][0]["kind"] == "Job"]
-    assert len(gang_of(read_all(there)).members) == len(of_jobs)
+    assert len(gang_of(read_all(there)).members) == len(of_jobs) + len(untold)
 
 
 @every_kind
@@ -180,18 +182,20 @@ def test_two_gangs_of_one_name_are_told(row: Row) -> None:
         {
             "apiVersion": "batch/v1",
             "kind": "Job",
-            "metadata": {"name": "w", "namespace": "default", "annotations": {"phalanx.dev/gang": "true"}},
+            "metadata": {"name": row.gang, "namespace": "default", "annotations": {"phalanx.dev/gang": "true"}},
             "spec": {"template": {"spec": {}}},
         },
         Sources(),
     )
-    both = standing(manifest).having(job)
+    pods = list(row.pods(manifest))
+    both = standing(manifest, pods).having(job)
     (fault,) = read_all(both).faults
-    problem = "Job default/w, which is a gang, has the same name; rename one of the two"
+    problem = f"Job default/{row.gang}, which is a gang, has the same name; rename one of the two"
     assert str(fault) == f"{row.kind} default/w: metadata.name: {problem}"
-    own = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": {"name": "w", "namespace": "default"}}
-    faults = read_all(standing(manifest).having({**own, "spec": {"minMember": 1}})).faults
-    assert any("Gang w has the same name" in str(each) for each in faults)
+    metadata = {"name": row.gang, "namespace": "default"}
+    own = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": metadata}
+    faults = read_all(standing(manifest, pods).having({**own, "spec": {"minMember": 1}})).faults
+    assert any(f"Gang {row.gang} has the same name" in str(each) for each in faults)
 
 
 @every_kind

@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("operated_kinds"
 
 RACK = "example.com/rack"
 R1 = {"n0", "n1", "n2", "n3"}
-OPERATED = {name: row for name, row in ROWS.items() if row.group != "apps" and "," not in name}
-"""Kinds whose operator is not here."""
+OPERATED = {name: row for name, row in ROWS.items() if row.group != "apps" and "," not in name and not row.makers}
+"""Kinds whose operator is not here, and whose pods are made by it or by Jobs."""
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +139,37 @@ def test_a_stateful_set_is_one_gang_and_stays_one_when_it_is_written_anew(racks:
     racks.cluster.kubectl("replace", "-f", "-", stdin=text)
     labels = stored(racks, row)["spec"]["template"]["metadata"]["labels"]
     assert labels == {"app": "w", "phalanx.dev/workload": "StatefulSet"}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet"])
+def test_pods_without_numbers_start_together_and_are_replaced_beside_each_other(racks: Phalanx, kind: str) -> None:
+    manifest = filling(ROWS[kind], gang="true", required="rack")
+    with racks.record() as recorder:
+        racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", manifest)
+        racks.wait(lambda: len(running(racks)) == 4, "all pods to be bound")
+        events = recorder.events
+    complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
+    assert not any(bound(event) for event in events[:complete])
+    assert set(running(racks).values()) == R1
+    racks.cluster.kubectl("delete", "pod", min(running(racks)))
+    racks.wait(lambda: len(running(racks)) == 4, "the pod that takes its place")
+    assert set(running(racks).values()) == R1
+    racks.cluster.kubectl("scale", "--replicas=3", f"{kind.lower()}/w")
+    racks.wait(lambda: racks.status("w").get("members", {}).get("expected") == 3, "the gang to be smaller")
+    assert racks.status("w")["phase"] == "Placed"
+    racks.cluster.request("DELETE", path_of(ROWS[kind]), {"propagationPolicy": "Background"})
+    racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go with the workload")
+
+
+def test_a_deployment_that_has_no_room_waits_as_a_whole_until_it_is_smaller(racks: Phalanx) -> None:
+    manifest = filling(ROWS["Deployment"], gang="true", required="rack")
+    manifest["spec"]["replicas"] = 5
+    racks.apply_once_told("gang default/w: needs 5 pods in one rack: r1 fits 4 of 5; r2 fits 3 of 5", manifest)
+    racks.await_phase("w", "Unplaceable")
+    assert (len(racks.pods()), running(racks)) == (5, {})
+    racks.cluster.kubectl("scale", "--replicas=4", "deployment/w")
+    racks.wait(lambda: len(running(racks)) == 4, "the smaller gang to start")
+    assert set(running(racks).values()) == R1
 
 
 def test_a_stateful_set_that_makes_its_pods_one_by_one_is_refused(racks: Phalanx) -> None:
