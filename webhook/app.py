@@ -63,8 +63,8 @@ class Webhook:
     def mutate(self, review: Request, *, automatic: bool = False) -> Decision:
         """The answer of `/mutate`, and of `/mutate/automatic`."""
 
-        def foretold(gang: Gang) -> tuple[str, ...]:
-            return self.quick.told(gang, self.picture)
+        def foretold(gang: Gang, whole: Callable[[], Gang]) -> tuple[str, ...]:
+            return self.quick.told(gang, self.picture, whole)
 
         return dispatch.mutate(review, self.picture, foretold, automatic=automatic)
 

@@ -27,7 +27,15 @@ class Picture(Protocol):
         """What is asked for: pods, group objects, topologies, workloads, namespaces."""
 
     def sources_of(self, *names: GangKey) -> Sources:
-        """The same with the pods of one gang only, given by all the names that it goes by (`Gang.names`)."""
+        """The same with the pods of one gang only, given by all the names that it goes by (`Gang.names`); of those that
+        are of one kind (`gangs.dialects.concerned`) one.
+        """
+
+    def all_of(self, *names: GangKey) -> Sources:
+        """The same with all pods of the gang."""
+
+    def alike(self, name: GangKey, pod: Pod) -> int:
+        """How many pods of this name there are of the kind of this one."""
 
     def sources_about(self, *manifests: Manifest) -> Sources:
         """The same with the pods that the review of these objects may look at, and one pod of each dialect."""
@@ -70,8 +78,16 @@ class LivePicture:
             return self._with(self._cache.pods())
 
     def sources_of(self, *names: GangKey) -> Sources:
+        """What is asked for, with one pod of each kind of one gang."""
+        return self._with([pod for name in names for pod in self._cache.each_kind_of(name)])
+
+    def all_of(self, *names: GangKey) -> Sources:
         """What is asked for, with the pods of one gang only."""
         return self._with([pod for name in names for pod in self._cache.pods_of(name)])
+
+    def alike(self, name: GangKey, pod: Pod) -> int:
+        """How many pods of this name there are of the kind of this one."""
+        return self._cache.alike(name, pod.key)
 
     def sources_about(self, *manifests: Manifest) -> Sources:
         """What is asked for, with the pods that have to do with these objects, and one of each dialect."""

@@ -264,6 +264,16 @@ class ClusterCache:
         with self._changed:
             return self._pods.of(group)
 
+    def each_kind_of(self, group: Hashable) -> Sequence[Pod]:
+        """Of each kind of pods in one group the one that is longest known."""
+        with self._changed:
+            return self._pods.one_of_each(group)
+
+    def alike(self, group: Hashable, key: str) -> int:
+        """How many pods of one group are of the kind of this one (`namespace/name`), itself among them."""
+        with self._changed:
+            return self._pods.alike(group, key)
+
     def pod_of(self, group: Hashable) -> Pod | None:
         """Any pod of one group, None where it has none."""
         with self._changed:

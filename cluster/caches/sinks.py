@@ -154,13 +154,13 @@ class Nodes(Table[Node]):
             self._labels[name] = labels
 
 
-Grouping = Callable[[Pod], Collection[Hashable]]
-"""Names the groups that a pod belongs to."""
+Grouping = Callable[[Pod], tuple[Collection[Hashable], Hashable]]
+"""Names the groups that a pod belongs to, and its kind within these."""
 
 
-def ungrouped(_pod: Pod) -> tuple[()]:
+def ungrouped(_pod: Pod) -> tuple[tuple[()], None]:
     """Nobody asks for pods by group."""
-    return ()
+    return (), None
 
 
 class Pods(Table[Pod]):
@@ -174,33 +174,49 @@ class Pods(Table[Pod]):
         self._journals = journals
         self._capture = capture
         self._groups_of = groups_of
-        self._groups: dict[Hashable, dict[str, Pod]] = {}
-        self._named: dict[str, Collection[Hashable]] = {}
+        self._groups: dict[Hashable, dict[Hashable, dict[str, Pod]]] = {}
+        """By group and kind: the pods, in the order in which they came."""
+        self._named: dict[str, tuple[Collection[Hashable], Hashable]] = {}
         self.schedulers = SchedulerIndex()
 
     def of(self, group: Hashable) -> tuple[Pod, ...]:
         """The pods of a group, by namespace and name."""
-        members = self._groups.get(group, {})
+        members = {key: pod for kind in self._groups.get(group, {}).values() for key, pod in kind.items()}
         return tuple(members[key] for key in sorted(members))
+
+    def one_of_each(self, group: Hashable) -> list[Pod]:
+        """Of each kind in a group the pod that is longest known, by namespace and name."""
+        found = (next(iter(kind.values())) for kind in self._groups.get(group, {}).values())
+        return sorted(found, key=lambda pod: pod.key)
 
     def one_of(self, group: Hashable) -> Pod | None:
         """Any pod of a group, None where it has none."""
-        return next(iter(self._groups.get(group, {}).values()), None)
+        return next((pod for kind in self._groups.get(group, {}).values() for pod in kind.values()), None)
+
+    def alike(self, group: Hashable, key: str) -> int:
+        """How many pods of a group are of the kind of this one (`namespace/name`), itself among them."""
+        _, kind = self._named.get(key, ((), None))
+        return len(self._groups.get(group, {}).get(kind, ()))
 
     def _added(self, thing: Pod) -> None:
         _readable(f"Pod {thing.key}", self._capture.put_pod, thing)
         self.schedulers.put(thing)
-        self._leave(thing.key)
-        if groups := self._groups_of(thing):
-            self._named[thing.key] = groups
-            for group in groups:
-                self._groups.setdefault(group, {})[thing.key] = thing
+        named = self._groups_of(thing)
+        if self._named.get(thing.key) != named:
+            self._leave(thing.key)
+        if named[0]:
+            self._named[thing.key] = named
+        self._group(thing)
         self._note(thing)
 
     def _renewed(self, thing: Pod) -> None:
-        for group in self._named.get(thing.key, ()):
-            self._groups[group][thing.key] = thing
+        self._group(thing)
         self._note(thing)
+
+    def _group(self, thing: Pod) -> None:
+        groups, kind = self._named.get(thing.key, ((), None))
+        for group in groups:
+            self._groups.setdefault(group, {}).setdefault(kind, {})[thing.key] = thing
 
     def _remove(self, thing: Pod) -> None:
         self._capture.drop_pod(thing.key)
@@ -213,9 +229,13 @@ class Pods(Table[Pod]):
             journal.pod(_key(thing.metadata))
 
     def _leave(self, key: str) -> None:
-        for group in self._named.pop(key, ()):
-            del self._groups[group][key]
-            if not self._groups[group]:
+        groups, kind = self._named.pop(key, ((), None))
+        for group in groups:
+            kinds = self._groups[group]
+            del kinds[kind][key]
+            if not kinds[kind]:
+                del kinds[kind]
+            if not kinds:
                 del self._groups[group]
 
 

@@ -5,26 +5,58 @@ found at the places where it has to be looked (`pods_about`). What is left to ot
 that changes with objects and not with pods: a few pods more are found than the dialects will look at.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+
+import msgspec
 
 from gangs.dialects.protocol import Grouping
 from gangs.dialects.table import DIALECTS
+from gangs.held_nodes import held_node
 from gangs.manifests import key_of
+from gangs.membership import WORKLOAD_INDEX_LABELS
 from gangs.model import GangKey, Manifest
 from gangs.sources import Sources
 from gangs.workloads.jobs import controller_of
 from gangs.workloads.pod_templates import TEMPLATE_HASH
+from kube import keys
 from kube.objects import Pod
 
 Find = Callable[[Hashable], Iterable[Pod]]
 """The pods that are kept in a place."""
 
+_NUMBERS = frozenset((*WORKLOAD_INDEX_LABELS, "statefulset.kubernetes.io/pod-name"))
+"""Labels and annotations of which workloads give each of their pods another one."""
+_OF_PLANS = frozenset((keys.PLANNED_NODE, keys.PLAN, keys.RELEASED))
+"""Annotations that plans leave."""
+_encoder = msgspec.msgpack.Encoder()
+
 _MADE, _LISTED, _COMPANY, _SPEAKING = "made", "listed", "company", "speaking"
 
 
-def places_of(pod: Pod) -> tuple[Hashable, ...]:
-    """Where a pod is kept: under the gang that it names in each dialect, and under what else others look for it by."""
-    return tuple(dict.fromkeys(_places(pod)))
+def places_of(pod: Pod) -> tuple[Collection[Hashable], Hashable]:
+    """Where a pod is kept: under the gang that it names in each dialect, and under what else others look for it by;
+    and its kind among those that are kept there.
+
+    Pods of a kind say and ask for the same, and are as far on their way: who judges another one that joins them has
+    seen all when he has seen one of them. What their workload has numbered them by is no difference.
+    """
+    places = tuple(dict.fromkeys(_places(pod)))
+    return places, _kind(pod) if any(isinstance(each, GangKey) for each in places) else None
+
+
+def _kind(pod: Pod) -> int:
+    meta, spec = pod.metadata, pod.spec
+    labels, annotations = meta.labels, meta.annotations
+    if controller_of(pod) is not None:
+        labels = {key: value for key, value in labels.items() if key not in _NUMBERS}
+        annotations = {key: value for key, value in annotations.items() if key not in _NUMBERS}
+    if keys.PLANNED_NODE in annotations:
+        annotations = {key: value for key, value in annotations.items() if key not in _OF_PLANS}
+    if spec.node_name:
+        spec = msgspec.structs.replace(spec, node_name="")
+    phase = pod.status.phase if pod.finished else ""
+    way = pod.bound, bool(held_node(pod)), pod.terminating, phase
+    return hash(_encoder.encode((labels, annotations, meta.owner_references, spec, way)))
 
 
 def _places(pod: Pod) -> Iterator[Hashable]:

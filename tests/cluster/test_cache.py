@@ -100,8 +100,9 @@ def test_it_shows_nodes_and_pods_as_they_come_and_go(cluster: ControlPlane) -> N
 
 
 def test_pods_are_sorted_into_groups_as_they_come_change_and_go(cluster: ControlPlane) -> None:
-    def teams(of: Pod) -> list[str]:
-        return [each for each in (of.metadata.labels.get("team"), of.metadata.labels.get("second")) if each]
+    def teams(of: Pod) -> tuple[list[str], str]:
+        labels = of.metadata.labels
+        return [each for each in (labels.get("team"), labels.get("second")) if each], labels.get("kind", "")
 
     with caching(cluster, groups_of=teams) as cache:
 
@@ -119,6 +120,15 @@ def test_pods_are_sorted_into_groups_as_they_come_change_and_go(cluster: Control
         until(lambda: (named("red"), named("blue")) == (["a2"], ["a1"]))
         cluster.kubectl("label", "pod", "a1", "second=green")
         until(lambda: (named("green"), named("blue")) == (["a1"], ["a1"]))
+        assert cache.alike("blue", "default/a1") == 1
+        cluster.kubectl("label", "pod", "c", "team=blue", "--overwrite")
+        until(lambda: named("blue") == ["a1", "c"])
+        assert (cache.alike("blue", "default/a1"), [each.metadata.name for each in cache.each_kind_of("blue")]) == (
+            2,
+            ["a1"],
+        )
+        cluster.kubectl("label", "pod", "c", "kind=other")
+        until(lambda: [each.metadata.name for each in cache.each_kind_of("blue")] == ["a1", "c"])
         cluster.kubectl("delete", "pod", "a2", "--force", "--grace-period=0")
         until(lambda: named("red") == [])
 

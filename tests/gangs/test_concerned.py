@@ -5,25 +5,32 @@ from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import replace
 
+import msgspec
 import pytest
 from test_kept_readings import LISTED, Walk, world
 from written import documents, pod
 
+from gangs.dialects.claims import dialect_of
 from gangs.dialects.concerned import examples_of, places_of, pods_about
 from gangs.dialects.reading import described
-from gangs.dialects.reviewing import review
+from gangs.dialects.reviewing import arrival, review
 from gangs.manifests import MalformedError
 from gangs.model import Manifest
 from gangs.sources import Sources
 from kube.objects import Pod
 
 
-def narrowed(sources: Sources, manifest: Manifest) -> Sources:
-    """The sources with the pods that have to do with the object."""
+def _kept(sources: Sources) -> defaultdict[Hashable, list[Pod]]:
     kept: defaultdict[Hashable, list[Pod]] = defaultdict(list)
     for each in sources.pods:
-        for place in places_of(each):
+        for place in places_of(each)[0]:
             kept[place].append(each)
+    return kept
+
+
+def narrowed(sources: Sources, manifest: Manifest) -> Sources:
+    """The sources with the pods that have to do with the object."""
+    kept = _kept(sources)
     examples = examples_of(lambda place: next(iter(kept[place]), None))
     found = {each.key: each for each in (*examples, *pods_about(manifest, sources, kept.__getitem__))}
     return replace(sources, pods=[found[key] for key in sorted(found)])
@@ -52,6 +59,33 @@ def test_an_object_is_judged_by_its_own_pods_as_by_all(seed: int) -> None:
             looked, told = looked + len(part.pods), told + bool(whole[0] or whole[1])
     assert looked
     assert told
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_pod_is_judged_by_one_sibling_of_each_kind_as_by_all(seed: int) -> None:
+    dice = random.Random(seed)  # noqa: S311 - for a test that can be repeated
+    of, wrong, fewer = world(), 0, 0
+    walk = Walk(of, dice)
+    for _ in range(400):
+        walk.step()
+    for _ in range(15):
+        for _ in range(20):
+            walk.step()
+        sources = of.sources()
+        kept = _kept(sources)
+        for name in dice.sample(sorted(of.pods), 20):
+            claim, manifest = dialect_of(of.pods[name]), msgspec.to_builtins(of.pods[name])
+            if claim is None:
+                continue
+            siblings = [pod for pod in kept[claim[1]] if pod.key != name]
+            few = list({places_of(pod)[1]: pod for pod in reversed(siblings)}.values())
+            whole = arrival(manifest, replace(sources, pods=siblings))
+            found = arrival(manifest, replace(sources, pods=sorted(few, key=lambda pod: pod.key)))
+            assert (found.faults, found.advice) == (whole.faults, whole.advice), name
+            assert (found.gang and found.gang.names) == (whole.gang and whole.gang.names), name
+            wrong, fewer = wrong + bool(whole.faults), fewer + (len(few) < len(siblings))
+    assert wrong
+    assert fewer
 
 
 def _names(sources: Sources, manifest: Manifest) -> list[str]:

@@ -1,16 +1,16 @@
 """A picture held still, made of plain objects."""
 
-from collections import defaultdict
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from cluster.capturing import snapshot_of
+from cluster.caches.sinks import Pods
+from cluster.capturing import Capture, snapshot_of
 from cluster.schedulers import tried_of
 from cluster.snapshot import Snapshot
-from gangs.dialects.claims import dialect_of
 from gangs.dialects.concerned import examples_of, places_of, pods_about
 from gangs.incremental.dependencies import KIND, OBJECT, Look
 from gangs.manifests import key_of
@@ -23,6 +23,19 @@ EVIDENCE = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 """Resources that show which other systems run."""
 SCHEDULERS = (*EVIDENCE, "configmaps", "pods")
 """Those that show which schedulers do."""
+
+
+class Unheard:
+    """A cache, as its sinks see it, whom nobody asks."""
+
+    def changing(self, *, captured: bool) -> AbstractContextManager[None]:
+        """Nobody is told."""
+        del captured
+        return nullcontext()
+
+    def still(self) -> AbstractContextManager[None]:
+        """Nobody asks."""
+        return nullcontext()
 
 
 class StillPicture:
@@ -44,6 +57,8 @@ class StillPicture:
         self._synced = synced
         self._listed = listed
         decoded = [msgspec.convert(each, Pod) for each in pods]
+        self._pods = Pods(Unheard(), Capture(), places_of)
+        self._pods.replace(decoded, "v1")
         keyed = {key_of(each): each for each in objects}
         self._sources = Sources(decoded, keyed, namespaces or {}, tried=tried_of(decoded))
         self._snapshot = snapshot_of([msgspec.convert(each, Node) for each in nodes], decoded)
@@ -61,19 +76,22 @@ class StillPicture:
         return self._sources
 
     def sources_of(self, *names: GangKey) -> Sources:
+        """With one pod of each kind of the gang's only."""
+        return replace(self._sources, pods=[pod for name in names for pod in self._pods.one_of_each(name)])
+
+    def all_of(self, *names: GangKey) -> Sources:
         """With the gang's pods only."""
-        mine = [pod for pod in self._sources.pods if (claim := dialect_of(pod)) is not None and claim[1] in names]
-        return replace(self._sources, pods=mine)
+        return replace(self._sources, pods=[pod for name in names for pod in self._pods.of(name)])
+
+    def alike(self, name: GangKey, pod: Pod) -> int:
+        """How many there are of its kind."""
+        return self._pods.alike(name, pod.key)
 
     def sources_about(self, *manifests: Manifest) -> Sources:
         """With the pods that have to do with these objects."""
-        kept: defaultdict[Hashable, list[Pod]] = defaultdict(list)
-        for each in self._sources.pods:
-            for place in places_of(each):
-                kept[place].append(each)
-        found = examples_of(lambda place: next(iter(kept[place]), None))
+        found = examples_of(self._pods.one_of)
         for manifest in manifests:
-            found += pods_about(manifest, self._sources, kept.__getitem__)
+            found += pods_about(manifest, self._sources, self._pods.of)
         pods = {each.key: each for each in found}
         return replace(self._sources, pods=[pods[key] for key in sorted(pods)])
 

@@ -1,11 +1,12 @@
 """What the admission of one pod costs does not grow with the cluster: counted in objects looked at, not in time."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 import pytest
-from crowds import NAMESPACE, WAYS, Way, arriving, crowd
+from crowds import NAMESPACE, SIZE, WAYS, Way, arriving, crowd
+from pictures import Unheard
 
 from cluster.caches.sinks import Manifests, Pods
 from cluster.capturing import Capture
@@ -82,6 +83,15 @@ class Crowded:
         """The objects, and the siblings of who arrives."""
         return Sources(self._siblings if names else (), self._sources.objects)
 
+    def all_of(self, *names: GangKey) -> Sources:
+        """The same."""
+        return self.sources_of(*names)
+
+    def alike(self, name: GangKey, pod: Pod) -> int:
+        """They are different."""
+        del name, pod
+        return 1
+
     def sources_about(self, *manifests: Manifest) -> Sources:
         """The objects alone."""
         del manifests
@@ -105,8 +115,8 @@ class Crowded:
         return 0.0
 
 
-def _nothing(gang: Gang) -> tuple[str, ...]:
-    del gang
+def _nothing(gang: Gang, whole: Callable[[], Gang]) -> tuple[str, ...]:
+    del gang, whole
     return ()
 
 
@@ -164,7 +174,7 @@ class Peopled(Crowded):
 
     def __init__(self, way: Way, siblings: int, others: int) -> None:
         super().__init__(way, 10)
-        self._pods = Pods(Changing(), Capture(), places_of)
+        self._pods = Pods(Unheard(), Capture(), places_of)
         self.handed = 0
         """How many pods were handed out."""
         whole = Sources(objects=self.plain)
@@ -174,6 +184,21 @@ class Peopled(Crowded):
             self._pods.put(_called(mine, f"mine-{number}"))
         for number in range(others):
             self._pods.put(_called(theirs if number % 2 else nobody, f"other-{number}"))
+
+    def sources_of(self, *names: GangKey) -> Sources:
+        """The objects, and one pod of each kind of a gang."""
+        found = [pod for name in names for pod in self._pods.one_of_each(name)]
+        self.handed += len(found)
+        return Sources(found, self._sources.objects)
+
+    def all_of(self, *names: GangKey) -> Sources:
+        """Nobody may ask."""
+        del names
+        raise AssertionError("nobody asks for all siblings because of one that comes to wait beside them")
+
+    def alike(self, name: GangKey, pod: Pod) -> int:
+        """As the watch cache has them."""
+        return self._pods.alike(name, pod.key)
 
     def sources_about(self, *manifests: Manifest) -> Sources:
         """The objects, and the pods that have to do with some of them."""
@@ -212,32 +237,37 @@ def test_a_gang_of_500_among_20000_pods_is_judged_by_its_500() -> None:
         assert 500 <= picture.handed <= 2 * (500 + MOST)
 
 
+@pytest.mark.parametrize("siblings", [5, 500])
+def test_a_pod_that_arrives_costs_a_look_at_one_sibling_of_each_kind(way: Way, siblings: int) -> None:
+    picture, told = Peopled(way, siblings, 20), list[int]()
+    bare = arriving(Sources(objects=picture.plain), 0, 3)
+    of_job = Sources(objects=picture.plain)
+
+    def foretell(gang: Gang, whole: Callable[[], Gang]) -> tuple[str, ...]:
+        del whole
+        told.append(len(gang.members))
+        return ()
+
+    for index in (1, 2, 3):
+        picture.handed = 0
+        assert isinstance(pods.created(arriving(of_job, 0, index), picture, foretell), Admitted)
+        assert picture.handed <= MOST
+    assert not told
+    if "phalanx.dev/gang" in bare["metadata"]["labels"]:
+        picture.change(("phalanx.dev", "Gang", NAMESPACE, "gang-0"), spec={"minMember": SIZE})
+        del bare["metadata"]["ownerReferences"]
+        bare["metadata"]["name"] = "bare"
+        assert isinstance(pods.created(bare, picture, foretell), Admitted)
+        assert told == [siblings + 1]
+
+
 def _unforeseen(manifest: Manifest) -> tuple[str, ...]:
     del manifest
     return ()
 
 
-class Changing:
-    """A cache, as its sinks see it."""
-
-    def changing(self, *, captured: bool) -> Any:
-        """Nobody is told."""
-        del captured
-        return _Quietly()
-
-    def still(self) -> Any:
-        """Nobody asks."""
-        return _Quietly()
-
-
-class _Quietly:
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-
 def test_the_watch_cache_keeps_what_it_was_asked_for_by_name_through_each_event() -> None:
-    manifests, seen = Manifests(Changing()), set[ObjectKey]()
+    manifests, seen = Manifests(Unheard()), set[ObjectKey]()
     jobs = manifests.of("batch", "Job")
 
     def job(number: int, group: str) -> Counted:

@@ -43,7 +43,7 @@ def member(name: str = "new", *, uid: str = "", annotations: Mapping[str, str] |
 SIBLINGS = [member(f"p{number}", uid=str(number), nodeName=f"node-{2 + number}") for number in range(2)]
 
 
-def told(of: Gang) -> tuple[str, ...]:
+def told(of: Gang, _whole: object = None) -> tuple[str, ...]:
     """What the tests' forecast says: how many members there are."""
     return (f"{of.key.name} has {len(of.members)}",)
 

@@ -20,7 +20,7 @@ EMPTY = StillPicture(synced=False, listed=SCHEDULERS)
 JOB_OWNER = [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "1", "controller": True}]
 
 
-def unforetold(_gang: Gang) -> tuple[str, ...]:
+def unforetold(_gang: Gang, _whole: object) -> tuple[str, ...]:
     """No plan is known."""
     return ()
 

@@ -84,7 +84,7 @@ def cluster(scheduler: str, *, here: bool, objects: tuple[Manifest, ...] = ()) -
 def come(dialect: str, scheduler: str, picture: StillPicture) -> tuple[Manifest, str]:
     """A pod as it is stored, and what its user reads."""
     manifest = pod(**ASKING[dialect], schedulerName=scheduler)
-    decision = created(manifest, picture, lambda _: ())
+    decision = created(manifest, picture, lambda *_: ())
     assert isinstance(decision, Admitted), decision
     return jsonpatch.JsonPatch(decision.patch).apply(manifest), " ".join(decision.warnings)
 

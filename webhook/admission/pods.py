@@ -7,6 +7,7 @@ its pod got can only be applied again if the old value is put back.
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from gangs.coexistence import schedulers
 from gangs.coexistence.ownership import EVIDENCE_KINDS, MAY_BE_LEFT, Left
@@ -16,7 +17,7 @@ from gangs.dialects.reviewing import Arrival, arrival
 from gangs.dialects.topologies import known_topologies, topology_of
 from gangs.held_nodes import held_node
 from gangs.manifests import MalformedError, pod_of, pod_ref, section
-from gangs.model import Advice, Fault, Gang, GangKey, Manifest
+from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Member
 from gangs.sources import Sources
 from gangs.workloads.jobs import controller_of
 from kube import keys
@@ -34,8 +35,10 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
-Foretell = Callable[[Gang], tuple[str, ...]]
-"""Sentences about what becomes of a gang, at once or not at all."""
+Foretell = Callable[[Gang, Callable[[], Gang]], tuple[str, ...]]
+"""Sentences about what becomes of a gang, at once or not at all. It is given as it counts, one member standing for all
+that are like it, and, where that is asked for, with each of its members.
+"""
 
 
 def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decision:
@@ -61,7 +64,7 @@ def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisio
     advice += arriving.advice
     if arriving.faults:
         return Refused("; ".join(map(str, arriving.faults)), lines(advice))
-    told = _beside_siblings(pod, arriving, picture, patch, foretell)
+    told = _beside_siblings(manifest, arriving, picture, patch, foretell)
     return Admitted(patch.build(), lines([*advice, *told]))
 
 
@@ -98,7 +101,7 @@ def _send(pod: Pod, dialect: Dialect, picture: Picture, sources: Sources, patch:
 
 
 def _arrival(manifest: Manifest, key: GangKey, sources: Sources, picture: Picture) -> Arrival:
-    """The pod among the pods of its gang (`sources`), under all the names that the gang turns out to have.
+    """The pod among one of each kind of pods of its gang (`sources`), by all the names that the gang turns out to have.
 
     While the picture is not complete, what it shows of others would be wrong: then only the pod itself is looked at.
     """
@@ -111,7 +114,7 @@ def _arrival(manifest: Manifest, key: GangKey, sources: Sources, picture: Pictur
 
 
 def _beside_siblings(
-    pod: Pod, arriving: Arrival, picture: Picture, patch: PatchBuilder, foretell: Foretell
+    manifest: Manifest, arriving: Arrival, picture: Picture, patch: PatchBuilder, foretell: Foretell
 ) -> tuple[str, ...]:
     """Pin the pod where siblings that run tie it; returns what is to be told about its gang.
 
@@ -122,9 +125,31 @@ def _beside_siblings(
         return ()
     if any(held_node(each.pod) for each in gang.members if each is not member):
         topology = topology_of(gang, known_topologies(picture.sources_of()))
-        if isinstance(topology, Topology):
-            pin(patch, pod, siblings_domain(gang, member, topology, picture.node))
-    return foretell(gang) if controller_of(pod) is None else ()
+        among = _with_all(manifest, arriving, picture)
+        if isinstance(topology, Topology) and among.gang is not None and among.member is not None:
+            pin(patch, member.pod, siblings_domain(among.gang, among.member, topology, picture.node))
+    if controller_of(member.pod) is not None:
+        return ()
+
+    def whole() -> Gang:
+        return _with_all(manifest, arriving, picture).gang or gang
+
+    return foretell(whole() if gang.succeeded else _counted(gang, member, picture), whole)
+
+
+def _with_all(manifest: Manifest, arriving: Arrival, picture: Picture) -> Arrival:
+    """The pod among all pods of its gang."""
+    names = sorted(arriving.gang.names) if arriving.gang is not None else ()
+    return arrival(manifest, picture.all_of(*names))
+
+
+def _counted(gang: Gang, arriving: Member, picture: Picture) -> Gang:
+    """The gang with each of its members as often as there are pods like it."""
+
+    def times(member: Member) -> int:
+        return 1 if member is arriving else max(1, *(picture.alike(name, member.pod) for name in gang.names))
+
+    return replace(gang, members=tuple(each for each in gang.members for _ in range(times(each))))
 
 
 def updated(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:

@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -50,13 +51,17 @@ class QuickForecasts:
         self._idle = threading.Lock()
         self._answers: OrderedDict[GangKey, _Answer] = OrderedDict()
 
-    def told(self, gang: Gang, picture: Picture) -> tuple[str, ...]:
-        """Sentences about the gang, the arriving pod among its members; none where that takes too long."""
+    def told(self, gang: Gang, picture: Picture, whole: Callable[[], Gang] | None = None) -> tuple[str, ...]:
+        """Sentences about the gang, the arriving pod among its members; none where that takes too long.
+
+        :param whole: the same gang, where in `gang` one member may stand for others that are like it.
+        """
         deadline = time.monotonic() + BUDGET_SECONDS
         if missing := missing_members(gang):
             return self._counted("waiting", (f"gang {gang.key}: waits for {listed(missing)}",))
         if gang.waiting_for:
             return ()  # the review of the pod has said so
+        gang = gang if whole is None else whole()
         answer = self._answers.get(gang.key)
         if answer is not None and (answer.version, answer.request) == (picture.snapshot().version, _request(gang)):
             return self._counted("remembered", answer.told)
