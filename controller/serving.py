@@ -95,6 +95,28 @@ class Server:
             shared_workers().close()
 
 
+def controller_of(
+    cache: ClusterCache, writer: Writer, planner: Planner, recorder: Recorder, *, metrics: Metrics, settings: Settings
+) -> Controller:
+    """The controller for one term, put together."""
+    reporter = Reporter(writer, recorder, metrics)
+    return Controller(
+        cache=cache,
+        writer=writer,
+        planner=planner,
+        executor=PlanExecutor(writer, reporter, planner, Probes(writer)),
+        reporter=reporter,
+        reclaimer=Reclaimer(writer, reporter, metrics, seconds=settings.untried_seconds),
+        withdrawer=Withdrawer(writer, reporter, seconds=settings.partly_seconds),
+        invalid_gangs=InvalidGangReporter(writer, recorder),
+        status_sync=StatusSync(writer, settings.topology_seconds),
+        coexistence=CoexistenceReporter(recorder),
+        strays=Strays(cache, recorder),
+        metrics=metrics,
+        observers=settings.observers,
+    )
+
+
 def _lead(
     settings: Settings, transport: Transport, cache: ClusterCache, metrics: Metrics, stop: threading.Event
 ) -> None:
@@ -106,24 +128,9 @@ def _lead(
     def lead(term: Term) -> None:
         fenced = transport.within(term.allowance)
         writer = Writer(fenced)
-        reporter = Reporter(writer, recorder, metrics)
         keep_certificate(fenced, settings.keeping, term.lost)
         tell_version(transport, recorder)
-        controller = Controller(
-            cache=cache,
-            writer=writer,
-            planner=planner,
-            executor=PlanExecutor(writer, reporter, planner, Probes(writer)),
-            reporter=reporter,
-            reclaimer=Reclaimer(writer, reporter, metrics, seconds=settings.untried_seconds),
-            withdrawer=Withdrawer(writer, reporter, seconds=settings.partly_seconds),
-            invalid_gangs=InvalidGangReporter(writer, recorder),
-            status_sync=StatusSync(writer, settings.topology_seconds),
-            coexistence=CoexistenceReporter(recorder),
-            strays=Strays(cache, recorder),
-            metrics=metrics,
-            observers=settings.observers,
-        )
+        controller = controller_of(cache, writer, planner, recorder, metrics=metrics, settings=settings)
         with metrics.leading(), contextlib.closing(writer):
             controller.lead(term.lost)
 

@@ -1,0 +1,133 @@
+"""What people see of gangs that cannot start, on the local API server: statuses, conditions, events, group objects.
+
+r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from controller_scene import GANGS, GROUPS, PODS, SETTLED, TOPOLOGIES, Scene, furnished, gang, leading, member, place
+
+from controller.acting import withdrawing
+
+_MERGE = "application/merge-patch+json"
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    """The cluster, without a controller."""
+    with furnished() as made:
+        yield made
+
+
+def test_a_gang_that_contradicts_itself_is_told_so_until_it_is_mended(scene: Scene, tmp_path: Path) -> None:
+    wrong = gang(required="shelf")
+    with leading(scene, tmp_path):
+        scene.api.create(GANGS, wrong)
+        scene.api.create(PODS, member("a"), member("b"))
+        status = scene.await_phase("Invalid")
+        assert "shelf" in status["message"]
+        scene.api.wait(lambda: "shelf" in scene.says("a") and "shelf" in scene.says("b"), "the pods' own messages")
+        scene.api.wait(lambda: "GangInvalid" in scene.events(), "the event")
+        scene.api.ask("PATCH", f"{GANGS}/llm", {"spec": {"required": "rack"}}, _MERGE)
+        scene.finish("a", "b")
+
+
+def test_room_that_is_held_is_given_back_when_the_gang_comes_to_contradict_itself(scene: Scene, tmp_path: Path) -> None:
+    with leading(scene, tmp_path):
+        place(scene)
+        scene.await_probe()
+        scene.api.ask("PATCH", f"{GANGS}/llm", {"spec": {"required": "shelf"}}, _MERGE)
+        scene.api.wait(lambda: scene.nominated("a", "b") == ["", ""], "the room to be given back")
+        assert scene.await_phase("Invalid")["observedGeneration"] == 2
+
+
+def test_time_that_is_over_is_told_and_the_room_is_given_back(scene: Scene, tmp_path: Path) -> None:
+    with leading(scene, tmp_path):
+        scene.run("busy", "n1")
+        scene.api.create(GANGS, gang(scheduleTimeoutSeconds=1))
+        scene.api.create(PODS, member("a"), member("b"))
+        scene.api.wait(lambda: "GangTimedOut" in scene.events(), "the event")
+        assert "was not placed within 1 s" in scene.status()["message"]
+
+
+def test_a_gang_of_which_one_runs_and_the_rest_cannot_is_withdrawn(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The room of b is taken after both were let go, and a runs already."""
+    monkeypatch.setattr(withdrawing, "SEEN_SECONDS", 0.05)
+    with leading(scene, tmp_path):
+        place(scene)
+        scene.answer(scene.await_probe())
+        scene.bind("a")
+        scene.api.wait(lambda: not scene.gated("b"), "b to be let go")
+        scene.run("other", "n2")
+        scene.api.wait(lambda: "deletionTimestamp" in scene.pod("a")["metadata"], "a to be evicted")
+        scene.api.wait(lambda: not scene.pod("b"), "b to be evicted")
+        assert "withdrawn: 1 of 2 pods" in scene.status()["message"]
+        scene.api.wait(lambda: {"GangWithdrawn", "MemberWithdrawn"} <= set(scene.events()), "the events")
+
+
+def test_members_that_the_stock_scheduler_does_not_try_are_told_of_and_keep_their_room(
+    scene: Scene, tmp_path: Path
+) -> None:
+    with leading(scene, tmp_path, replace(SETTLED, untried_seconds=0.0)):
+        place(scene)
+        scene.answer(scene.await_probe())
+        scene.api.wait(lambda: "has not tried" in scene.status().get("message", ""), "the gang's message")
+        assert scene.nominated("a", "b") == ["n1", "n2"]
+        scene.bind("a", "b")
+        scene.await_phase("Placed")
+
+
+def lost_nominations(scene: Scene, *names: str) -> None:
+    """The scheduler found no room."""
+    tried = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+    for name in names:
+        path, status = f"{PODS}/{name}/status", {"nominatedNodeName": None, "conditions": [tried]}
+        scene.api.ask("PATCH", path, {"status": status}, "application/strategic-merge-patch+json")
+
+
+def test_a_released_member_that_lost_its_nomination_gets_it_back(scene: Scene, tmp_path: Path) -> None:
+    with leading(scene, tmp_path):
+        place(scene)
+        scene.answer(scene.await_probe())
+        scene.api.wait(lambda: not scene.gated("a") and not scene.gated("b"), "the release")
+        lost_nominations(scene, "b")
+        scene.api.wait(lambda: scene.nominated("b") == ["n2"], "b's room to be held again")
+        scene.bind("a", "b")
+
+
+def test_topologies_and_groups_show_what_there_is(scene: Scene, tmp_path: Path) -> None:
+    with leading(scene, tmp_path, replace(SETTLED, topology_seconds=0.0)):
+        scene.api.wait(lambda: scene.api.ask("GET", f"{TOPOLOGIES}/dc").get("status"), "the topology's status")
+        group: dict[str, Any] = {"metadata": {"name": "team"}, "spec": {"minMember": 2}}
+        scene.api.create(GROUPS, group)
+        labels = {"pod-group.scheduling.sigs.k8s.io": "team", "phalanx.dev/dialect": "koordinator"}
+        for name in ("a", "b"):
+            made = member(name)
+            scene.api.create(PODS, {**made, "metadata": {**made["metadata"], "labels": labels}})
+        scene.finish("a", "b")
+        scene.await_phase("Placed", "team")
+        shown = lambda: scene.api.ask("GET", f"{GROUPS}/team").get("status", {})  # noqa: E731 - asked again and again
+        scene.api.wait(lambda: shown().get("running") == 2, "the group's status")
+        assert shown()["phase"] == "Running"
+
+
+def test_a_mirror_goes_with_the_gang_that_it_shows(scene: Scene, tmp_path: Path) -> None:
+    with leading(scene, tmp_path):
+        scene.api.create(GROUPS, {"metadata": {"name": "team"}, "spec": {"minMember": 2}})
+        labels = {"pod-group.scheduling.sigs.k8s.io": "team", "phalanx.dev/dialect": "koordinator"}
+        made = member("a")
+        scene.api.create(PODS, {**made, "metadata": {**made["metadata"], "labels": labels}})
+        scene.await_mirror("team")
+        scene.api.ask("PATCH", f"{GANGS}/team", {"spec": {"minMember": 7}}, _MERGE)
+        scene.api.wait(
+            lambda: scene.api.ask("GET", f"{GANGS}/team")["spec"]["minMember"] == 2, "the mirror to be mended"
+        )
+        scene.gone("a")
+        scene.api.ask("DELETE", f"{GROUPS}/team")
+        scene.api.wait(lambda: not scene.api.ask("GET", GANGS)["items"], "the mirror to go")

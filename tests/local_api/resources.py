@@ -1,0 +1,85 @@
+"""What the local API server serves."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind of object. `status`: it has that subresource. `counted`: its generation counts changes of what is asked,
+    which is the spec, or, of a kind that has no status of its own, everything but the metadata.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+    status: bool = False
+    counted: bool = False
+
+    @property
+    def api_version(self) -> str:
+        """As objects have it."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def custom(self) -> bool:
+        """Whether it comes with a definition, so that the API server keeps what is written word by word."""
+        return self.group.endswith((".dev", ".sigs.k8s.io"))
+
+    @property
+    def qualified(self) -> str:
+        """As messages name it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+PODS = Resource("", "v1", "pods", "Pod", status=True, counted=True)
+BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", status=True, counted=True)
+CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+GANGS = Resource("phalanx.dev", "v1alpha1", "gangs", "Gang", status=True, counted=True)
+
+RESOURCES = (
+    PODS,
+    BUDGETS,
+    CLASSES,
+    GANGS,
+    Resource("", "v1", "nodes", "Node", namespaced=False, status=True),
+    Resource("", "v1", "namespaces", "Namespace", namespaced=False, status=True),
+    Resource("", "v1", "configmaps", "ConfigMap"),
+    Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", status=True),
+    Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False, status=True),
+    Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False),
+    Resource("coordination.k8s.io", "v1", "leases", "Lease"),
+    Resource("events.k8s.io", "v1", "events", "Event"),
+    Resource("phalanx.dev", "v1alpha1", "topologies", "Topology", namespaced=False, status=True, counted=True),
+    Resource("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup", counted=True),
+)
+
+_PATH = re.compile(
+    r"(?:/api|/apis/(?P<group>[^/]+))/(?P<version>v\d\w*)(?:/namespaces/(?P<namespace>[^/]+)(?=/))?"
+    r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+)(?:/(?P<part>[^/]+))?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What a path names. `name` "": the collection; `part`: a subresource."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    part: str = ""
+
+
+def address(path: str, served: Iterable[Resource] = RESOURCES) -> Address | None:
+    """What the path names; None where nothing of the kind is served."""
+    found = _PATH.fullmatch(path)
+    if found is None:
+        return None
+    wanted = found["group"] or "", found["version"], found["plural"]
+    resource = next((each for each in served if (each.group, each.version, each.plural) == wanted), None)
+    if resource is None:
+        return None
+    return Address(resource, found["namespace"] or "", found["name"] or "", found["part"] or "")

@@ -1,0 +1,357 @@
+"""The store behind real HTTP, and faults on cue."""
+
+import copy
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import yaml
+
+from cluster.api.connecting import connect
+from cluster.api.transport import Transport
+from local_api import pods
+from local_api.patches import patched
+from local_api.resources import BUDGETS, PODS, RESOURCES, Address, address
+from local_api.store import Event, Object, RefusedError, Store, check, not_found
+
+PATIENCE = 60.0
+"""Seconds. Only a test that fails takes so long."""
+_VERSION = {"major": "1", "minor": "37", "gitVersion": "v1.37.0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request that came. `code`: what was answered; 0 where nothing was."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    body: Any = None
+    content_type: str = "application/json"
+    code: int = 0
+
+    def __str__(self) -> str:
+        """As faults and tests name it; a rehearsal says so."""
+        return f"{self.method} {self.path}{' (dry run)' if self.query.get('dryRun') else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What happens to a request.
+
+    `before`: done first, as if somebody else had been faster. `refusal`: answered instead. `cut`: the connection ends
+    without an answer; `carried_out`: but the request was carried out.
+    """
+
+    before: Callable[[], object] | None = None
+    refusal: RefusedError | None = None
+    cut: bool = False
+    carried_out: bool = True
+
+
+def refused(code: int, reason: str, message: str = "no", **details: Any) -> Fault:
+    """The request is answered with an error."""
+    return Fault(refusal=RefusedError(code, reason, message, **details))
+
+
+LOST = Fault(cut=True)
+"""It is carried out, and the answer does not arrive."""
+UNREACHABLE = Fault(cut=True, carried_out=False)
+"""It does not arrive."""
+
+
+@dataclass(slots=True)
+class LocalApi:
+    """One API server. `ask` goes past HTTP: what tests do themselves."""
+
+    url: str = ""
+    store: Store = field(default_factory=Store)
+    requests: list[Request] = field(default_factory=list)
+    closing: bool = False
+    _faults: list[tuple[re.Pattern[str], list[Fault]]] = field(default_factory=list)
+    _held: set[str] = field(default_factory=set)
+
+    def ask(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json", **query: str
+    ) -> Object:
+        """Ask as somebody else. Raises `RefusedError`."""
+        with self.store.lock:
+            return copy.deepcopy(self._answer(Request(method, path, query, body, content_type)))
+
+    def create(self, path: str, *objects: Object) -> None:
+        """Create objects in the collection at `path`."""
+        for each in objects:
+            self.ask("POST", path, each)
+
+    def fault(self, pattern: str, *faults: Fault) -> None:
+        """Let these happen, one after another, to requests whose "METHOD path" matches from the beginning."""
+        with self.store.lock:
+            self._faults.append((re.compile(pattern), list(faults)))
+
+    def mend(self) -> None:
+        """No faults any more."""
+        with self.store.lock:
+            self._faults.clear()
+
+    def silence(self, *plurals: str) -> None:
+        """No watch of these resources brings anything, until others (or none) are named."""
+        with self.store.lock:
+            self._held = set(plurals)
+            self.store.lock.notify_all()
+
+    def wait(self, condition: Callable[[], object], what: str) -> None:
+        """Wait until something holds, which is looked at after every change."""
+        end = monotonic() + PATIENCE
+        with self.store.lock:
+            while not condition():
+                assert monotonic() < end, f"waited {PATIENCE:.0f} s for {what}"
+                self.store.lock.wait(0.02)
+
+    def writes(self) -> list[str]:
+        """What has been asked so far that is no look: "METHOD path" each."""
+        return [str(each) for each in self.requests if each.method != "GET"]
+
+    def connect(self, folder: Path) -> Transport:
+        """The controller's own client."""
+        return connect(self.kubeconfig(folder))
+
+    def kubeconfig(self, folder: Path) -> str:
+        """A kubeconfig for this server."""
+        path = folder / "local.kubeconfig"
+        named = {"name": "local"}
+        settings = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{**named, "cluster": {"server": self.url}}],
+            "users": [{**named, "user": {"token": "none"}}],
+            "contexts": [{**named, "context": {"cluster": "local", "user": "local"}}],
+            "current-context": "local",
+        }
+        path.write_text(yaml.safe_dump(settings))
+        return str(path)
+
+    def serve(self, request: Request) -> tuple[int, Mapping[str, str], Object] | None:
+        """Code, headers and body of the answer; None: the connection ends without one."""
+        fault = self._fault(request)
+        if fault.before is not None:
+            fault.before()
+        answer = self._served(request, fault)
+        with self.store.lock:
+            code = 0 if fault.cut else answer[0]
+            whole = Request(request.method, request.path, request.query, request.body, request.content_type, code)
+            self.requests.append(whole)
+            self.store.lock.notify_all()
+        return None if fault.cut else answer
+
+    def _served(self, request: Request, fault: Fault) -> tuple[int, Mapping[str, str], Object]:
+        refusal = fault.refusal
+        if fault.cut and not fault.carried_out:
+            return 0, {}, {}
+        try:
+            if refusal is not None:
+                raise refusal
+            answer = self.ask(request.method, request.path, request.body, request.content_type, **request.query)
+        except RefusedError as error:
+            return error.code, error.headers, error.body
+        except NotImplementedError as error:
+            return 501, {}, RefusedError(501, "NotImplemented", str(error)).body
+        return 201 if request.method == "POST" else 200, {}, answer
+
+    def _fault(self, request: Request) -> Fault:
+        with self.store.lock:
+            for pattern, faults in self._faults:
+                if faults and pattern.match(str(request)):
+                    return faults.pop(0)
+        return Fault()
+
+    def _answer(self, request: Request) -> Object:
+        if (request.method, request.path) == ("GET", "/version"):
+            return dict(_VERSION)
+        at = address(request.path)
+        if at is None:
+            raise RefusedError(404, "NotFound", "the server could not find the requested resource")
+        if at.part == "status" and not at.resource.status:
+            raise not_found(at)
+        if request.method == "GET":
+            return self.store.get(at) if at.name else self._listed(at, _only(request.query))
+        return self._written(at, request, dry_run=request.query.get("dryRun") == "All")
+
+    def _written(self, at: Address, request: Request, *, dry_run: bool) -> Object:
+        body = request.body or {}
+        match request.method, bool(at.name), at.part:
+            case "POST", False, _:
+                return self.store.create(at, self._prepared(at, body), dry_run=dry_run)
+            case "POST", True, "binding" if at.resource == PODS:
+                return pods.bind(self.store, at, body)
+            case "POST", True, "eviction" if at.resource == PODS:
+                return pods.evict(self.store, at, body, dry_run=dry_run)
+            case (("PUT" | "PATCH"), True, ("" | "status")):
+                return self.store.update(at, lambda old: _changed(at, old, request), dry_run=dry_run)
+            case "DELETE", True, "":
+                return self._deleted(at, body, dry_run=dry_run)
+        raise NotImplementedError(str(request))
+
+    def _prepared(self, at: Address, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a new object is before anybody has written its status."""
+        if at.resource == PODS:
+            return pods.prepared(self.store, at, given)
+        if not (at.resource.counted and at.resource.status):
+            return given
+        kept = {key: each for key, each in given.items() if key != "status"}
+        return {**kept, "status": dict(pods.NEW_BUDGET)} if at.resource == BUDGETS else kept
+
+    def _listed(self, at: Address, only: str) -> Object:
+        unsaid = () if at.resource.custom else ("apiVersion", "kind")
+        items = [{key: each for key, each in found.items() if key not in unsaid} for found in self.store.all(at, only)]
+        return {
+            "apiVersion": at.resource.api_version,
+            "kind": f"{at.resource.kind}List",
+            "metadata": {
+                "resourceVersion": str(self.store.version),
+                **({"continue": ""} if at.resource.custom else {}),
+            },
+            "items": items,
+        }
+
+    def _deleted(self, at: Address, options: Mapping[str, Any], *, dry_run: bool) -> Object:
+        if at.resource == PODS:
+            return pods.end(self.store, at, options, dry_run=dry_run)
+        found = self.store.get(at)
+        check(at, found, options.get("preconditions") or {})
+        self.store.remove(at, dry_run=dry_run)
+        group = {"group": at.resource.group} if at.resource.group else {}
+        details = {"name": at.name, **group, "kind": at.resource.plural, "uid": found["metadata"]["uid"]}
+        return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+    def follow(self, at: Address, query: Mapping[str, str]) -> Iterator[Object | None]:
+        """The events of a watch; None now and then, while there are none."""
+        seen, end = int(query.get("resourceVersion") or 0), monotonic() + float(query.get("timeoutSeconds") or 3600)
+        while not self.closing and monotonic() < end:
+            with self.store.lock:
+                new = self._since(at, seen, _only(query))
+                if not new:
+                    self.store.lock.wait(0.2)
+            for event in new:
+                seen = event.version
+                yield {"type": event.kind, "object": event.object}
+            if not new:
+                yield None
+
+    def _since(self, at: Address, version: int, only: str) -> list[Event]:
+        if at.resource.plural in self._held:
+            return []
+        return [
+            each
+            for each in self.store.history
+            if each.version > version
+            and each.resource == at.resource
+            and at.namespace in ("", each.object["metadata"].get("namespace"))
+            and only in ("", each.object["metadata"]["name"])
+        ]
+
+
+def _only(query: Mapping[str, str]) -> str:
+    """The one name that is asked for; "" for all."""
+    key, _, name = query.get("fieldSelector", "").partition("=")
+    if key not in ("", "metadata.name"):
+        raise NotImplementedError(key)
+    return name
+
+
+def _changed(at: Address, old: Object, request: Request) -> Object:
+    """The object as the request wants it, as far as its path may write that."""
+    given = request.body
+    new = given if request.method == "PUT" else patched(copy.deepcopy(old), given, request.content_type)
+    if at.part == "status":
+        meta = new["metadata"] if at.resource == PODS else {**old["metadata"], **_identity(new)}
+        kept = {key: each for key, each in old.items() if key != "status"}
+        whole = {**kept, "metadata": meta, **({"status": new["status"]} if "status" in new else {})}
+        return pods.told(whole) if at.resource == PODS else whole
+    if at.resource == PODS:
+        return pods.checked(at, old, new)
+    if at.resource.status:
+        kept = {key: each for key, each in new.items() if key != "status"}
+        return {**kept, **({"status": old["status"]} if "status" in old else {})}
+    return dict(new)
+
+
+def _identity(new: Object) -> Object:
+    return {key: new["metadata"][key] for key in ("uid", "resourceVersion") if key in new["metadata"]}
+
+
+@contextmanager
+def local_api() -> Iterator[LocalApi]:
+    """Serve on a free port."""
+    api = LocalApi()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(api))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    api.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield api
+    finally:
+        api.closing = True
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _handler(api: LocalApi) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        wbufsize = -1
+
+        def handle_any(self) -> None:
+            parts = urlsplit(self.path)
+            query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+            text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            content_type = self.headers.get("Content-Type") or "application/json"
+            request = Request(self.command, parts.path, query, json.loads(text or "null"), content_type)
+            at = address(parts.path, RESOURCES)
+            if query.get("watch") == "true" and at is not None:
+                self._watch(at, query)
+                return
+            answer = api.serve(request)
+            if answer is None:
+                self.close_connection = True
+                return
+            code, headers, body = answer
+            whole = json.dumps(body).encode()
+            self.send_response(code)
+            for name, value in {**headers, "Content-Type": "application/json", "Content-Length": len(whole)}.items():
+                self.send_header(name, str(value))
+            self.end_headers()
+            self.wfile.write(whole)
+
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any  # noqa: N815 - names of the base class
+
+        def _watch(self, at: Address, query: Mapping[str, str]) -> None:
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.close_connection = True
+            try:
+                self.wfile.flush()
+                for event in api.follow(at, query):
+                    if event is not None:
+                        line = json.dumps(event).encode() + b"\n"
+                        self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
+                        self.wfile.flush()
+                self.wfile.write(b"0\r\n\r\n")
+            except OSError:
+                return
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    return Handler

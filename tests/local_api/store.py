@@ -1,0 +1,184 @@
+"""Objects, their versions and what is told of them: what is the same for every kind."""
+
+import copy
+import secrets
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from local_api.resources import Address, Resource
+
+Object = dict[str, Any]
+
+_FIRST_VERSION = 1000
+_SUFFIX_LENGTH = 5
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+"""apimachinery's `rand.String`."""
+
+
+class RefusedError(Exception):
+    """An answer that is an error, as the API server words it."""
+
+    def __init__(self, code: int, reason: str, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.headers = {"Retry-After": str(details["retryAfterSeconds"])} if "retryAfterSeconds" in details else {}
+        self.body = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": message,
+            **({"reason": reason} if reason else {}),
+            **({"details": details} if details else {}),
+            "code": code,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change, as watches tell it."""
+
+    version: int
+    kind: str
+    resource: Resource
+    object: Object
+
+
+@dataclass(slots=True)
+class Store:
+    """Everything there is. To be used under its `lock`, which also tells of changes."""
+
+    objects: dict[tuple[Resource, str, str], Object] = field(default_factory=dict)
+    history: list[Event] = field(default_factory=list)
+    version: int = _FIRST_VERSION
+    lock: threading.Condition = field(default_factory=lambda: threading.Condition(threading.RLock()))
+
+    def get(self, at: Address) -> Object:
+        """One object."""
+        found = self.objects.get((at.resource, at.namespace, at.name))
+        if found is None:
+            raise not_found(at)
+        return found
+
+    def all(self, at: Address, only: str = "") -> Iterator[Object]:
+        """The objects of a collection, by namespace and name. `only`: of this name."""
+        for resource, namespace, name in sorted(self.objects, key=lambda key: (key[0].plural, *key[1:])):
+            if resource == at.resource and at.namespace in ("", namespace) and only in ("", name):
+                yield self.objects[resource, namespace, name]
+
+    def create(self, at: Address, given: Mapping[str, Any], *, dry_run: bool = False) -> Object:
+        """Make a new one."""
+        new = copy.deepcopy(dict(given))
+        meta = new.setdefault("metadata", {})
+        if "generateName" in meta and not meta.get("name"):
+            meta["name"] = meta["generateName"] + "".join(
+                secrets.choice(_SUFFIX_LETTERS) for _ in range(_SUFFIX_LENGTH)
+            )
+        if at.resource.namespaced:
+            meta["namespace"] = at.namespace
+        meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": now()}
+        if at.resource.counted:
+            meta["generation"] = 1
+        key = at.resource, at.namespace if at.resource.namespaced else "", meta["name"]
+        if key in self.objects:
+            message = f'{at.resource.qualified} "{meta["name"]}" already exists'
+            raise RefusedError(409, "AlreadyExists", message, **about(at, meta["name"]))
+        new = {"apiVersion": at.resource.api_version, "kind": at.resource.kind, **new}
+        return self._commit(key, "ADDED", new, dry_run=dry_run)
+
+    def update(
+        self, at: Address, make: Callable[[Object], Object], *, dry_run: bool = False, counts: bool = True
+    ) -> Object:
+        """Change one. `make`: from what it was, what it should be. `counts`: whether a new spec is a new generation."""
+        old = self.get(at)
+        new = make(copy.deepcopy(old))
+        meta, before = new.setdefault("metadata", {}), old["metadata"]
+        version = meta.get("resourceVersion") or before["resourceVersion"]
+        if version != before["resourceVersion"]:
+            raise conflict(
+                at, "the object has been modified; please apply your changes to the latest version and try again"
+            )
+        if meta.get("uid") not in (None, before["uid"]):
+            why = f'Invalid value: "{meta["uid"]}": field is immutable'
+            raise invalid(at, "metadata.uid", "FieldValueInvalid", why)
+        meta |= {key: before[key] for key in ("uid", "creationTimestamp", "resourceVersion", "name") if key in before}
+        if at.resource.counted:
+            changed = counts and _asked(at, new) != _asked(at, old)
+            meta["generation"] = max(before["generation"] + changed, meta.get("generation", 0))
+        for key in ("annotations", "labels"):
+            if not at.resource.custom and not meta.get(key, True):
+                del meta[key]
+        if new == old:
+            return old
+        return self._commit((at.resource, at.namespace, at.name), "MODIFIED", new, dry_run=dry_run)
+
+    def remove(self, at: Address, *, dry_run: bool = False, ended: Mapping[str, Any] | None = None) -> Object:
+        """Take one away. `ended`: what its metadata say then, of a kind whose objects end in their time."""
+        old = copy.deepcopy(self.get(at))
+        if ended:
+            known = "deletionTimestamp" in old["metadata"]
+            old["metadata"] |= {**ended, "generation": old["metadata"]["generation"] + (not known)}
+        return self._commit((at.resource, at.namespace, at.name), "DELETED", old, dry_run=dry_run)
+
+    def _commit(self, key: tuple[Resource, str, str], kind: str, new: Object, *, dry_run: bool) -> Object:
+        if dry_run:
+            return new
+        self.version += 1
+        new["metadata"]["resourceVersion"] = str(self.version)
+        if kind == "DELETED":
+            del self.objects[key]
+        else:
+            self.objects[key] = new
+        self.history.append(Event(self.version, kind, key[0], new))
+        self.lock.notify_all()
+        return new
+
+
+def _asked(at: Address, thing: Mapping[str, Any]) -> Any:
+    return thing.get("spec") if at.resource.status else {key: each for key, each in thing.items() if key != "metadata"}
+
+
+def check(at: Address, found: Mapping[str, Any], same: Mapping[str, str]) -> None:
+    """Refuse where the object is not the one that is meant (`preconditions` of a deletion)."""
+    for key, name in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        if same.get(key) not in (None, found["metadata"][key]):
+            why = f"the {name} in the precondition ({same[key]}) does not match the {name} in record"
+            happened = "deleted and then recreated" if key == "uid" else "modified"
+            why = f"{why} ({found['metadata'][key]}). The object might have been {happened}"
+            kind = f"{at.resource.kind}{f'.{at.resource.group}' if at.resource.group else ''}"
+            message = f'Operation cannot be fulfilled on {kind} "{at.name}": {why}'
+            raise RefusedError(409, "Conflict", message, **{**about(at), "kind": at.resource.kind})
+
+
+def invalid(at: Address, field: str, reason: str, why: str) -> RefusedError:
+    """It may not be like that. `reason`: one of the API server's for a field."""
+    kind = f"{at.resource.kind}{f'.{at.resource.group}' if at.resource.group else ''}"
+    causes = [{"reason": reason, "message": why, "field": field}]
+    message = f'{kind} "{at.name}" is invalid: {field}: {why}'
+    return RefusedError(422, "Invalid", message, **{**about(at), "kind": at.resource.kind}, causes=causes)
+
+
+def conflict(at: Address, why: str) -> RefusedError:
+    """It has changed."""
+    message = f'Operation cannot be fulfilled on {at.resource.qualified} "{at.name}": {why}'
+    return RefusedError(409, "Conflict", message, **about(at))
+
+
+def not_found(at: Address) -> RefusedError:
+    """It is not there."""
+    return RefusedError(404, "NotFound", f'{at.resource.qualified} "{at.name}" not found', **about(at))
+
+
+def about(at: Address, name: str = "") -> dict[str, str]:
+    """Of what an error speaks."""
+    group = {"group": at.resource.group} if at.resource.group else {}
+    return {"name": name or at.name, **group, "kind": at.resource.plural}
+
+
+def now() -> str:
+    """The present time as Kubernetes writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
