@@ -17,19 +17,13 @@ from certs.authority import service_names, verify
 from certs.cluster_edge import DEFAULT_PLACE
 from cluster.selectors import selects
 from gangs.coexistence.ownership import OWN
+from gangs.coexistence.systems import COMPONENTS
 from kube.keys import CONTROLLER_LEASE, GANG, GATE, SYSTEM_NAMESPACE
 from kube.objects import LabelSelector
 from kube.versions import shortcoming
 from planning.doctor.finding import Finding, Severity
 from planning.messages.wording import listed
 
-PARTS: Mapping[str, tuple[str, ...]] = {
-    "ack": ("ack",),
-    "kai": ("kai", "runai"),
-    "koordinator": ("koordinator",),
-    "kueue": ("kueue",),
-}
-"""By the component that has nobody ask about it (manifests/without-…): the dialects whose keys it leaves out."""
 _NOT_LEFT = "is-not-left-to-"
 """Begins the name of the match condition that it adds."""
 _PODS = "pods.phalanx.dev"
@@ -80,7 +74,7 @@ def asked(found: Found, left: Mapping[str, str]) -> Iterator[Finding]:
         if webhook["name"] == _PODS
         for each in webhook.get("matchConditions") or ()
     }
-    for part, dialects in PARTS.items():
+    for part, dialects in COMPONENTS.items():
         whose = next((left[each] for each in dialects if each in left), "")
         unasked = f"{_NOT_LEFT}{part}" in named
         if whose and not unasked:

@@ -1,17 +1,18 @@
 """Which of the systems whose objects Phalanx reads run in the cluster themselves, and what is left to them.
 
-Evidence is the admission webhooks that a system has registered (docs/decisions/0005). Definitions are none: Phalanx
-brings the same ones. The choice of whoever runs the cluster goes before the evidence: annotations on Phalanx's own
-webhook configuration, where all of its parts read the same.
+Evidence is the admission webhooks that a system has registered (`systems`, docs/decisions/0005). Definitions are none:
+Phalanx brings the same ones. The choice of whoever runs the cluster goes before the evidence: annotations on Phalanx's
+own webhook configuration, where all of its parts read the same.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gangs.coexistence.systems import SYSTEMS
 from gangs.model import Advice, GangKey, Manifest, ObjectRef, Reading
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import Sources
+from gangs.system import System
 from kube import keys
 from kube.objects import Pod
 
@@ -25,75 +26,6 @@ EVIDENCE_KINDS: tuple[ResourceKind, ...] = tuple(
 OWN = f"{MUTATING} {keys.CONFIGURATION}"
 ALL = "all"
 IGNORED = "ignored"
-
-
-@dataclass(frozen=True, slots=True)
-class System:
-    """Another system, and how its admission webhooks are known: any one of the three marks is enough.
-
-    `dialects`: whose keys and objects are its business. `webhook`: pattern of the name of a webhook entry,
-    `configuration`: of the name of a configuration, `namespace`: where the service is that answers. `marks`: labels
-    or annotations that it writes on its pods. `schedulers`: names by which pods ask for its scheduler.
-    """
-
-    name: str
-    title: str
-    dialects: tuple[str, ...]
-    namespace: str
-    webhook: str = "(?!)"
-    configuration: str = "(?!)"
-    marks: tuple[str, ...] = ()
-    schedulers: tuple[str, ...] = ()
-
-    def shows_in(self, configuration: Manifest) -> bool:
-        """Whether a webhook configuration is this system's."""
-        if re.fullmatch(self.configuration, configuration["metadata"]["name"]):
-            return True
-        return any(self._answers(each) for each in configuration.get("webhooks") or ())
-
-    def _answers(self, webhook: Mapping[str, object]) -> bool:
-        client = webhook.get("clientConfig")
-        service = client.get("service") if isinstance(client, dict) else None
-        where = service.get("namespace") if isinstance(service, dict) else None
-        return where == self.namespace or bool(re.fullmatch(self.webhook, str(webhook.get("name", ""))))
-
-
-_KAI_KEYS = ("kai", "runai")
-"""Run:ai rests on KAI Scheduler: each of the two reads the other's objects."""
-SYSTEMS: tuple[System, ...] = (
-    System(
-        "kueue",
-        "Kueue",
-        ("kueue",),
-        "kueue-system",
-        webhook=r"[mv]clusterqueue\.kb\.io",
-        marks=("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset", "kueue.x-k8s.io/workload"),
-    ),
-    System(
-        "koordinator",
-        "Koordinator",
-        ("koordinator",),
-        "koordinator-system",
-        webhook=r".+\.koordinator\.sh",
-        schedulers=("koord-scheduler",),
-    ),
-    System(
-        "kai",
-        "KAI Scheduler",
-        _KAI_KEYS,
-        "kai-scheduler",
-        configuration=r"(mutating|validating)-kai-admission|kai-(podgroup|queue)-validation-.+",
-        schedulers=("kai-scheduler",),
-    ),
-    System("runai", "NVIDIA Run:ai", _KAI_KEYS, "runai", schedulers=("runai-scheduler",)),
-)
-"""Names of webhooks and namespaces as each system's own manifests and installation guides have them."""
-
-CHOICES = (*(each.name for each in SYSTEMS), "ack")
-"""What the annotations may name: the systems, and dialects whose system shows itself by no webhook."""
-
-MAY_BE_LEFT = frozenset({*CHOICES, *(name for each in SYSTEMS for name in each.dialects)})
-"""Dialects that another system may have: all but our own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +91,11 @@ def left_to(sources: Sources) -> Mapping[str, Neighbour]:
     found: dict[str, Neighbour] = {}
     for system in SYSTEMS:
         shown = next((each for each in configurations if system.shows_in(each)), None)
-        if not {system.name, ALL} & set(adopted) and (shown is not None or system.name in left):
+        if system.name in left and not system.shows_itself:
+            found |= {name: Neighbour(system.name, system.title) for name in system.dialects}
+        elif not {system.name, ALL} & set(adopted) and (shown is not None or system.name in left):
             neighbour = Neighbour(system.name, system.title, _ref(shown) if shown is not None else None)
             found |= {name: neighbour for name in system.dialects if name not in found and name not in adopted}
-    for name in set(left) - {each.name for each in SYSTEMS}:
-        if name in CHOICES:
-            found[name] = Neighbour(name, name)
     return found
 
 

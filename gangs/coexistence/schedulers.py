@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import is_not
 
-from gangs.coexistence.ownership import EVIDENCE_KINDS, SYSTEMS, admitted_by_us, chosen, running
+from gangs.coexistence.ownership import EVIDENCE_KINDS, admitted_by_us, chosen, running
+from gangs.coexistence.systems import SYSTEMS
 from gangs.model import Gang, Reading
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gangs.coexistence.ownership import SYSTEMS, exemptions_count, left_to
+from gangs.coexistence.ownership import exemptions_count, left_to
+from gangs.coexistence.systems import SYSTEMS
 from gangs.dialects.claims import dialect_of, protected
 from gangs.model import Manifest
 from gangs.sources import Sources

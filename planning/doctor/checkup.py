@@ -9,7 +9,8 @@ from datetime import datetime
 
 from cluster.snapshot import Snapshot
 from cluster.topology.tree import DomainTree, domains
-from gangs.coexistence.ownership import ALL, CHOICES, IGNORED, OWN, chosen, left_to, running
+from gangs.coexistence.ownership import ALL, IGNORED, OWN, chosen, left_to, running
+from gangs.coexistence.systems import CHOICES
 from gangs.dialects.claims import dialect_of, left_alone
 from gangs.dialects.reading import read_all
 from gangs.dialects.topologies import topologies

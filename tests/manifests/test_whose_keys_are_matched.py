@@ -10,10 +10,9 @@ import yaml
 from rendered import Object, overlay
 
 from certs.cluster_edge import CONFIGURATIONS
-from cli.installation.checks import PARTS
 from controlplane.control_plane import ControlPlane, free_ports, wait_until
 from controlplane.rendering import MANIFESTS
-from gangs.coexistence.ownership import CHOICES
+from gangs.coexistence.systems import CHOICES, COMPONENTS
 from gangs.dialects.table import DIALECTS
 from kube.keys import GANG, WORKLOAD
 
@@ -33,13 +32,13 @@ MEMBERS = {
 
 
 def test_every_dialect_that_may_be_left_has_a_component() -> None:
-    assert {name for part in PARTS.values() for name in part} == {each.name for each in DIALECTS} - {"phalanx"}
-    assert set(PARTS) | {"runai"} == set(CHOICES)
-    assert {each.name.removeprefix("without-") for each in MANIFESTS.glob("without-*")} - {"webhook"} == set(PARTS)
+    assert {name for part in COMPONENTS.values() for name in part} == {each.name for each in DIALECTS} - {"phalanx"}
+    assert set(COMPONENTS) | {"runai"} == set(CHOICES)
+    assert {each.name.removeprefix("without-") for each in MANIFESTS.glob("without-*")} - {"webhook"} == set(COMPONENTS)
 
 
 @pytest.mark.parametrize(("place", "subject"), [(0, "object"), (1, "oldObject")])
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", COMPONENTS)
 def test_what_is_still_asked_about_are_the_keys_of_all_others(part: str, place: int, subject: str) -> None:
     changes = yaml.safe_load((MANIFESTS / f"without-{part}" / "mutating.yaml").read_text())
     written = [each["value"] for each in changes if each["op"] == "add"]
@@ -47,7 +46,7 @@ def test_what_is_still_asked_about_are_the_keys_of_all_others(part: str, place: 
     labels, annotations = written[place]["expression"].split("||")
     assert f"in {subject}.metadata.?labels" in labels
     assert f"in {subject}.metadata.?annotations" in annotations
-    others = [each.pod_keys for each in DIALECTS if each.name not in PARTS[part]]
+    others = [each.pod_keys for each in DIALECTS if each.name not in COMPONENTS[part]]
     assert set(re.findall(r"'([^']+)'", labels)) == {key for each in others for key in each.labels} | OWN
     assert set(re.findall(r"'([^']+)'", annotations)) == {key for each in others for key in each.annotations}
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gangs.coexistence import schedulers
-from gangs.coexistence.ownership import EVIDENCE_KINDS, MAY_BE_LEFT, Left
+from gangs.coexistence.ownership import EVIDENCE_KINDS, Left
+from gangs.coexistence.systems import MAY_BE_LEFT
 from gangs.dialects.claims import dialect_of, left_alone
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.reviewing import Arrival, arrival

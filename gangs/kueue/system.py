@@ -1,0 +1,14 @@
+"""Kueue as a system that may run here; names as its own manifests have them."""
+
+from gangs.kueue import NAME
+from gangs.system import System
+
+KUEUE = System(
+    NAME,
+    "Kueue",
+    (NAME,),
+    component=NAME,
+    namespace="kueue-system",
+    webhook=r"[mv]clusterqueue\.kb\.io",
+    marks=("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset", "kueue.x-k8s.io/workload"),
+)
