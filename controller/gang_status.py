@@ -98,18 +98,12 @@ def gang_status(
     :param withdrawn: why those that had started are evicted now; it is said until the gang is let go again.
     """
     before = previous or {}
-    plan = _plan(gang, phase, decision, plan_id, before)
-    counts = _counts(gang, phase, plan)
-    if reason == ROOM_TAKEN:
-        plan = {key: value for key, value in plan.items() if key not in _PROVEN_FIELDS}
-        counts["placed"] = counts["bound"]
+    plan, counts = _plan_and_counts(gang, phase, decision, plan_id, before, room_taken=reason == ROOM_TAKEN)
     reason = reason or (NOT_TRIED if untried and phase is Phase.RELEASED else _reason(gang, phase, decision))
     withdrawn = withdrawn or still_withdrawn(before, released=phase.released)
-    said = (message or _message(gang, phase, decision, plan), untried, withdrawn)
-    message = one_line("; ".join(each for each in said if each))
+    message = _all_on_one_line(message or _message(gang, phase, decision, plan), untried, withdrawn)
     conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, told=timed_out))
-    if phase.planned or ever_whole(before) is not None:
-        conditions.append(_condition(WHOLE, **wholeness(gang, before, withdrawn)))
+    conditions += _whole(gang, phase, before, withdrawn)
     status = {
         "phase": phase.value,
         "reason": reason,
@@ -157,6 +151,18 @@ def status_patch(previous: Status | None, wanted: Status) -> dict[str, Any]:
             nested = isinstance(value, Mapping) and isinstance(old, Mapping)
             patch[key] = status_patch(old, value) if nested else value
     return patch
+
+
+def _plan_and_counts(
+    gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, before: Status, *, room_taken: bool
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """What is told of the plan and of the numbers of members. `room_taken`: the plan's room is somebody else's now."""
+    plan = _plan(gang, phase, decision, plan_id, before)
+    counts = _counts(gang, phase, plan)
+    if room_taken:
+        plan = {key: value for key, value in plan.items() if key not in _PROVEN_FIELDS}
+        counts["placed"] = counts["bound"]
+    return plan, counts
 
 
 def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, before: Status) -> dict[str, Any]:
@@ -301,6 +307,10 @@ def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:
     return REASONS[phase][0]
 
 
+def _all_on_one_line(*messages: str) -> str:
+    return one_line("; ".join(filter(None, messages)))
+
+
 def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[str, Any]) -> str:
     if decision is not None and phase in _DECIDED:
         return decision.message
@@ -359,6 +369,13 @@ def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_ou
         told = f"not placed within {gang.schedule_timeout_seconds} s" if timed_out else "the gang is within its time"
         conditions.append(_condition("TimedOut", holds=timed_out, reason=why, message=told))
     return conditions
+
+
+def _whole(gang: Gang, phase: Phase, before: Status, withdrawn: str) -> list[dict[str, Any]]:
+    """The condition that tells whether all members that were let go are there, once there was a plan."""
+    if not phase.planned and ever_whole(before) is None:
+        return []
+    return [_condition(WHOLE, **wholeness(gang, before, withdrawn))]
 
 
 def _condition(type_: str, *, holds: bool, reason: str, message: str) -> dict[str, Any]:

@@ -37,6 +37,8 @@ from planning.quota.usage import usage_of
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.problem import Limits
 
+_Pods = Mapping[ObjectKey, Pod]
+
 
 @dataclass(frozen=True, slots=True)
 class Live:
@@ -100,20 +102,7 @@ def dry_run(
     return DryRun(
         decisions=(*decisions, *invalid),
         mistakes=(*objects.mistakes, *(_mistake(fault, objects) for fault in faults)),
-        warnings=(
-            *objects.doubtful,
-            *dict.fromkeys(
-                _warning(_as_written(advice, request.sources, objects, pods), objects)
-                for advice in (
-                    *reading.advice,
-                    *slips(request.sources, (*reading.faults, *reading.advice)),
-                    *unforeseen(request.sources, _spoken_of(reading)),
-                    *_left_alone(objects, request),
-                )
-                if request.concerns(advice.object) and not advice.awaited
-            ),
-            *_nowhere(decisions, request),
-        ),
+        warnings=(*objects.doubtful, *_advice(reading, request, objects, pods), *_nowhere(decisions, request)),
         notes=(*_ignored(objects), *request.notes),
     )
 
@@ -139,6 +128,21 @@ class _Request:
 
     def _has(self, key: ObjectKey) -> bool:
         return self.own is None or key in self.own
+
+
+def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> Iterable[Mistake]:
+    """What was read and is worth a warning, said of the documents, once each."""
+    advice = (
+        *reading.advice,
+        *slips(request.sources, (*reading.faults, *reading.advice)),
+        *unforeseen(request.sources, _spoken_of(reading)),
+        *_left_alone(objects, request),
+    )
+    return dict.fromkeys(
+        _warning(_as_written(each, request.sources, objects, pods), objects)
+        for each in advice
+        if request.concerns(each.object) and not each.awaited
+    )
 
 
 def _request(objects: Objects) -> _Request:
@@ -220,9 +224,6 @@ def _nowhere(decisions: Iterable[Decision], request: _Request) -> Iterator[Mista
     """Without a node no explanation of the solver says anything."""
     if not request.snapshot.nodes and any(each.outcome is Outcome.UNPLACEABLE for each in decisions):
         yield Mistake("", "there is no Node, so nothing can be placed: give the nodes, too, or name a cluster")
-
-
-_Pods = Mapping[ObjectKey, Pod]
 
 
 def _pod_key(pod: Pod) -> ObjectKey:

@@ -6,8 +6,8 @@ priority that compete are weighed against each other (`planning.competing.joint`
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -199,27 +199,7 @@ def plan_in_turn(
     `standing`: plans that were found before and that the snapshot does not show: they count for all gangs of the same
     or of a lower priority.
     """
-
-    def plan(gang: Gang, now: Snapshot, weighed: bool, used: Usage = NO_USAGE) -> Decision:  # noqa: FBT001 -- see Tier
-        if deadline.over:
-            return _too_late(gang)
-        return plan_gang(
-            gang,
-            now,
-            topologies,
-            running_gangs=running_gangs,
-            limits=_until(deadline, limits),
-            preemption=preemption,
-            usage=used,
-            weighed=weighed,
-            comparing=comparing,
-        )
-
-    def framed(gang: Gang, now: Snapshot) -> Framing | Decision:
-        if deadline.over:
-            return _too_late(gang)
-        return _framed(gang, now, topologies, running_gangs, preemption=preemption)
-
+    each_gang = _EachGang(topologies, running_gangs, limits, preemption, comparing, deadline)
     before, closed = sorted(standing, key=_priority_of), dict[str, GangKey]()
     ordered = in_order(with_priorities(each, snapshot.priority_classes) for each in gangs)
     for priority, mates in groupby(ordered, key=lambda each: each.priority):
@@ -228,10 +208,12 @@ def plan_in_turn(
         tier = tuple(mates)
         if all(each.account is None for each in tier):
             left, start = tuple(staying(each, snapshot) for each in tier), snapshot
-            found, snapshot = plan_tier(Tier(left, snapshot, running_gangs, _until(deadline, limits), framed, plan))
+            found, snapshot = plan_tier(
+                Tier(left, snapshot, running_gangs, _until(deadline, limits), each_gang.framed, each_gang.plan)
+            )
             yield [with_evicted(each, whole, start) for each, whole in zip(found, tier, strict=True)]
             continue
-        turns = Turns(_Charged(snapshot, usage, closed), _step(plan), snapshot.namespaces)
+        turns = Turns(_Charged(snapshot, usage, closed), each_gang.step, snapshot.namespaces)
         found, (snapshot, usage, closed) = _charged_to_queues(tier, turns, limits)
         yield found
 
@@ -247,22 +229,49 @@ class _Charged(NamedTuple):
     closed: dict[str, GangKey]
 
 
-def _step(
-    plan: Callable[[Gang, Snapshot, bool, Usage], Decision],
-) -> Callable[[Gang, _Charged, bool], tuple[Decision, _Charged]]:
-    """Plans one gang on what is left, unless its queue is closed to it; see Turns."""
+@dataclass(frozen=True, slots=True)
+class _EachGang:
+    """How one gang of many is planned: on what is left by those before it, until the time for all of them is over."""
 
-    def step(gang: Gang, now: _Charged, weighed: bool) -> tuple[Decision, _Charged]:  # noqa: FBT001 -- see Turns
+    topologies: Sequence[Topology]
+    running_gangs: RunningGangs
+    limits: Limits
+    preemption: bool
+    comparing: bool
+    deadline: Deadline
+
+    def plan(self, gang: Gang, now: Snapshot, weighed: bool, used: Usage = NO_USAGE) -> Decision:  # noqa: FBT001 -- see Tier
+        """The decision for it alone."""
+        if self.deadline.over:
+            return _too_late(gang)
+        return plan_gang(
+            gang,
+            now,
+            self.topologies,
+            running_gangs=self.running_gangs,
+            limits=_until(self.deadline, self.limits),
+            preemption=self.preemption,
+            usage=used,
+            weighed=weighed,
+            comparing=self.comparing,
+        )
+
+    def framed(self, gang: Gang, now: Snapshot) -> Framing | Decision:
+        """Its problem, or the decision where there is none to solve."""
+        if self.deadline.over:
+            return _too_late(gang)
+        return _framed(gang, now, self.topologies, self.running_gangs, preemption=self.preemption)
+
+    def step(self, gang: Gang, now: _Charged, weighed: bool) -> tuple[Decision, _Charged]:  # noqa: FBT001 -- see Turns
+        """The decision on what is left, unless its queue is closed to it, and what is left after it."""
         queue = strict_queue(gang)
         if ahead := now.closed.get(queue):
             return waits_behind(gang, ahead), now
-        decision = plan(gang, now.snapshot, weighed, now.usage)
+        decision = self.plan(gang, now.snapshot, weighed, now.usage)
         closed = now.closed
         if queue and decision.outcome is not Outcome.PLACED and stands_in_line(gang, now.snapshot):
             closed = {**closed, queue: gang.key}
         return decision, _Charged(after(decision, now.snapshot), charged(decision, now.usage), closed)
-
-    return step
 
 
 def _charged_to_queues(tier: Sequence[Gang], turns: Turns[_Charged], limits: Limits) -> tuple[list[Decision], _Charged]:

@@ -70,15 +70,21 @@ class Metrics:
         self._wall = wall
         self._seen: dict[GangKey, _Seen] = {}
         self._first_round = True
-        registry = self.registry = CollectorRegistry()
-        self._leader = Gauge("phalanx_leader", "1 while this replica leads", registry=registry)
+        self.registry = CollectorRegistry()
+        self._leader = Gauge("phalanx_leader", "1 while this replica leads", registry=self.registry)
         self.round_seconds = Histogram(
             "phalanx_round_duration_seconds",
             "Time of one round over all gangs, by whether it was carried through: done, failed, lost (with the lease)",
             ("outcome",),
             buckets=_ROUND_SECONDS,
-            registry=registry,
+            registry=self.registry,
         )
+        self._of_gangs(self.registry)
+        self._of_plans(self.registry)
+        self._of_members(self.registry)
+        self._of_planning(self.registry)
+
+    def _of_gangs(self, registry: CollectorRegistry) -> None:
         self._gangs = Gauge("phalanx_gangs", "Gangs by where they stand", ("dialect", "phase"), registry=registry)
         self._phase_seconds = Histogram(
             "phalanx_gang_phase_duration_seconds",
@@ -100,6 +106,8 @@ class Metrics:
             ("level",),
             registry=registry,
         )
+
+    def _of_plans(self, registry: CollectorRegistry) -> None:
         self._plans = Counter(
             "phalanx_plans", "Answers to gangs that were planned", ("outcome", "proof"), registry=registry
         )
@@ -110,6 +118,8 @@ class Metrics:
             buckets=_SOLVE_SECONDS,
             registry=registry,
         )
+
+    def _of_members(self, registry: CollectorRegistry) -> None:
         self._victims = Counter("phalanx_victims", "Pods evicted for gangs", ("dialect",), registry=registry)
         self.untried = Gauge(
             "phalanx_untried_members",
@@ -126,17 +136,19 @@ class Metrics:
             "Gangs of which some had started and the rest could not, so that those were evicted",
             registry=registry,
         )
+
+    def _of_planning(self, registry: CollectorRegistry) -> None:
         self._replans = Counter(
             "phalanx_replans", "Plans that fell before release, by cause", ("cause",), registry=registry
         )
+        for cause in Cause:
+            self._replans.labels(cause.value)
         self._planning = Gauge("phalanx_gangs_being_planned", "Gangs that are being planned now", registry=registry)
         self._stale = Counter(
             "phalanx_stale_plans",
             "Plans that did not stand any more when a round took them up, and were made again",
             registry=registry,
         )
-        for cause in Cause:
-            self._replans.labels(cause.value)
 
     def watch(self, watched: Watched) -> None:
         """Tell of these watch caches, too."""

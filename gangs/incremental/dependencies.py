@@ -4,10 +4,11 @@ The idea is that of build systems which record what a task reads ("Build Systems
 Peyton Jones, ICFP 2018, verifying traces): nobody has to say by hand on what a gang depends.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, cast
 
-from gangs.model import Manifest
+from gangs.model import GangKey, Manifest
 from gangs.workloads.kind_table import WORKLOADS
 from kube.catalog import Naming, ObjectKey
 
@@ -68,6 +69,43 @@ class Looks:
     def at_scheduler(self, name: str) -> None:
         """When a scheduler last tried a pod."""
         self.all.add((SCHEDULER, name))
+
+
+class LookIndex:
+    """Who looked at what, by the name that was asked about; and by what objects are sought at all.
+
+    `sought_by`: by group and kind. What has been sought by once stays.
+    """
+
+    def __init__(self) -> None:
+        self.sought_by: defaultdict[tuple[str, str], set[Naming]] = defaultdict(set)
+        self._looks: dict[GangKey, set[Look]] = {}
+        self._lookers: defaultdict[Look, set[GangKey]] = defaultdict(set)
+
+    def put(self, about: GangKey, looks: set[Look]) -> None:
+        """What was looked at when this name was asked about, in the place of what it was before."""
+        old = self._looks.pop(about, set())
+        for look in old - looks:
+            self._lookers[look].discard(about)
+            if not self._lookers[look]:
+                del self._lookers[look]
+        for look in looks - old:
+            self._lookers[look].add(about)
+        if looks:
+            self._looks[about] = looks
+        self.note_sought(looks - old)
+
+    def note_sought(self, looks: Iterable[Look]) -> None:
+        """By what objects were sought in these looks."""
+        for look in looks:
+            if look[0] == SOUGHT:
+                _, group, kind, by, _ = look
+                group, kind, by = cast("tuple[str, str, Naming]", (group, kind, by))  # as `Looks` has put it together
+                self.sought_by[group, kind].add(by)
+
+    def who_looked(self, looks: Iterable[Look]) -> set[GangKey]:
+        """The names that somebody looked at one of these for."""
+        return {about for look in looks for about in self._lookers.get(look, ())}
 
 
 def looks_at(

@@ -8,9 +8,9 @@ gang is read again.
 import logging
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from gangs.coexistence.ownership import Left, left_to
 from gangs.dialects.claims import left_alone
@@ -18,13 +18,13 @@ from gangs.dialects.protocol import Dialect, Grouping
 from gangs.dialects.reading import read_by
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.topologies import described_topologies
-from gangs.incremental.dependencies import LABELS, SCHEDULER, SHARING, SOUGHT, Look, Looks, looks_at, says_the_same
+from gangs.incremental.dependencies import LABELS, SCHEDULER, SHARING, Look, LookIndex, Looks, looks_at, says_the_same
 from gangs.incremental.pods import KeptPods
 from gangs.manifests import key_of
 from gangs.model import Advice, Fault, Gang, GangKey, ObjectRef, Reading
 from gangs.sources import Sources
 from gangs.workloads.kind_table import WORKLOADS
-from kube.catalog import Naming, ObjectKey
+from kube.catalog import ObjectKey
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -77,9 +77,7 @@ class KeptReadings:
         self._readings: dict[GangKey, Reading] = {}
         """By the name that was asked about: what was read then."""
         self._faulty: set[GangKey] = set()
-        self._looks: dict[GangKey, set[Look]] = {}
-        self._lookers: defaultdict[Look, set[GangKey]] = defaultdict(set)
-        self._sought_by: defaultdict[tuple[str, str], set[Naming]] = defaultdict(set)
+        self._looks = LookIndex()
         self._gangs: dict[GangKey, Gang] = {}
         self._readers: defaultdict[GangKey, set[GangKey]] = defaultdict(set)
         """By gang: the names that were asked about when it was read."""
@@ -181,7 +179,7 @@ class KeptReadings:
         if self._left_now() != self._left:
             return None
         known = self._read_topologies(changed)
-        asked = set(self._readings) if known else self._asked_again(changed)
+        asked = set(self._readings) if known else self._looks.who_looked(changed)
         return replace(self._read_all(asked | self._roots_of(objects) | self._pods.touched), topologies=known)
 
     def _left_now(self) -> Left:
@@ -194,7 +192,7 @@ class KeptReadings:
         for key in objects:
             old, new = before.objects.get(key), self._sources.objects.get(key)
             if not says_the_same(key[:2], old, new):
-                found.update(looks_at(key, old, new, self._sought_by))
+                found.update(looks_at(key, old, new, self._looks.sought_by))
         return found
 
     def _changed_labels(self, before: Sources) -> set[Look]:
@@ -215,9 +213,6 @@ class KeptReadings:
             return set()
         return {(SCHEDULER, each) for each in old.keys() | new.keys() if old.get(each) != new.get(each)}
 
-    def _asked_again(self, changed: Iterable[Look]) -> set[GangKey]:
-        return {about for look in changed for about in self._lookers.get(look, ())}
-
     def _roots_of(self, objects: Iterable[ObjectKey]) -> set[GangKey]:
         """The names under which objects are read, of those that have not been yet."""
         found = set()
@@ -235,7 +230,7 @@ class KeptReadings:
         sources = replace(self._sources, pods=self._pods.examples(), looked=looks)
         found, faults = described_topologies(sources)
         self._topologies_by, self._topology_looks = by, looks.all
-        self._note_sought(looks.all)
+        self._looks.note_sought(looks.all)
         if (found, faults) == (self._topologies, self._topology_faults):
             return False
         self._topologies, self._topology_faults, self._whole = found, faults, None
@@ -272,7 +267,7 @@ class KeptReadings:
             # An error of ours on what one tenant wrote must not stop what everybody else waits for.
             LOG.exception("gang %s cannot be read", about)
             reading = Reading(faults=(_our_error(about),))
-        self._set_looks(about, looks.all)
+        self._looks.put(about, looks.all)
         return reading
 
     def _read_by(self, dialect: Dialect, about: GangKey, looks: Looks) -> Reading:
@@ -336,7 +331,7 @@ class KeptReadings:
         if reading is None:
             self._readings.pop(about, None)
             self._faulty.discard(about)
-            self._set_looks(about, set())
+            self._looks.put(about, set())
         else:
             (self._faulty.add if reading.faults else self._faulty.discard)(about)
             self._readings[about] = replace(reading, gangs=tuple(self._gangs[key] for key in after))
@@ -366,22 +361,6 @@ class KeptReadings:
         self._unreadable = None
         _subtract(self._members, [member.pod.key for member in gang.members])
 
-    def _set_looks(self, about: GangKey, looks: set[Look]) -> None:
-        old = self._looks.pop(about, set())
-        for look in old - looks:
-            self._lookers[look].discard(about)
-            if not self._lookers[look]:
-                del self._lookers[look]
-        for look in looks - old:
-            self._lookers[look].add(about)
-        if looks:
-            self._looks[about] = looks
-        self._note_sought(looks - old)
-
-    def _note_sought(self, looks: Iterable[Look]) -> None:
-        for group, kind, by in _sought(looks):
-            self._sought_by[group, kind].add(by)
-
 
 _Counted = TypeVar("_Counted")
 
@@ -392,13 +371,6 @@ def _subtract(counter: Counter[_Counted], values: Collection[_Counted]) -> None:
     for value in values:
         if not counter[value]:
             del counter[value]
-
-
-def _sought(looks: Iterable[Look]) -> Iterator[tuple[str, str, Naming]]:
-    for look in looks:
-        if look[0] == SOUGHT:
-            _, group, kind, by, _ = look
-            yield cast("tuple[str, str, Naming]", (group, kind, by))  # as `Looks` has put it together
 
 
 def _place(key: GangKey) -> _Sorted:

@@ -78,8 +78,6 @@ def read_group(
     `everybody`: the pods among which its members' topology selectors look for others.
     """
     first = units[0]
-    known = {unit.key for unit in units}
-    absent = tuple(f"{keys.POD_GROUP_KIND} {key}" for key in sorted(first.groups - known))
     own = Findings()
     check_agreement(units, own)
     strategy = _honoured(first, settings, own)
@@ -94,14 +92,10 @@ def read_group(
     if own.faults:
         return None
     multiples = strategy.multiples
-    sets = tuple(
-        PodSet(names[unit.key], expected(unit), needed(unit, units), multiples=multiples if len(units) == 1 else ())
-        for unit in units
-    )
+    sets = _pod_sets(units, names, strategy)
     named, kind = _topology(settled, topologies)
-    waits = tuple(dict.fromkeys(what for unit in units for what in (*unit.waiting_for, *unit.lacks)))
     return Gang(
-        key=min(first.groups | known),
+        key=min(first.groups.union(names)),
         source=first.ref,
         members=members,
         pod_sets=sets,
@@ -115,13 +109,27 @@ def read_group(
         near=_near([member.pod for member in members], everybody),
         schedule_timeout_seconds=min((u.timeout for u in units if u.timeout is not None), default=None),
         created=first.created,
-        waiting_for=waits + absent + settled.waiting_for + _only_waiting(units),
+        waiting_for=_waiting_for(units, settled),
         groups=tuple(unit.ref for unit in units),
         exact_nodes=any(member.index is not None for member in members),
         all_or_none=any(unit.mode == STRICT for unit in units),
         messages=NAME,
         preempts=settings.preemption,
     )
+
+
+def _pod_sets(units: Sequence[Unit], names: Mapping[GangKey, str], strategy: Strategy) -> tuple[PodSet, ...]:
+    """One of each unit; what is said of multiples holds for the set where there is but one."""
+    multiples = strategy.multiples if len(units) == 1 else ()
+    return tuple(PodSet(names[each.key], expected(each), needed(each, units), multiples=multiples) for each in units)
+
+
+def _waiting_for(units: Sequence[Unit], settled: Settled) -> tuple[str, ...]:
+    """What the gang lacks before it can be planned: of its units, units themselves, its topology, members."""
+    lacks = dict.fromkeys(what for unit in units for what in (*unit.waiting_for, *unit.lacks))
+    absent = sorted(units[0].groups - {unit.key for unit in units})
+    named = (f"{keys.POD_GROUP_KIND} {key}" for key in absent)
+    return (*lacks, *named, *settled.waiting_for, *_only_waiting(units))
 
 
 def _honoured(unit: Unit, settings: Settings, findings: Findings) -> Strategy:

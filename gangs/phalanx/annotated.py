@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gangs.findings import Findings
 from gangs.manifests import group_of, integer, metadata_of, ref_of
 from gangs.membership import Seat, check_priorities, live, promised, seated
-from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
+from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PodSet
 from gangs.phalanx import NAME, gang_objects, wishes
 from gangs.phalanx.wishes import WISHES
 from gangs.resource_kinds import ResourceKind
@@ -117,14 +117,7 @@ def _read(
     if not gated and not pod_templates.gang_by_annotation(manifest):
         return None
     if not gated:
-        if wishes.opted_in(annotations):
-            text = (
-                f"came too late: the {ref.kind} was made without it or without Phalanx; delete it and create it again"
-            )
-            findings.advise(ref, "metadata.annotations", text)
-        else:
-            wishes.advise_unknown(ref, annotations, findings)
-            _advise_misplaced(ref, annotations, said, findings)
+        _advise_ungated(ref, annotations, said, findings)
         return None
     mine = live(pod for pod in pods if _made_by(pod, ref, sources))
     total = sum(each.count for each in gated)
@@ -139,17 +132,12 @@ def _read(
     examples = [pod for pod, each in zip(example_pods(manifest), said, strict=True) if each in gated]
     settled = settle(wishes.request_of(ref, annotations, examples, None), topologies, own)
     check_priorities(mine, ref, own)
-    members = seated(
-        [Seat(pod, _role(pod, gated), promised(pod, gang_objects.rank_places(pod), own)) for pod in mine],
-        tuple(each.role for each in gated),
-        own,
-    )
+    seats = [Seat(pod, _role(pod, gated), promised(pod, gang_objects.rank_places(pod), own)) for pod in mine]
+    members = seated(seats, tuple(each.role for each in gated), own)
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
-    there = Counter(member.pod_set for member in members)
-    least = minimum_pods.by_role(gated, minimum)
-    sets = tuple(PodSet(each.role, max(each.count, there[each.role]), least[each.role]) for each in gated)
+    sets = _pod_sets(gated, members, minimum)
     return Gang(
         key=GangKey(NAME, ref.namespace, named(ref.name, part)),
         source=ref,
@@ -208,6 +196,25 @@ def _check_templates(ref: ObjectRef, said: Sequence[Template], findings: Finding
         if named := each.labels.get(keys.GANG):
             problem = f"names Gang {named}, but the {ref.kind} asks to be a gang itself"
             findings.fault(ref, f"{each.path}.metadata.labels[{keys.GANG}]", problem, "remove one of the two")
+
+
+def _pod_sets(gated: Sequence[Template], members: Sequence[Member], minimum: int) -> tuple[PodSet, ...]:
+    """One of each role, as large as its template says, or as the pods that are there are many."""
+    existing = Counter(member.pod_set for member in members)
+    least = minimum_pods.by_role(gated, minimum)
+    return tuple(PodSet(each.role, max(each.count, existing[each.role]), least[each.role]) for each in gated)
+
+
+def _advise_ungated(
+    ref: ObjectRef, annotations: Mapping[str, str], said: Sequence[Template], findings: Findings
+) -> None:
+    """What is told of a workload whose pods are not gated: it asks for a gang too late, or in a wrong way."""
+    if wishes.opted_in(annotations):
+        text = f"came too late: the {ref.kind} was made without it or without Phalanx; delete it and create it again"
+        findings.advise(ref, "metadata.annotations", text)
+        return
+    wishes.advise_unknown(ref, annotations, findings)
+    _advise_misplaced(ref, annotations, said, findings)
 
 
 def _advise_misplaced(

@@ -5,32 +5,26 @@ number, its price. A gang that goes as a whole is paid for by the members of it 
 come: each pays its share, so that no plan costs less than the prices of the victims on the nodes that it uses.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solver.bounds.eviction_closure import gangs_broken
 from solver.capacity import Counts, needed_members
 from solver.case import Case
+from solver.eviction.slot_costs import INFEASIBLE_COST, PaidVictims, most_on_a_node, slot_costs
 from solver.problem import VictimTable
 
 INFEASIBLE_PRICE = 1 << 400
 """The price of what cannot be had."""
-INFEASIBLE_COST = 1 << 62
-"""The same in the table of slots."""
 _BITS = 59
-"""Of a price in that table: what is more is rounded down."""
+"""Of a price in the table of slots: what is more is rounded down."""
 _SHARE_BITS = 8
 """A price is told in 256ths, each part of it by itself, so that shares of a gang need no other part's bits."""
 _WORD = 48
 """Bits of neighbouring digits that are summed as one number, with room to spare."""
-_SUBSETS = 8
-"""Up to how many victims of one node are tried in all combinations."""
-_BATCH = 512
-"""Nodes at a time."""
 MANY = 32
 """Members on one node beyond which prices are not worked out."""
 
@@ -163,14 +157,14 @@ def prices_of(case: Case, level: int) -> EvictionPrices | None:
     ROOT) must hold the gang.
     """
     problem = case.problem
-    most = _most_on_a_node(case)
+    most = most_on_a_node(case)
     if most > MANY:
         return None
     needed = needed_members(problem) - len(case.pinned)
     columns = _columns(case)
     weights = _lexicographic_weights(case, columns)
     gangs = _gangs(case, level, columns, weights)
-    slots = _marginal(_totals(case, columns, _paid(columns, weights, gangs), most))
+    slots = slot_costs(case, PaidVictims(columns.node, columns.held, _paid(columns, weights, gangs)), most)
     return EvictionPrices(
         case, level, needed, slots, weights, gangs.shares, frozenset(gangs.fixed), gangs.elsewhere, columns
     )
@@ -307,113 +301,3 @@ def _paid(columns: _Columns, weights: LexicographicWeights, gangs: _Gangs) -> Co
             paid[place] = gangs.shares[victim] >> weights.shift
     found: Counts = paid
     return found
-
-
-def _totals(case: Case, columns: _Columns, paid: Counts, most: int) -> Counts:
-    """By node and number of members, from 0 on, the least that they cost together. `most`: as many on one node."""
-    problem = case.problem
-    least = _least_requests(case)
-    free = problem.nodes.free
-    totals = np.full((len(problem.nodes), most + 1), INFEASIBLE_COST, dtype=np.int64)
-    totals[:, 0] = 0
-    # asked: members x resources; missing, below: nodes of the batch x members x resources.
-    asked = np.arange(1, most + 1, dtype=np.int64)[:, None] * least
-    may_go = np.flatnonzero(case.usable[columns.node] & (paid < INFEASIBLE_COST))
-    may_go = may_go[np.argsort(columns.node[may_go], kind="stable")]
-    for nodes, first in _batches(case.usable, columns.node[may_go]):
-        places = may_go[first]
-        held, prices = columns.held[places], paid[places]
-        missing = np.where(least > 0, asked - free[nodes][:, None], 0)
-        exact = held.shape[1] <= _SUBSETS
-        totals[nodes, 1:] = (_cheapest if exact else _cheapest_at_least)(held, prices, missing)
-    return totals
-
-
-def _most_on_a_node(case: Case) -> int:
-    least = _least_requests(case)
-    asked = np.flatnonzero(least > 0)
-    fitting = (np.maximum(case.amounts[:, asked], 0) // least[asked]).min(axis=1, initial=len(case.pending))
-    return int(np.where(case.usable, fitting, 0).max(initial=0))
-
-
-def _least_requests(case: Case) -> Counts:
-    """Of every resource, what the least demanding member asks."""
-    shapes = {case.member(seat).shape for seat in case.pending}
-    requests = np.array([case.problem.shapes[shape].requests for shape in sorted(shapes)], dtype=np.int64)
-    least: Counts = requests.min(axis=0)
-    return least
-
-
-def _batches(usable: NDArray[np.bool_], on: Counts) -> Iterator[tuple[Counts, Counts]]:
-    """Usable nodes with equally many victims, not too many at a time, and where their victims are in `on`: the victims'
-    nodes, ascending.
-    """
-    counts = np.bincount(on, minlength=len(usable))
-    starts = np.cumsum(counts) - counts
-    for count in np.unique(counts[usable]).tolist():
-        nodes = np.flatnonzero(usable & (counts == count))
-        for first in range(0, len(nodes), _BATCH):
-            batch = nodes[first : first + _BATCH]
-            yield batch, starts[batch][:, None] + np.arange(count)
-
-
-def _cheapest(held: Counts, paid: Counts, missing: Counts) -> Counts:
-    """By node and number of members, the cheapest victims that leave enough. `held[node, victim, resource]`,
-    `paid[node, victim]`, `missing[node, members, resource]`.
-    """
-    count = held.shape[1]
-    # Every subset of the victims: chosen is subsets x victims (0 or 1), freed is nodes x subsets x resources, price is
-    # nodes x subsets. So only for few victims (`_SUBSETS`).
-    chosen = (np.arange(1 << count)[:, None] >> np.arange(count)) & 1
-    freed = chosen @ held
-    price = paid @ chosen.T
-    found = np.full(missing.shape[:2], INFEASIBLE_COST, dtype=np.int64)
-    for members in range(missing.shape[1]):
-        enough = (freed >= missing[:, None, members]).all(axis=2)
-        found[:, members] = np.where(enough, price, INFEASIBLE_COST).min(axis=1)
-    return found
-
-
-def _cheapest_at_least(held: Counts, paid: Counts, missing: Counts) -> Counts:
-    """As `_cheapest`, a bound: as many victims as the largest of each resource would do, each of them the cheapest; and
-    those without whom all others would not do.
-    """
-    # freed[node, k, resource]: what the k + 1 largest in that resource hold; others[node, victim]: all but that victim;
-    # price[node, k]: the k cheapest. A bound, because no resource is freed by fewer, and nobody is cheaper.
-    freed = np.cumsum(-np.sort(-held, axis=1), axis=1)
-    others = freed[:, -1:, :] - held
-    price = np.concatenate([np.zeros((len(paid), 1), dtype=np.int64), np.cumsum(np.sort(paid, axis=1), axis=1)], axis=1)
-    found = np.full(missing.shape[:2], INFEASIBLE_COST, dtype=np.int64)
-    for members in range(missing.shape[1]):
-        short = freed < missing[:, None, members]
-        victims = np.where(missing[:, members] > 0, short.sum(axis=1) + 1, 0).max(axis=1)
-        possible = victims <= held.shape[1]
-        forced = ((others < missing[:, None, members]) & (missing[:, None, members] > 0)).any(axis=2)
-        least = np.where(forced, paid, 0).sum(axis=1)[possible]
-        found[possible, members] = np.maximum(least, price[np.flatnonzero(possible), victims[possible]])
-    return found
-
-
-def _marginal(totals: Counts) -> Counts:
-    """What each member costs beyond those before it, along the lower convex hull of the totals, rounded down.
-
-    totals: nodes x (members + 1), slots: nodes x members. For every n, slots[:n].sum() <= totals[n], and slots never
-    fall along a row: so the n cheapest slots of any nodes bound what n members cost there, in whatever way they are
-    divided (a knapsack with convex costs is solved by taking the cheapest slots).
-    """
-    nodes, most = totals.shape[0], totals.shape[1] - 1
-    slots = np.full((nodes, most), INFEASIBLE_COST, dtype=np.int64)
-    counts = np.arange(most + 1)
-    at, rows = np.zeros(nodes, dtype=np.int64), np.arange(nodes)
-    while True:
-        steps = counts - at[:, None]
-        gain = totals - totals[rows, at][:, None]
-        slope = np.where((steps > 0) & (totals < INFEASIBLE_COST), gain // np.maximum(steps, 1), INFEASIBLE_COST)
-        best = slope.min(axis=1)
-        to = most - slope[:, ::-1].argmin(axis=1)
-        moved = best < INFEASIBLE_COST
-        if not moved.any():
-            return slots
-        inside = (counts[1:] > at[:, None]) & (counts[1:] <= to[:, None]) & moved[:, None]
-        slots = np.where(inside, best[:, None], slots)
-        at = np.where(moved, to, at)
