@@ -23,7 +23,7 @@ from planning import planner
 from planning.competing import tier
 from planning.solver_pool import pipes, worker
 from planning.solver_pool import pool as workers
-from planning.solver_pool.worker import Refused, Reply, Request, Tell
+from planning.solver_pool.worker import NotPlaced, Reply, Request, Tell
 from solver import solve as solving
 
 FOLDER = "PHALANX_BENCHMARK_STAGES"
@@ -127,7 +127,7 @@ def serve() -> None:
 
 
 def _spent(total: float, seconds: dict[str, float], reply: Reply) -> Spent:
-    last = not isinstance(reply, Refused) or reply.last
+    last = not isinstance(reply, NotPlaced) or reply.last
     return Spent(total, seconds.get("model", 0.0), seconds.get("verify", 0.0), last)
 
 

@@ -29,7 +29,7 @@ CONFIGURATIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WebhookPlace:
     """Where the webhook is served, and where its certificate is kept."""
 
     namespace: str = "phalanx-system"
@@ -42,12 +42,12 @@ class Place:
         return f"/api/v1/namespaces/{self.namespace}/secrets"
 
 
-DEFAULT_PLACE = Place()
+DEFAULT_PLACE = WebhookPlace()
 
 
 def ensure_serving_certificate(
     transport: Transport,
-    place: Place = DEFAULT_PLACE,
+    place: WebhookPlace = DEFAULT_PLACE,
     schedule: Schedule = DEFAULT_SCHEDULE,
     now: datetime | None = None,
 ) -> datetime:
@@ -73,7 +73,7 @@ def ensure_serving_certificate(
     return x509.load_pem_x509_certificate(after.leaf.certificate).not_valid_after_utc
 
 
-def ensure_trust(transport: Transport, bundle: bytes, place: Place = DEFAULT_PLACE) -> None:
+def ensure_trust(transport: Transport, bundle: bytes, place: WebhookPlace = DEFAULT_PLACE) -> None:
     """See that every webhook entry trusts a bundle (PEM) that somebody else keeps.
 
     :raises ValueError: it holds no certificate.
@@ -94,7 +94,7 @@ def _held(secret: dict[str, Any] | None) -> Held | None:
     return Held(bundle, authority_key, Pair(leaf, key))
 
 
-def _write(transport: Transport, secret: dict[str, Any] | None, held: Held, place: Place) -> None:
+def _write(transport: Transport, secret: dict[str, Any] | None, held: Held, place: WebhookPlace) -> None:
     """Store what is held, unless somebody changed the Secret since it was read."""
     parts = {
         AUTHORITY: held.bundle,
@@ -112,7 +112,7 @@ def _write(transport: Transport, secret: dict[str, Any] | None, held: Held, plac
     transport.request("PATCH", f"{place.secrets_path}/{place.secret}", body=body, content_type=MERGE_PATCH)
 
 
-def _trust(transport: Transport, bundle: bytes, place: Place) -> None:
+def _trust(transport: Transport, bundle: bytes, place: WebhookPlace) -> None:
     """Put the bundle into every entry that calls our Service and does not hold it yet."""
     wanted = base64.b64encode(bundle).decode()
     for kind, name in CONFIGURATIONS:
@@ -131,7 +131,7 @@ def _trust(transport: Transport, bundle: bytes, place: Place) -> None:
             transport.request("PATCH", path, query=query, body=body, content_type=APPLY_PATCH)
 
 
-def _trusted(transport: Transport, place: Place) -> bytes:
+def _trusted(transport: Transport, place: WebhookPlace) -> bytes:
     """Every certificate that our entries trust now. What is no certificate is passed over."""
     found: dict[bytes, None] = {}
     for kind, name in CONFIGURATIONS:
@@ -141,7 +141,7 @@ def _trusted(transport: Transport, place: Place) -> bytes:
     return union(*found)
 
 
-def _entries(configuration: dict[str, Any] | None, place: Place) -> Iterator[dict[str, Any]]:
+def _entries(configuration: dict[str, Any] | None, place: WebhookPlace) -> Iterator[dict[str, Any]]:
     for entry in (configuration or {}).get("webhooks") or ():
         service = entry["clientConfig"].get("service") or {}
         if (service.get("name"), service.get("namespace")) == (place.service, place.namespace):

@@ -29,15 +29,15 @@ _BLOCK = "network.topology.nvidia.com/block"
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
+class DemoGang:
     """A gang of the story: its PodGroup's name and its members' names."""
 
     name: str
     members: tuple[str, ...]
 
 
-TRAINING = Gang("topology-demo-job", tuple(f"training-pod-{index}" for index in range(4)))
-HIGH_PRIORITY = Gang("high-priority-training", tuple(f"hp-training-pod-{index}" for index in range(4)))
+TRAINING = DemoGang("topology-demo-job", tuple(f"training-pod-{index}" for index in range(4)))
+HIGH_PRIORITY = DemoGang("high-priority-training", tuple(f"hp-training-pod-{index}" for index in range(4)))
 LOW_PRIORITY = tuple(f"low-priority-pod-{index}" for index in (0, 1, 5))
 
 
@@ -50,14 +50,14 @@ def demo(*, keep: bool) -> None:
     try:
         binaries = find_binaries(progress)
         with ControlPlane(Options(slow_deletion={"low-priority": TERMINATING_SECONDS}), binaries) as control_plane:
-            Story(control_plane, console, progress).tell()
+            Demonstration(control_plane, console, progress).tell()
             if keep:
                 _stay(control_plane, console)
     except (BuildError, NoToolchainError, StartError, TimeoutError) as error:
         raise click.ClickException(str(error)) from error
 
 
-class Story:
+class Demonstration:
     """The examples, one after the other, on a fresh control plane."""
 
     def __init__(self, control_plane: ControlPlane, console: Console, progress: Progress) -> None:
@@ -113,7 +113,7 @@ class Story:
         pod = self._control_plane.kubectl("get", "pod", HIGH_PRIORITY.members[0], "-o", message)
         self._console.print(f"\n{HIGH_PRIORITY.members[0]}: {pod}\n")
 
-    def _report(self, gang: Gang, events: list[WatchEvent], started: float) -> None:
+    def _report(self, gang: DemoGang, events: list[WatchEvent], started: float) -> None:
         nodes = {event.name: bound(event) for event in events if event.name in gang.members and bound(event)}
         table = Table(box=None, pad_edge=False, header_style="bold")
         for title in ("POD", "NODE"):
@@ -129,13 +129,13 @@ class Story:
         steps = (("room held", held), ("let go", let_go), ("all bound", last))
         self._console.print("times: " + ", ".join(f"{what} after {at - started:.2f} s" for what, at in steps) + "\n")
 
-    def _tell_plan(self, gang: Gang) -> None:
+    def _tell_plan(self, gang: DemoGang) -> None:
         found = self._control_plane.request("GET", f"/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/{gang.name}")
         status: dict[str, Any] = found["status"]
         goals = ", ".join(f"{g['goal']} {g['value']}" for g in status.get("objective", ()) if g["value"])
         self._console.print(f"proof: {status.get('proof')} ({goals})")
 
-    def _tree(self, gang: Gang, nodes: dict[str, str]) -> Tree:
+    def _tree(self, gang: DemoGang, nodes: dict[str, str]) -> Tree:
         """The topology with every node and who runs there."""
         pods = self._control_plane.request("GET", "/api/v1/pods")["items"]
         tenants = {pod["spec"].get("nodeName"): pod["metadata"]["name"] for pod in pods}

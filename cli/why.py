@@ -10,7 +10,7 @@ import msgspec
 from kubernetes.client.exceptions import ApiException, ForbiddenException, NotFoundException
 from kubernetes.config import ConfigException
 
-from cli.text.gang_state import Story, render
+from cli.text.gang_state import GangFacts, render
 from cluster.api.connecting import connect
 from cluster.api.transport import UNREACHABLE, Transport, message_of
 from controller.telemetry.events import REPORTING_CONTROLLER
@@ -65,11 +65,11 @@ class Reader:
 
     transport: Transport
 
-    def story(self, namespace: str, name: str) -> Story:
+    def story(self, namespace: str, name: str) -> GangFacts:
         """All there is to tell. Raises `click.ClickException` where there is no such gang."""
         manifest = self._gang(namespace, name)
         pods = self._members(manifest)
-        return Story(
+        return GangFacts(
             manifest=manifest,
             pods=tuple(pods),
             events=tuple(self._history(manifest, pods)),

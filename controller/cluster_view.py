@@ -23,7 +23,7 @@ from kube.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ClusterView:
     """Everything a round decides on. `live`: every pod that exists and has not finished, by uid."""
 
     sources: Sources
@@ -62,7 +62,7 @@ class Looker:
         self._uids: dict[str, str] = {}
         self._system: dict[str, Pod] = {}
 
-    def look(self) -> Picture:
+    def look(self) -> ClusterView:
         """Take one consistent picture from the watch caches."""
         cache = self._cache
         with cache.still():
@@ -74,7 +74,7 @@ class Looker:
             pods = {f"{at[0]}/{at[1]}": cache.pod(*at) for at in entries.pods}
         concerned = self._read(sources, entries, pods)
         kept = self._kept
-        return Picture(
+        return ClusterView(
             sources=sources,
             reading=kept.reading(),
             topologies=kept.topologies,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.telemetry import events
 from controller.telemetry.events import OUR_CONFIGURATION, Recorder
 from gangs.coexistence.ownership import Neighbour
@@ -16,7 +16,7 @@ class CoexistenceReporter:
         self._recorder = recorder
         self._told: Mapping[str, Neighbour] = {}
 
-    def tell(self, picture: Picture) -> None:
+    def tell(self, picture: ClusterView) -> None:
         """Record an event for every system that was not left alone before, or is not any more."""
         now = {each.system: each for each in picture.left.to.values()}
         for name in sorted(now.keys() - self._told.keys()):

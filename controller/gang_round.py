@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controller.release.protocol import NeedPlan, Settled, Step
+from controller.release.protocol import AllBound, NeedPlan, Step
 from controller.release.records import PlanRecord
 from controller.writes.writer import gang_path
 from gangs.model import Gang, Manifest
@@ -66,7 +66,7 @@ class GangRound:
     @property
     def on_its_way(self) -> bool:
         """Whether a plan for it is being carried out, or has just been made or given up."""
-        return not isinstance(self.step, Settled | NeedPlan) or self.record is not None or self.writing
+        return not isinstance(self.step, AllBound | NeedPlan) or self.record is not None or self.writing
 
     @property
     def unchanged(self) -> bool:
@@ -77,6 +77,6 @@ class GangRound:
     def waits_for_time(self) -> bool:
         """Whether it may have to be looked at again though nothing changes."""
         if not self.resting or self.watched or not isinstance(self.step, NeedPlan):
-            return not (self.resting and isinstance(self.step, Settled))
+            return not (self.resting and isinstance(self.step, AllBound))
         limited = self.gang.schedule_timeout_seconds is not None and self.timed_out is None
         return limited or self.decision is None or self.decision.outcome is Outcome.UNPLACEABLE

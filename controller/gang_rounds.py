@@ -9,15 +9,15 @@ from functools import partial
 from itertools import islice
 from time import monotonic
 
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.gang_status import Phase, status_patch
-from controller.release.protocol import NeedPlan, Settled, Situation, next_step
+from controller.release.protocol import AllBound, NeedPlan, Situation, next_step
 from controller.release.records import record_from
 from controller.release.timeouts import timed_out
 from controller.status import mirrors
 from controller.status.reporting import BATCH, phase_of, turn_seconds
-from controller.telemetry.metrics import Standing
+from controller.telemetry.metrics import GangSample
 from controller.writes.writer import Writer, gang_path
 from gangs.mirrors import MARK, claim_of
 from gangs.model import Gang, GangKey, Manifest
@@ -38,11 +38,11 @@ class GangRounds:
         """Gangs that were dropped and have not been told of."""
         self._made: dict[GangKey, mirrors.Unmarked] = {}
         """The mirrors that were made here, of gangs that are there."""
-        self._standings: dict[GangKey, Standing] = {}
+        self._standings: dict[GangKey, GangSample] = {}
         self.moved = True
         """Whether some gang stands otherwise than after the last round."""
 
-    def look(self, picture: Picture) -> list[GangRound]:
+    def look(self, picture: ClusterView) -> list[GangRound]:
         """The cases that are open, each as it is to be decided on now."""
         existing = mirrors.GangObjects(picture.sources.catalog, self._made)
         begun = {key for key in self._open if not self._stays(key)}
@@ -69,10 +69,10 @@ class GangRounds:
             if self._standings.get(key) != stands:
                 self._standings[key] = stands
                 self.moved = True
-            if case.resting and isinstance(case.step, Settled):
+            if case.resting and isinstance(case.step, AllBound):
                 self._open.pop(key, None)
 
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[GangSample]:
         """How every gang stands."""
         self.moved = False
         return list(self._standings.values())
@@ -87,7 +87,7 @@ class GangRounds:
         case = self._cases[key]
         return case.behind or (case.resting and isinstance(case.step, NeedPlan) and not case.watched)
 
-    def _renew(self, keys: Collection[GangKey], picture: Picture, existing: mirrors.GangObjects) -> None:
+    def _renew(self, keys: Collection[GangKey], picture: ClusterView, existing: mirrors.GangObjects) -> None:
         """Make the cases of these gangs anew, and write the objects that show them where these are not as they should.
 
         Of mirrors no more are written in one round than there is time for.
@@ -116,7 +116,7 @@ class GangRounds:
         self._open.pop(key, None)
         self._gone.add(key)
 
-    def _put(self, gang: Gang | None, manifest: Manifest | None, picture: Picture) -> None:
+    def _put(self, gang: Gang | None, manifest: Manifest | None, picture: ClusterView) -> None:
         """Take over a gang with its object; one without has to wait for the next round."""
         if gang is None:
             return
@@ -127,7 +127,9 @@ class GangRounds:
         self._cases[gang.key] = _case(gang, manifest, picture)
         self._open[gang.key] = None
 
-    def _delete_stale(self, key: GangKey, gang: Gang | None, picture: Picture, existing: mirrors.GangObjects) -> None:
+    def _delete_stale(
+        self, key: GangKey, gang: Gang | None, picture: ClusterView, existing: mirrors.GangObjects
+    ) -> None:
         """Delete what mirrors the gang and should not."""
         for manifest in mirrors.stale_mirrors(existing, key, gang, kept=key in picture.unreadable):
             meta = manifest["metadata"]
@@ -176,14 +178,14 @@ class GangRounds:
         return {**present, "metadata": metadata, "spec": wanted["spec"]} if written.done else None
 
 
-def _case(gang: Gang, manifest: Manifest, picture: Picture) -> GangRound:
+def _case(gang: Gang, manifest: Manifest, picture: ClusterView) -> GangRound:
     status = manifest.get("status") or {}
     record = record_from(status)
     step = next_step(Situation(settled(gang), record, picture.snapshot, picture.live))
     return GangRound(gang, manifest, record, step, timed_out=timed_out(status))
 
 
-def _standing(case: GangRound) -> Standing:
+def _standing(case: GangRound) -> GangSample:
     uid = case.manifest["metadata"].get("uid", "")
     phase = Phase(case.status.get("phase", Phase.WAITING.value)) if case.deferred else phase_of(case)
-    return Standing(case.gang.key, phase, case.gang.created, case.status, uid)
+    return GangSample(case.gang.key, phase, case.gang.created, case.status, uid)

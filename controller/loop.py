@@ -13,12 +13,12 @@ from cluster.caches.journal import Journal
 from controller.acting.executing import PlanExecutor
 from controller.acting.untried import Reclaimer
 from controller.acting.withdrawing import Withdrawer
-from controller.cluster_view import Looker, Picture
+from controller.cluster_view import ClusterView, Looker
 from controller.coexistence import CoexistenceReporter
 from controller.gang_round import GangRound
 from controller.gang_rounds import GangRounds
 from controller.leadership.election import LeadershipLostError
-from controller.release.protocol import AwaitBinding, Cause, NeedPlan, Settled
+from controller.release.protocol import AllBound, AwaitBinding, Cause, NeedPlan
 from controller.release.records import record_of
 from controller.release.timeouts import expired
 from controller.scheduling.planner import Planner
@@ -128,7 +128,7 @@ class Controller:
         known.cases.close(changed)
         self._tell(known, picture)
 
-    def _tell(self, known: "_Known", picture: Picture) -> None:
+    def _tell(self, known: "_Known", picture: ClusterView) -> None:
         """Tell what concerns no gang that can be planned, and how all of them stand."""
         invalid = self._invalid_gangs.tell(picture)
         self._status_sync.show(picture)
@@ -156,7 +156,7 @@ class Controller:
         self._metrics.round_seconds.labels(outcome).observe(monotonic() - started)
         return outcome == "done"
 
-    def _decide(self, cases: Sequence[GangRound], picture: Picture) -> Picture:
+    def _decide(self, cases: Sequence[GangRound], picture: ClusterView) -> ClusterView:
         """Answer every case that needs a plan; the picture beside the plans that are in force."""
         for case in cases:
             if case.timed_out is None and expired(case.gang, case.status) and not _let_go(case):
@@ -173,7 +173,7 @@ class Controller:
             case.fallen, case.record = case.record, record if record and record.members else None
         return picture
 
-    def _expire(self, case: GangRound, picture: Picture) -> None:
+    def _expire(self, case: GangRound, picture: ClusterView) -> None:
         """The gang's time is over: what it holds is given back, and it goes to the end of its line."""
         message = f"was not placed within {case.gang.schedule_timeout_seconds} s: its room is given back for others"
         held = tuple(m.pod for m in case.gang.members if m.pod.status.nominated_node_name and not m.pod.bound)
@@ -184,7 +184,7 @@ class Controller:
 
 
 def _let_go(case: GangRound) -> bool:
-    return isinstance(case.step, AwaitBinding | Settled)
+    return isinstance(case.step, AwaitBinding | AllBound)
 
 
 def _in_line(case: GangRound) -> Gang:

@@ -284,6 +284,12 @@ class NodeStatus(Struct, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
+class Namespace(Struct, frozen=True):
+    """core/v1 Namespace: only its labels and annotations matter."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
 class Node(Struct, frozen=True):
     """core/v1 Node."""
 

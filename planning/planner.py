@@ -18,7 +18,7 @@ from kube.names import natural_key
 from kube.topology import Topology
 from planning.after_plan import after
 from planning.competing.evicted import staying, with_evicted
-from planning.competing.in_turn import Turns
+from planning.competing.in_turn import InTurn
 from planning.competing.joint import LONGEST, plan_tier
 from planning.competing.tier import Tier
 from planning.decision import Decision, Explanation, Outcome
@@ -213,7 +213,7 @@ def plan_in_turn(
             )
             yield [with_evicted(each, whole, start) for each, whole in zip(found, tier, strict=True)]
             continue
-        turns = Turns(_Charged(snapshot, usage, closed), each_gang.step, snapshot.namespaces)
+        turns = InTurn(_Charged(snapshot, usage, closed), each_gang.step, snapshot.namespaces)
         found, (snapshot, usage, closed) = _charged_to_queues(tier, turns, limits)
         yield found
 
@@ -262,7 +262,7 @@ class _EachGang:
             return _too_late(gang)
         return _framed(gang, now, self.topologies, self.running_gangs, preemption=self.preemption)
 
-    def step(self, gang: Gang, now: _Charged, weighed: bool) -> tuple[Decision, _Charged]:  # noqa: FBT001 -- see Turns
+    def step(self, gang: Gang, now: _Charged, weighed: bool) -> tuple[Decision, _Charged]:  # noqa: FBT001 -- see InTurn
         """The decision on what is left, unless its queue is closed to it, and what is left after it."""
         queue = strict_queue(gang)
         if ahead := now.closed.get(queue):
@@ -274,7 +274,7 @@ class _EachGang:
         return decision, _Charged(after(decision, now.snapshot), charged(decision, now.usage), closed)
 
 
-def _charged_to_queues(tier: Sequence[Gang], turns: Turns[_Charged], limits: Limits) -> tuple[list[Decision], _Charged]:
+def _charged_to_queues(tier: Sequence[Gang], turns: InTurn[_Charged], limits: Limits) -> tuple[list[Decision], _Charged]:
     """Gangs of which one is charged to a queue: one after the other, and each the best for all as long as nobody is
     crowded out.
     """

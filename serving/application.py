@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from werkzeug.wrappers import Response
 
-from serving.limits import Limits
+from serving.limits import ConnectionLimits
 from serving.protocol import PEER_CERTIFICATE
 from serving.turns import OverloadedError, Turns
 
@@ -55,7 +55,7 @@ class Application:
     """An ASGI application over a WSGI one. `pools` by name; `pool_of` names the one for a path."""
 
     def __init__(
-        self, application: WSGI, pools: Mapping[str, Pool], pool_of: Callable[[str], str], limits: Limits
+        self, application: WSGI, pools: Mapping[str, Pool], pool_of: Callable[[str], str], limits: ConnectionLimits
     ) -> None:
         self._application = application
         self._lanes = {name: _Lane(name, pool) for name, pool in pools.items()}

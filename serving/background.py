@@ -6,10 +6,10 @@ import threading
 from contextlib import suppress
 
 from serving.application import WSGI, Application, Pool
-from serving.limits import Limits
+from serving.limits import ConnectionLimits
 from serving.server import ContextOf, Port
 
-SMALL = Limits(
+SMALL = ConnectionLimits(
     connections=100,
     handshake_seconds=5.0,
     request_seconds=5.0,

@@ -7,7 +7,7 @@ LARGEST_BODY = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """`handshake_seconds`: from accepting a connection to the end of its handshake. `request_seconds`: from a request's
     first byte to its last. `answer_seconds`: from there to the end of its answer. `keep_seconds`: how long a connection
     may be silent between requests, and before its first one.

@@ -8,7 +8,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from serving.connections import Connection, Connections, State
-from serving.limits import Limits
+from serving.limits import ConnectionLimits
 
 PEER_CERTIFICATE = "peer_certificate"
 """Where a request's ASGI state holds the certificate that the client has shown (`ssl.SSLSocket.getpeercert`)."""
@@ -18,7 +18,7 @@ class Protocol(HttpToolsProtocol):
     """One connection that has shaken hands. `leaving` is asked once a request: whether this answer is the last one."""
 
     def __init__(
-        self, config: Config, state: ServerState, place: Connection, connections: Connections, limits: Limits
+        self, config: Config, state: ServerState, place: Connection, connections: Connections, limits: ConnectionLimits
     ) -> None:
         super().__init__(config, state, {})
         self._place, self._connections, self._limits = place, connections, limits

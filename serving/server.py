@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 
 from serving.application import Application
 from serving.connections import Connection, Connections, State
-from serving.limits import Limits
+from serving.limits import ConnectionLimits
 from serving.protocol import Protocol
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Port:
         self,
         listening: socket.socket,
         application: Application,
-        limits: Limits,
+        limits: ConnectionLimits,
         context_of: ContextOf | None = None,
     ) -> None:
         listening.setblocking(False)  # noqa: FBT003 -- the signature is socket's

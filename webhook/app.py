@@ -18,7 +18,7 @@ from gangs.model import Gang, Manifest
 from serving.application import WAITED
 from serving.limits import LARGEST_BODY
 from webhook.admission import dispatch
-from webhook.admission.reviews import Admitted, Decision, Refused, Request, decode, encode
+from webhook.admission.reviews import AdmissionRequest, Admitted, Decision, Refused, decode, encode
 from webhook.callers import Caller, anybody
 from webhook.dry_run import InputError, TooLongError, solve_stream
 from webhook.errors import BadReview, Unavailable
@@ -60,7 +60,7 @@ class Webhook:
     quick: QuickForecasts
     others: RecentGangs
 
-    def mutate(self, review: Request, *, automatic: bool = False) -> Decision:
+    def mutate(self, review: AdmissionRequest, *, automatic: bool = False) -> Decision:
         """The answer of `/mutate`, and of `/mutate/automatic`."""
 
         def foretold(gang: Gang, whole: Callable[[], Gang]) -> tuple[str, ...]:
@@ -68,11 +68,11 @@ class Webhook:
 
         return dispatch.mutate(review, self.picture, foretold, automatic=automatic)
 
-    def hand_over(self, review: Request) -> Decision:
+    def hand_over(self, review: AdmissionRequest) -> Decision:
         """The answer of `/mutate/absent-schedulers`."""
         return dispatch.hand_over(review, self.picture)
 
-    def validate(self, review: Request) -> Decision:
+    def validate(self, review: AdmissionRequest) -> Decision:
         """The answer of `/validate`; the plan is made within the caller's timeout."""
         deadline = time.monotonic() + min(_timeout() - MARGIN, LONGEST_FORECAST)
 
@@ -124,7 +124,7 @@ def create_app(picture: Picture, access: AccessCheck, metrics: Metrics, caller: 
 
 
 def _admission(
-    path: str, decide: Callable[[Request], Decision], metrics: Metrics, caller: Caller
+    path: str, decide: Callable[[AdmissionRequest], Decision], metrics: Metrics, caller: Caller
 ) -> Callable[[], Response]:
     """A view that answers AdmissionReviews of whom `caller` lets ask by `decide`."""
 
@@ -157,7 +157,7 @@ def _admission(
     return view
 
 
-def _judged(review: Request, decide: Callable[[Request], Decision]) -> Decision:
+def _judged(review: AdmissionRequest, decide: Callable[[AdmissionRequest], Decision]) -> Decision:
     """The decision. A part of a shape that its kind does not have is a fault of the object, whoever meets it."""
     try:
         return decide(review)

@@ -28,14 +28,14 @@ class TooLongError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Solved:
+class DryRunAnswer:
     """The SolveReport, and beside it what is wrong with objects that are nobody's request, or hardly meant."""
 
     report: dict[str, Any]
     warnings: tuple[str, ...]
 
 
-def solve_stream(body: bytes, picture: Picture | None, seconds: float) -> Solved:
+def solve_stream(body: bytes, picture: Picture | None, seconds: float) -> DryRunAnswer:
     """Plan the objects in `body` (YAML or JSON, any number of documents).
 
     :param picture: the live cluster that is asked, None where the objects describe their own.
@@ -54,4 +54,4 @@ def solve_stream(body: bytes, picture: Picture | None, seconds: float) -> Solved
         run = dry_run(documents, live=live, limits=Limits(seconds=seconds), deadline=deadline)
     except OutOfTimeError as error:
         raise TooLongError(f"cannot be read in the {seconds:.1f} s that are left of the time given") from error
-    return Solved(solve_report(run.decisions), tuple(map(str, (*run.mistakes, *run.warnings))))
+    return DryRunAnswer(solve_report(run.decisions), tuple(map(str, (*run.mistakes, *run.warnings))))

@@ -19,7 +19,7 @@ from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]  # as above
 
 from serving.application import Application, Pool
 from serving.background import BackgroundPort
-from serving.limits import Limits
+from serving.limits import ConnectionLimits
 from serving.server import Port
 from serving.tls import CertificateFolder
 from serving.worker import LoopWorker, PoliteArbiter
@@ -127,7 +127,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         if service is None:
             raise RuntimeError("gunicorn started a worker without loading the application")
         settings, (listening,) = self.settings, sockets
-        limits = Limits(connections=settings.connections, keep_seconds=settings.keepalive)
+        limits = ConnectionLimits(connections=settings.connections, keep_seconds=settings.keepalive)
         pools = {
             ADMISSION: Pool(settings.threads, settings.most_waiting),
             GUARDED: Pool(GUARDED_THREADS, GUARDED_WAITING),

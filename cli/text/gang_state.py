@@ -35,7 +35,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class GangFacts:
     """What is known of a gang: its Gang object, its members, events (core/v1), and the spec of the controllers' lease.
 
     `leader` is None where there is no lease, and empty where it could not be read.
@@ -57,7 +57,7 @@ class Story:
         return self.manifest.get("spec") or {}
 
 
-def render(story: Story, now: datetime) -> str:
+def render(story: GangFacts, now: datetime) -> str:
     """The whole story as text; in colour and fitted to the width where the output is a terminal."""
     terminal = sys.stdout.isatty()
     console = Console(file=io.StringIO(), force_terminal=terminal, width=None if terminal else _UNLIMITED)
@@ -67,7 +67,7 @@ def render(story: Story, now: datetime) -> str:
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
-def _parts(story: Story, now: datetime) -> Iterator[RenderableType]:
+def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
     yield _headline(story)
     yield Text(f"  {story.status.get('message') or 'nothing has been decided yet'}")
     yield Text()
@@ -92,7 +92,7 @@ def _parts(story: Story, now: datetime) -> Iterator[RenderableType]:
         yield _history(story.events, now)
 
 
-def _headline(story: Story) -> Text:
+def _headline(story: GangFacts) -> Text:
     meta, status = story.manifest["metadata"], story.status
     phase = status.get("phase", "Unknown")
     style = _STYLES.get(phase, "bold yellow")
@@ -104,7 +104,7 @@ def _headline(story: Story) -> Text:
     return line
 
 
-def _facts(story: Story, now: datetime) -> Iterator[Sequence[str]]:
+def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
     key = mirrored_key(story.manifest)
     if key is not None:
         owners = story.manifest["metadata"].get("ownerReferences") or ()
@@ -140,7 +140,7 @@ def _wants(spec: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _presence(story: Story) -> str:
+def _presence(story: GangFacts) -> str:
     members = story.status.get("members") or {}
     here = [pod for pod in story.pods if not pod.terminating and not pod.finished]
     expected = max(members.get("expected", 0), len(here))
@@ -149,7 +149,7 @@ def _presence(story: Story) -> str:
     return ", ".join(parts) + (f"; missing: {missing}" if missing else "")
 
 
-def _missing(story: Story, here: Sequence[Pod]) -> str:
+def _missing(story: GangFacts, here: Sequence[Pod]) -> str:
     """How many pods lack in which set, where there are several."""
     sets = story.spec.get("podSets") or ()
     if len(sets) < 2:  # noqa: PLR2004 - one set is the gang itself, whose numbers stand before
@@ -194,7 +194,7 @@ def leader_trouble(leader: Manifest | None, now: datetime) -> str:
     return f"{leader['holderIdentity']} has been silent since {leader['renewTime']}: nothing will change until one runs"
 
 
-def _members(story: Story) -> RenderableType | None:
+def _members(story: GangFacts) -> RenderableType | None:
     planned = {(e["namespace"], e["pod"]): e["node"] for e in story.status.get("assignments") or ()}
     home = story.manifest["metadata"]["namespace"]
     rows = []
@@ -218,7 +218,7 @@ def pod_state(pod: Pod) -> str:
     return f"let go, not bound yet: {refusal}" if refusal else "let go, not bound yet"
 
 
-def _left_over(story: Story) -> Sequence[str]:
+def _left_over(story: GangFacts) -> Sequence[str]:
     """Why members beyond the minimum wait while the gang has its place: they say it themselves, the gang does not."""
     if story.status.get("phase") not in ("Placed", "Released"):
         return ()
@@ -227,7 +227,7 @@ def _left_over(story: Story) -> Sequence[str]:
     return tuple(dict.fromkeys(text.partition(": ")[2] for text in told if text.startswith("gang ")))
 
 
-def _victims(story: Story) -> RenderableType | None:
+def _victims(story: GangFacts) -> RenderableType | None:
     rows = [
         (
             f"{each['namespace']}/{each['pod']}",
@@ -240,7 +240,7 @@ def _victims(story: Story) -> RenderableType | None:
     return _table(("VICTIM", "NODE", "PRIORITY", "GANG"), rows) if rows else None
 
 
-def _nearest(story: Story) -> RenderableType | None:
+def _nearest(story: GangFacts) -> RenderableType | None:
     rows = [
         nearest_row(each["path"], each["fits"], each["needed"], each["nodes"], each.get("excluded") or {})
         for each in (story.status.get("explanation") or {}).get("nearest") or ()

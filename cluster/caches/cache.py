@@ -15,23 +15,17 @@ from typing import Any, Protocol
 from cluster.api.transport import Transport
 from cluster.api.trimming import trim_manifest, trim_node, trim_pod
 from cluster.caches.journal import Journal
-from cluster.caches.reflector import DEFAULT_TIMING, Reflector, Timing
+from cluster.caches.reflector import DEFAULT_TIMING, Reflector, ReflectorTiming
 from cluster.caches.sinks import Grouping, Keeps, Manifests, Nodes, Pods, Table, ungrouped
 from cluster.capturing import Capture, Protected, unprotected
 from cluster.snapshot import Snapshot
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
 from kube.catalog import Catalog, ObjectKey
-from kube.objects import Node, ObjectMeta, Pod, PodDisruptionBudget, PriorityClass, Struct
+from kube.objects import Namespace, Node, Pod, PodDisruptionBudget, PriorityClass
 from kube.topology import Topology
 
 log = logging.getLogger(__name__)
-
-
-class Namespace(Struct, frozen=True):
-    """core/v1 Namespace."""
-
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class GroupKind(Protocol):
@@ -88,7 +82,7 @@ class ClusterCache:
         protected: Protected = unprotected,
         protecting: Protecting | None = None,
         groups_of: Grouping = ungrouped,
-        timing: Timing = DEFAULT_TIMING,
+        timing: ReflectorTiming = DEFAULT_TIMING,
     ) -> None:
         self._changed = threading.Condition(threading.RLock())
         self._version = 0
@@ -116,7 +110,7 @@ class ClusterCache:
         self._manifests = Manifests(self, self._journals)
         self._reflectors = [*self._own(transport, timing), *self._others(transport, kinds, timing)]
 
-    def _own(self, transport: Transport, timing: Timing) -> Iterator[Reflector[Any]]:
+    def _own(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
         """The resources that a snapshot is made from."""
         yield Reflector(transport, ["/api/v1/nodes"], Node, self._nodes, trim=trim_node, timing=timing)
         yield Reflector(transport, ["/api/v1/pods"], Pod, self._pods, trim=trim_pod, timing=timing)
@@ -131,7 +125,7 @@ class ClusterCache:
             yield Reflector(transport, [path], kind, table, timing=timing)
 
     def _others(
-        self, transport: Transport, kinds: Iterable[GroupKind], timing: Timing
+        self, transport: Transport, kinds: Iterable[GroupKind], timing: ReflectorTiming
     ) -> Iterator[Reflector[dict[str, Any]]]:
         for kind in kinds:
             root = f"/apis/{kind.group}" if kind.group else "/api"

@@ -41,7 +41,7 @@ class Sink(Protocol[T_contra]):
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class ReflectorTiming:
     """How patient a reflector is, in seconds. `page` counts objects.
 
     `silence`: a watch that brings nothing for so long, not even a bookmark (the API server sends one a minute), is
@@ -63,7 +63,7 @@ class Timing:
     last_retry: float = 30.0
 
 
-DEFAULT_TIMING = Timing()
+DEFAULT_TIMING = ReflectorTiming()
 
 
 def _as_it_is(thing: T) -> T:
@@ -117,7 +117,7 @@ class Reflector(Generic[T]):
         trim: Callable[[T], T] | None = None,
         field_selector: str | None = None,
         optional: bool = False,
-        timing: Timing = DEFAULT_TIMING,
+        timing: ReflectorTiming = DEFAULT_TIMING,
     ) -> None:
         self.name = paths[0]
         self.relists = 0

@@ -22,7 +22,7 @@ Occupant = tuple[NodeState, Tenant]
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class AffinityTerm:
     """A pod affinity term, made whole for the pod that carries it."""
 
     topology_key: str
@@ -46,25 +46,25 @@ def _labels_of(namespace: str, namespaces: Namespaces) -> Mapping[str, str]:
     return {"kubernetes.io/metadata.name": namespace, **namespaces.get(namespace, {})}
 
 
-def affinity_terms(pod: Pod) -> tuple[Term, ...]:
+def affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
     """The pod's required affinity terms."""
     affinity = pod.spec.affinity
     return _terms(pod, affinity.pod_affinity.required) if affinity and affinity.pod_affinity else ()
 
 
-def anti_affinity_terms(pod: Pod) -> tuple[Term, ...]:
+def anti_affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
     """The pod's required anti-affinity terms."""
     affinity = pod.spec.affinity
     return _terms(pod, affinity.pod_anti_affinity.required) if affinity and affinity.pod_anti_affinity else ()
 
 
-def _terms(pod: Pod, terms: Iterable[PodAffinityTerm]) -> tuple[Term, ...]:
+def _terms(pod: Pod, terms: Iterable[PodAffinityTerm]) -> tuple[AffinityTerm, ...]:
     return tuple(_term(pod, each) for each in terms)
 
 
-def _term(pod: Pod, term: PodAffinityTerm) -> Term:
+def _term(pod: Pod, term: PodAffinityTerm) -> AffinityTerm:
     own = not term.namespaces and term.namespace_selector is None
-    return Term(
+    return AffinityTerm(
         topology_key=term.topology_key,
         namespaces=frozenset({pod.metadata.namespace} if own else term.namespaces),
         namespace_selector=term.namespace_selector,
@@ -136,7 +136,7 @@ class Neighbourhood:
                 if term.matches(pod, namespaces):
                     self._close(tenant, state.node, term, EXISTING_ANTI_AFFINITY, self._barred)
 
-    def _note_own(self, tenant: Tenant, node: Node, apart: Sequence[Term], namespaces: Namespaces) -> None:
+    def _note_own(self, tenant: Tenant, node: Node, apart: Sequence[AffinityTerm], namespaces: Namespaces) -> None:
         other = tenant.pod
         for term in apart:
             if term.matches(other, namespaces):
@@ -149,7 +149,7 @@ class Neighbourhood:
             else:
                 self._near |= domains
 
-    def _close(self, tenant: Tenant, node: Node, term: Term, reason: str, closed: set[Domain]) -> None:
+    def _close(self, tenant: Tenant, node: Node, term: AffinityTerm, reason: str, closed: set[Domain]) -> None:
         domains = _domain(node, term)
         if self._may_go(tenant):
             for domain in domains:
@@ -190,7 +190,7 @@ class Neighbourhood:
         return near or self._mates or (not self._near and self._first_of_its_kind)
 
 
-def _domain(node: Node, term: Term) -> set[tuple[str, str]]:
+def _domain(node: Node, term: AffinityTerm) -> set[tuple[str, str]]:
     """The node's domain of the term's key as a set: empty where the node lacks the label."""
     value = node.metadata.labels.get(term.topology_key)
     return set() if value is None else {(term.topology_key, value)}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from controller.acting.probe import Probes
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.release.patches import in_order, release_patch
 from controller.release.pinning import solved_domain
@@ -29,7 +29,7 @@ class PlanExecutor:
         self._planner = planner
         self._probes = probes
 
-    def execute(self, cases: Sequence[GangRound], picture: Picture) -> None:
+    def execute(self, cases: Sequence[GangRound], picture: ClusterView) -> None:
         """Do what is due for every gang."""
         for case in cases:
             sent = self._writer.sent
@@ -51,7 +51,7 @@ class PlanExecutor:
         self._probes.keep({case.record.plan_id for case in cases if case.record is not None})
         self._probes.advance(picture.system)
 
-    def _begin(self, case: GangRound, step: NeedPlan, picture: Picture) -> None:
+    def _begin(self, case: GangRound, step: NeedPlan, picture: ClusterView) -> None:
         """Record the plan, then hold its room; where there is none, give back what was held."""
         if step.cause is not None:
             self._reporter.invalidated(case, step)
@@ -67,7 +67,7 @@ class PlanExecutor:
         if case.decision is not None:
             self._set_free(self._planner.held_back(case.decision), case)
 
-    def _spare(self, case: GangRound, picture: Picture) -> None:
+    def _spare(self, case: GangRound, picture: ClusterView) -> None:
         """Of a plan that fell, change the victims that still run and are none of the new plan.
 
         An eviction that was sent for it may still be on its way, from another leader or from before a timeout.
@@ -104,7 +104,7 @@ class PlanExecutor:
         )
         return all(each.done for each in written)
 
-    def _evict(self, case: GangRound, victims: Sequence[PlannedVictim], picture: Picture) -> None:
+    def _evict(self, case: GangRound, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
         """Evict all victims, or none while one would be refused or nobody can say: the next round asks again."""
         tried = self._send_evictions(victims, picture, dry_run=True)
         refusal = self._refusal(victims, tried)
@@ -118,13 +118,15 @@ class PlanExecutor:
         if refusal:
             self._give_up(case, refusal, picture)
 
-    def _await_budgets(self, victims: Sequence[PlannedVictim], picture: Picture) -> None:
+    def _await_budgets(self, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
         """Let no round begin before it sees what these evictions have taken of disruption budgets."""
         spent = {each.metadata.namespace for each in picture.snapshot.budgets} & {each.namespace for each in victims}
         for namespace in sorted(spent):
             self._writer.read_back(f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets")
 
-    def _send_evictions(self, victims: Sequence[PlannedVictim], picture: Picture, *, dry_run: bool) -> list[Written]:
+    def _send_evictions(
+        self, victims: Sequence[PlannedVictim], picture: ClusterView, *, dry_run: bool
+    ) -> list[Written]:
         """Each as it was seen: one that has changed may not be a victim any more."""
         seen = [picture.live[victim.uid].metadata for victim in victims]
         return self._writer.all(
@@ -139,7 +141,7 @@ class PlanExecutor:
                 return f"eviction of {victim.namespace}/{victim.name} was refused: {written.message}"
         return ""
 
-    def _give_up(self, case: GangRound, refusal: str, picture: Picture) -> None:
+    def _give_up(self, case: GangRound, refusal: str, picture: ClusterView) -> None:
         """Drop a plan whose victims may not go, and look again when the budgets may have changed."""
         pods = [m.pod for m in case.gang.members if m.pod.status.nominated_node_name and m.pod.gated_by(GATE)]
         self._writer.all(partial(self._writer.clear, pod) for pod in pods)
@@ -148,7 +150,7 @@ class PlanExecutor:
         self._reporter.invalidated(case, case.step)
         case.decision = self._planner.hold_off(case.gang, refusal, picture)
 
-    def _release(self, case: GangRound, members: Sequence[Planned], picture: Picture) -> None:
+    def _release(self, case: GangRound, members: Sequence[Planned], picture: ClusterView) -> None:
         if case.record is None or not self._probes.seen(case.record.plan_id):
             return
         flavors = flavors_in_use(case.gang)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.status.reporting import Reporter
 from controller.telemetry.metrics import Metrics
@@ -60,7 +60,7 @@ class Reclaimer:
         self._metrics = metrics
         self._seconds = seconds
 
-    def reclaim(self, cases: Sequence[GangRound], picture: Picture) -> None:
+    def reclaim(self, cases: Sequence[GangRound], picture: ClusterView) -> None:
         """Do what is due about them, and note on each case what is to be said."""
         total = 0
         for case in cases:

@@ -13,7 +13,7 @@ from functools import partial
 from time import monotonic
 
 from cluster.snapshot import Snapshot
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.release.protocol import NeedPlan
 from controller.release.wholeness import ever_whole, still_withdrawn
@@ -53,7 +53,7 @@ class Withdrawer:
         """Since when a gang has been seen that cannot become whole."""
         self._again: dict[GangKey, float] = {}
 
-    def withdraw(self, cases: Sequence[GangRound], picture: Picture) -> None:
+    def withdraw(self, cases: Sequence[GangRound], picture: ClusterView) -> None:
         """Evict what is to be evicted, and note on each case what is to be said."""
         seen = {}
         for case in cases:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 
 from cluster.api.transport import Transport
-from controller.leadership.lease import LEASE_SECONDS, Lease, Timing, timing_of
+from controller.leadership.lease import LEASE_SECONDS, Lease, LeaseTiming, timing_of
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
 
 LOG = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class Election:
         identity: str,
         namespace: str = SYSTEM_NAMESPACE,
         name: str = CONTROLLER_LEASE,
-        timing: Timing | None = None,
+        timing: LeaseTiming | None = None,
     ) -> None:
         self._identity = identity
         self._timing = timing or timing_of(LEASE_SECONDS)
@@ -142,7 +142,7 @@ class _Office:
     They are two because a request may hang longer than the deadline.
     """
 
-    def __init__(self, lease: Lease, term: Term, timing: Timing, stop: threading.Event) -> None:
+    def __init__(self, lease: Lease, term: Term, timing: LeaseTiming, stop: threading.Event) -> None:
         self._lease = lease
         self._term = term
         self._timing = timing

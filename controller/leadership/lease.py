@@ -32,7 +32,7 @@ _AFTER_EXPIRY = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class LeaseTiming:
     """Seconds. A leader that could not renew for `renew_deadline` stops before another may take over.
 
     :raises ValueError: if two leaders could overlap (lease <= deadline) or a leader had no second try.
@@ -48,9 +48,9 @@ class Timing:
             raise ValueError(f"must hold: {message}")
 
 
-def timing_of(lease: float) -> Timing:
+def timing_of(lease: float) -> LeaseTiming:
     """The times that go with a lease of so many seconds: a leader has three tries before its term is over."""
-    return Timing(lease=lease, renew_deadline=lease * 2 / 3, retry=lease / 5)
+    return LeaseTiming(lease=lease, renew_deadline=lease * 2 / 3, retry=lease / 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Tenure:
 class Lease:
     """The coordination.k8s.io/v1 Lease as one candidate sees it. To be used by one thread at a time."""
 
-    def __init__(self, transport: Transport, identity: str, namespace: str, name: str, timing: Timing) -> None:
+    def __init__(self, transport: Transport, identity: str, namespace: str, name: str, timing: LeaseTiming) -> None:
         self._transport = transport
         self._identity = identity
         self._name = name

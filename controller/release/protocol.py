@@ -104,11 +104,11 @@ class AwaitBinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class AllBound:
     """Nothing to be done: every member that exists is bound."""
 
 
-Step = NeedPlan | Nominate | Evict | AwaitVictims | Release | Renominate | AwaitBinding | Settled
+Step = NeedPlan | Nominate | Evict | AwaitVictims | Release | Renominate | AwaitBinding | AllBound
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def next_step(situation: Situation) -> Step:
     unbound = [member.pod for member in situation.gang.members if not member.pod.bound]
     gated = [pod for pod in unbound if pod.gated_by(GATE)]
     if not unbound:
-        return Settled()
+        return AllBound()
     record = situation.record
     if record is None:
         return NeedPlan(stale=_nominated(gated)) if gated else AwaitBinding((), _stranded(situation))

@@ -17,7 +17,7 @@ from functools import partial
 from time import monotonic
 from zlib import crc32
 
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.scheduling.lanes import Lane
 from controller.scheduling.questions import FAULTY, Answer, Question, answers
 from controller.scheduling.standing_noes import Basis, Fuller
@@ -112,7 +112,7 @@ class _Found:
 class _Round:
     """The gangs that need a plan in one round, and what is known of them by now."""
 
-    def __init__(self, gangs: Sequence[Gang], picture: Picture, requests: Mapping[GangKey, object]) -> None:
+    def __init__(self, gangs: Sequence[Gang], picture: ClusterView, requests: Mapping[GangKey, object]) -> None:
         self.gangs = {gang.key: gang for gang in gangs}
         self.requests = requests
         self.picture = picture
@@ -147,7 +147,7 @@ class Planner:
         self._since: dict[GangKey, float] = {}
         """When a gang that has no answer yet was seen first."""
 
-    def decide(self, gangs: Sequence[Gang], picture: Picture) -> Mapping[GangKey, Decision | None]:
+    def decide(self, gangs: Sequence[Gang], picture: ClusterView) -> Mapping[GangKey, Decision | None]:
         """The answer for every gang given, None for one that is being planned. A plan is given to one round only.
 
         Of gangs that compete, each is planned beside what those before it were given.
@@ -179,7 +179,7 @@ class Planner:
         self._slow.difference_update(keys)
         self._overtaken.difference_update(keys)
 
-    def hold_off(self, gang: Gang, message: str, picture: Picture) -> Decision:
+    def hold_off(self, gang: Gang, message: str, picture: ClusterView) -> Decision:
         """Do not plan this gang for a while: its last plan could not be carried out."""
         decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.UNPROVEN.value)
         self._drop(gang.key)

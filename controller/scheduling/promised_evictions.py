@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.release.protocol import AwaitVictims, Cause, Evict, NeedPlan, Nominate, Release
 from kube.keys import GATE
@@ -17,7 +17,7 @@ EVICTED = "members of it are evicted for another gang"
 """Why a plan falls that counts on them."""
 
 
-def beside_promises(picture: Picture, cases: Sequence[GangRound]) -> Picture:
+def beside_promises(picture: ClusterView, cases: Sequence[GangRound]) -> ClusterView:
     """The picture for who plans now: what recorded plans evict is leaving, as long as they have not fallen."""
     promised = [
         (victim.uid, victim.node)
@@ -29,7 +29,7 @@ def beside_promises(picture: Picture, cases: Sequence[GangRound]) -> Picture:
     return picture if snapshot is picture.snapshot else replace(picture, snapshot=snapshot)
 
 
-def drop_unlawful(picture: Picture, cases: Sequence[GangRound]) -> Picture:
+def drop_unlawful(picture: ClusterView, cases: Sequence[GangRound]) -> ClusterView:
     """Let plans fall whose evictions would by now cut a running gang short or overdraw a budget: what these allow, or
     who else goes, has changed since the plans were made. That of the lowest priority falls first. So does one whose own
     gang is evicted meanwhile. The picture is the one beside the promises that are left.
@@ -48,7 +48,7 @@ def drop_unlawful(picture: Picture, cases: Sequence[GangRound]) -> Picture:
     return beside_promises(picture, cases) if losing else beside
 
 
-def _loses_its_own(case: GangRound, picture: Picture) -> bool:
+def _loses_its_own(case: GangRound, picture: ClusterView) -> bool:
     """Whether a plan in progress counts on members of its gang that others evict, without whom it would be too few."""
     if case.record is None or not isinstance(case.step, Nominate | Evict | AwaitVictims | Release):
         return False

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.scheduling.standing_noes import Basis, may_stand
 from gangs.model import Gang
 from kube.objects import Pod
@@ -32,7 +32,7 @@ class Question:
     """Gangs to be planned, and all that the answers rest on."""
 
     gangs: tuple[Gang, ...]
-    picture: Picture
+    picture: ClusterView
     standing: tuple[Decision, ...]
     """Plans that were found before and that the picture does not show yet: they keep their room."""
     limits: Limits

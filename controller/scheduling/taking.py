@@ -1,7 +1,7 @@
 """Whether a plan that was found beside the rounds still stands when a round takes it up, by accounting."""
 
 from cluster.snapshot import Snapshot
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.release.verifying import lost_room
 from controller.scheduling.promised_evictions import EVICTED
 from controller.scheduling.questions import Question
@@ -24,7 +24,7 @@ OVERSPENT = "others use the quota of its queue by now"
 class Taking:
     """The plans that one round takes up, each beside those before it."""
 
-    def __init__(self, picture: Picture) -> None:
+    def __init__(self, picture: ClusterView) -> None:
         self.taken: list[Decision] = []
         self._picture = picture
         self._questions: set[Question] = set()
@@ -60,7 +60,7 @@ class Taking:
         going = evicted_for(self._snapshot())
         return EVICTED if any(each.member.pod.key in going for each in decision.assignments) else ""
 
-    def _moved(self, decision: Decision, before: Picture) -> str:
+    def _moved(self, decision: Decision, before: ClusterView) -> str:
         """Whether the nodes of the plan may lie elsewhere by now."""
         names = {each.node for each in decision.assignments}
         labels = _labels(self._picture.snapshot, names)
@@ -106,7 +106,7 @@ class Taking:
         return self._usage
 
 
-def ground_of(picture: Picture) -> object:
+def ground_of(picture: ClusterView) -> object:
     """What an answer rests on besides the request: equal as long as nothing that was looked at has changed."""
     return picture.snapshot.version, picture.snapshot.leaving, tuple(picture.topologies)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from gangs.dialects.table import WORDS
 from gangs.model import Gang
 from gangs.no_room import NoRoom
@@ -35,7 +35,7 @@ def differs(pod: Pod, wanted: Condition) -> bool:
     return True
 
 
-def member_conditions(gang: Gang, decision: Decision, picture: Picture) -> Told:
+def member_conditions(gang: Gang, decision: Decision, picture: ClusterView) -> Told:
     """What each member that is still gated should say after this decision."""
     pods = [member.pod for member in gang.members if not member.pod.bound]
     words = WORDS.get(gang.messages)
@@ -47,7 +47,7 @@ def member_conditions(gang: Gang, decision: Decision, picture: Picture) -> Told:
     return [(pod, condition(reason, f"gang {gang.key}: {decision.message}")) for pod in pods]
 
 
-def _no_room(gang: Gang, decision: Decision, picture: Picture, pods: list[Pod]) -> NoRoom:
+def _no_room(gang: Gang, decision: Decision, picture: ClusterView, pods: list[Pod]) -> NoRoom:
     """What is offered is the room without any eviction, so a plan that evicts is asked for again without."""
     refusal = decision
     if decision.evictions:

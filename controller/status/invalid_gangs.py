@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.gang_status import invalid_status, status_patch
 from controller.status.conditions import UNSCHEDULABLE, condition, differs
 from controller.status.mirrors import GANG_KIND, GangObjects
@@ -48,7 +48,7 @@ class InvalidGangReporter:
         self.unfinished = False
         """Whether something was written, which the next round has to see."""
 
-    def tell(self, picture: Picture) -> list[GangKey]:
+    def tell(self, picture: ClusterView) -> list[GangKey]:
         """Bring conditions and statuses of unreadable gangs up to date. Returns which they are."""
         same = picture.reading is self._reading
         if not same:
@@ -81,7 +81,7 @@ class InvalidGangReporter:
             self._recorder.record(ref, events.GANG_INVALID, each.message)
 
 
-def unreadable(picture: Picture) -> Iterator[Unreadable]:
+def unreadable(picture: ClusterView) -> Iterator[Unreadable]:
     """The gangs that pods or Gang objects name and that could not be read, each with its own faults."""
     kept = picture.kept
     by_object: defaultdict[tuple[bool, str, str], list[Fault]] = defaultdict(list)
@@ -96,7 +96,7 @@ def unreadable(picture: Picture) -> Iterator[Unreadable]:
             yield Unreadable(key, pods, faults)
 
 
-def _own_objects(picture: Picture) -> set[GangKey]:
+def _own_objects(picture: ClusterView) -> set[GangKey]:
     """Gang objects of users from which no gang could be read."""
     objects = GangObjects(picture.sources.catalog)
     found = set()

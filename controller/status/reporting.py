@@ -8,10 +8,19 @@ from itertools import islice, zip_longest
 from time import monotonic
 from typing import Any
 
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.gang_status import ROOM_TAKEN, Phase, gang_status, status_patch
-from controller.release.protocol import AwaitBinding, AwaitVictims, Cause, Evict, NeedPlan, Planned, Renominate, Settled
+from controller.release.protocol import (
+    AllBound,
+    AwaitBinding,
+    AwaitVictims,
+    Cause,
+    Evict,
+    NeedPlan,
+    Planned,
+    Renominate,
+)
 from controller.release.records import PlannedVictim
 from controller.status.conditions import Condition, differs, member_conditions
 from controller.status.mirrors import GANG_KIND, mark_of
@@ -81,7 +90,7 @@ def phase_of(case: GangRound) -> Phase:
             return Phase.EVICTING
         case AwaitBinding() | Renominate():
             return Phase.RELEASED
-        case Settled():
+        case AllBound():
             return Phase.PLACED if case.gang.suffice(case.gang.members) else Phase.WAITING
         case _:
             return Phase.NOMINATED
@@ -110,7 +119,7 @@ class Reporter:
         uid = case.manifest["metadata"].get("uid", "")
         return ObjectRef(API_VERSION, GANG_KIND, case.namespace, case.name, uid)
 
-    def report(self, cases: Sequence[GangRound], picture: Picture) -> None:
+    def report(self, cases: Sequence[GangRound], picture: ClusterView) -> None:
         """Bring statuses and conditions up to date after the round's work: of gangs on their way all, of the others as
         many as there is time for, one of each namespace after the other. The rest is left for the rounds to come.
         """
@@ -123,7 +132,7 @@ class Reporter:
         for case in (*batch, *others):
             case.behind, case.resting = True, False
 
-    def _report(self, cases: Sequence[GangRound], picture: Picture) -> None:
+    def _report(self, cases: Sequence[GangRound], picture: ClusterView) -> None:
         changes = [(case, self._change(case)) for case in cases]
         changing = [(case, change) for case, change in changes if change is not None]
         written = self._writer.all(partial(self._send, case, change) for case, change in changing)
@@ -285,7 +294,7 @@ class Reporter:
         if case.gang.source.kind not in (GANG_KIND, "Pod") and case.gang.source.uid:
             self._recorder.record(case.gang.source, reason, note, related=self.ref(case))
 
-    def told(self, case: GangRound, picture: Picture) -> Mapping[str, Condition]:
+    def told(self, case: GangRound, picture: ClusterView) -> Mapping[str, Condition]:
         """What each member should say after this round's decision, by uid; empty where nothing was decided."""
         if case.decision is None:
             return {}
@@ -296,7 +305,7 @@ class Reporter:
         waiting = case.decision is not None and case.decision.outcome is Outcome.WAITING
         return waiting and still_coming(case.gang)
 
-    def _untold(self, case: GangRound, picture: Picture) -> list[Write]:
+    def _untold(self, case: GangRound, picture: ClusterView) -> list[Write]:
         """The writes of conditions that differ, but of members that were nominated in this round: they have theirs."""
         planned = {member.uid for member in case.record.members} if case.record else set()
         told = self.told(case, picture) if case.decision else {}

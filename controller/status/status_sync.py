@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from cluster.snapshot import Snapshot
 from cluster.topology.domain_room import free_on, free_under
 from cluster.topology.tree import domains
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.gang_status import Phase, status_patch
 from controller.status.mirrors import GangObjects
 from controller.times import now
@@ -61,7 +61,7 @@ class StatusSync:
         self.unfinished = False
         """Whether something is left to be shown in a later round."""
 
-    def show(self, picture: Picture) -> None:
+    def show(self, picture: ClusterView) -> None:
         """Bring the statuses of topologies, groups and queues up to date."""
         self._stale |= picture.concerned
         self._queues_stale |= _concerns_queues(picture)
@@ -72,14 +72,14 @@ class StatusSync:
         trees = picture.snapshot.version, list(picture.topologies)
         self.unfinished = bool(self._stale) or self._queues_stale or trees != self._trees_of
 
-    def _show_groups(self, picture: Picture) -> None:
+    def _show_groups(self, picture: ClusterView) -> None:
         keys, self._stale = self._stale, set()
         if not self._write(group_statuses(keys, picture, now()), picture):
             self._stale |= keys
         if self._queues_stale:
             self._queues_stale = not self._write(queue_statuses(picture, now()), picture)
 
-    def _show_trees(self, picture: Picture) -> None:
+    def _show_trees(self, picture: ClusterView) -> None:
         made_of = picture.snapshot.version, list(picture.topologies)
         if made_of == self._trees_of:
             return
@@ -87,14 +87,14 @@ class StatusSync:
             self._trees_due = monotonic() + self._tree_seconds
             self._trees_of = made_of if self._write(topology_statuses(picture), picture) else None
 
-    def _write(self, shown: Iterable[ObjectStatus], picture: Picture) -> bool:
+    def _write(self, shown: Iterable[ObjectStatus], picture: ClusterView) -> bool:
         """Whether all could be written that had to be."""
         changes = [change for each in shown for change in _change(each, picture)]
         failed = [change for change in changes if not self._writer.merge(*change).done]
         return not failed
 
 
-def group_statuses(keys: Iterable[GangKey], picture: Picture, time: str) -> Iterator[ObjectStatus]:
+def group_statuses(keys: Iterable[GangKey], picture: ClusterView, time: str) -> Iterator[ObjectStatus]:
     """What the objects that ask for gangs should show, of the gangs of these keys. `time`: RFC 3339, the present."""
     view = _view(picture, time)
     for dialect in _ours(_GROUPS, picture):
@@ -103,7 +103,7 @@ def group_statuses(keys: Iterable[GangKey], picture: Picture, time: str) -> Iter
                 yield from dialect.group_statuses(key, view)
 
 
-def queue_statuses(picture: Picture, time: str) -> Iterator[ObjectStatus]:
+def queue_statuses(picture: ClusterView, time: str) -> Iterator[ObjectStatus]:
     """What all queues should show. `time`: RFC 3339, the present."""
     view = _view(picture, time)
     for dialect in _ours(_QUEUES, picture):
@@ -111,7 +111,7 @@ def queue_statuses(picture: Picture, time: str) -> Iterator[ObjectStatus]:
         yield from dialect.queue_statuses(view, usage_of(gangs, picture.snapshot).by_gang)
 
 
-def topology_statuses(picture: Picture) -> Iterator[ObjectStatus]:
+def topology_statuses(picture: ClusterView) -> Iterator[ObjectStatus]:
     """What all topologies should show."""
     for topology in picture.topologies:
         dialect = _TOPOLOGIES.get(topology.kind)
@@ -136,12 +136,12 @@ def topology_view(topology: Topology, snapshot: Snapshot) -> TopologyView:
 _Showing = TypeVar("_Showing", ShowsGroups, ShowsQueues)
 
 
-def _ours(dialects: Iterable[_Showing], picture: Picture) -> Iterator[_Showing]:
+def _ours(dialects: Iterable[_Showing], picture: ClusterView) -> Iterator[_Showing]:
     """Those that are not left to their own system, which writes these itself."""
     return (each for each in dialects if each.name not in picture.left.to)
 
 
-def _view(picture: Picture, time: str) -> StatusView:
+def _view(picture: ClusterView, time: str) -> StatusView:
     """What dialects may look at to say what their groups and queues show."""
     return StatusView(
         sources=picture.sources,
@@ -153,14 +153,14 @@ def _view(picture: Picture, time: str) -> StatusView:
     )
 
 
-def _concerns_queues(picture: Picture) -> bool:
+def _concerns_queues(picture: ClusterView) -> bool:
     """Whether a gang of a dialect that shows queues has changed, or an object of its system."""
     names, groups = {each.name for each in _QUEUES}, {each.queue_group for each in _QUEUES}
     gangs = any(key.dialect in names for key in picture.concerned)
     return gangs or any(key[0] in groups for key in picture.objects)
 
 
-def _change(shown: ObjectStatus, picture: Picture) -> Iterator[_Change]:
+def _change(shown: ObjectStatus, picture: ClusterView) -> Iterator[_Change]:
     """What has to be written to the object, nothing where it is gone or says so already."""
     ref = shown.ref
     manifest = picture.sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name)

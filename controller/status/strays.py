@@ -10,7 +10,7 @@ from itertools import islice
 from time import monotonic
 
 from cluster.caches.cache import ClusterCache
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.telemetry import events
 from controller.telemetry.events import Recorder
 from controller.times import seconds_since
@@ -59,7 +59,7 @@ class Strays:
         self.unfinished = False
         """Whether there are pods that may have to be told of though nothing changes."""
 
-    def tell(self, picture: Picture) -> None:
+    def tell(self, picture: ClusterView) -> None:
         """Look at what has come since the last time; a pod that was seen once costs nothing but a look at its name."""
         if self._clock() < self._due:
             return
@@ -74,7 +74,7 @@ class Strays:
                 told += dialect_of(pod) is None and self._tell(pod)
         self.unfinished = len(self._seen) < len(waiting)
 
-    def _waiting(self, picture: Picture) -> Iterator[Pod]:
+    def _waiting(self, picture: ClusterView) -> Iterator[Pod]:
         for name in self._cache.waiting():
             if not runs(name, picture.sources):
                 yield from self._cache.waiting_for(name)

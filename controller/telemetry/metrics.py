@@ -33,7 +33,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class GangSample:
     """How one gang stands at the end of a round.
 
     `created`: RFC 3339, "" where unknown; `status` and `uid`: its Gang object's, "" where there is none (yet).
@@ -49,7 +49,7 @@ class Standing:
 class Observer(Protocol):
     """Is told at the end of each round how the gangs stand; `invalid` are those whose requests cannot be read."""
 
-    def stand(self, standings: Sequence[Standing], invalid: Sequence[GangKey] = ()) -> None:
+    def stand(self, standings: Sequence[GangSample], invalid: Sequence[GangKey] = ()) -> None:
         """This is how every gang stands now."""
 
 
@@ -191,7 +191,7 @@ class Metrics:
         """A plan fell before its gang was released."""
         self._replans.labels(cause.value).inc()
 
-    def stand(self, standings: Sequence[Standing], invalid: Sequence[GangKey] = ()) -> None:
+    def stand(self, standings: Sequence[GangSample], invalid: Sequence[GangKey] = ()) -> None:
         """This is how every gang stands at the end of a round; `invalid` are those whose requests cannot be read.
 
         How long a gang stood in the phase in which this leader found it is not known, and not counted.
@@ -212,7 +212,7 @@ class Metrics:
         """Everything in Prometheus' text format: the numbers above, then those of the process and of its events."""
         return generate_latest(self.registry) + generate_latest(REGISTRY)
 
-    def _advance(self, standing: Standing) -> None:
+    def _advance(self, standing: GangSample) -> None:
         now, before = self._monotonic(), self._seen.get(standing.key)
         if before is not None and before.phase is standing.phase:
             return
@@ -227,7 +227,7 @@ class Metrics:
             standing.phase, None if unseen else now, placed=placed or (before is not None and before.placed)
         )
 
-    def _count_domains(self, standings: Sequence[Standing]) -> None:
+    def _count_domains(self, standings: Sequence[GangSample]) -> None:
         above: Tally[str] = Tally()
         for each in standings:
             for goal in each.status.get("objective") or () if each.phase.planned else ():

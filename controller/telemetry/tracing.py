@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from controller.gang_status import Phase
-from controller.telemetry.metrics import Standing
+from controller.telemetry.metrics import GangSample
 from gangs.model import GangKey
 
 _NANOSECONDS = 1_000_000_000
@@ -65,7 +65,7 @@ class Traces:
         self._seen: dict[GangKey, _Seen] = {}
         self._first_round = True
 
-    def stand(self, standings: Sequence[Standing], invalid: Sequence[GangKey] = ()) -> None:
+    def stand(self, standings: Sequence[GangSample], invalid: Sequence[GangKey] = ()) -> None:
         """This is how every gang stands at the end of a round. `invalid` ones have no way to be told of."""
         del invalid
         now = self._clock()
@@ -79,7 +79,7 @@ class Traces:
         """Send what is still to be sent."""
         self._provider.shutdown()
 
-    def _advance(self, standing: Standing, now: int) -> None:
+    def _advance(self, standing: GangSample, now: int) -> None:
         before = self._seen.get(standing.key)
         if before is not None and before.phase is standing.phase:
             return
@@ -93,7 +93,7 @@ class Traces:
             seen = replace(seen, placed=True)
         self._seen[standing.key] = replace(seen, phase=standing.phase, since=now)
 
-    def _tell_phase(self, standing: Standing, before: _Seen, trace: int, now: int) -> None:
+    def _tell_phase(self, standing: GangSample, before: _Seen, trace: int, now: int) -> None:
         root = SpanContext(trace, _root_id(trace), is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
         span = self._tracer.start_span(
             before.phase.value,
@@ -103,7 +103,7 @@ class Traces:
         )
         span.end(now)
 
-    def _tell_gang(self, standing: Standing, trace: int, now: int) -> None:
+    def _tell_gang(self, standing: GangSample, trace: int, now: int) -> None:
         created = int(datetime.fromisoformat(standing.created).timestamp()) * _NANOSECONDS if standing.created else now
         self._ids.trace = trace
         try:
@@ -125,7 +125,7 @@ def _root_id(trace: int) -> int:
     return trace & _HALF or 1
 
 
-def _attributes(standing: Standing) -> Mapping[str, Any]:
+def _attributes(standing: GangSample) -> Mapping[str, Any]:
     status = standing.status
     return {
         "phalanx.dialect": standing.key.dialect,

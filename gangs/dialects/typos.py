@@ -15,7 +15,7 @@ from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Manifest, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
-from gangs.workloads.kind_table import Made, Shape
+from gangs.workloads.kind_table import Made, WorkloadKind
 from gangs.workloads.pod_templates import Template
 from kube.keys import WORKLOAD
 from kube.objects import ObjectMeta, Pod
@@ -120,7 +120,7 @@ def _misplaced(
     at: str,
     said: tuple[Mapping[str, str], Mapping[str, str]],
     found: tuple[Template, ...],
-    shape: Shape,
+    shape: WorkloadKind,
 ) -> Iterator[Advice]:
     """Keys of pods on the workload itself, unless its pods carry them as well."""
     for place, written in zip(_MORE, said, strict=True):

@@ -24,7 +24,7 @@ MOST_PODS = 20_000
 """Of how many pods at a time a Job is looked at before they exist: so many take a second of an admission's five."""
 
 
-class Condition(Struct, frozen=True):
+class JobCondition(Struct, frozen=True):
     """A condition of a Job."""
 
     type: str = ""
@@ -37,7 +37,7 @@ class JobStatus(Struct, frozen=True):
     succeeded: int = 0
     failed: int = 0
     completed_indexes: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[JobCondition, ...] = ()
 
 
 class TemplateMeta(Struct, frozen=True):

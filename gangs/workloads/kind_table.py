@@ -24,7 +24,7 @@ class Made(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class WorkloadKind:
     """One kind. `templates`: where pod templates stand, `*` for every entry of a list or mapping."""
 
     plural: str
@@ -48,9 +48,9 @@ class Shape:
     """The pod label that says of which part of it a pod is, where each part is a gang; "": the whole is one."""
 
 
-def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, Shape]:
+def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, WorkloadKind]:
     """A kind of Kubeflow's training operator."""
-    return kind, Shape(
+    return kind, WorkloadKind(
         f"{kind.lower()}s",
         Made.TOGETHER,
         (f"spec.{specs}.*.template",),
@@ -62,7 +62,7 @@ def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, Shap
 
 
 _MINIMUM = "spec.runPolicy.schedulingPolicy.minAvailable"
-_MPI = Shape(
+_MPI = WorkloadKind(
     "mpijobs",
     Made.UNREAD,
     ("spec.mpiReplicaSpecs.*.template",),
@@ -75,20 +75,20 @@ _MPI = Shape(
 """Of the MPI operator, whose launchers are Jobs. In the training operator's version it is not read."""
 _ELASTIC = "spec.elasticPolicy.minReplicas"
 _CLUSTER = ("headGroupSpec.template", "workerGroupSpecs.*.template")
-_SHAPES: Mapping[str, Mapping[str, Shape]] = {
-    "": {"ReplicationController": Shape("replicationcontrollers", Made.ALONE)},
+_SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
+    "": {"ReplicationController": WorkloadKind("replicationcontrollers", Made.ALONE)},
     "apps": {
-        "Deployment": Shape("deployments", Made.ALONE, versions=("v1",), by_annotation=True, makers=("ReplicaSet",)),
-        "ReplicaSet": Shape("replicasets", Made.ALONE, versions=("v1",), by_annotation=True),
-        "DaemonSet": Shape("daemonsets", Made.ALONE),
-        "StatefulSet": Shape("statefulsets", Made.TOGETHER, versions=("v1",), by_annotation=True),
+        "Deployment": WorkloadKind("deployments", Made.ALONE, versions=("v1",), by_annotation=True, makers=("ReplicaSet",)),
+        "ReplicaSet": WorkloadKind("replicasets", Made.ALONE, versions=("v1",), by_annotation=True),
+        "DaemonSet": WorkloadKind("daemonsets", Made.ALONE),
+        "StatefulSet": WorkloadKind("statefulsets", Made.TOGETHER, versions=("v1",), by_annotation=True),
     },
     JOB_GROUP: {
-        JOB_KIND: Shape("jobs", Made.TOGETHER, versions=("v1",), by_annotation=True),
-        "CronJob": Shape("cronjobs", Made.IN_JOBS, ("spec.jobTemplate.spec.template",)),
+        JOB_KIND: WorkloadKind("jobs", Made.TOGETHER, versions=("v1",), by_annotation=True),
+        "CronJob": WorkloadKind("cronjobs", Made.IN_JOBS, ("spec.jobTemplate.spec.template",)),
     },
     "jobset.x-k8s.io": {
-        "JobSet": Shape(
+        "JobSet": WorkloadKind(
             "jobsets",
             Made.UNREAD,
             ("spec.replicatedJobs.*.template.spec.template",),
@@ -99,7 +99,7 @@ _SHAPES: Mapping[str, Mapping[str, Shape]] = {
         ),
     },
     "leaderworkerset.x-k8s.io": {
-        "LeaderWorkerSet": Shape(
+        "LeaderWorkerSet": WorkloadKind(
             "leaderworkersets",
             Made.UNREAD,
             ("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
@@ -120,9 +120,9 @@ _SHAPES: Mapping[str, Mapping[str, Shape]] = {
             ("MPIJob", _MPI),
         )
     ),
-    "trainer.kubeflow.org": {"TrainJob": Shape("trainjobs", Made.UNREAD, ())},
+    "trainer.kubeflow.org": {"TrainJob": WorkloadKind("trainjobs", Made.UNREAD, ())},
     "ray.io": {
-        "RayCluster": Shape(
+        "RayCluster": WorkloadKind(
             "rayclusters",
             Made.UNREAD,
             tuple(f"spec.{each}" for each in _CLUSTER),
@@ -130,16 +130,18 @@ _SHAPES: Mapping[str, Mapping[str, Shape]] = {
             by_annotation=True,
             minimum_of_roles="spec.workerGroupSpecs.*.minReplicas",
         ),
-        "RayJob": Shape("rayjobs", Made.UNREAD, tuple(f"spec.rayClusterSpec.{each}" for each in _CLUSTER)),
-        "RayService": Shape("rayservices", Made.UNREAD, tuple(f"spec.rayClusterConfig.{each}" for each in _CLUSTER)),
+        "RayJob": WorkloadKind("rayjobs", Made.UNREAD, tuple(f"spec.rayClusterSpec.{each}" for each in _CLUSTER)),
+        "RayService": WorkloadKind(
+            "rayservices", Made.UNREAD, tuple(f"spec.rayClusterConfig.{each}" for each in _CLUSTER)
+        ),
     },
-    "sparkoperator.k8s.io": {"SparkApplication": Shape("sparkapplications", Made.UNREAD, ())},
-    "workload.codeflare.dev": {"AppWrapper": Shape("appwrappers", Made.UNREAD, ())},
-    "serving.knative.dev": {"Service": Shape("services", Made.ALONE)},
+    "sparkoperator.k8s.io": {"SparkApplication": WorkloadKind("sparkapplications", Made.UNREAD, ())},
+    "workload.codeflare.dev": {"AppWrapper": WorkloadKind("appwrappers", Made.UNREAD, ())},
+    "serving.knative.dev": {"Service": WorkloadKind("services", Made.ALONE)},
 }
 """By API group and kind. Without templates: kinds that hand down no metadata of their own pods."""
 
-WORKLOADS: Mapping[tuple[str, str], Shape] = {
+WORKLOADS: Mapping[tuple[str, str], WorkloadKind] = {
     (group, kind): shape for group, kinds in _SHAPES.items() for kind, shape in kinds.items()
 }
 """Kinds that make pods, by API group and kind."""
@@ -156,7 +158,7 @@ READ: tuple[ResourceKind, ...] = tuple(
 )
 """Those of which every system's pods are read as one group."""
 
-BY_ANNOTATION: Mapping[str, tuple[str, Shape]] = {
+BY_ANNOTATION: Mapping[str, tuple[str, WorkloadKind]] = {
     kind: (group, shape) for (group, kind), shape in WORKLOADS.items() if shape.by_annotation and kind != JOB_KIND
 }
 """Kinds besides the Job of which our own annotations make gangs: API group and shape by kind."""

@@ -8,7 +8,7 @@ from gangs.findings import Findings
 from gangs.manifests import decode, group_of, key_of, ref_of
 from gangs.model import Manifest, ObjectRef
 from gangs.workloads.jobs import JOB_KIND, TemplateMeta, controller_of
-from gangs.workloads.kind_table import ANY, WORKLOADS, Made, Shape
+from gangs.workloads.kind_table import ANY, WORKLOADS, Made, WorkloadKind
 from gangs.workloads.pod_counts import LEADER_TEMPLATE, counted, field_of, number
 from kube.objects import Pod
 
@@ -65,7 +65,7 @@ class Template:
     """The place in its group of the first pod that is made of it."""
 
 
-def shape_of(manifest: Manifest) -> Shape | None:
+def shape_of(manifest: Manifest) -> WorkloadKind | None:
     """What is known of the object's kind; None where that is no workload."""
     group, kind, _, _ = key_of(manifest)
     return WORKLOADS.get((group, kind))

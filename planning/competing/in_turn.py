@@ -38,7 +38,7 @@ Together = Callable[[Sequence[Gang], float], Done[Ground] | No]
 
 
 @dataclass(frozen=True, slots=True)
-class Turns(Generic[Ground]):
+class InTurn(Generic[Ground]):
     """`start`: what the first gang finds. `step`: plans one on what those before it leave, and says what it leaves; it
     is told whether its plan is the best for all. `together`: plans several as one.
     """

@@ -14,7 +14,7 @@ from gangs.model import Gang, GangKey
 from planning.after_plan import after, after_all
 from planning.competing.affinity_between import leaning, minding
 from planning.competing.evicted import staying
-from planning.competing.in_turn import Turns
+from planning.competing.in_turn import InTurn
 from planning.competing.remaining import Remaining, only_room_matters
 from planning.competing.tier import Tier, share_as_plan
 from planning.competing.united import plan_as_one
@@ -76,18 +76,18 @@ def plan_tier(tier: Tier) -> tuple[list[Decision], Snapshot]:
     return _settled(tier, turns, _with_bounds(tier, framings, alone), then)
 
 
-def _turns(tier: Tier) -> Turns[Snapshot]:
+def _turns(tier: Tier) -> InTurn[Snapshot]:
     """The gangs one after the other."""
 
     def step(gang: Gang, snapshot: Snapshot, weighed: bool) -> tuple[Decision, Snapshot]:  # noqa: FBT001 -- as `plan`
         decision = tier.plan(gang, snapshot, weighed)
         return decision, after(decision, snapshot)
 
-    return Turns(tier.snapshot, step, tier.snapshot.namespaces, lambda gangs, end: plan_as_one(tier, gangs, end))
+    return InTurn(tier.snapshot, step, tier.snapshot.namespaces, lambda gangs, end: plan_as_one(tier, gangs, end))
 
 
 def _settled(
-    tier: Tier, turns: Turns[Snapshot], decisions: list[Decision], snapshot: Snapshot
+    tier: Tier, turns: InTurn[Snapshot], decisions: list[Decision], snapshot: Snapshot
 ) -> tuple[list[Decision], Snapshot]:
     """With another order where one finds no place after others, and no no that only holds in this one."""
     crowded = turns.crowded_out(decisions)
@@ -301,7 +301,7 @@ def _named_anew(share: Share, stated: Framing, framing: Framing) -> Share:
     return Share(rows, tuple(position for position, each in enumerate(framing.victims) if each.pod.key in gone))
 
 
-def _crowded_out(tier: Tier, turns: Turns[Snapshot], decisions: Sequence[Decision]) -> bool:
+def _crowded_out(tier: Tier, turns: InTurn[Snapshot], decisions: Sequence[Decision]) -> bool:
     """Whether somebody has no place, or not for all, who would have one alone."""
     others = False
     for gang, decision in zip(tier.gangs, decisions, strict=True):

@@ -27,6 +27,7 @@ from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import (
     DisruptionBudgetStatus,
     LabelSelector,
+    Namespace,
     Node,
     ObjectMeta,
     Pod,
@@ -44,12 +45,6 @@ from solver.deadline import NO_DEADLINE, Deadline
 DEFAULT_NAMESPACE = "default"
 
 _GroupKind = tuple[str, str]
-
-
-class Namespace(Struct, frozen=True):
-    """core/v1 Namespace: only its labels matter."""
-
-    metadata: ObjectMeta = ObjectMeta()
 
 
 TYPED: Mapping[_GroupKind, type[Struct]] = {

@@ -6,7 +6,7 @@ from itertools import combinations
 from cluster.eligibility.host_ports import any_clash
 from cluster.eligibility.member_rules import spread_limits
 from cluster.eligibility.nodes import Obstacle
-from cluster.eligibility.pod_affinity import Near, Spread, Term
+from cluster.eligibility.pod_affinity import AffinityTerm, Near, Spread
 from cluster.snapshot import NodeState
 from kube.objects import Pod
 from planning.framing.member_traits import Traits
@@ -20,7 +20,7 @@ Groups = tuple[str | None, ...]
 
 
 def apart(
-    traits: Sequence[Traits], terms: Sequence[Term], nodes: Sequence[NodeState]
+    traits: Sequence[Traits], terms: Sequence[AffinityTerm], nodes: Sequence[NodeState]
 ) -> tuple[tuple[Exclusion, ...], tuple[Separation, ...]]:
     """Who keeps off whom. `traits` by shape; `terms`: what the traits speak of.
 
@@ -42,7 +42,7 @@ def apart(
     return tuple(exclusions), tuple(separations)
 
 
-def _pairs(traits: Sequence[Traits], key: str, terms: Sequence[Term]) -> Iterable[tuple[Traits, Traits]]:
+def _pairs(traits: Sequence[Traits], key: str, terms: Sequence[AffinityTerm]) -> Iterable[tuple[Traits, Traits]]:
     """Those that cannot share a domain of `key`, also with their own kind; anti-affinity of either is enough."""
     about = frozenset(place for place, term in enumerate(terms) if term.topology_key == key)
     for position, one in enumerate(traits):

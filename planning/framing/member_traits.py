@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from cluster.eligibility.host_ports import HostPort, host_ports
-from cluster.eligibility.pod_affinity import Namespaces, Term, affinity_terms, anti_affinity_terms
+from cluster.eligibility.pod_affinity import AffinityTerm, Namespaces, affinity_terms, anti_affinity_terms
 from kube.objects import LabelSelector, Pod, PodAffinityTerm
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -40,7 +40,7 @@ class GangTraits:
     """The traits of all members of a gang. `terms`: the anti-affinity terms of which some are about members."""
 
     def __init__(self, pods: Iterable[Pod], namespaces: Namespaces) -> None:
-        self.terms: tuple[Term, ...] = ()
+        self.terms: tuple[AffinityTerm, ...] = ()
         self._keys: frozenset[str] = frozenset()
         self._spread_keys: frozenset[str] = frozenset()
         self._of: dict[int, Traits] = {}
@@ -78,7 +78,7 @@ class GangTraits:
     def _told_apart(
         self, like: Mapping[bytes, Pod], counts: Mapping[bytes, int], namespaces: Namespaces
     ) -> dict[bytes, Traits]:
-        terms: dict[bytes, Term] = {}
+        terms: dict[bytes, AffinityTerm] = {}
         having: dict[bytes, set[bytes]] = {}
         for mark, pod in like.items():
             for term in anti_affinity_terms(pod):
@@ -111,14 +111,14 @@ class GangTraits:
         return (("", pod.metadata.namespace), *sorted(labels))
 
 
-def _name_of(term: Term) -> bytes:
+def _name_of(term: AffinityTerm) -> bytes:
     return _encode((term.topology_key, sorted(term.namespaces), term.namespace_selector, term.selector, term.narrowed))
 
 
 def _wishes(like: Mapping[bytes, Pod], namespaces: Namespaces) -> Iterable[tuple[set[bytes], set[bytes]]]:
     """By affinity, who has it and whom all its terms mean."""
     having: dict[tuple[bytes, ...], set[bytes]] = {}
-    terms: dict[tuple[bytes, ...], tuple[Term, ...]] = {}
+    terms: dict[tuple[bytes, ...], tuple[AffinityTerm, ...]] = {}
     for mark, pod in like.items():
         if wanted := affinity_terms(pod):
             name = tuple(map(_name_of, wanted))

@@ -27,14 +27,14 @@ from planning.solver_pool.worker import (
     Compared,
     CompareTask,
     Failed,
+    JointReply,
     JointTask,
+    NotPlaced,
     Placed,
     Ready,
-    Refused,
     Reply,
     Request,
     Task,
-    Together,
 )
 from solver.explain.alternatives import NextDoor
 from solver.heuristics.greedy import greedy_plans
@@ -204,7 +204,7 @@ class Workers:
             if isinstance(reply, Placed):
                 answers.append(_verified(problem, reply.plan))
                 return reply.last
-            if isinstance(reply, Refused):
+            if isinstance(reply, NotPlaced):
                 answers.append(_plausible(reply.answer))
                 if not reply.last and (plan := _refuting(problem)) is not None:
                     answers.append(plan)
@@ -225,7 +225,7 @@ class Workers:
         answers: list[JointAnswer] = []
 
         def last(reply: Reply) -> bool:
-            if not isinstance(reply, Together):
+            if not isinstance(reply, JointReply):
                 raise WorkerError("the worker answers something else")
             if reply.answer is None:
                 return True

@@ -72,7 +72,7 @@ class Placed(msgspec.Struct, frozen=True, tag=True):
     last: bool = True
 
 
-class Refused(msgspec.Struct, frozen=True, tag=True):
+class NotPlaced(msgspec.Struct, frozen=True, tag=True):
     """A no. `last` False: its explanation follows."""
 
     answer: NoPlan
@@ -80,7 +80,7 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     peak: int = 0
 
 
-class Together(msgspec.Struct, frozen=True, tag=True):
+class JointReply(msgspec.Struct, frozen=True, tag=True):
     """The answer for several gangs; None where they are not all placed whole, which was asked for."""
 
     answer: JointAnswer | None
@@ -101,7 +101,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 
 Request = Task | JointTask | CompareTask
-Reply = Ready | Placed | Refused | Together | Compared | Failed
+Reply = Ready | Placed | NotPlaced | JointReply | Compared | Failed
 Tell = Callable[[Reply], None]
 """Takes replies before the last one."""
 Answering = Callable[[Request, Tell], Iterator[Reply]]
@@ -111,7 +111,7 @@ def answers(request: Request, tell: Tell) -> Iterator[Reply]:
     """What is answered to a request, within its limits."""
     deadline = _deadline(request.limits.seconds)
     if isinstance(request, JointTask):
-        yield Together(_together(request, deadline), _peak())
+        yield JointReply(_together(request, deadline), _peak())
         return
     if isinstance(request, CompareTask):
         yield Compared(next_door(request.problem, request.plan, request.limits, deadline), _peak())
@@ -122,9 +122,9 @@ def answers(request: Request, tell: Tell) -> Iterator[Reply]:
     if isinstance(answer, Plan):
         yield Placed(answer, _peak())
         return
-    yield Refused(answer, last=False)
+    yield NotPlaced(answer, last=False)
     later = _deadline(deadline.left() + EXPLAINING * request.limits.seconds)
-    yield Refused(explained(request.problem, answer, request.limits, later), last=True, peak=_peak())
+    yield NotPlaced(explained(request.problem, answer, request.limits, later), last=True, peak=_peak())
 
 
 def _deadline(seconds: float) -> Deadline:

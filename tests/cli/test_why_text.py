@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cli.text.gang_state import Story, age, leader_trouble, pod_state, render
+from cli.text.gang_state import GangFacts, age, leader_trouble, pod_state, render
 from cli.why import member_keys
 from gangs.model import GangKey
 from kube.keys import GATE, PLANNED_NODE
@@ -66,7 +66,7 @@ UNPLACEABLE = {
 
 def test_a_gang_that_fits_nowhere_is_told_with_the_nearest_domains_and_what_would_help() -> None:
     pods = [pod(f"llm-{number}") for number in (10, 2, 0, 1)]
-    told = render(Story(mirror({"required": "SpineLayer"}, UNPLACEABLE), pods, leader=LEADER), NOW)
+    told = render(GangFacts(mirror({"required": "SpineLayer"}, UNPLACEABLE), pods, leader=LEADER), NOW)
     assert (
         told
         == """\
@@ -130,7 +130,7 @@ HISTORY = [
 def test_a_gang_on_its_way_is_told_with_its_domains_victims_and_history() -> None:
     spec = {"minMember": 2, "podSets": [{"name": "main", "count": 2}], "preferred": "BlockLayer"}
     pods = [pod("llm-0", held="node-5"), pod("llm-1", held="node-6")]
-    told = render(Story(mirror(spec, EVICTING), pods, HISTORY, LEADER), NOW)
+    told = render(GangFacts(mirror(spec, EVICTING), pods, HISTORY, LEADER), NOW)
     assert (
         told
         == """\
@@ -162,15 +162,15 @@ def test_a_member_beyond_the_minimum_says_why_it_waits() -> None:
     waits = (Condition(type="PodScheduled", status="False", message=f"gang default/llm: {text}"),)
     pods = [*(pod(f"llm-{i}", node=f"n-{i}", phase="Running") for i in range(3)), pod("llm-3", conditions=waits)]
     placed = {"phase": "Placed", "message": "3 pods are bound on n-0..2"}
-    told = render(Story(mirror({"minMember": 3}, placed), pods, leader=LEADER), NOW)
+    told = render(GangFacts(mirror({"minMember": 3}, placed), pods, leader=LEADER), NOW)
     assert f"  llm-3   held back\n\n  held back: {text}\n" in told
-    assert "held back:" not in render(Story(mirror(status=UNPLACEABLE), pods, leader=LEADER), NOW)
+    assert "held back:" not in render(GangFacts(mirror(status=UNPLACEABLE), pods, leader=LEADER), NOW)
 
 
 def test_a_gang_that_nobody_has_looked_at_says_why() -> None:
     own = {"metadata": {"name": "llm", "namespace": "default"}}
     assert (
-        render(Story(own, leader=None), NOW)
+        render(GangFacts(own, leader=None), NOW)
         == """\
 default/llm  Unknown
   nothing has been decided yet
@@ -188,7 +188,9 @@ def test_the_sets_that_lack_members_are_named() -> None:
         Pod(metadata=ObjectMeta(name=f"p-{i}", namespace="default", labels={"phalanx.dev/pod-set": "decode"}))
         for i in range(3)
     ]
-    told = render(Story(mirror({**spec, "minMember": 4}, {"members": {"expected": 6}}), labelled, leader=LEADER), NOW)
+    told = render(
+        GangFacts(mirror({**spec, "minMember": 4}, {"members": {"expected": 6}}), labelled, leader=LEADER), NOW
+    )
     assert "wants      at least 4 of 6 pods together" in told
     assert "members    3 of 6 exist, 0 bound; missing: 2 of prefill and 1 of decode" in told
 
@@ -256,5 +258,5 @@ def test_members_are_known_by_the_gang_or_by_its_groups(manifest: Json, keys: se
 
 def test_a_gang_with_a_plan_is_told_why_it_is_here() -> None:
     placed = {**UNPLACEABLE, "phase": "Placed", "explanation": {"whyHere": "no other SpineLayer can hold it"}}
-    told = render(Story(mirror({"required": "SpineLayer"}, placed), [], leader=LEADER), NOW)
+    told = render(GangFacts(mirror({"required": "SpineLayer"}, placed), [], leader=LEADER), NOW)
     assert "\n  why here: no other SpineLayer can hold it\n" in told

@@ -14,13 +14,13 @@ import pytest
 
 from cluster.api.connecting import connect
 from cluster.caches.cache import ClusterCache, WatchedKind
-from cluster.caches.reflector import Timing
+from cluster.caches.reflector import ReflectorTiming
 from controlplane.control_plane import ControlPlane
 from kube.objects import Pod
 
 pytestmark = pytest.mark.controlplane
 
-SOON = Timing(missing=1.0, first_retry=0.2, last_retry=1.0)
+SOON = ReflectorTiming(missing=1.0, first_retry=0.2, last_retry=1.0)
 WIDGETS = WatchedKind("test.phalanx.dev", ("v1", "v1alpha1"), "Widget", "widgets")
 WIDGET = {
     "apiVersion": "test.phalanx.dev/v1alpha1",

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 from scripted_api import Answer, ScriptedApi, failed, listed, scripted, watched
 
-from cluster.caches.reflector import Reflector, Timing
+from cluster.caches.reflector import Reflector, ReflectorTiming
 from kube.objects import Pod
 
-QUICK = Timing(page=2, silence=60.0, missing=0.02, first_retry=0.02, last_retry=0.1)
+QUICK = ReflectorTiming(page=2, silence=60.0, missing=0.02, first_retry=0.02, last_retry=0.1)
 PATIENCE = 60.0
 PODS = "/api/v1/pods"
 
@@ -53,7 +53,12 @@ def until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
 
 @contextmanager
 def reflecting(
-    api: ScriptedApi, sink: Names, paths: Sequence[str] = (PODS,), *, optional: bool = False, timing: Timing = QUICK
+    api: ScriptedApi,
+    sink: Names,
+    paths: Sequence[str] = (PODS,),
+    *,
+    optional: bool = False,
+    timing: ReflectorTiming = QUICK,
 ) -> Iterator[Reflector[Pod]]:
     reflector = Reflector(api.transport, paths, Pod, sink, optional=optional, timing=timing)
     reflector.start()

@@ -12,7 +12,7 @@ import pytest
 from inline_lanes import inline
 from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
 
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.scheduling import planner as deciding
 from controller.scheduling import questions as solving
 from controller.scheduling.planner import Planner
@@ -31,10 +31,10 @@ def named(name: str, *pods: Pod, created: str = "2026-01-01T00:00:00Z") -> Gang:
     return replace(gang(*pods), key=GangKey("phalanx", "default", name), required=RACK, created=created)
 
 
-def picture(*pods: Pod, version: str = "1") -> Picture:
+def picture(*pods: Pod, version: str = "1") -> ClusterView:
     """The cluster with these pods; `version` counts its changes."""
     there = replace(snapshot(*pods), version=version)
-    return Picture(Sources(), Reading(), [TOPOLOGY], (), there, {})
+    return ClusterView(Sources(), Reading(), [TOPOLOGY], (), there, {})
 
 
 def pair(stem: str) -> list[Pod]:
@@ -42,7 +42,7 @@ def pair(stem: str) -> list[Pod]:
     return [pod(f"{stem}-0"), pod(f"{stem}-1")]
 
 
-def answer(planner: Planner, gang: Gang, seen: Picture) -> Decision:
+def answer(planner: Planner, gang: Gang, seen: ClusterView) -> Decision:
     """The planner's answer for one gang."""
     decision = planner.decide([gang], seen)[gang.key]
     assert decision is not None

@@ -12,13 +12,13 @@ from wires import Wire, wire_to
 from cluster.api.connecting import connect
 from cluster.api.transport import MERGE_PATCH, Transport
 from controller.leadership.election import Election, LeadershipLostError, Term
-from controller.leadership.lease import Timing
+from controller.leadership.lease import LeaseTiming
 from controlplane.control_plane import ControlPlane, wait_until
 
-QUICK = Timing(lease=6, renew_deadline=4, retry=0.2)
+QUICK = LeaseTiming(lease=6, renew_deadline=4, retry=0.2)
 """A leader that cannot renew for four seconds on a busy machine would lose the lead as it should."""
 PATIENCE = 60.0
-LONG = Timing(lease=4 * PATIENCE, renew_deadline=2 * PATIENCE, retry=0.2)
+LONG = LeaseTiming(lease=4 * PATIENCE, renew_deadline=2 * PATIENCE, retry=0.2)
 NAMESPACE = "default"
 
 pytestmark = pytest.mark.controlplane
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.controlplane
 class Candidate:
     """A candidate that runs in a thread and keeps a diary of its terms, on one clock for all."""
 
-    def __init__(self, transport: Transport, identity: str, lease: str, timing: Timing = QUICK) -> None:
+    def __init__(self, transport: Transport, identity: str, lease: str, timing: LeaseTiming = QUICK) -> None:
         self.identity = identity
         self.stop = threading.Event()
         self.terms: list[list[float]] = []
@@ -63,7 +63,7 @@ def elect(control_plane: ControlPlane, lease: str) -> Iterator[Elect]:
     """Makes candidates for one Lease; all are stopped in the end."""
     candidates: list[Candidate] = []
 
-    def make(identity: str, kubeconfig: str | None = None, timing: Timing = QUICK) -> Candidate:
+    def make(identity: str, kubeconfig: str | None = None, timing: LeaseTiming = QUICK) -> Candidate:
         transport = connect(kubeconfig or str(control_plane.kubeconfig))
         candidates.append(Candidate(transport, identity, lease, timing))
         return candidates[-1]

@@ -2,13 +2,13 @@
 
 import pytest
 
-from controller.leadership.lease import LEASE_SECONDS, Timing, timing_of
+from controller.leadership.lease import LEASE_SECONDS, LeaseTiming, timing_of
 
 
 @pytest.mark.parametrize(("lease", "deadline", "retry"), [(10, 10, 2), (15, 2, 2), (15, 10, 0), (5, 10, 2)])
 def test_times_that_would_let_two_lead_are_refused(lease: float, deadline: float, retry: float) -> None:
     with pytest.raises(ValueError, match="must hold: lease"):
-        Timing(lease, deadline, retry)
+        LeaseTiming(lease, deadline, retry)
 
 
 def test_the_usual_times_leave_a_leader_three_tries() -> None:

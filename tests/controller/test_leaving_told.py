@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from cluster.snapshot import Snapshot
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.coexistence import CoexistenceReporter
 from controller.telemetry import events
 from controller.telemetry.events import Reason, Recorder
@@ -28,9 +28,9 @@ class Notes:
         self.taken.append((ref.name, reason, note))
 
 
-def picture(left: Mapping[str, Neighbour]) -> Picture:
+def picture(left: Mapping[str, Neighbour]) -> ClusterView:
     """A cluster in which nothing matters but what is left to whom."""
-    return Picture(Sources(), Reading(), (), (), Snapshot(), {}, left=Left(left))
+    return ClusterView(Sources(), Reading(), (), (), Snapshot(), {}, left=Left(left))
 
 
 def test_each_system_is_told_of_once_when_it_comes_and_once_when_it_goes() -> None:

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from controller.gang_status import Phase
 from controller.release.protocol import Cause
-from controller.telemetry.metrics import Metrics, Standing
+from controller.telemetry.metrics import GangSample, Metrics
 from gangs.model import GangKey
 
 LLM = GangKey("koordinator", "default", "llm")
@@ -29,8 +29,8 @@ class Clock:
         return self.now
 
 
-def standing(phase: Phase, objective: tuple[dict[str, Any], ...] = ()) -> Standing:
-    return Standing(LLM, phase, CREATED, {"objective": list(objective)})
+def standing(phase: Phase, objective: tuple[dict[str, Any], ...] = ()) -> GangSample:
+    return GangSample(LLM, phase, CREATED, {"objective": list(objective)})
 
 
 def read(metrics: Metrics, name: str, **labels: str) -> float:

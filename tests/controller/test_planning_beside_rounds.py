@@ -13,7 +13,7 @@ import pytest
 from inline_lanes import HeldLane
 from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
 
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.scheduling import planner as deciding
 from controller.scheduling import questions as solving
 from controller.scheduling.planner import Lanes, Planner
@@ -41,11 +41,11 @@ def members(stem: str, count: int, priority: int = 10) -> list[Pod]:
     return [pod(f"{stem}-{index}", priority=priority) for index in range(count)]
 
 
-def picture(*pods: Pod, version: str = "1") -> Picture:
+def picture(*pods: Pod, version: str = "1") -> ClusterView:
     """The cluster with these pods; `version` counts its changes."""
     there = replace(snapshot(*pods), version=version)
     live = {each.metadata.uid: each for each in pods}
-    return Picture(Sources(), Reading(), [TOPOLOGY], (), there, live, {})
+    return ClusterView(Sources(), Reading(), [TOPOLOGY], (), there, live, {})
 
 
 class Bench:
@@ -56,7 +56,7 @@ class Bench:
         self.metrics = Metrics()
         self.planner = Planner(FULL, self.metrics, Lanes(self.prompt, self.patient))
 
-    def round(self, *gangs: Gang, on: Picture | None = None) -> dict[str, Outcome | None]:
+    def round(self, *gangs: Gang, on: ClusterView | None = None) -> dict[str, Outcome | None]:
         """What one round knows of each gang."""
         self.last = self.planner.decide(gangs, on or picture())
         return {key.name: decision and decision.outcome for key, decision in self.last.items()}

@@ -9,7 +9,7 @@ import pytest
 from protocol_scenes import PLAN_ID, gang, node, pod, record
 
 from cluster.capturing import snapshot_of
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.release.protocol import Cause, Evict, NeedPlan, Release, Step
 from controller.scheduling.promised_evictions import beside_promises, drop_unlawful
@@ -32,7 +32,7 @@ def web(number: int) -> Pod:
     return Pod(metadata=ObjectMeta(name=f"web-{number}", namespace="default", uid=f"uid-web-{number}"), spec=made.spec)
 
 
-def picture(allowed: int, minimum: int = 0) -> Picture:
+def picture(allowed: int, minimum: int = 0) -> ClusterView:
     """The pods under a budget over all; with a `minimum` they are a running gang."""
     pods = [web(number) for number in (1, 2, 3)]
     budget = PodDisruptionBudget(
@@ -50,7 +50,7 @@ def picture(allowed: int, minimum: int = 0) -> Picture:
     )
     there = snapshot_of(map(node, NODES), pods, budgets=[budget])
     live = {each.metadata.uid: each for each in pods}
-    return Picture(Sources(), Reading((running,) if minimum else ()), (), (), there, live, {})
+    return ClusterView(Sources(), Reading((running,) if minimum else ()), (), (), there, live, {})
 
 
 def evicting(name: str, victims: list[int], priority: int = 10) -> GangRound:

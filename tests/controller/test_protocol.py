@@ -10,6 +10,7 @@ import pytest
 from protocol_scenes import gang, pod, record, situation
 
 from controller.release.protocol import (
+    AllBound,
     AwaitBinding,
     AwaitVictims,
     Evict,
@@ -18,7 +19,6 @@ from controller.release.protocol import (
     Planned,
     Release,
     Renominate,
-    Settled,
     Situation,
     next_step,
 )
@@ -171,4 +171,4 @@ def test_a_replacement_needs_a_plan_of_its_own() -> None:
 
 
 def test_a_gang_whose_members_are_all_bound_is_settled() -> None:
-    assert next_step(situation(gang(pod("a", bound="n1"), pod("b", bound="n2")), record(TWO))) == Settled()
+    assert next_step(situation(gang(pod("a", bound="n1"), pod("b", bound="n2")), record(TWO))) == AllBound()

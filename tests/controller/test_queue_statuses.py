@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from cluster.capturing import snapshot_of
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.status.status_sync import queue_statuses
 from gangs.coexistence.ownership import Left, Neighbour
 from gangs.dialects.reading import read_all
@@ -79,15 +79,15 @@ def pod(name: str, *, namespace: str = "default", on: str = "", nominated: str =
     return msgspec.convert(manifest, Pod)
 
 
-def picture(*pods: Pod, without: str = "", **changed: Any) -> Picture:
+def picture(*pods: Pod, without: str = "", **changed: Any) -> ClusterView:
     """The cluster with these pods; `without` an object's name; `changed`: fields of pool's spec."""
     objects = [each for each in yaml.safe_load_all(OBJECTS) if each["metadata"]["name"] != without]
     objects[0]["spec"].update(changed)
     sources = Sources(pods, {key_of(each): each for each in objects})
-    return Picture(sources, read_all(sources), (), (), snapshot_of([BLUE], pods), {})
+    return ClusterView(sources, read_all(sources), (), (), snapshot_of([BLUE], pods), {})
 
 
-def shown(there: Picture, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
+def shown(there: ClusterView, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
     """The status of one queue."""
     statuses = {each.ref: each.status for each in queue_statuses(there, NOW)}
     return statuses[ObjectRef(f"{GROUP}/v1beta2", kind, namespace, name)]
@@ -141,7 +141,7 @@ def test_a_queue_that_nobody_uses_shows_noughts() -> None:
     ids=["stopped", "no flavor", "wrong", "open"],
 )
 def test_a_queue_that_takes_no_gangs_says_why(
-    there: Picture, cluster_queue: tuple[str, str], local_queue: tuple[str, str]
+    there: ClusterView, cluster_queue: tuple[str, str], local_queue: tuple[str, str]
 ) -> None:
     assert condition(shown(there, "ClusterQueue", "pool")) == cluster_queue
     assert condition(shown(there, "LocalQueue", "q", "default")) == local_queue

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cluster.capturing import snapshot_of
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.status.status_sync import group_statuses, topology_statuses
 from gangs.coexistence.ownership import Left, Neighbour
 from gangs.incremental.readings import KeptReadings
@@ -43,7 +43,7 @@ def group(api_version: str, name: str) -> dict[str, Any]:
     return {"apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": {"minMember": 1}}
 
 
-def picture(left: Mapping[str, Neighbour]) -> Picture:
+def picture(left: Mapping[str, Neighbour]) -> ClusterView:
     """A PodGroup of Koordinator and one of KAI with a pod each, a topology of each kind; `left`: to their systems."""
     groups = [group("scheduling.sigs.k8s.io/v1alpha1", "koord"), group("scheduling.run.ai/v2alpha2", "kai")]
     by_label, by_annotation = {"pod-group.scheduling.sigs.k8s.io": "koord"}, {"pod-group-name": "kai"}
@@ -54,7 +54,7 @@ def picture(left: Mapping[str, Neighbour]) -> Picture:
     sources = Sources(pods, {key_of(each): each for each in groups})
     kept = KeptReadings(sources)
     there = [NETWORK, OWN, OTHERS]
-    return Picture(sources, kept.reading(), there, (), snapshot_of([], pods), {}, left=Left(left), kept=kept)
+    return ClusterView(sources, kept.reading(), there, (), snapshot_of([], pods), {}, left=Left(left), kept=kept)
 
 
 LEFT = [

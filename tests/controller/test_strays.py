@@ -9,7 +9,7 @@ import msgspec
 
 from cluster.caches.cache import ClusterCache
 from cluster.schedulers import SchedulerIndex
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.status.strays import MOST_AT_A_TIME, MOST_OF_A_NAMESPACE, Strays
 from controller.telemetry.events import Reason, Recorder
 from gangs.model import ObjectRef
@@ -54,7 +54,7 @@ class Scene:
     def after(self, seconds: float) -> list[str]:
         """Who is told in a round at that time."""
         self.seconds, self.heard.notes = seconds, []
-        self.strays.tell(cast("Picture", type("Seen", (), {"sources": Sources(tried=self.index.tried())})))
+        self.strays.tell(cast("ClusterView", type("Seen", (), {"sources": Sources(tried=self.index.tried())})))
         return [name for name, _ in self.heard.notes]
 
 

@@ -18,7 +18,7 @@ from cluster.capturing import snapshot_of
 from cluster.snapshot import Snapshot
 from cluster.topology.domain_room import free_under
 from cluster.topology.tree import domains
-from controller.cluster_view import Picture
+from controller.cluster_view import ClusterView
 from controller.status.status_sync import topology_statuses, topology_view
 from gangs.dialects.topologies import topologies
 from gangs.koordinator.status import topology_status as network_status
@@ -191,7 +191,7 @@ def test_a_cluster_network_topology_shows_the_documented_tree() -> None:
 def test_each_topology_object_gets_the_status_of_its_kind() -> None:
     topology, snapshot = documented()
     there = [TREE, topology, Topology("found", "", TREE.levels)]
-    found = topology_statuses(Picture(Sources(), Reading(), there, (), snapshot, {}))
+    found = topology_statuses(ClusterView(Sources(), Reading(), there, (), snapshot, {}))
     assert {(each.ref.api_version, each.ref.kind, each.ref.name): list(each.status) for each in found} == {
         ("phalanx.dev/v1alpha1", "Topology", "dc"): ["nodes", "free", "domains", "outside"],
         ("scheduling.koordinator.sh/v1alpha1", "ClusterNetworkTopology", "default"): ["detailStatus"],

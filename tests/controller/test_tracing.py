@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from controller.gang_status import Phase
-from controller.telemetry.metrics import Standing
+from controller.telemetry.metrics import GangSample
 from controller.telemetry.tracing import Traces
 from gangs.model import GangKey
 
@@ -16,9 +16,9 @@ NINE = 1795251600
 WAY = ((1, Phase.WAITING), (3, Phase.NOMINATED), (4, Phase.NOMINATED), (5, Phase.RELEASED), (6, Phase.PLACED))
 
 
-def standing(phase: Phase) -> Standing:
+def standing(phase: Phase) -> GangSample:
     status = {"planId": "abc", "proof": "Optimal", "members": {"existing": 2}, "victims": [{}]}
-    return Standing(GangKey("kai", "team", "llm"), phase, "2026-11-21T09:00:00Z", status, UID)
+    return GangSample(GangKey("kai", "team", "llm"), phase, "2026-11-21T09:00:00Z", status, UID)
 
 
 def told(*steps: tuple[int, Phase], empty_first: bool = True) -> tuple[ReadableSpan, ...]:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from gangs.workloads.jobs import JOB_KIND
-from gangs.workloads.kind_table import BY_ANNOTATION, WORKLOADS, Made, Shape
+from gangs.workloads.kind_table import BY_ANNOTATION, WORKLOADS, Made, WorkloadKind
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "kinds.md").read_text()
 OTHERS = {
@@ -20,7 +20,7 @@ def written(values: tuple[str, ...]) -> str:
     return ", ".join(f"`{each}`" for each in values if each) or "-"
 
 
-def row(group: str, kind: str, shape: Shape) -> str:
+def row(group: str, kind: str, shape: WorkloadKind) -> str:
     """The line of a kind."""
     own = "one gang" if kind in (*BY_ANNOTATION, JOB_KIND) else "refused"
     versions = f" {'/'.join(shape.versions)}" if shape.versions else ""

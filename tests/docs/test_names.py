@@ -1,4 +1,4 @@
-"""One name, one thing: public classes and modules whose name stands twice are known, and no more come."""
+"""One name, one thing: public classes whose name stands twice are counterparts of each other."""
 
 import ast
 from collections import defaultdict
@@ -7,27 +7,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("solver", "planning", "controller", "webhook", "gangs", "cluster", "kube", "cli", "certs", "serving")
-COUNTERPARTS = {"Node", "Member", "PodSet", "Shape", "Affinity", "Spread", "Together", "Seat", "Limits"}
+COUNTERPARTS = {"Node", "Member", "PodSet", "Affinity", "Spread", "Seat"}
 """The solver's counterparts of what Kubernetes or a gang calls so."""
 OF_EACH_DIALECT = {"PodGroupSpec", "TopologySpec", "LevelSpec", "Wish", "Unit", "Asked"}
 OF_EACH_SERVER = {"Settings", "Metrics"}
-STILL_TWICE = {
-    "Condition",
-    "Gang",
-    "Namespace",
-    "Picture",
-    "Place",
-    "Refused",
-    "Request",
-    "Settled",
-    "Solved",
-    "Standing",
-    "Story",
-    "Term",
-    "Timing",
-    "Turns",
-}
-"""To become fewer: see docs/decisions/0017."""
 
 
 def classes() -> Iterator[tuple[str, Path]]:
@@ -43,4 +26,4 @@ def test_a_class_that_stands_twice_is_known() -> None:
     for name, path in classes():
         found[name].append(path)
     twice = {name for name, paths in found.items() if len(paths) > 1}
-    assert twice == COUNTERPARTS | OF_EACH_DIALECT | OF_EACH_SERVER | STILL_TWICE
+    assert twice == COUNTERPARTS | OF_EACH_DIALECT | OF_EACH_SERVER

@@ -11,7 +11,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from cli.installation.manifests import system_objects
 from serving.background import SMALL
-from serving.limits import Limits
+from serving.limits import ConnectionLimits
 from webhook.serving import GUARDED_THREADS, GUARDED_WAITING, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def test_the_limits_are_those_that_hold() -> None:
             each.body_bytes / 1024,
             each.bodies_bytes / 1024,
         )
-        for each in (Limits(), SMALL)
+        for each in (ConnectionLimits(), SMALL)
     ]
     assert written == list(zip(*kept, strict=True))
     settings = Settings(Path())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from webhook.admission.dispatch import validate
-from webhook.admission.reviews import Admitted, GroupVersionResource, Refused, Request
+from webhook.admission.reviews import AdmissionRequest, Admitted, GroupVersionResource, Refused
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "webhook"))
 from pictures import StillPicture, pod_group, topology
@@ -80,7 +80,7 @@ def test_a_refusal_rests_on_what_is_there_by_now(
     group_, _, version = manifest["apiVersion"].partition("/")
     resource = GroupVersionResource(group=group_, version=version, resource=f"{manifest['kind'].lower()}s")
     operation = "CREATE" if old is None else "UPDATE"
-    request = Request(uid="u", operation=operation, resource=resource, object=manifest, old_object=old)
+    request = AdmissionRequest(uid="u", operation=operation, resource=resource, object=manifest, old_object=old)
     decision = validate(request, StillPicture(cached, now=now), lambda _: ())
     if refusal:
         assert isinstance(decision, Refused)

@@ -17,7 +17,7 @@ from gangs.manifests import key_of
 from gangs.sources import Sources
 from kube.keys import CREATED_SUSPENDED
 from webhook.admission.objects import workload_created
-from webhook.admission.reviews import Admitted, GroupVersionResource, Options, Request
+from webhook.admission.reviews import AdmissionRequest, Admitted, GroupVersionResource, Options
 from webhook.admission.suspending import updated
 
 FILES = Path(__file__).parent / "suspended"
@@ -167,7 +167,7 @@ CALLS = {
 @pytest.mark.parametrize(("manager", "old", "told"), CALLS.values(), ids=CALLS)
 def test_who_suspends_a_job_that_runs(manager: str, old: Manifest, told: str) -> None:
     new = {**old, "spec": {**old["spec"], "suspend": True}}
-    request = Request(
+    request = AdmissionRequest(
         uid="1", operation="UPDATE", resource=GroupVersionResource(), options=Options(field_manager=manager)
     )
     decision = updated(request, new, old, cluster(*documents()))
@@ -182,7 +182,7 @@ def test_a_change_that_suspends_nothing_is_none_of_our_business(before: bool) ->
     old = stored()
     old["spec"]["suspend"] = before
     new = {**old, "spec": {**old["spec"], "suspend": before and old["spec"]["suspend"]}}
-    request = Request(uid="1", operation="UPDATE", resource=GroupVersionResource(), options=None)
+    request = AdmissionRequest(uid="1", operation="UPDATE", resource=GroupVersionResource(), options=None)
     assert updated(request, new, old, cluster(*documents())) == Admitted()
 
 

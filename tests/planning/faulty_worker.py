@@ -12,12 +12,12 @@ import numpy as np
 from planning.solver_pool.worker import (
     MEMORY_BYTES,
     Answering,
+    JointAnswer,
+    NotPlaced,
     Placed,
-    Refused,
     Reply,
     Request,
     Tell,
-    Together,
     answers,
     serve,
 )
@@ -74,14 +74,14 @@ def boasting(request: Request, tell: Tell) -> Iterator[Reply]:
 def giving_twice(request: Request, tell: Tell) -> Iterator[Reply]:
     """Gives every gang the place of the first."""
     for reply in answers(request, tell):
-        assert isinstance(reply, Together)
+        assert isinstance(reply, JointAnswer)
         shares = tuple(reply.answer.shares[0] for _ in reply.answer.shares)
-        yield Together(replace(reply.answer, shares=shares))
+        yield JointAnswer(replace(reply.answer, shares=shares))
 
 
 def contradicting(_request: Request, _tell: Tell) -> Iterator[Reply]:
     """Says no, and that this is proven optimal."""
-    yield Refused(NoPlan(Proof.OPTIMAL), last=True)
+    yield NotPlaced(NoPlan(Proof.OPTIMAL), last=True)
 
 
 def raising(_request: Request, _tell: Tell) -> Iterator[Reply]:
@@ -92,13 +92,13 @@ def raising(_request: Request, _tell: Tell) -> Iterator[Reply]:
 
 def denying(_request: Request, _tell: Tell) -> Iterator[Reply]:
     """Says that there is no plan, and that this is proven."""
-    yield Refused(NoPlan(Proof.INFEASIBLE), last=False)
-    yield Refused(NoPlan(Proof.INFEASIBLE), last=True)
+    yield NotPlaced(NoPlan(Proof.INFEASIBLE), last=False)
+    yield NotPlaced(NoPlan(Proof.INFEASIBLE), last=True)
 
 
 def killed_after_no(_request: Request, _tell: Tell) -> Iterator[Reply]:
     """Knows that there is no plan, and is stopped while it looks for reasons."""
-    yield Refused(NoPlan(Proof.INFEASIBLE), last=False)
+    yield NotPlaced(NoPlan(Proof.INFEASIBLE), last=False)
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -17,7 +17,7 @@ from gangs.sources import Sources
 from kube.catalog import ObjectKey
 from kube.objects import ObjectMeta, Pod
 from webhook.admission import dispatch, pods
-from webhook.admission.reviews import Admitted, GroupVersionResource, Request
+from webhook.admission.reviews import AdmissionRequest, Admitted, GroupVersionResource
 
 MOST = 12
 """Objects that one gang may have to do with: its own, those of its group, queues, topologies."""
@@ -151,7 +151,7 @@ def test_a_change_elsewhere_costs_a_look_at_what_has_changed(way: Way) -> None:
 def test_a_job_is_patched_without_a_look_at_any_pod_or_at_other_jobs(way: Way, operation: str) -> None:
     crowded = Crowded(way, 300)
     (job,) = (each for each in way.objects(0) if each["kind"] == "Job")
-    request = Request("1", operation, GroupVersionResource("batch", "v1", "jobs"), object=job, old_object=job)
+    request = AdmissionRequest("1", operation, GroupVersionResource("batch", "v1", "jobs"), object=job, old_object=job)
     crowded.seen.clear()
     assert isinstance(dispatch.mutate(request, crowded, _nothing), Admitted)
     assert len(crowded.seen) <= MOST

@@ -16,7 +16,7 @@ import pytest
 from servers import PATIENCE, RunningServer, echo_server
 
 from certs.files import write_self_signed
-from serving.limits import Limits
+from serving.limits import ConnectionLimits
 
 PLACES = 60
 ATTACKERS = 70
@@ -87,7 +87,7 @@ def test_a_head_without_end_is_cut_off(server: RunningServer) -> None:
         connection.sock.sendall(HEAD + b"X-Long: ")
         for _ in range(100):
             connection.sock.sendall(b"x" * 16384)
-        connection.sock.settimeout(Limits().request_seconds / 2)
+        connection.sock.settimeout(ConnectionLimits().request_seconds / 2)
         assert connection.sock.recv(1) == b""
 
 

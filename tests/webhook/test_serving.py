@@ -17,9 +17,9 @@ from servers import PATIENCE, RunningServer, echo_server
 from certs.authority import ServerNames, issue, new_authority
 from certs.files import write_self_signed
 from controlplane.control_plane import wait_until
-from serving.limits import LARGEST_BODY, Limits
+from serving.limits import LARGEST_BODY, ConnectionLimits
 
-READ_SECONDS = Limits().request_seconds
+READ_SECONDS = ConnectionLimits().request_seconds
 
 THREADS = 4
 

@@ -9,7 +9,7 @@ from kube import keys
 from webhook.admission import absent_schedulers, objects, pods, suspending
 from webhook.admission.objects import Forecast
 from webhook.admission.pods import Foretell
-from webhook.admission.reviews import Admitted, Decision, Request
+from webhook.admission.reviews import AdmissionRequest, Admitted, Decision
 from webhook.errors import BadReview, Unavailable
 from webhook.picture import Picture
 
@@ -19,7 +19,7 @@ _ANNOTATED = {(group, shape.plural) for group, shape in BY_ANNOTATION.values()}
 """Groups and plurals of the kinds besides the Job whose annotations make gangs."""
 
 
-def mutate(request: Request, picture: Picture, foretell: Foretell, *, automatic: bool = False) -> Decision:
+def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, automatic: bool = False) -> Decision:
     """The answer of `/mutate`: pods, Jobs and workloads that ask to be gangs. Anything else comes in as it is.
 
     Raises BadReview for a request without its object, Unavailable where the answer cannot be given now.
@@ -43,14 +43,14 @@ def mutate(request: Request, picture: Picture, foretell: Foretell, *, automatic:
     )
 
 
-def _workload(request: Request, picture: Picture) -> Decision:
+def _workload(request: AdmissionRequest, picture: Picture) -> Decision:
     """A workload, no Job, that asks to be a gang."""
     if request.operation == CREATE:
         return objects.workload_created(_object(request), _without_pods(picture))
     return objects.workload_changed(_object(request), _old(request), _without_pods(picture))
 
 
-def hand_over(request: Request, picture: Picture) -> Decision:
+def hand_over(request: AdmissionRequest, picture: Picture) -> Decision:
     """The answer of `/mutate/absent-schedulers`: pods of no gang. Raises as `mutate` does."""
     match request.resource.resource, request.operation:
         case "pods", "CREATE":
@@ -60,7 +60,7 @@ def hand_over(request: Request, picture: Picture) -> Decision:
     return Admitted()
 
 
-def validate(request: Request, picture: Picture, forecast: Forecast) -> Decision:
+def validate(request: AdmissionRequest, picture: Picture, forecast: Forecast) -> Decision:
     """The answer of `/validate`: every object that describes gangs or topologies, and pods that change while gated.
 
     Raises as `mutate` does.
@@ -82,13 +82,13 @@ def _automatic(sources: Sources, namespace: str) -> Sources:
     return replace(sources, namespaces={**sources.namespaces, namespace: labels})
 
 
-def _object(request: Request) -> Manifest:
+def _object(request: AdmissionRequest) -> Manifest:
     if request.object is None:
         raise BadReview(f"{request.operation} of {request.resource.resource} without an object")
     return request.object
 
 
-def _old(request: Request) -> Manifest:
+def _old(request: AdmissionRequest) -> Manifest:
     if request.old_object is None:
         raise BadReview(f"{request.operation} of {request.resource.resource} without its old object")
     return request.old_object

@@ -68,7 +68,7 @@ class Identity(Struct, frozen=True):
     metadata: Metadata | None = None
 
 
-class Request(Struct, frozen=True):
+class AdmissionRequest(Struct, frozen=True):
     """AdmissionRequest, as far as it is used. Objects are plain dicts; null where there is none."""
 
     uid: str
@@ -88,7 +88,7 @@ class Review(Struct, frozen=True):
 
     api_version: str
     kind: str
-    request: Request
+    request: AdmissionRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ Decision = Admitted | Refused
 _decoder = msgspec.json.Decoder(Review)
 
 
-def decode(body: bytes) -> Request:
+def decode(body: bytes) -> AdmissionRequest:
     """Read an AdmissionReview. Raises BadReview where it is not one of v1, or is about something that is no object."""
     try:
         review = _decoder.decode(body)

@@ -17,7 +17,7 @@ from gangs.model import Advice, Manifest, ObjectRef
 from gangs.sources import Sources
 from kube.keys import CREATED_SUSPENDED
 from webhook.admission.patches import PatchBuilder
-from webhook.admission.reviews import Admitted, Decision, Refused, Request
+from webhook.admission.reviews import AdmissionRequest, Admitted, Decision, Refused
 from webhook.admission.warnings import lines
 
 KUBECTL_APPLY = "kubectl-client-side-apply"
@@ -38,7 +38,7 @@ def created(manifest: Manifest, sources: Sources, patch: PatchBuilder) -> None:
             patch.set(("spec", "suspend"), value=False)
 
 
-def updated(request: Request, manifest: Manifest, old: Manifest, sources: Sources) -> Decision:
+def updated(request: AdmissionRequest, manifest: Manifest, old: Manifest, sources: Sources) -> Decision:
     """Let a user suspend his Job; keep it going where only the manifest that it was made from is applied again."""
     try:
         if not queued(manifest, sources) or not _suspended(manifest) or _suspended(old):
