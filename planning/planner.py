@@ -274,7 +274,9 @@ class _EachGang:
         return decision, _Charged(after(decision, now.snapshot), charged(decision, now.usage), closed)
 
 
-def _charged_to_queues(tier: Sequence[Gang], turns: InTurn[_Charged], limits: Limits) -> tuple[list[Decision], _Charged]:
+def _charged_to_queues(
+    tier: Sequence[Gang], turns: InTurn[_Charged], limits: Limits
+) -> tuple[list[Decision], _Charged]:
     """Gangs of which one is charged to a queue: one after the other, and each the best for all as long as nobody is
     crowded out.
     """

@@ -220,7 +220,7 @@ def test_what_is_applied_costs_a_look_at_its_own_pods(way: Way) -> None:
         for others in (40, 1000):
             picture = Peopled(way, 50, others)
             resource = GroupVersionResource("", "", manifest["kind"])
-            request = Request("1", "UPDATE", resource, object=manifest, old_object=manifest)
+            request = AdmissionRequest("1", "UPDATE", resource, object=manifest, old_object=manifest)
             assert isinstance(dispatch.validate(request, picture, _unforeseen), Admitted)
             handed.append(picture.handed)
         assert handed[0] == handed[1] <= 2 * (50 + MOST), manifest["kind"]
@@ -232,7 +232,7 @@ def test_a_gang_of_500_among_20000_pods_is_judged_by_its_500() -> None:
     for manifest in way.objects(0):
         picture.handed = 0
         resource = GroupVersionResource("", "", manifest["kind"])
-        request = Request("1", "UPDATE", resource, object=manifest, old_object=manifest)
+        request = AdmissionRequest("1", "UPDATE", resource, object=manifest, old_object=manifest)
         assert isinstance(dispatch.validate(request, picture, _unforeseen), Admitted)
         assert 500 <= picture.handed <= 2 * (500 + MOST)
 
