@@ -112,7 +112,7 @@ def serve() -> None:
     """Be a worker that counts."""
     folder = Path(os.environ[FOLDER])
     threading.Thread(target=_watch_memory, args=(folder / f"{os.getpid()}{_PEAK}",), daemon=True).start()
-    with clocked({"model": ((solving, "case_of"),), "verify": ((solving, "verify"),)}) as clock:
+    with clocked({"model": ((solving, "instance_of"),), "verify": ((solving, "verify"),)}) as clock:
 
         def answering(request: Request, tell: Tell) -> Iterator[Reply]:
             began, notes = time.perf_counter(), []

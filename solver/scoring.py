@@ -9,7 +9,7 @@ import numpy as np
 from solver import objective
 from solver.bounds.eviction_closure import gangs_broken
 from solver.capacity import needed_members
-from solver.case import Case, Seat
+from solver.instance import Instance, Seat
 from solver.objective import Criterion
 from solver.plan import Goal
 from solver.tree import ROOT
@@ -28,10 +28,12 @@ class Reached:
     bound: int
 
 
-def goals_of(case: Case, nodes: Nodes, victims: Sequence[int], reached: Iterable[Reached] = ()) -> tuple[Goal, ...]:
+def goals_of(
+    instance: Instance, nodes: Nodes, victims: Sequence[int], reached: Iterable[Reached] = ()
+) -> tuple[Goal, ...]:
     """The goals in the contract's order. What is not among `reached` counts as proven."""
     gaps = {(each.goal, each.part): each.value - each.bound for each in reached}
-    score, levels = Score(case, nodes, victims), case.problem.levels
+    score, levels = Score(instance, nodes, victims), instance.problem.levels
     rows = ((each, level) for each in objective.CRITERIA for level in (range(len(levels)) if each.by_level else (0,)))
     return tuple(_goal(each, each.named(levels[level]), PARTS[each.name](score, level), gaps) for each, level in rows)
 
@@ -55,20 +57,20 @@ def _goal(of: Criterion, name: str, parts: Parts, gaps: Gaps) -> Goal:
 class Score:
     """A plan taken apart: for every goal its parts."""
 
-    def __init__(self, case: Case, nodes: Nodes, victims: Sequence[int]) -> None:
-        self.case, self.evictions = case, tuple(victims)
-        self.gone = case.problem.victims.at(self.evictions)
+    def __init__(self, instance: Instance, nodes: Nodes, victims: Sequence[int]) -> None:
+        self.instance, self.evictions = instance, tuple(victims)
+        self.gone = instance.problem.victims.at(self.evictions)
         self.seats = {
             Seat(pod_set, rank): node
             for pod_set, row in enumerate(nodes)
             for rank, node in enumerate(row)
             if node is not None
         }
-        self.fresh = {seat: node for seat, node in self.seats.items() if case.member(seat).node is None}
+        self.fresh = {seat: node for seat, node in self.seats.items() if instance.member(seat).node is None}
         self.used: Counter[int] = Counter()
         self._touched: dict[tuple[int, int | None], list[int]] = {}
         for seat, node in self.fresh.items():
-            self.used[node] += case.request(seat)
+            self.used[node] += instance.request(seat)
 
     def victims(self) -> Parts:
         """Victims by priority, the highest first."""
@@ -77,15 +79,15 @@ class Score:
 
     def gangs_broken(self) -> Parts:
         """Gangs of which fewer than their minimum remain."""
-        return {"": len(gangs_broken(self.case.problem, self.evictions))}
+        return {"": len(gangs_broken(self.instance.problem, self.evictions))}
 
     def evicted(self) -> Parts:
         """What the victims held of the scarcest resource."""
-        return {"": sum(victim.requests[self.case.scarce] for victim in self.gone)}
+        return {"": sum(victim.requests[self.instance.scarce] for victim in self.gone)}
 
     def extras(self) -> Parts:
         """Members beyond the minimum. The search counts those that are missing."""
-        return {"missing": len(self.seats) - needed_members(self.case.problem)}
+        return {"missing": len(self.seats) - needed_members(self.instance.problem)}
 
     def compactness(self, level: int) -> Parts:
         """Domains of the gang, and summed over its sets where there are several."""
@@ -97,13 +99,13 @@ class Score:
 
     def preferences(self) -> Parts:
         """The weight of the preferences that the new members' nodes fulfil."""
-        shapes = self.case.problem.shapes
-        had = (shapes[self.case.member(seat).shape].preferences.get(node, 0) for seat, node in self.fresh.items())
+        shapes = self.instance.problem.shapes
+        had = (shapes[self.instance.member(seat).shape].preferences.get(node, 0) for seat, node in self.fresh.items())
         return {"": sum(had)}
 
     def waste(self) -> Parts:
         """Room left, as contract section 4 asks for it: (a), (b) outward, (c) downward, (d) downward."""
-        names = self.case.problem.levels
+        names = self.instance.problem.levels
         narrowest = max((level for level in range(ROOT, len(names)) if len(self._domains(level)) <= 1), default=ROOT)
         parts = {"a": self._left(narrowest)}
         for level in range(narrowest - 1, ROOT - 1, -1):
@@ -119,8 +121,8 @@ class Score:
         placed = sorted(self.seats)
         nodes = np.array([self.seats[seat] for seat in placed], dtype=np.int64)
         pod_sets = np.array([seat.pod_set for seat in placed], dtype=np.int64)
-        mates, names = pod_sets[1:] == pod_sets[:-1], self.case.problem.levels
-        of_level = (self.case.tree.domains(level)[nodes] for level in range(len(names)))
+        mates, names = pod_sets[1:] == pod_sets[:-1], self.instance.problem.levels
+        of_level = (self.instance.tree.domains(level)[nodes] for level in range(len(names)))
         return {
             name: int(np.count_nonzero(mates & (domains[1:] != domains[:-1])))
             for name, domains in zip(names, of_level, strict=True)
@@ -128,13 +130,13 @@ class Score:
 
     def terminating(self) -> Parts:
         """Room used that pods on their way out still hold."""
-        case, scarce = self.case, self.case.scarce
+        instance, scarce = self.instance, self.instance.scarce
         freed: Counter[int] = Counter()
         for victim in self.gone:
             freed[victim.node] += victim.requests[scarce]
         waits = 0
         for node, used in self.used.items():
-            each = case.problem.nodes[node]
+            each = instance.problem.nodes[node]
             now = each.free[scarce] - each.terminating[scarce] + freed[node]
             waits += max(0, used - max(0, now))
         return {"terminating": waits}
@@ -142,7 +144,7 @@ class Score:
     def _domains(self, level: int, pod_set: int | None = None) -> list[int]:
         """The domains of a level that the gang, or one of its sets, is in."""
         if (level, pod_set) not in self._touched:
-            of_node = self.case.tree.domains(level)
+            of_node = self.instance.tree.domains(level)
             nodes = [node for seat, node in self.seats.items() if pod_set in (None, seat.pod_set)]
             self._touched[level, pod_set] = np.unique(of_node[nodes]).tolist()
         return self._touched[level, pod_set]
@@ -152,9 +154,9 @@ class Score:
 
     def _rooms(self, level: int) -> list[int]:
         """What is left of each touched domain."""
-        left = {domain: self.case.domain_potential(level, domain) for domain in self._domains(level)}
+        left = {domain: self.instance.domain_potential(level, domain) for domain in self._domains(level)}
         for node, amount in self.used.items():
-            left[self.case.tree.domain(level, node)] -= amount
+            left[self.instance.tree.domain(level, node)] -= amount
         return [*left.values()]
 
 

@@ -9,7 +9,6 @@ from functools import cached_property
 from solver.bounds.domain_cover import too_few
 from solver.branch_and_bound.by_domain import solve_by_domains
 from solver.capacity import deciding_level
-from solver.case import Case, case_of
 from solver.cp_sat.lexicographic import Found, SolverFaultError
 from solver.cp_sat.solve import Solved, solve_model
 from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
@@ -17,6 +16,7 @@ from solver.eviction.solve import solve_evicting
 from solver.explain.remedies import explained
 from solver.heuristics.greedy import unproven
 from solver.heuristics.incumbent import LARGE, LARGE_EVICTING, Incumbent, Tell, to_nobody, work
+from solver.instance import Instance, instance_of
 from solver.objective import is_countable
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
@@ -24,8 +24,8 @@ from solver.scoring import goals_of
 from solver.tree_dp.solve import no_room, solve_tree_dp
 from solver.verify.rules import verify
 
-Way = Callable[[Case], Solved | Found | None]
-"""Solves a case; None where this way does not know how."""
+Way = Callable[[Instance], Solved | Found | None]
+"""Solves an instance; None where this way does not know how."""
 
 _RESERVE = 0.1
 """The share of the time that is kept for a quick plan, where nothing else has led to one."""
@@ -64,7 +64,9 @@ def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = N
     """The answer that CP-SAT alone gives."""
     answer: Plan | Found | None = Found.INFEASIBLE
     for evicting in (False, True) if problem.victims else (False,):
-        answer = _attempt(case_of(problem, evicting=evicting), [lambda case: solve_model(case, limits, wanted)])
+        answer = _attempt(
+            instance_of(problem, evicting=evicting), [lambda instance: solve_model(instance, limits, wanted)]
+        )
         if answer is not Found.INFEASIBLE:
             break
     return _said(answer or Found.UNKNOWN)
@@ -76,21 +78,21 @@ class _Course:
     def __init__(self, problem: Problem, limits: Limits, deadline: Deadline, known: Incumbent) -> None:
         self.problem, self.limits, self.deadline, self.known = problem, limits, deadline, known
         soon = deadline.before(limits.seconds * _RESERVE)
-        self.without = case_of(problem, evicting=False, deadline=soon)
+        self.without = instance_of(problem, evicting=False, deadline=soon)
 
     def answer(self) -> Plan | Found:
         """The best plan, or any where there is no time for that, or that there is none."""
         answer = self._decided()
         if answer is Found.UNKNOWN:
-            for case in (self.without, self.evicting) if self.problem.victims else (self.without,):
+            for instance in (self.without, self.evicting) if self.problem.victims else (self.without,):
                 if self.known.plan is None:
-                    self.known.seek(case, self.deadline)
+                    self.known.seek(instance, self.deadline)
         return self.known.or_better(answer)
 
     @cached_property
-    def evicting(self) -> Case:
-        """The case with evictions."""
-        return case_of(self.problem, evicting=True, scarce=self.without.scarce, deadline=self.without.deadline)
+    def evicting(self) -> Instance:
+        """The instance with evictions."""
+        return instance_of(self.problem, evicting=True, scarce=self.without.scarce, deadline=self.without.deadline)
 
     def _decided(self) -> Plan | Found:
         """Without evictions where that is possible, else with them."""
@@ -113,24 +115,24 @@ class _Course:
                 self.known.seek(self.evicting, self.deadline, most=1)
             self.known.seek(self.without, self.without.deadline.share(_HALF))
         half = bool(self.problem.victims) and (self.known.plan is None or bool(self.known.plan.victims))
-        case = replace(self.without, deadline=self.without.deadline.share(_HALF)) if half else self.without
-        return _attempt(case, [self._by_domains, self._by_model]) or Found.UNKNOWN
+        instance = replace(self.without, deadline=self.without.deadline.share(_HALF)) if half else self.without
+        return _attempt(instance, [self._by_domains, self._by_model]) or Found.UNKNOWN
 
-    def _early(self, case: Case) -> Plan | None:
+    def _early(self, instance: Instance) -> Plan | None:
         """A quick plan before a search that may take long."""
-        if self.known.plan is None and work(self.problem) >= (LARGE_EVICTING if case.evicting else LARGE):
-            self.known.seek(case, self.deadline)
+        if self.known.plan is None and work(self.problem) >= (LARGE_EVICTING if instance.evicting else LARGE):
+            self.known.seek(instance, self.deadline)
         return self.known.plan
 
-    def _by_domains(self, case: Case) -> Solved | Found | None:
-        return solve_by_domains(case, self.limits)
+    def _by_domains(self, instance: Instance) -> Solved | Found | None:
+        return solve_by_domains(instance, self.limits)
 
-    def _by_search(self, case: Case) -> Solved | Found | None:
-        return solve_evicting(case, self.limits, early=lambda: self._early(case))
+    def _by_search(self, instance: Instance) -> Solved | Found | None:
+        return solve_evicting(instance, self.limits, early=lambda: self._early(instance))
 
-    def _by_model(self, case: Case) -> Solved | Found:
-        self._early(case)
-        return solve_model(case, self.limits)
+    def _by_model(self, instance: Instance) -> Solved | Found:
+        self._early(instance)
+        return solve_model(instance, self.limits)
 
 
 def _unsure(problem: Problem, plan: Plan) -> Plan:
@@ -143,21 +145,21 @@ def certainly_none(problem: Problem) -> bool:
     too large to be counted.
     """
     try:
-        return _too_small(case_of(problem, evicting=bool(problem.victims)))
+        return _too_small(instance_of(problem, evicting=bool(problem.victims)))
     except OverflowError:
         return False
 
 
-def _too_small(case: Case) -> bool:
+def _too_small(instance: Instance) -> bool:
     """Whether by counting no domain of the required level can hold the minimum."""
-    return bool(too_few(case, deciding_level(case.problem)).all())
+    return bool(too_few(instance, deciding_level(instance.problem)).all())
 
 
-def _bounded(case: Case) -> Found | None:
+def _bounded(instance: Instance) -> Found | None:
     """No, where by counting no domain of the required level can hold the minimum, whoever is evicted."""
-    if _too_small(case):
+    if _too_small(instance):
         return Found.INFEASIBLE
-    return Found.INFEASIBLE if case.evicting and no_room(case) else None
+    return Found.INFEASIBLE if instance.evicting and no_room(instance) else None
 
 
 def _said(answer: Plan | Found) -> Answer:
@@ -173,18 +175,18 @@ class _Faulty:
     faults: tuple[str, ...]
 
 
-def _attempt(case: Case, ways: list[Way]) -> Plan | Found | None:
+def _attempt(instance: Instance, ways: list[Way]) -> Plan | Found | None:
     """The answer of the first way that knows one and whose plan passes the verifier; None where no way knows."""
     faults: list[str] = []
     for way in ways:
         try:
-            solved = way(case)
+            solved = way(instance)
         except OutOfTimeError:
             return Found.UNKNOWN
         if isinstance(solved, Found):
             return solved
         if solved is not None:
-            checked = _checked(case, solved)
+            checked = _checked(instance, solved)
             if isinstance(checked, Plan):
                 return checked
             faults.extend(checked.faults)
@@ -193,13 +195,13 @@ def _attempt(case: Case, ways: list[Way]) -> Plan | Found | None:
     return None
 
 
-def _checked(case: Case, solved: Solved) -> Plan | _Faulty:
+def _checked(instance: Instance, solved: Solved) -> Plan | _Faulty:
     proof = Proof.OPTIMAL if solved.proven else Proof.FEASIBLE
-    goals = goals_of(case, solved.nodes, solved.victims, solved.reached)
+    goals = goals_of(instance, solved.nodes, solved.victims, solved.reached)
     if solved.cut:
-        goals = _as_far_as_reached(case.problem, goals, solved)
+        goals = _as_far_as_reached(instance.problem, goals, solved)
     plan = Plan(solved.nodes, solved.victims, goals, proof)
-    faults = verify(case.problem, plan)
+    faults = verify(instance.problem, plan)
     return _Faulty(faults) if faults else plan
 
 

@@ -8,8 +8,8 @@ from gangs.model import Gang
 from planning.decision import Decision
 from planning.framing.problem import Framing
 from planning.framing.running_gangs import RunningGangs
-from solver.case import case_of
 from solver.heuristics.greedy import unproven
+from solver.instance import instance_of
 from solver.multi_gang.joint import JointAnswer, Share
 from solver.objective import is_of_level
 from solver.plan import Goal, Plan, Proof
@@ -39,7 +39,7 @@ def share_as_plan(problem: Problem, share: Share, answer: JointAnswer) -> Plan |
     """The share as a plan with its goals; None where it breaks a rule. Goals that are proven for all gangs together are
     so for each.
     """
-    goals = goals_of(case_of(problem, evicting=bool(share.victims)), share.nodes, share.victims)
+    goals = goals_of(instance_of(problem, evicting=bool(share.victims)), share.nodes, share.victims)
     if answer.proof is not Proof.OPTIMAL:
         known = _before_levels(goals) + answer.levels if answer.levels else 0
         first = (replace(goal, bound=goal.value) for goal in goals[:known])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.capacity import Counts, pending
-from solver.case import Case, Seat
+from solver.instance import Instance, Seat
 from solver.problem import Member, Problem
 
 Spread = tuple[int, ...]
@@ -21,22 +21,22 @@ _MIXTURES = 1000
 
 
 class Covers:
-    """Bounds for one case. Members and nodes are counted per resource and per shape, each by itself."""
+    """Bounds for one instance. Members and nodes are counted per resource and per shape, each by itself."""
 
-    def __init__(self, case: Case) -> None:
-        self.case = case
-        self._offers: Counts = np.concatenate([case.usable_amounts, case.capacity.T], axis=1)
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self._offers: Counts = np.concatenate([instance.usable_amounts, instance.capacity.T], axis=1)
         """Per node: what it has of each resource, then how many it can hold of each shape."""
 
     def needs(self, seats: Iterable[Seat]) -> Counts:
         """What these members ask for, in the columns of the nodes' offers."""
-        return self.needs_of(Counter(self.case.member(seat).shape for seat in seats))
+        return self.needs_of(Counter(self.instance.member(seat).shape for seat in seats))
 
     def needs_of(self, counts: Mapping[int, int]) -> Counts:
         """The same for so many members of each shape."""
-        shapes = self.case.problem.shapes
+        shapes = self.instance.problem.shapes
         needed = np.zeros(self._offers.shape[1], dtype=np.int64)
-        resources = len(self.case.problem.resources)
+        resources = len(self.instance.problem.resources)
         for shape, count in counts.items():
             needed[:resources] += count * np.array(shapes[shape].requests, dtype=np.int64)
             needed[resources + shape] += count
@@ -44,7 +44,7 @@ class Covers:
 
     def offers(self, level: int) -> Counts:
         """The offers of all domains of a level."""
-        return self.case.tree.summed(level, self._offers)
+        return self.instance.tree.summed(level, self._offers)
 
     def least(self, level: int, seats: list[Seat]) -> int:
         """At least so many domains of `level` hold these members; more than there are, where they cannot hold them."""
@@ -58,7 +58,7 @@ class Covers:
         """By domain of `level` (or ROOT): at least so many domains of a narrower level inside hold these members. They
         are none that are pinned.
         """
-        tree, needed = self.case.tree, self.needs(seats)
+        tree, needed = self.instance.tree, self.needs(seats)
         offers, around = self.offers(narrower), tree.around(narrower, level)
         most = np.zeros(tree.count(level), dtype=np.int64)
         for column in np.flatnonzero(needed > 0).tolist():
@@ -83,7 +83,9 @@ class Covers:
 
     def _missing(self, level: int, seats: list[Seat]) -> tuple[set[int], Counts, Counts]:
         """The domains that pinned members are in, what the others offer, and what these have to hold."""
-        held = {self.case.tree.domain(level, self.case.pinned_node(seat)) for seat in seats if self._pinned(seat)}
+        held = {
+            self.instance.tree.domain(level, self.instance.pinned_node(seat)) for seat in seats if self._pinned(seat)
+        }
         needed = self.needs(seat for seat in seats if not self._pinned(seat))
         offers = self.offers(level)
         needed = needed - offers[sorted(held)].sum(axis=0)
@@ -91,47 +93,47 @@ class Covers:
         return held, offers, needed
 
     def _pinned(self, seat: Seat) -> bool:
-        return self.case.member(seat).node is not None
+        return self.instance.member(seat).node is not None
 
 
-def too_few(case: Case, level: int) -> NDArray[np.bool_]:
+def too_few(instance: Instance, level: int) -> NDArray[np.bool_]:
     """By domain of `level` (or ROOT): whether it certainly cannot hold the minimum of the gang, pinned members counted
     wherever they are.
     """
-    problem = case.problem
-    short = _short(case, problem, level)
+    problem = instance.problem
+    short = _short(instance, problem, level)
     # Where a set needs no fewer members than the whole gang, what it needs has told more.
     if problem.minimum > max((pod_set.minimum for pod_set in problem.sets), default=0):
         waiting = pending(problem)
         held = sum(len(pod_set.members) for pod_set in problem.sets) - len(waiting)
-        short |= held + most_members(case, waiting, level) < problem.minimum
+        short |= held + most_members(instance, waiting, level) < problem.minimum
     if short.all():
         return short
     for narrower, pod_sets in _in_one_domain(problem):
         if narrower > level and not short.all():
             chosen = replace(problem, sets=tuple(problem.sets[each] for each in pod_sets), minimum=0)
-            able = ~_short(case, chosen, narrower)
+            able = ~_short(instance, chosen, narrower)
             inside = np.zeros(len(short), dtype=np.bool_)
-            np.logical_or.at(inside, case.tree.around(narrower, level), able)
+            np.logical_or.at(inside, instance.tree.around(narrower, level), able)
             short |= ~inside
     demand = _least_demand(problem)
-    offered = case.tree.summed(level, case.usable_amounts)
+    offered = instance.tree.summed(level, instance.usable_amounts)
     if (short | (offered < _PLENTY * demand).any(axis=1)).all() and not short.all():
-        short |= (case.tree.summed(level, _packable(case)) < demand).any(axis=1)
+        short |= (instance.tree.summed(level, _packable(instance)) < demand).any(axis=1)
     return short
 
 
-def _short(case: Case, problem: Problem, level: int) -> NDArray[np.bool_]:
+def _short(instance: Instance, problem: Problem, level: int) -> NDArray[np.bool_]:
     """By domain: whether it cannot hold the minimums of all sets, each by itself or all resources together. `problem`:
-    that of the case, or a part of its sets.
+    that of the instance, or a part of its sets.
     """
-    offered = case.tree.summed(level, case.usable_amounts)
+    offered = instance.tree.summed(level, instance.usable_amounts)
     short: NDArray[np.bool_] = np.any(offered < _least_demand(problem), axis=1)
     for pod_set in problem.sets:
         open_members = [member for member in pod_set.members if member.node is None]
         missing = pod_set.minimum - (len(pod_set.members) - len(open_members))
         if missing > 0:
-            short |= most_members(case, open_members, level) < missing
+            short |= most_members(instance, open_members, level) < missing
     return short
 
 
@@ -144,11 +146,11 @@ def _in_one_domain(problem: Problem) -> Iterator[tuple[int, tuple[int, ...]]]:
         yield rule.level, rule.pod_sets
 
 
-def _packable(case: Case) -> Counts:
+def _packable(instance: Instance) -> Counts:
     """Of every resource, at most so much of each node can members use, however they are put together there."""
-    shapes = sorted({case.member(seat).shape for seat in case.pending})
-    asked = np.array([case.problem.shapes[shape].requests for shape in shapes], dtype=np.int64)
-    room, most = np.maximum(case.amounts, 0), case.capacity[shapes].T
+    shapes = sorted({instance.member(seat).shape for seat in instance.pending})
+    asked = np.array([instance.problem.shapes[shape].requests for shape in shapes], dtype=np.int64)
+    room, most = np.maximum(instance.amounts, 0), instance.capacity[shapes].T
     usable = most.max(axis=1, initial=0) > 0
     bound: Counts = np.where(usable[:, None], np.minimum(room, most @ asked), 0)
     counts = most.max(axis=0, initial=0) + 1
@@ -183,19 +185,19 @@ def _least_demand(problem: Problem) -> Counts:
     return demand + extra
 
 
-def most_members(case: Case, members: Sequence[Member], level: int) -> Counts:
+def most_members(instance: Instance, members: Sequence[Member], level: int) -> Counts:
     """By domain of `level` (or ROOT), an upper bound on how many of these members it can hold: of each shape no more
     than its capacity, and of all no more than the least request leaves of any resource.
     """
-    problem, tree = case.problem, case.tree
+    problem, tree = instance.problem, instance.tree
     counts = Counter([member.shape for member in members])
     most = np.zeros(tree.count(level), dtype=np.int64)
     for shape, count in counts.items():
-        most += np.minimum(tree.summed(level, case.capacity[shape]), count)
-    usable = case.capacity[sorted(counts)].any(axis=0)
+        most += np.minimum(tree.summed(level, instance.capacity[shape]), count)
+    usable = instance.capacity[sorted(counts)].any(axis=0)
     for resource in range(len(problem.resources)):
         least = min((problem.shapes[shape].requests[resource] for shape in counts), default=0)
         if least > 0:
-            fitting = np.where(usable, np.maximum(case.amounts[:, resource], 0) // least, 0)
+            fitting = np.where(usable, np.maximum(instance.amounts[:, resource], 0) // least, 0)
             most = np.minimum(most, tree.summed(level, fitting))
     return most

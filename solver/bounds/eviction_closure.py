@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from solver.case import Case
+from solver.instance import Instance
 from solver.problem import Problem, VictimTable
 
 
-def cleared(case: Case) -> Case:
-    """The case in which all useful victims have gone already. Whoever has no place there has none at all."""
-    return replace(case, useful=())
+def cleared(instance: Instance) -> Instance:
+    """The instance in which all useful victims have gone already. Whoever has no place there has none at all."""
+    return replace(instance, useful=())
 
 
 def all_that_go(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] | None:

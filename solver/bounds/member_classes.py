@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from solver.case import Case
+from solver.instance import Instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,37 +14,37 @@ class MemberClass:
     ranks: tuple[int, ...]
 
 
-def of_sets_and_shapes(case: Case) -> tuple[MemberClass, ...]:
+def of_sets_and_shapes(instance: Instance) -> tuple[MemberClass, ...]:
     """One kind per set and shape, in order of their first members."""
     ranks: dict[tuple[int, int], list[int]] = {}
-    for seat in case.pending:
-        ranks.setdefault((seat.pod_set, case.member(seat).shape), []).append(seat.rank)
+    for seat in instance.pending:
+        ranks.setdefault((seat.pod_set, instance.member(seat).shape), []).append(seat.rank)
     return tuple(MemberClass(pod_set, shape, tuple(held)) for (pod_set, shape), held in ranks.items())
 
 
-def sorted_kinds(case: Case) -> tuple[MemberClass, ...]:
+def sorted_kinds(instance: Instance) -> tuple[MemberClass, ...]:
     """One kind per set and shape, in this order."""
-    return tuple(sorted(of_sets_and_shapes(case), key=lambda kind: (kind.pod_set, kind.shape)))
+    return tuple(sorted(of_sets_and_shapes(instance), key=lambda kind: (kind.pod_set, kind.shape)))
 
 
-def by_shape(case: Case) -> tuple[MemberClass, ...] | None:
+def by_shape(instance: Instance) -> tuple[MemberClass, ...] | None:
     """One kind per set and shape: enough for all goals before ranks, as long as everybody is placed. None where slices
     tell members of a shape apart, or where no two members are alike.
     """
-    if any(pod_set.slices for pod_set in case.problem.sets):
+    if any(pod_set.slices for pod_set in instance.problem.sets):
         return None
-    kinds = of_sets_and_shapes(case)
-    return kinds if len(kinds) < len(case.pending) else None
+    kinds = of_sets_and_shapes(instance)
+    return kinds if len(kinds) < len(instance.pending) else None
 
 
-def alike(case: Case) -> tuple[MemberClass, ...] | None:
+def alike(instance: Instance) -> tuple[MemberClass, ...] | None:
     """One kind per set, where members of a set need not be told apart: all pending, all of one shape, and every
     slice complete. None where they must be.
 
     Such members can always be seated so that every domain's ranks are consecutive; that keeps slices whole (their
     sizes divide one another, and each domain's count) and is the best that the goal of ranks allows.
     """
-    problem = case.problem
+    problem = instance.problem
     everybody = problem.minimum == sum(len(pod_set.members) for pod_set in problem.sets)
     for pod_set in problem.sets:
         members = pod_set.members
@@ -60,6 +60,6 @@ def alike(case: Case) -> tuple[MemberClass, ...] | None:
     )
 
 
-def each_alone(case: Case) -> tuple[MemberClass, ...]:
+def each_alone(instance: Instance) -> tuple[MemberClass, ...]:
     """Every pending member as a kind of its own."""
-    return tuple(MemberClass(seat.pod_set, case.member(seat).shape, (seat.rank,)) for seat in case.pending)
+    return tuple(MemberClass(seat.pod_set, instance.member(seat).shape, (seat.rank,)) for seat in instance.pending)

@@ -1,8 +1,8 @@
 """Domain by domain: where one domain can hold the whole gang, the best plan lies in the narrowest such domain.
 
-Every domain is a small case of its own. A bound says what a plan in it can cost at best; domains are solved in order
-of their bounds until the next bound is worse than the best plan: a proof over all of them (branch and bound with the
-domains as branches).
+Every domain is a small instance of its own. A bound says what a plan in it can cost at best; domains are solved in
+order of their bounds until the next bound is worse than the best plan: a proof over all of them (branch and bound with
+the domains as branches).
 """
 
 from collections import Counter
@@ -17,10 +17,10 @@ from solver.bounds.domain_cover import Covers, Spread
 from solver.branch_and_bound.reduction import compact
 from solver.branch_and_bound.subproblem import part_of, whole_nodes
 from solver.capacity import Counts, deciding_level
-from solver.case import Case, Seat
 from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import OutOfTimeError
+from solver.instance import Instance, Seat
 from solver.objective import SolvePhase, is_of_level, since
 from solver.plan import Goal
 from solver.problem import Limits
@@ -41,7 +41,7 @@ class _Branch:
     `mixtures`: what counting knows about all domains, where that is everything.
     """
 
-    case: Case
+    instance: Instance
     level: int
     domain: int
     spread: Spread
@@ -56,17 +56,17 @@ class _Branch:
     @property
     def nodes(self) -> tuple[int, ...]:
         """Those of the domain, in order of position."""
-        return self.case.tree.nodes(self.level, self.domain)
+        return self.instance.tree.nodes(self.level, self.domain)
 
     @cached_property
     def first_name(self) -> int:
         """The first place in natural order among the nodes."""
-        return min(self.case.name_rank[node] for node in self.nodes)
+        return min(self.instance.name_rank[node] for node in self.nodes)
 
     @cached_property
-    def part(self) -> Case:
-        """The domain as a case of its own."""
-        return part_of(self.case, self.nodes)
+    def part(self) -> Instance:
+        """The domain as an instance of its own."""
+        return part_of(self.instance, self.nodes)
 
     @cached_property
     def sign(self) -> object:
@@ -76,9 +76,9 @@ class _Branch:
     @cached_property
     def around(self) -> tuple[int, ...]:
         """The potential of the domain and of those around it: what is left of it is the same for every plan inside."""
-        case, node = self.case, self.nodes[0]
-        potentials = (case.domain_potential(*each) for each in case.parents(self.level, node))
-        return (case.domain_potential(self.level, self.domain), *potentials)
+        instance, node = self.instance, self.nodes[0]
+        potentials = (instance.domain_potential(*each) for each in instance.parents(self.level, node))
+        return (instance.domain_potential(self.level, self.domain), *potentials)
 
     @cached_property
     def exact(self) -> Key | None:
@@ -95,50 +95,50 @@ class _Leaf:
     solved: Solved
 
 
-def solve_by_domains(case: Case, limits: Limits, worthwhile: int = WORTHWHILE) -> Solved | Found | None:
+def solve_by_domains(instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE) -> Solved | Found | None:
     """The best plan, if it lies inside one domain and holds everybody without evictions. None where it does not, or
     where it is not worth the trouble, or where time ran out before anything was found.
 
     `worthwhile`: the number of nodes from which on it is.
     """
-    if case.evicting or len(case.problem.nodes) < worthwhile or not case.pending or case.spreads:
+    if instance.evicting or len(instance.problem.nodes) < worthwhile or not instance.pending or instance.spreads:
         return None
-    budget = time_budget_of(limits, case.deadline)
+    budget = time_budget_of(limits, instance.deadline)
     try:
-        return _by_domains(case, budget, mixtures_of(case))
+        return _by_domains(instance, budget, mixtures_of(instance))
     except TooMuchError:
-        return _by_domains(case, budget, None)
+        return _by_domains(instance, budget, None)
     except OutOfTimeError:
         return None
 
 
-def _by_domains(case: Case, budget: TimeBudget, mixtures: Mixtures | None) -> Solved | Found | None:
+def _by_domains(instance: Instance, budget: TimeBudget, mixtures: Mixtures | None) -> Solved | Found | None:
     """The best plan of the narrowest level that has one."""
-    for level in range(case.tree.depth - 1, _widest(case, mixtures) - 1, -1):
-        best, proven = _best_of(case, list(_branches(case, level, mixtures)), budget)
+    for level in range(instance.tree.depth - 1, _widest(instance, mixtures) - 1, -1):
+        best, proven = _best_of(instance, list(_branches(instance, level, mixtures)), budget)
         if best is not None:
             return replace(best.solved, proven=proven and best.solved.proven)
         if not proven:
             return None
-    everybody = case.problem.minimum == sum(len(pod_set.members) for pod_set in case.problem.sets)
+    everybody = instance.problem.minimum == sum(len(pod_set.members) for pod_set in instance.problem.sets)
     return Found.INFEASIBLE if mixtures is not None and everybody else None
 
 
-def _widest(case: Case, mixtures: Mixtures | None) -> int:
+def _widest(instance: Instance, mixtures: Mixtures | None) -> int:
     """The widest level whose domains are worth a look: counting knows whether there is a plan at all."""
     if mixtures is None:
         return 0
-    return deciding_level(case.problem)
+    return deciding_level(instance.problem)
 
 
-def _best_of(case: Case, branches: list[_Branch], budget: TimeBudget) -> tuple[_Leaf | None, bool]:
+def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget) -> tuple[_Leaf | None, bool]:
     """The best plan of these domains, and whether it is proven that there is no better one in them."""
     best: _Leaf | None = None
     proven = True
     solved_alike: dict[object, Key | None] = {}
     of_name = {branch.first_name: branch for branch in branches}
     order = [(branch.bound, branch.first_name) for branch in branches]
-    closer: dict[int, Case | None] = {}
+    closer: dict[int, Instance | None] = {}
     heapify(order)
     try:
         while order:
@@ -157,7 +157,7 @@ def _best_of(case: Case, branches: list[_Branch], budget: TimeBudget) -> tuple[_
                 continue
             solved = solve_within(closer[first_name] or _counted(branch), budget)
             proven = proven and (solved is Found.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
-            leaf = _leaf(case, branch, solved) if isinstance(solved, Solved) else None
+            leaf = _leaf(instance, branch, solved) if isinstance(solved, Solved) else None
             if order and (solved is Found.INFEASIBLE or (leaf is not None and leaf.solved.proven)):
                 solved_alike[branch.sign] = None if leaf is None else leaf.key
             if leaf is not None:
@@ -167,18 +167,18 @@ def _best_of(case: Case, branches: list[_Branch], budget: TimeBudget) -> tuple[_
     return best, proven
 
 
-def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Key | None, Case | None]:
-    """What the first goals cost in a domain at best, on a closer look (None: there is no plan), and the case over what
-    its best plans can use, unless that is counted.
+def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Key | None, Instance | None]:
+    """What the first goals cost in a domain at best, on a closer look (None: there is no plan), and the instance over
+    what its best plans can use, unless that is counted.
     """
     if branch.mixtures is not None:
         return branch.exact, None
     found = compact(branch.part, budget)
-    return (found.spread or branch.spread, *branch.bound[1:]), found.case
+    return (found.spread or branch.spread, *branch.bound[1:]), found.instance
 
 
-def _counted(branch: _Branch) -> Case:
-    """The case of a domain over what its best plans can use, by counting."""
+def _counted(branch: _Branch) -> Instance:
+    """The instance of a domain over what its best plans can use, by counting."""
     if branch.mixtures is None:
         return branch.part
     capacity = branch.mixtures.narrowed(branch.level, branch.domain)
@@ -195,30 +195,30 @@ def _may_win(branch: _Branch, alike: Key | None, best: _Leaf | None) -> bool:
     return best is None or (spread, preference_score, branch.around, *inside, (branch.first_name,)) < best.key
 
 
-def _branches(case: Case, level: int, mixtures: Mixtures | None) -> Iterator[_Branch]:
+def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iterator[_Branch]:
     """The domains of a level (or ROOT) that may hold everybody, as far as counting tells."""
-    covers = Covers(case)
-    enough = np.all(covers.offers(level) >= covers.needs(case.pending), axis=1).tolist()
-    held = {case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned}
-    able = [domain for domain in range(case.tree.count(level)) if enough[domain] and held <= {domain}]
-    fewest = [] if mixtures is None else _fewest(case, level)
-    for domain in case.deadline.through(able, often=1):
+    covers = Covers(instance)
+    enough = np.all(covers.offers(level) >= covers.needs(instance.pending), axis=1).tolist()
+    held = {instance.tree.domain(level, instance.pinned_node(seat)) for seat in instance.pinned}
+    able = [domain for domain in range(instance.tree.count(level)) if enough[domain] and held <= {domain}]
+    fewest = [] if mixtures is None else _fewest(instance, level)
+    for domain in instance.deadline.through(able, often=1):
         if mixtures is None:
-            spread, preference_score = at_best(part_of(case, case.tree.nodes(level, domain)))
-            yield _Branch(case, level, domain, spread, preference_score, mixtures)
+            spread, preference_score = at_best(part_of(instance, instance.tree.nodes(level, domain)))
+            yield _Branch(instance, level, domain, spread, preference_score, mixtures)
         else:
-            yield _Branch(case, level, domain, fewest[domain], mixtures.liked_at_most, mixtures)
+            yield _Branch(instance, level, domain, fewest[domain], mixtures.liked_at_most, mixtures)
 
 
-def _fewest(case: Case, level: int) -> list[Spread]:
+def _fewest(instance: Instance, level: int) -> list[Spread]:
     """By domain of a level, how few domains can hold everybody there, level by level. Expects that nobody is pinned."""
-    covers, count = Covers(case), case.tree.count(level)
-    sets = [[seat for seat in case.pending if seat.pod_set == at] for at in range(len(case.problem.sets))]
+    covers, count = Covers(instance), instance.tree.count(level)
+    sets = [[seat for seat in instance.pending if seat.pod_set == at] for at in range(len(instance.problem.sets))]
     filled = [each for each in sets if each]
     columns: list[Counts] = []
-    for narrower in range(case.tree.depth):
+    for narrower in range(instance.tree.depth):
         wide = narrower <= level
-        gang = np.ones(count, dtype=np.int64) if wide else covers.fewest(level, narrower, case.pending)
+        gang = np.ones(count, dtype=np.int64) if wide else covers.fewest(level, narrower, instance.pending)
         columns.append(gang)
         if len(filled) > 1:
             each = [np.ones(count, dtype=np.int64) if wide else covers.fewest(level, narrower, one) for one in filled]
@@ -226,7 +226,7 @@ def _fewest(case: Case, level: int) -> list[Spread]:
     return [tuple(row) for row in np.stack(columns, axis=1).tolist()]
 
 
-def _sign(part: Case, level: int, domain: int) -> object:
+def _sign(part: Instance, level: int, domain: int) -> object:
     """What makes plans inside a domain good or bad, names apart."""
     if level < part.tree.depth - 1:
         children = part.tree.children(level, domain)
@@ -236,7 +236,7 @@ def _sign(part: Case, level: int, domain: int) -> object:
     return node.free, node.terminating, shapes, _only_here(part, domain)
 
 
-def _only_here(part: Case, node: int) -> object:
+def _only_here(part: Instance, node: int) -> object:
     """What cannot be compared with other domains: who is pinned to the node, and who excludes whom there."""
     pinned = tuple(seat for seat in part.pinned if part.pinned_node(seat) == node)
     problem = part.problem
@@ -245,14 +245,14 @@ def _only_here(part: Case, node: int) -> object:
     return (problem.nodes[node].name, pinned) if pinned or any(groups) else ()
 
 
-def at_best(part: Case) -> tuple[Spread, int]:
+def at_best(part: Instance) -> tuple[Spread, int]:
     """The fewest domains, level by level, and the most weight of node preferences that a plan for everybody can have,
     as far as counting tells.
     """
     return _spread(part, [*part.pinned, *part.pending]), _best_preference_score(part)
 
 
-def _spread(part: Case, seats: list[Seat]) -> Spread:
+def _spread(part: Instance, seats: list[Seat]) -> Spread:
     """At best so many domains, level by level, of the gang and summed over its sets."""
     covers = Covers(part)
     sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(part.problem.sets))]
@@ -266,7 +266,7 @@ def _spread(part: Case, seats: list[Seat]) -> Spread:
     return tuple(found)
 
 
-def _best_preference_score(part: Case) -> int:
+def _best_preference_score(part: Instance) -> int:
     """At most so much weight of node preferences."""
     preference_score = 0
     for shape, count in Counter(part.member(seat).shape for seat in part.pending).items():
@@ -276,11 +276,11 @@ def _best_preference_score(part: Case) -> int:
     return preference_score
 
 
-def _leaf(case: Case, branch: _Branch, solved: Solved) -> _Leaf:
-    """The plan in the whole case, with its key."""
+def _leaf(instance: Instance, branch: _Branch, solved: Solved) -> _Leaf:
+    """The plan in the whole instance, with its key."""
     goals = goals_of(branch.part, solved.nodes, ())
     nodes = whole_nodes(branch.nodes, solved.nodes)
-    names = tuple(case.name_rank[node] for row in nodes for node in row if node is not None)
+    names = tuple(instance.name_rank[node] for row in nodes for node in row if node is not None)
     key = (
         tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits),
         _named(goals, "preferences").key,

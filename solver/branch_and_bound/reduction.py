@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solver.bounds.domain_cover import Covers, Spread
-from solver.case import Case, Seat
 from solver.cp_sat.lexicographic import TimeBudget
 from solver.cp_sat.solve import Solved, solve_within
+from solver.instance import Instance, Seat
 from solver.objective import is_of_level, terms
 from solver.scoring import goals_of
 
@@ -23,30 +23,30 @@ WORTHWHILE = 12
 
 @dataclass(frozen=True)
 class Compact:
-    """A case over the nodes that its best plans can use. `spread`: what they touch, where that is proven."""
+    """An instance over the nodes that its best plans can use. `spread`: what they touch, where that is proven."""
 
-    case: Case
+    instance: Instance
     spread: Spread | None = None
 
 
 def compact(
-    case: Case, budget: TimeBudget, cheap: Callable[[Solved], bool] | None = None, worthwhile: int = WORTHWHILE
+    instance: Instance, budget: TimeBudget, cheap: Callable[[Solved], bool] | None = None, worthwhile: int = WORTHWHILE
 ) -> Compact:
-    """Narrow a case whose members are all needed. `cheap`: whether a plan evicts no more than it must. `worthwhile`:
-    the number of usable nodes from which on it is.
+    """Narrow an instance whose members are all needed. `cheap`: whether a plan evicts no more than it must.
+    `worthwhile`: the number of usable nodes from which on it is.
     """
-    seats = [*case.pinned, *case.pending]
-    if int(case.usable.sum()) < worthwhile:
-        return Compact(case)
-    chain, bounds = _at_best(case, seats)
-    step = len(bounds) // case.tree.depth
-    depth = case.tree.depth
+    seats = [*instance.pinned, *instance.pending]
+    if int(instance.usable.sum()) < worthwhile:
+        return Compact(instance)
+    chain, bounds = _at_best(instance, seats)
+    step = len(bounds) // instance.tree.depth
+    depth = instance.tree.depth
     while depth > 0:
         solved = solve_within(chain[depth], budget, terms(counted=True))
         if not isinstance(solved, Solved) or not (cheap is None or cheap(solved)):
             depth -= 1
             continue
-        reached = spread_of(case, solved)
+        reached = spread_of(instance, solved)
         asked = (depth - 1) * step + 1
         missed = next((place for place in range(asked) if reached[place] > bounds[place]), None)
         if missed is None:
@@ -59,31 +59,31 @@ def compact(
         if isinstance(solved, Solved) and (cheap is None or cheap(solved)):
             return _settled(wide, seats, solved, depth)
         return Compact(wide)
-    return Compact(case)
+    return Compact(instance)
 
 
-def _settled(case: Case, seats: list[Seat], solved: Solved, depth: int) -> Compact:
-    """The case without what plans as compact as this one cannot use below the first `depth` levels."""
+def _settled(instance: Instance, seats: list[Seat], solved: Solved, depth: int) -> Compact:
+    """The instance without what plans as compact as this one cannot use below the first `depth` levels."""
     if not solved.proven:
-        return Compact(case)
-    reached = spread_of(case, solved)
-    for level in range(depth, case.tree.depth):
-        case = _keeping(case, level, reached[level * (len(reached) // case.tree.depth)], seats)
-    return Compact(case, reached)
+        return Compact(instance)
+    reached = spread_of(instance, solved)
+    for level in range(depth, instance.tree.depth):
+        instance = _keeping(instance, level, reached[level * (len(reached) // instance.tree.depth)], seats)
+    return Compact(instance, reached)
 
 
-def spread_of(case: Case, solved: Solved) -> Spread:
+def spread_of(instance: Instance, solved: Solved) -> Spread:
     """What a plan touches."""
-    goals = goals_of(case, solved.nodes, solved.victims)
+    goals = goals_of(instance, solved.nodes, solved.victims)
     return tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits)
 
 
-def _at_best(case: Case, seats: list[Seat]) -> tuple[list[Case], Spread]:
-    """The case narrowed level by level as if each took no more domains than its bound, and the bounds."""
-    chain, bounds = [case], list[int]()
-    sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(case.problem.sets))]
+def _at_best(instance: Instance, seats: list[Seat]) -> tuple[list[Instance], Spread]:
+    """The instance narrowed level by level as if each took no more domains than its bound, and the bounds."""
+    chain, bounds = [instance], list[int]()
+    sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(instance.problem.sets))]
     filled = [each for each in sets if each]
-    for level in range(case.tree.depth):
+    for level in range(instance.tree.depth):
         fewest = Covers(chain[-1]).least(level, seats)
         chain.append(_keeping(chain[-1], level, fewest, seats))
         bounds.append(fewest)
@@ -93,7 +93,7 @@ def _at_best(case: Case, seats: list[Seat]) -> tuple[list[Case], Spread]:
     return chain, tuple(bounds)
 
 
-def _keeping(case: Case, level: int, most: int, seats: list[Seat]) -> Case:
-    """The case without the domains of a level that no plan in at most so many of them can use."""
-    useful = Covers(case).useful(level, seats, most)[case.tree.domains(level)]
-    return replace(case, capacity=np.where(useful, case.capacity, 0))
+def _keeping(instance: Instance, level: int, most: int, seats: list[Seat]) -> Instance:
+    """The instance without the domains of a level that no plan in at most so many of them can use."""
+    useful = Covers(instance).useful(level, seats, most)[instance.tree.domains(level)]
+    return replace(instance, capacity=np.where(useful, instance.capacity, 0))

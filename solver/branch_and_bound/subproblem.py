@@ -1,26 +1,26 @@
-"""A part of a case: the whole gang inside some of the nodes, as a small case of its own."""
+"""A part of an instance: the whole gang inside some of the nodes, as a small instance of its own."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from solver.case import Case, blocked_nodes, case_of
+from solver.instance import Instance, blocked_nodes, instance_of
 from solver.problem import NO_VICTIMS, Affinity, PodSet, Problem, Shape
 from solver.scoring import Nodes
 
 
-def part_of(case: Case, nodes: Sequence[int]) -> Case:
-    """The case of placing every member on these nodes, without evictions. Expects pinned members to be on them, and no
-    topology spread that members count in.
+def part_of(instance: Instance, nodes: Sequence[int]) -> Instance:
+    """The instance of placing every member on these nodes, without evictions. Expects pinned members to be on them, and
+    no topology spread that members count in.
 
-    What is scarcest stays what it is in the whole case.
+    What is scarcest stays what it is in the whole instance.
     """
-    problem = case.problem
+    problem = instance.problem
     place = {node: position for position, node in enumerate(nodes)}
-    return case_of(
+    return instance_of(
         replace(
             problem,
             nodes=problem.nodes.at(nodes),
-            shapes=tuple(_shape(case, each, place) for each in range(len(problem.shapes))),
+            shapes=tuple(_shape(instance, each, place) for each in range(len(problem.shapes))),
             sets=tuple(_pod_set(pod_set, place) for pod_set in problem.sets),
             minimum=sum(len(pod_set.members) for pod_set in problem.sets),
             exclusions=tuple(replace(rule, group=_at(rule.group, nodes)) for rule in problem.exclusions),
@@ -33,13 +33,13 @@ def part_of(case: Case, nodes: Sequence[int]) -> Case:
             affinities=tuple(_among(_settled(problem, rule), nodes) for rule in problem.affinities),
         ),
         evicting=False,
-        scarce=case.scarce,
-        deadline=case.deadline,
+        scarce=instance.scarce,
+        deadline=instance.deadline,
     )
 
 
 def whole_nodes(nodes: Sequence[int], rows: Nodes) -> Nodes:
-    """Rows of a part in the positions of the whole case."""
+    """Rows of a part in the positions of the whole instance."""
     return tuple(tuple(None if node is None else nodes[node] for node in row) for row in rows)
 
 
@@ -75,8 +75,8 @@ def _among(rule: Affinity, nodes: Sequence[int]) -> Affinity:
     return replace(rule, groups=tuple(_at(group, nodes) for group in rule.groups))
 
 
-def _shape(case: Case, position: int, place: dict[int, int]) -> Shape:
-    shape, eligible = case.problem.shapes[position], case.eligible(position)
+def _shape(instance: Instance, position: int, place: dict[int, int]) -> Shape:
+    shape, eligible = instance.problem.shapes[position], instance.eligible(position)
     return Shape(
         requests=shape.requests,
         nodes=frozenset(here for node, here in place.items() if node in eligible),

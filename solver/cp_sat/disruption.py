@@ -10,7 +10,7 @@ from solver.cp_sat.variables import Model
 
 def add_victim_gangs(model: Model) -> None:
     """A running gang keeps its minimum or goes as a whole; it can only go whole where all of it may be evicted."""
-    problem = model.case.problem
+    problem = model.instance.problem
     members: dict[int, dict[int, IntVar]] = {}
     for victim, variable in model.evict.items():
         gang = problem.victims[victim].gang
@@ -22,7 +22,7 @@ def add_victim_gangs(model: Model) -> None:
 
 def _victim_gang(model: Model, gang: int, variables: dict[int, IntVar]) -> None:
     """`variables`: by victim, for all of the gang's that are useful."""
-    running = model.case.problem.victim_gangs[gang]
+    running = model.instance.problem.victim_gangs[gang]
     parts: list[tuple[AbstractSet[int], int]] = [(variables.keys(), running.running - running.minimum)]
     parts += [(each.victims & variables.keys(), each.running - each.minimum) for each in running.sets]
     binding = [
@@ -46,7 +46,7 @@ def _victim_gang(model: Model, gang: int, variables: dict[int, IntVar]) -> None:
 
 def add_budgets(model: Model) -> None:
     """Disruption budgets hold over all victims together."""
-    for budget in model.case.problem.budgets:
+    for budget in model.instance.problem.budgets:
         mine = [model.evict[victim] for victim in sorted(budget.victims) if victim in model.evict]
         if len(mine) > budget.allowed:
             model.cp.add(Sum(tuple((1, variable) for variable in mine)).expression() <= budget.allowed)

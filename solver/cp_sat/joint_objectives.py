@@ -32,11 +32,11 @@ class JointGoals:
 
     def compactness(self, model: Model, solution: goals.Solution) -> Iterator[Stage]:
         """Level by level the fewest domains, summed over the gangs, then over their sets."""
-        covers = Covers(model.case)
+        covers = Covers(model.instance)
         sets = goals.placed_in_sets(model, solution)
         filled = [[pod_set for pod_set in gang if sets[pod_set]] for gang in self._gangs]
         gangs = self._touched(model)
-        for level, name in enumerate(model.case.problem.levels):
+        for level, name in enumerate(model.instance.problem.levels):
             least = sum(covers.least(level, [seat for each in mine for seat in sets[each]]) for mine in filled)
             flags = [flag for touched in gangs for flag in touched[level].values()]
             yield Stage(f"compactness/{name}", "gang", total(flags), least, len(flags))
@@ -51,7 +51,7 @@ class JointGoals:
         if len(self._gangs) < 2:  # noqa: PLR2004 -- one gang has nobody to precede
             return
         for gang, touched in enumerate(self._touched(model)):
-            for level, name in enumerate(model.case.problem.levels):
+            for level, name in enumerate(model.instance.problem.levels):
                 flags = touched[level].values()
                 yield Stage(f"compactness/{name}", f"gang {gang}", total(flags), 0, len(flags))
 
@@ -67,14 +67,14 @@ class JointGoals:
 
     def _eligible(self, model: Model, gang: int) -> frozenset[int]:
         """The nodes where a pending member of the gang may run."""
-        problem = model.case.problem
+        problem = model.instance.problem
         shapes = {
             member.shape
             for pod_set in self._gangs[gang]
             for member in problem.sets[pod_set].members
             if member.node is None
         }
-        return frozenset[int]().union(*map(model.case.eligible, shapes))
+        return frozenset[int]().union(*map(model.instance.eligible, shapes))
 
     def _touched(self, model: Model) -> list[Touched]:
         """By gang, worked out once for each model: the variables stay the same."""
@@ -89,7 +89,7 @@ class JointGoals:
 def _of_gang(model: Model, sets: Sequence[int]) -> Touched:
     """A domain is touched by a gang where one of its sets touches it."""
     levels: Touched = []
-    for level in range(len(model.case.problem.levels)):
+    for level in range(len(model.instance.problem.levels)):
         found: dict[int, list[Sum]] = {}
         for pod_set in sets:
             for domain, flag in model.set_touched[pod_set][level].items():
@@ -103,7 +103,7 @@ def _narrowest(model: Model, sets: Sequence[int], solution: goals.Solution) -> i
     gang's own flags were made does not know those.
     """
     narrowest = ROOT
-    for level in range(len(model.case.problem.levels)):
+    for level in range(len(model.instance.problem.levels)):
         flags = [item for pod_set in sets for item in model.set_touched[pod_set][level].items()]
         if len({domain for domain, flag in flags if flag.value(solution)}) > 1:
             break
@@ -116,7 +116,7 @@ class _View:
 
     def __init__(self, model: Model, eligible: frozenset[int], touched: Touched) -> None:
         self.model, self.eligible, self.touched = model, eligible, touched
-        self.tree, self.names = model.case.tree, model.case.problem.levels
+        self.tree, self.names = model.instance.tree, model.instance.problem.levels
 
     def waste(self, narrowest: int) -> Iterator[tuple[tuple[int, int, str], tuple[Sum, int]]]:
         """The parts (a) to (d), each with its place in the order, its sum and the most that it can be."""
@@ -136,7 +136,9 @@ class _View:
     def _inside(self, level: int, domain: int) -> tuple[int, Sum]:
         """The potential of a domain, and what all gangs use of it."""
         nodes = [node for node in self.tree.nodes(level, domain) if node in self.eligible]
-        return sum(self.model.case.potential[node] for node in nodes), total(self.model.used(node) for node in nodes)
+        return sum(self.model.instance.potential[node] for node in nodes), total(
+            self.model.used(node) for node in nodes
+        )
 
     def _left(self, level: int) -> tuple[Sum, int]:
         """The room left in the touched domains."""

@@ -15,7 +15,7 @@ Coming = list[tuple[int, int, IntVar]]
 
 def add_exclusions(model: Model) -> None:
     """At most so many members of some shapes on the nodes of each group that gets one."""
-    for rule in model.case.problem.exclusions:
+    for rule in model.instance.problem.exclusions:
         _add_exclusion(model, rule)
 
 
@@ -28,7 +28,7 @@ def _add_exclusion(model: Model, rule: Exclusion) -> None:
 
 def add_separations(model: Model) -> None:
     """In each group the members of one side or those of the other."""
-    for rule in model.case.problem.separations:
+    for rule in model.instance.problem.separations:
         _add_separation(model, rule)
 
 
@@ -51,7 +51,7 @@ def _add_separation(model: Model, rule: Separation) -> None:
 
 def add_conflicts(model: Model) -> None:
     """Who comes to a node where others are in the way comes only if all of those go."""
-    for rule in model.case.problem.conflicts:
+    for rule in model.instance.problem.conflicts:
         _add_conflict(model, rule)
 
 
@@ -82,8 +82,10 @@ def only_if(model: Model, coming: Coming, flag: IntVar) -> None:
 
 def held_in(model: Model, group: tuple[str | None, ...], shapes: Collection[int]) -> Counter[str | None]:
     """By group, how many pinned members of some shapes it has."""
-    case = model.case
-    return Counter(group[case.pinned_node(seat)] for seat in case.pinned if case.member(seat).shape in shapes)
+    instance = model.instance
+    return Counter(
+        group[instance.pinned_node(seat)] for seat in instance.pinned if instance.member(seat).shape in shapes
+    )
 
 
 def coming_in(model: Model, group: tuple[str | None, ...], shapes: Collection[int]) -> dict[str, Coming]:

@@ -1,4 +1,4 @@
-"""The CP-SAT model of one case: its variables (`variables`), and every hard rule as one function."""
+"""The CP-SAT model of one instance: its variables (`variables`), and every hard rule as one function."""
 
 from collections.abc import Sequence
 
@@ -6,30 +6,30 @@ import numpy as np
 from ortools.sat.python.cp_model import IntVar
 
 from solver.bounds.member_classes import MemberClass
-from solver.case import Case, Seat
 from solver.cp_sat.disruption import add_budgets, add_victim_gangs
 from solver.cp_sat.keeping_apart import add_conflicts, add_exclusions, add_separations
 from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.pod_affinity import add_affinities
 from solver.cp_sat.topology_spread import add_spreads
 from solver.cp_sat.variables import Model
+from solver.instance import Instance, Seat
 
 
-def model_of(case: Case, kinds: tuple[MemberClass, ...]) -> Model:
+def model_of(instance: Instance, kinds: tuple[MemberClass, ...]) -> Model:
     """The variables and all hard rules. Raises `OutOfTimeError`."""
-    model = Model(case, kinds)
+    model = Model(instance, kinds)
     _add_seats(model)
     _add_victims(model)
     _add_touched(model)
-    for rule in case.deadline.through(RULES, often=1):
+    for rule in instance.deadline.through(RULES, often=1):
         rule(model)
     return model
 
 
 def _add_seats(model: Model) -> None:
-    capacity = model.case.capacity
-    model.on_node = [[] for _ in range(len(model.case.problem.nodes))]
-    for position, kind in enumerate(model.case.deadline.through(model.kinds)):
+    capacity = model.instance.capacity
+    model.on_node = [[] for _ in range(len(model.instance.problem.nodes))]
+    for position, kind in enumerate(model.instance.deadline.through(model.kinds)):
         most = capacity[kind.shape].clip(max=len(kind.ranks))
         here = {}
         for node in np.flatnonzero(most).tolist():
@@ -40,15 +40,15 @@ def _add_seats(model: Model) -> None:
 
 
 def _add_victims(model: Model) -> None:
-    for victim in model.case.useful:
+    for victim in model.instance.useful:
         model.evict[victim] = model.flag()
-        model.victims_on.setdefault(model.case.problem.victims[victim].node, []).append(victim)
+        model.victims_on.setdefault(model.instance.problem.victims[victim].node, []).append(victim)
 
 
 def _add_touched(model: Model) -> None:
     """Tie "is touched" to the members, from the node outward, for each set and for the gang."""
-    filled = [position for position, pod_set in enumerate(model.case.problem.sets) if pod_set.members]
-    for pod_set in range(len(model.case.problem.sets)):
+    filled = [position for position, pod_set in enumerate(model.instance.problem.sets) if pod_set.members]
+    for pod_set in range(len(model.instance.problem.sets)):
         at_nodes = _touched_nodes(model, pod_set)
         model.set_touched.append(_outward(model, at_nodes))
     if len(filled) == 1:
@@ -62,10 +62,10 @@ def _add_touched(model: Model) -> None:
 
 
 def _touched_nodes(model: Model, pod_set: int) -> dict[int, Sum]:
-    case = model.case
-    found = {case.pinned_node(seat): Sum((), 1) for seat in case.pinned if seat.pod_set == pod_set}
+    instance = model.instance
+    found = {instance.pinned_node(seat): Sum((), 1) for seat in instance.pinned if seat.pod_set == pod_set}
     kinds = list(model.kinds_of(pod_set))
-    for node in case.deadline.through(sorted({node for kind in kinds for node in model.seats[kind]})):
+    for node in instance.deadline.through(sorted({node for kind in kinds for node in model.seats[kind]})):
         if node not in found:
             mine = [(kind, model.seats[kind][node]) for kind in kinds if node in model.seats[kind]]
             found[node] = _any_seat(model, node, mine)
@@ -86,7 +86,7 @@ def _any_seat(model: Model, node: int, mine: list[tuple[int, IntVar]]) -> Sum:
 
 
 def _outward(model: Model, at_nodes: dict[int, Sum]) -> list[dict[int, Sum]]:
-    tree = model.case.tree
+    tree = model.instance.tree
     levels = [at_nodes]
     for level in range(tree.depth - 2, -1, -1):
         inside: dict[int, list[Sum]] = {}
@@ -111,14 +111,14 @@ def any_of(model: Model, flags: list[Sum]) -> Sum:
 
 def _room(model: Model) -> None:
     """On every node the members fit into what is free and what the victims leave, resource by resource."""
-    for node, here in enumerate(model.case.deadline.through(model.on_node)):
+    for node, here in enumerate(model.instance.deadline.through(model.on_node)):
         if here:
-            for resource, free in enumerate(model.case.problem.nodes.free[node].tolist()):
+            for resource, free in enumerate(model.instance.problem.nodes.free[node].tolist()):
                 _room_of(model, node, resource, free, here)
 
 
 def _room_of(model: Model, node: int, resource: int, free: int, here: list[tuple[int, IntVar]]) -> None:
-    problem, cp = model.case.problem, model.cp
+    problem, cp = model.instance.problem, model.cp
     asked = [(problem.shapes[model.kinds[kind].shape].requests[resource], variable) for kind, variable in here]
     taken = Sum(tuple((request, variable) for request, variable in asked if request > 0))
     if not taken.terms:
@@ -142,7 +142,7 @@ def _room_of(model: Model, node: int, resource: int, free: int, here: list[tuple
 
 def _numbers(model: Model) -> None:
     """No more members than there are; the minimum of every set and of the gang."""
-    problem = model.case.problem
+    problem = model.instance.problem
     everything = []
     for position, kind in enumerate(model.kinds):
         model.cp.add(model.placed(position).expression() <= len(kind.ranks))
@@ -156,7 +156,7 @@ def _numbers(model: Model) -> None:
 
 def _required_levels(model: Model) -> None:
     """One domain of the required level holds the gang; one of its own required level holds a set."""
-    problem = model.case.problem
+    problem = model.instance.problem
     if problem.required is not None:
         model.cp.add(total(model.touched[problem.required].values()).expression() <= 1)
     for position, pod_set in enumerate(problem.sets):
@@ -166,7 +166,7 @@ def _required_levels(model: Model) -> None:
 
 def _together(model: Model) -> None:
     """Sets that belong together share one domain."""
-    for rule in model.case.problem.together:
+    for rule in model.instance.problem.together:
         flags: dict[int, list[Sum]] = {}
         for pod_set in rule.pod_sets:
             for domain, flag in model.set_touched[pod_set][rule.level].items():
@@ -177,21 +177,21 @@ def _together(model: Model) -> None:
 
 def _slices(model: Model) -> None:
     """Every `size` consecutive members of a set lie in one domain."""
-    for position, pod_set in enumerate(model.case.problem.sets):
+    for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.slices:
             counted = any(len(model.kinds[kind].ranks) > 1 for kind in model.kinds_of(position))
             if counted:
                 _add_multiples(model, position, rule.level, rule.size)
                 continue
-            for first in model.case.deadline.through(range(0, len(pod_set.members), rule.size), often=1):
+            for first in model.instance.deadline.through(range(0, len(pod_set.members), rule.size), often=1):
                 _one_slice(model, position, rule.level, range(first, first + rule.size))
 
 
 def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
-    case = model.case
+    instance = model.instance
     held = {
-        case.tree.domain(level, case.pinned_node(seat))
-        for seat in case.pinned
+        instance.tree.domain(level, instance.pinned_node(seat))
+        for seat in instance.pinned
         if seat.pod_set == pod_set and seat.rank in ranks
     }
     if len(held) > 1:
@@ -201,7 +201,7 @@ def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
     inside: dict[int, list[IntVar]] = {}
     for kind in kinds:
         for node, variable in model.seats[kind].items():
-            inside.setdefault(case.tree.domain(level, node), []).append(variable)
+            inside.setdefault(instance.tree.domain(level, node), []).append(variable)
     for domain, here in sorted(inside.items()):
         flag = model.flag()
         flags.append(flag)
@@ -214,10 +214,10 @@ def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
 
 def _multiples(model: Model) -> None:
     """The members of a set, or of the gang, in each domain come in multiples."""
-    for position, pod_set in enumerate(model.case.problem.sets):
+    for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.multiples:
             _add_multiples(model, position, rule.level, rule.of)
-    problem = model.case.problem
+    problem = model.instance.problem
     most = sum(len(pod_set.members) for pod_set in problem.sets)
     for rule in problem.multiples:
         for domain in model.touched[rule.level]:
@@ -227,15 +227,15 @@ def _multiples(model: Model) -> None:
 
 
 def _add_multiples(model: Model, pod_set: int, level: int, of: int) -> None:
-    most = len(model.case.problem.sets[pod_set].members) // of
-    for domain in model.case.deadline.through(model.set_touched[pod_set][level]):
+    most = len(model.instance.problem.sets[pod_set].members) // of
+    for domain in model.instance.deadline.through(model.set_touched[pod_set][level]):
         times = model.cp.new_int_var(0, most, "")
         model.cp.add(model.set_in_domain(pod_set, level, domain).expression() == of * times)
 
 
 def _caps(model: Model) -> None:
     """At most so many members of a set in each domain."""
-    for position, pod_set in enumerate(model.case.problem.sets):
+    for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.caps:
             for domain in model.set_touched[position][rule.level]:
                 model.cp.add(model.set_in_domain(position, rule.level, domain).expression() <= rule.count)
@@ -268,7 +268,7 @@ def told_apart(counts: Model, solution: Sequence[int], members: Model) -> dict[i
     """A solution over counts as values of the seats and victims of a model in which every member stands alone."""
     values = {flag.index: solution[counts.evict[victim].index] for victim, flag in members.evict.items()}
     for kind, here in zip(counts.kinds, counts.seats, strict=True):
-        nodes = sorted(here, key=counts.case.tree.order.__getitem__)
+        nodes = sorted(here, key=counts.instance.tree.order.__getitem__)
         row = [node for node in nodes for _ in range(solution[here[node].index])]
         for place, rank in enumerate(kind.ranks):
             for node, flag in seat_variables(members, Seat(kind.pod_set, rank)).items():

@@ -49,7 +49,7 @@ def _open_nodes(model: Model, search: Search) -> list[set[int]]:
                 taken[kind, node] = count
             else:
                 open_nodes[kind].add(node)
-    if len(model.case.pending) < WORTHWHILE:
+    if len(model.instance.pending) < WORTHWHILE:
         return [set(seats) for seats in model.seats]
     for _ in range(_ROUNDS):
         wish = total(
@@ -67,7 +67,7 @@ def _open_nodes(model: Model, search: Search) -> list[set[int]]:
 
 def _as_they_are(model: Model, search: Search, kind: int) -> list[int]:
     """The nodes of the present solution, held, those of a domain together."""
-    tree, seats = model.case.tree, model.seats[kind]
+    tree, seats = model.instance.tree, model.seats[kind]
     planned = {node: search.solution[variable.index] for node, variable in seats.items()}
     for node, variable in seats.items():
         search.hold(Sum(((1, variable),)), planned[node])
@@ -82,7 +82,7 @@ class _Row:
 
     def __init__(self, model: Model, search: Search, kind: int, choice: set[int]) -> None:
         self.model, self.search = model, search
-        self.tree, self.name_rank = model.case.tree, model.case.name_rank
+        self.tree, self.name_rank = model.instance.tree, model.instance.name_rank
         self.seats = model.seats[kind]
         self.kind, self.choice = kind, choice
         self.nodes: list[int] = []
@@ -92,7 +92,7 @@ class _Row:
     def seated(self) -> list[int]:
         """Seat everybody; from then on the model holds exactly these seats."""
         count = self.model.placed(self.kind).value(self.search.solution)
-        for _ in self.model.case.deadline.through(range(count), often=_OFTEN):
+        for _ in self.model.instance.deadline.through(range(count), often=_OFTEN):
             self._seat(self._best(self._present()))
         for node, variable in sorted(self.seats.items()):
             self.search.hold(Sum(((1, variable),)), self.done[node])

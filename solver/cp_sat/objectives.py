@@ -11,11 +11,11 @@ from itertools import pairwise
 from ortools.sat.python.cp_model import IntVar
 
 from solver.bounds.domain_cover import Covers
-from solver.case import Seat
 from solver.cp_sat.lexicographic import Stage
 from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.model import everybody_placed, seat_variables
 from solver.cp_sat.variables import Model
+from solver.instance import Seat
 from solver.tree import ROOT
 
 Solution = Sequence[int]
@@ -24,7 +24,7 @@ GoalStages = Callable[[Model, Solution], Iterator[Stage]]
 
 def victims(model: Model, _solution: Solution) -> Iterator[Stage]:
     """The fewest victims, from the highest priority down."""
-    pods = model.case.problem.victims
+    pods = model.instance.problem.victims
     for priority in sorted({pods[victim].priority for victim in model.evict}, reverse=True):
         flags = [variable for victim, variable in model.evict.items() if pods[victim].priority == priority]
         yield _count("victims", f"priority {priority}", flags)
@@ -38,9 +38,10 @@ def gangs_broken(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 def evicted(model: Model, _solution: Solution) -> Iterator[Stage]:
     """The least evicted of the scarcest resource."""
-    case = model.case
+    instance = model.instance
     terms = tuple(
-        (case.problem.victims[victim].requests[case.scarce], variable) for victim, variable in model.evict.items()
+        (instance.problem.victims[victim].requests[instance.scarce], variable)
+        for victim, variable in model.evict.items()
     )
     if terms:
         yield Stage("evicted", "", Sum(terms), 0, sum(weight for weight, _ in terms))
@@ -48,7 +49,7 @@ def evicted(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 def extras(model: Model, _solution: Solution) -> Iterator[Stage]:
     """As many members as fit."""
-    members = len(model.case.pending)
+    members = len(model.instance.pending)
     missing = total(model.placed(kind) for kind in range(len(model.kinds))).times(-1) + Sum((), members)
     yield Stage("extras", "missing", missing, 0, members)
 
@@ -64,11 +65,11 @@ def lowest_ranks(model: Model, solution: Solution) -> Iterator[Stage]:
 
 def compactness(model: Model, solution: Solution) -> Iterator[Stage]:
     """Level by level the fewest domains, for the gang and then summed over its sets."""
-    covers = Covers(model.case)
+    covers = Covers(model.instance)
     sets = placed_in_sets(model, solution)
     filled = [pod_set for pod_set, seats in enumerate(sets) if seats]
     everybody = [seat for seats in sets for seat in seats]
-    for level, name in enumerate(model.case.problem.levels):
+    for level, name in enumerate(model.instance.problem.levels):
         most = min(len(everybody), len(model.touched[level]))
         least = covers.least(level, everybody)
         yield Stage(f"compactness/{name}", "gang", total(model.touched[level].values()), least, most)
@@ -81,12 +82,12 @@ def compactness(model: Model, solution: Solution) -> Iterator[Stage]:
 
 def preferences(model: Model, _solution: Solution) -> Iterator[Stage]:
     """The most weight of node preferences; stated as weight that is had, times -1."""
-    case = model.case
+    instance = model.instance
     had = []
     best = Counter(dict.fromkeys(range(len(model.kinds)), 0))
     worst = Counter(best)
     for position, kind in enumerate(model.kinds):
-        weights = case.problem.shapes[kind.shape].preferences
+        weights = instance.problem.shapes[kind.shape].preferences
         for node, variable in model.seats[position].items():
             weight = weights.get(node, 0)
             had.append((-weight, variable))
@@ -105,7 +106,7 @@ def waste(model: Model, solution: Solution) -> Iterator[Stage]:
     """
     if not any(placed_in_sets(model, solution)):
         return
-    names = model.case.problem.levels
+    names = model.instance.problem.levels
     narrowest = _narrowest_level(model, solution)
     if narrowest > ROOT:
         yield _potential(model, solution, narrowest, "a", single=True)
@@ -124,10 +125,10 @@ def ranks(model: Model, solution: Solution) -> Iterator[Stage]:
     if not apart(model):
         return
     pairs = _neighbours(model, solution)
-    levels = range(len(model.case.problem.levels))
-    pairs_by_level = model.case.deadline.through((pair, level) for level in levels for pair in pairs)
+    levels = range(len(model.instance.problem.levels))
+    pairs_by_level = model.instance.deadline.through((pair, level) for level in levels for pair in pairs)
     crossings = {(pair, level): _crossing(model, pair, level) for pair, level in pairs_by_level}
-    for level, name in enumerate(model.case.problem.levels):
+    for level, name in enumerate(model.instance.problem.levels):
         for pod_set in sorted({pair[0].pod_set for pair in pairs}):
             _cross_into_each(
                 model, pod_set, level, [crossings[pair, level] for pair in pairs if pair[0].pod_set == pod_set]
@@ -144,31 +145,31 @@ def _cross_into_each(model: Model, pod_set: int, level: int, crossings: list[Sum
 
 def terminating(model: Model, _solution: Solution) -> Iterator[Stage]:
     """The least room that pods on their way out still hold."""
-    case = model.case
+    instance = model.instance
     waits = []
     most = 0
     for node, here in enumerate(model.on_node):
-        leaving = case.problem.nodes[node].terminating[case.scarce]
+        leaving = instance.problem.nodes[node].terminating[instance.scarce]
         taken = model.used(node)
         if leaving <= 0 or not any(weight for weight, _ in taken.terms) or not here:
             continue
-        wait = model.cp.new_int_var(0, case.potential[node], "")
+        wait = model.cp.new_int_var(0, instance.potential[node], "")
         _wait_for(model, taken, _room_now(model, node), wait)
         waits.append(one(wait))
-        most += case.potential[node]
+        most += instance.potential[node]
     if waits:
         yield Stage("ties", "terminating", total(waits), 0, most)
 
 
 def _room_now(model: Model, node: int) -> Sum:
     """What a node has without waiting for pods on their way out; negative where they hold more than is free."""
-    case = model.case
-    each = case.problem.nodes[node]
+    instance = model.instance
+    each = instance.problem.nodes[node]
     left = tuple(
-        (case.problem.victims[victim].requests[case.scarce], model.evict[victim])
+        (instance.problem.victims[victim].requests[instance.scarce], model.evict[victim])
         for victim in model.victims_on.get(node, [])
     )
-    return Sum(left, each.free[case.scarce] - each.terminating[case.scarce])
+    return Sum(left, each.free[instance.scarce] - each.terminating[instance.scarce])
 
 
 def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
@@ -184,11 +185,11 @@ def names(model: Model, solution: Solution) -> Iterator[Stage]:
     """The node names in order of set and rank, where every member is a kind of its own."""
     if not apart(model):
         return
-    case = model.case
-    last = len(case.problem.nodes) - 1
-    for seat in case.deadline.through(_placed_seats(model, solution)):
+    instance = model.instance
+    last = len(instance.problem.nodes) - 1
+    for seat in instance.deadline.through(_placed_seats(model, solution)):
         variables = seat_variables(model, seat)
-        place = Sum(tuple((case.name_rank[node], variable) for node, variable in variables.items()))
+        place = Sum(tuple((instance.name_rank[node], variable) for node, variable in variables.items()))
         yield Stage("ties", f"name of {seat.pod_set}/{seat.rank}", place, 0, last)
 
 
@@ -199,8 +200,8 @@ def apart(model: Model) -> bool:
 
 def placed_in_sets(model: Model, solution: Solution) -> list[list[Seat]]:
     """The placed members of each set, pinned ones included; of members that are alike, those of the lowest ranks."""
-    sets: list[list[Seat]] = [[] for _ in model.case.problem.sets]
-    for seat in model.case.pinned:
+    sets: list[list[Seat]] = [[] for _ in model.instance.problem.sets]
+    for seat in model.instance.pinned:
         sets[seat.pod_set].append(seat)
     for position, kind in enumerate(model.kinds):
         count = model.placed(position).value(solution)
@@ -224,8 +225,8 @@ def _count(goal: str, part: str, flags: list[IntVar]) -> Stage:
 
 def _potential(model: Model, solution: Solution, level: int, part: str, *, single: bool) -> Stage:
     """The summed potential of the touched domains of a level. `single`: exactly one is touched."""
-    case = model.case
-    weighted = [(case.domain_potential(level, domain), flag) for domain, flag in model.touched[level].items()]
+    instance = model.instance
+    weighted = [(instance.domain_potential(level, domain), flag) for domain, flag in model.touched[level].items()]
     whole = total(flag.times(weight) for weight, flag in weighted if weight)
     used = model.used_in(ROOT, 0).value(solution)
     least = max(used, whole.constant, min(weight for weight, _ in weighted) if single else 0)
@@ -234,9 +235,9 @@ def _potential(model: Model, solution: Solution, level: int, part: str, *, singl
 
 def _with_room_left(model: Model, level: int, part: str) -> Stage:
     """Flags that may be 0 only where a touched domain is filled to its potential."""
-    case, left = model.case, []
+    instance, left = model.instance, []
     for domain, flag in model.touched[level].items():
-        potential = case.domain_potential(level, domain)
+        potential = instance.domain_potential(level, domain)
         if not potential:
             continue
         used = model.used_in(level, domain)
@@ -279,7 +280,9 @@ def _placed_seats(model: Model, solution: Solution) -> list[Seat]:
 
 def _neighbours(model: Model, solution: Solution) -> list[tuple[Seat, Seat]]:
     """Pairs of placed members of one set that follow each other by rank."""
-    placed = sorted([*_placed_seats(model, solution), *model.case.pinned], key=lambda seat: (seat.pod_set, seat.rank))
+    placed = sorted(
+        [*_placed_seats(model, solution), *model.instance.pinned], key=lambda seat: (seat.pod_set, seat.rank)
+    )
     return [(before, after) for before, after in pairwise(placed) if before.pod_set == after.pod_set]
 
 
@@ -298,10 +301,10 @@ def _crossing(model: Model, pair: tuple[Seat, Seat], level: int) -> Sum:
 
 def _presence(model: Model, seat: Seat, level: int) -> dict[int, Sum]:
     """By domain, 1 where the member is in it."""
-    case = model.case
-    if case.member(seat).node is not None:
-        return {case.tree.domain(level, case.pinned_node(seat)): Sum((), 1)}
+    instance = model.instance
+    if instance.member(seat).node is not None:
+        return {instance.tree.domain(level, instance.pinned_node(seat)): Sum((), 1)}
     found: dict[int, list[Sum]] = {}
     for node, variable in seat_variables(model, seat).items():
-        found.setdefault(case.tree.domain(level, node), []).append(one(variable))
+        found.setdefault(instance.tree.domain(level, node), []).append(one(variable))
     return {domain: total(flags) for domain, flags in found.items()}

@@ -10,7 +10,7 @@ from solver.problem import Affinity
 
 def add_affinities(model: Model) -> None:
     """Who wants to be near others comes to a group where one is, comes, or stays."""
-    for rule in model.case.problem.affinities:
+    for rule in model.instance.problem.affinities:
         _add_affinity(model, rule)
 
 
@@ -38,7 +38,7 @@ def _add_affinity(model: Model, rule: Affinity) -> None:
 
 def _alone(model: Model, rule: Affinity) -> IntVar | None:
     """A flag that is 1 only where nobody is anywhere; None where somebody is for certain, or it would be of no use."""
-    nodes = model.case.problem.victims.node
+    nodes = model.instance.problem.victims.node
     somewhere = {node for group in rule.groups for node, name in enumerate(group) if name is not None}
     known = [victim for victim in sorted(rule.victims) if int(nodes[victim]) in somewhere]
     stays = any(victim not in model.evict for victim in known)
@@ -64,6 +64,6 @@ def _coming(coming: Coming) -> Sum:
 
 def _staying(model: Model, rule: Affinity, group: tuple[str | None, ...], name: str) -> Sum:
     """How many of the victims in a group stay."""
-    nodes = model.case.problem.victims.node
+    nodes = model.instance.problem.victims.node
     here = [victim for victim in sorted(rule.victims) if group[int(nodes[victim])] == name]
     return total(one(model.evict[each]).times(-1) + Sum((), 1) if each in model.evict else Sum((), 1) for each in here)

@@ -1,4 +1,4 @@
-"""Solving a case by CP-SAT: all goals in order, then the names."""
+"""Solving an instance by CP-SAT: all goals in order, then the names."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from solver.bounds.member_classes import MemberClass, alike, by_shape, each_alone
-from solver.case import Case
 from solver.cp_sat import objectives as goals
 from solver.cp_sat.lexicographic import Found, Search, SolverFaultError, Stage, TimeBudget, time_budget_of
 from solver.cp_sat.model import everybody_placed, model_of, told_apart
@@ -14,6 +13,7 @@ from solver.cp_sat.node_tie_break import name_nodes
 from solver.cp_sat.variables import Model
 from solver.cp_sat.victim_tie_break import prefer_first_keys, prefer_started_last
 from solver.deadline import OutOfTimeError
+from solver.instance import Instance
 from solver.objective import SolvePhase, in_order, terms
 from solver.problem import Limits
 from solver.scoring import Nodes, Reached
@@ -29,8 +29,9 @@ _WHERE = (SolvePhase.SPREAD, SolvePhase.ROOM)
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """The best placement of a case: nodes by set and rank, victims, how far each stage is proven. `cut`: the time was
-    over, or the model would have been too large, before all goals were looked at: those that were not reached are open.
+    """The best placement of an instance: nodes by set and rank, victims, how far each stage is proven. `cut`: the time
+    was over, or the model would have been too large, before all goals were looked at: those that were not reached are
+    open.
     """
 
     nodes: Nodes
@@ -45,58 +46,63 @@ def stated(*phases: SolvePhase) -> tuple[Stated, ...]:
     return tuple(tuple(goals.TERMS[name] for name in names) for names in in_order(*phases))
 
 
-def solve_model(case: Case, limits: Limits, wanted: frozenset[str] | None = None) -> Solved | Found:
+def solve_model(instance: Instance, limits: Limits, wanted: frozenset[str] | None = None) -> Solved | Found:
     """The best placement; `Found.INFEASIBLE` where there is none, confirmed, and `Found.UNKNOWN` where time ran out or
     the model would be too large.
 
     `wanted`: terms to be heeded (`solver.objective`), None for all of them.
     """
-    return solve_within(case, time_budget_of(limits, case.deadline), wanted)
+    return solve_within(instance, time_budget_of(limits, instance.deadline), wanted)
 
 
 def solve_within(
-    case: Case, budget: TimeBudget, wanted: frozenset[str] | None = None, where: tuple[Stated, ...] | None = None
+    instance: Instance,
+    budget: TimeBudget,
+    wanted: frozenset[str] | None = None,
+    where: tuple[Stated, ...] | None = None,
 ) -> Solved | Found:
     """As `solve_model`, within a budget that others share. `where`: what stands in the place of the phases of
     compactness and waste.
     """
     try:
-        return _solved_within(case, budget, terms() if wanted is None else wanted, where or stated(*_WHERE))
+        return _solved_within(instance, budget, terms() if wanted is None else wanted, where or stated(*_WHERE))
     except OutOfTimeError:
         return Found.UNKNOWN
 
 
-def _solved_within(case: Case, budget: TimeBudget, wanted: frozenset[str], where: tuple[Stated, ...]) -> Solved | Found:
+def _solved_within(
+    instance: Instance, budget: TimeBudget, wanted: frozenset[str], where: tuple[Stated, ...]
+) -> Solved | Found:
     """As `solve_within`. Raises `OutOfTimeError` where nothing is known by the end."""
-    together = alike(case)
-    counted = by_shape(case) if together is None else None
+    together = alike(instance)
+    counted = by_shape(instance) if together is None else None
     if counted is not None:
-        return _counted_first(case, counted, budget, wanted, where)
-    started = _started(case, together or each_alone(case), budget)
+        return _counted_first(instance, counted, budget, wanted, where)
+    started = _started(instance, together or each_alone(instance), budget)
     if isinstance(started, Found):
         return started
     return _continued(*started, (*stated(*_HOW_MANY, SolvePhase.WHO), *where), wanted)
 
 
-def seat_count(case: Case) -> int:
+def seat_count(instance: Instance) -> int:
     """How many variables say who is where: a measure of the effort."""
-    return _seats_of(case, alike(case) or by_shape(case) or each_alone(case))
+    return _seats_of(instance, alike(instance) or by_shape(instance) or each_alone(instance))
 
 
-def _seats_of(case: Case, kinds: Sequence[MemberClass]) -> int:
-    open_nodes = np.count_nonzero(case.capacity, axis=1).tolist()
+def _seats_of(instance: Instance, kinds: Sequence[MemberClass]) -> int:
+    open_nodes = np.count_nonzero(instance.capacity, axis=1).tolist()
     return sum(open_nodes[kind.shape] for kind in kinds)
 
 
-def _started(case: Case, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> tuple[Model, Search] | Found:
+def _started(instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> tuple[Model, Search] | Found:
     """A model with a first solution, whatever it costs."""
-    if _seats_of(case, kinds) > _MOST_SEATS:
+    if _seats_of(instance, kinds) > _MOST_SEATS:
         return Found.UNKNOWN
-    model = model_of(case, kinds)
+    model = model_of(instance, kinds)
     search = Search(model.cp, budget, linearization=2)
     match search.any_solution():
         case Found.INFEASIBLE:
-            return _confirmed(case, kinds, budget)
+            return _confirmed(instance, kinds, budget)
         case Found.UNKNOWN:
             return Found.UNKNOWN
         case Found.OPTIMAL | Found.FEASIBLE:
@@ -104,12 +110,16 @@ def _started(case: Case, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> 
 
 
 def _counted_first(
-    case: Case, kinds: tuple[MemberClass, ...], budget: TimeBudget, wanted: frozenset[str], where: tuple[Stated, ...]
+    instance: Instance,
+    kinds: tuple[MemberClass, ...],
+    budget: TimeBudget,
+    wanted: frozenset[str],
+    where: tuple[Stated, ...],
 ) -> Solved | Found:
     """The goals that do not tell members of one shape apart over counts, which have far fewer solutions that are only
     permutations of each other; then the others over single members, starting from what has been reached.
     """
-    started = _started(case, kinds, budget)
+    started = _started(instance, kinds, budget)
     if isinstance(started, Found):
         return started
     counts, search = started
@@ -136,10 +146,10 @@ def _told_apart(counts: Model, search: Search, budget: TimeBudget) -> tuple[Mode
     """A model in which every member stands alone, with the solution over counts. Raises `OutOfTimeError`, also where it
     would be too large.
     """
-    case, kinds = counts.case, each_alone(counts.case)
-    if _seats_of(case, kinds) > _MOST_SEATS:
+    instance, kinds = counts.instance, each_alone(counts.instance)
+    if _seats_of(instance, kinds) > _MOST_SEATS:
         raise OutOfTimeError
-    members = model_of(case, kinds)
+    members = model_of(instance, kinds)
     single = Search(members.cp, budget, linearization=2, proven=search.proven)
     match single.adopt(told_apart(counts, search.solution, members)):
         case Found.INFEASIBLE:
@@ -166,7 +176,7 @@ def _continued(model: Model, search: Search, phases: Iterable[Stated], wanted: f
 
 def _cut(model: Model, search: Search) -> Solved:
     """The present solution as it is; members that are counted together are seated in the order of the tree."""
-    order = model.case.tree.order
+    order = model.instance.tree.order
     rows = [sorted(_nodes_of(model, search, kind), key=order.__getitem__) for kind in range(len(model.kinds))]
     return Solved(_by_rank(model, rows), _victims(model, search), tuple(search.reached), proven=False, cut=True)
 
@@ -179,14 +189,14 @@ def _stages(model: Model, search: Search, phase: Stated, wanted: frozenset[str])
     """The stages of a phase, as far as they are wanted. Raises `OutOfTimeError`."""
     for goal in phase:
         if goal.__name__ in wanted:
-            yield from model.case.deadline.through(goal(model, search.solution), often=1)
+            yield from model.instance.deadline.through(goal(model, search.solution), often=1)
 
 
-def _confirmed(case: Case, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> Found:
+def _confirmed(instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> Found:
     """A second look, without presolve: CP-SAT 9.15 has called feasible models infeasible (google/or-tools#5274),
     without presolve it has not.
     """
-    model = model_of(case, kinds)
+    model = model_of(instance, kinds)
     search = Search(model.cp, budget, linearization=0, presolve=False)
     found = search.any_solution()
     return Found.INFEASIBLE if found is Found.INFEASIBLE else Found.UNKNOWN
@@ -205,7 +215,7 @@ def _named(model: Model, search: Search, wanted: frozenset[str]) -> Nodes:
 
 def _by_rank(model: Model, rows: Sequence[Sequence[int]]) -> Nodes:
     """The nodes of each kind's members as those of every set."""
-    problem = model.case.problem
+    problem = model.instance.problem
     nodes: list[list[int | None]] = [[member.node for member in pod_set.members] for pod_set in problem.sets]
     for kind, row in zip(model.kinds, rows, strict=True):
         for rank, node in zip(kind.ranks, row, strict=False):

@@ -18,16 +18,18 @@ _Member = tuple[int, int, IntVar]
 
 def add_spreads(model: Model) -> None:
     """Groups that take new members have at most `skew` pods more than the emptiest."""
-    for rule in model.case.problem.spreads:
+    for rule in model.instance.problem.spreads:
         _add_spread(model, rule)
 
 
 def _add_spread(model: Model, rule: Spread) -> None:
-    case = model.case
-    most = max(rule.counts.values(), default=0) + sum(len(each.members) for each in case.problem.sets)
+    instance = model.instance
+    most = max(rule.counts.values(), default=0) + sum(len(each.members) for each in instance.problem.sets)
     emptiest = model.cp.new_int_var(0, 0 if rule.from_zero else most, "")
     held = Counter(
-        rule.group[case.pinned_node(seat)] for seat in case.pinned if case.member(seat).shape in rule.counted
+        rule.group[instance.pinned_node(seat)]
+        for seat in instance.pinned
+        if instance.member(seat).shape in rule.counted
     )
     coming, leaving = _coming(model, rule), _leaving(model, rule)
     for name, count in sorted(rule.counts.items()):
@@ -57,7 +59,7 @@ def _leaving(model: Model, rule: Spread) -> dict[str, list[IntVar]]:
     """By group, those who count until they go."""
     leaving: dict[str, list[IntVar]] = {}
     for victim in sorted(rule.victims):
-        name = rule.group[int(model.case.problem.victims.node[victim])]
+        name = rule.group[int(model.instance.problem.victims.node[victim])]
         if name is not None and victim in model.evict:
             leaving.setdefault(name, []).append(model.evict[victim])
     return leaving

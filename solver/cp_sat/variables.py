@@ -1,4 +1,4 @@
-"""The variables of a case's CP-SAT model.
+"""The variables of an instance's CP-SAT model.
 
 A kind of members (`solver.bounds.member_classes`) has one counting variable per node; where every member is a kind of
 its own, they are Booleans.
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from ortools.sat.python.cp_model import CpModel, IntVar
 
 from solver.bounds.member_classes import MemberClass
-from solver.case import Case
 from solver.cp_sat.linear import Sum, total
+from solver.instance import Instance
 
 
 @dataclass(slots=True)
 class Model:
-    """Variables of a case. Where nothing is open there is no variable: a missing entry stands for 0.
+    """Variables of an instance. Where nothing is open there is no variable: a missing entry stands for 0.
 
     `seats[kind][node]`: members of the kind on the node. `touched[level][domain]` and
     `set_touched[pod_set][level][domain]`: 1 where a placed member of the gang, of the set, is in the domain.
@@ -24,7 +24,7 @@ class Model:
     of a member that is one of its own.
     """
 
-    case: Case
+    instance: Instance
     kinds: tuple[MemberClass, ...]
     cp: CpModel = field(default_factory=CpModel)
     seats: list[dict[int, IntVar]] = field(default_factory=list)
@@ -46,12 +46,12 @@ class Model:
 
     def most(self, kind: int, node: int) -> int:
         """How many members of a kind a node can have."""
-        return min(int(self.case.capacity[self.kinds[kind].shape, node]), len(self.kinds[kind].ranks))
+        return min(int(self.instance.capacity[self.kinds[kind].shape, node]), len(self.kinds[kind].ranks))
 
     def in_domain(self, kind: int, level: int, domain: int) -> Sum:
         """How many members of a kind are in a domain."""
         here = self.seats[kind]
-        nodes = self.case.tree.nodes(level, domain)
+        nodes = self.instance.tree.nodes(level, domain)
         return Sum(tuple((1, here[node]) for node in nodes if node in here))
 
     def kinds_of(self, pod_set: int) -> Iterator[int]:
@@ -60,20 +60,20 @@ class Model:
 
     def set_in_domain(self, pod_set: int, level: int, domain: int) -> Sum:
         """How many members of a set are in a domain, pinned ones included."""
-        case = self.case
+        instance = self.instance
         held = sum(
-            seat.pod_set == pod_set and case.tree.domain(level, case.pinned_node(seat)) == domain
-            for seat in case.pinned
+            seat.pod_set == pod_set and instance.tree.domain(level, instance.pinned_node(seat)) == domain
+            for seat in instance.pinned
         )
         return total(self.in_domain(kind, level, domain) for kind in self.kinds_of(pod_set)) + Sum((), held)
 
     def used_in(self, level: int, domain: int) -> Sum:
         """What the newly placed members use of the scarcest resource in a domain."""
-        return total(self.used(node) for node in self.case.tree.nodes(level, domain) if self.on_node[node])
+        return total(self.used(node) for node in self.instance.tree.nodes(level, domain) if self.on_node[node])
 
     def used(self, node: int) -> Sum:
         """What the newly placed members use of the scarcest resource on a node."""
         return Sum(tuple((self._scarce_request(kind), variable) for kind, variable in self.on_node[node]))
 
     def _scarce_request(self, kind: int) -> int:
-        return self.case.problem.shapes[self.kinds[kind].shape].requests[self.case.scarce]
+        return self.instance.problem.shapes[self.kinds[kind].shape].requests[self.instance.scarce]

@@ -18,7 +18,7 @@ def prefer_started_last(model: Model, search: Search) -> None:
     """As few victims as possible of the earliest start, then of the next, and so on."""
     if _settled(model, search):
         return
-    pods = model.case.problem.victims
+    pods = model.instance.problem.victims
     by_start = sorted(model.evict, key=lambda victim: pods[victim].started)
     row = [
         total(one(model.evict[victim]) for victim in group)
@@ -26,7 +26,7 @@ def prefer_started_last(model: Model, search: Search) -> None:
     ]
     first = 0
     while stretch := _stretch(model, row, first, search.solution):
-        model.case.deadline.look()
+        model.instance.deadline.look()
         before = search.solution
         _minimise(search, stretch)
         open_places = [place for place, _, _ in stretch if row[place].value(before)]
@@ -80,12 +80,12 @@ def _minimise(search: Search, stretch: list[Digit]) -> None:
 
 def prefer_first_keys(model: Model, search: Search) -> None:
     """Of equally many, the victims of the first names in natural order: one place of their row after the other."""
-    pods = model.case.problem.victims
+    pods = model.instance.problem.victims
     waiting = sorted(model.evict, key=lambda victim: natural_key(pods[victim].key))
     if _settled(model, search):
         return
     while any(search.solution[model.evict[victim].index] for victim in waiting):
-        model.case.deadline.look()
+        model.instance.deadline.look()
         first = next(place for place, victim in enumerate(waiting) if search.solution[model.evict[victim].index])
         before = Sum(tuple((first - place, model.evict[victim]) for place, victim in enumerate(waiting[:first])))
         if search.try_improve(before):

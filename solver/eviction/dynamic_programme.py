@@ -16,10 +16,10 @@ import numpy as np
 from solver.bounds.eviction_closure import cleared, gangs_broken, gangs_cut
 from solver.bounds.member_classes import MemberClass
 from solver.capacity import Counts
-from solver.case import Case
 from solver.cp_sat.solve import Solved
 from solver.eviction.lower_bounds import INFEASIBLE_PRICE, EvictionPrices, LexicographicWeights
 from solver.eviction.node_victims import Offer, Offers
+from solver.instance import Instance
 from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, layout_of
 from solver.tree_dp.reconstruct import first_node, seated
 from solver.tree_dp.solve import holds
@@ -46,33 +46,35 @@ class TooLargeError(Exception):
     """There is too much for tables, or to look at."""
 
 
-def solve_eviction_dp(case: Case, prices: EvictionPrices) -> Solved | None:
+def solve_eviction_dp(instance: Instance, prices: EvictionPrices) -> Solved | None:
     """The best plan with evictions; None where counting does not tell."""
-    room = cleared(case)
+    room = cleared(instance)
     found = countable(room)
-    if found is None or not 0 < prices.needed <= _MEMBERS or case.problem.conflicts:
+    if found is None or not 0 < prices.needed <= _MEMBERS or instance.problem.conflicts:
         return None
     kind, rules = found
     if prices.needed < len(kind.ranks):
         return None
     try:
-        return _EvictionDp(case, room, kind, rules, prices).best()
+        return _EvictionDp(instance, room, kind, rules, prices).best()
     except TooLargeError:
         return None
 
 
 class _EvictionDp:
-    """The domains of one gang, in order of what they cost at least. `room`: the case when all have gone who may."""
+    """The domains of one gang, in order of what they cost at least. `room`: the instance when all have gone who may."""
 
-    def __init__(self, case: Case, room: Case, kind: MemberClass, rules: CountingRules, prices: EvictionPrices) -> None:
-        self.case, self.room, self.kind, self.rules, self.prices = case, room, kind, rules, prices
+    def __init__(
+        self, instance: Instance, room: Instance, kind: MemberClass, rules: CountingRules, prices: EvictionPrices
+    ) -> None:
+        self.instance, self.room, self.kind, self.rules, self.prices = instance, room, kind, rules, prices
         self.members = len(kind.ranks)
         self.offers: dict[int, list[Offer | None]] = {}
         self.effort = 0
 
     def best(self) -> Solved | None:
         """The best plan in any domain, if it is one. Raises `TooLargeError`."""
-        domains = range(self.case.tree.count(self.prices.level))
+        domains = range(self.instance.tree.count(self.prices.level))
         least = {domain: self.prices.least(domain) for domain in domains}
         best: _Leaf | None = None
         for domain in sorted(domains, key=lambda each: (least[each], each)):
@@ -95,19 +97,19 @@ class _EvictionDp:
         chosen = sorted(nodes)
         if len(chosen) > _NODES:
             raise TooLargeError
-        inside = np.zeros(len(self.case.problem.nodes), dtype=np.bool_)
+        inside = np.zeros(len(self.instance.problem.nodes), dtype=np.bool_)
         inside[chosen] = True
-        case = replace(self.room, capacity=np.where(inside, self.room.capacity, 0))
-        for node in self.case.deadline.through(chosen):
+        instance = replace(self.room, capacity=np.where(inside, self.room.capacity, 0))
+        for node in self.instance.deadline.through(chosen):
             if node not in self.offers:
                 self.offers[node] = self._offered(node)
         tables = _eviction_tables(
-            case, (self.kind, self.rules), self.prices.weights, {node: self.offers[node] for node in chosen}
+            instance, (self.kind, self.rules), self.prices.weights, {node: self.offers[node] for node in chosen}
         )
         self._spend(len(chosen) * tables.layout.words // _TABLE_WORDS)
         best: _Leaf | None = None
-        for level in range(self.case.tree.depth - 1, max(self.prices.level, self.rules.required) - 1, -1):
-            for number in sorted({self.case.tree.domain(level, node) for node in chosen}):
+        for level in range(self.instance.tree.depth - 1, max(self.prices.level, self.rules.required) - 1, -1):
+            for number in sorted({self.instance.tree.domain(level, node) for node in chosen}):
                 leaf = _leaf_of(tables, level, number)
                 if leaf is not None and (best is None or leaf.better(best)):
                     best = leaf
@@ -116,8 +118,8 @@ class _EvictionDp:
     def _offered(self, node: int) -> list[Offer | None]:
         """What a node offers for 0, 1, ... members."""
         shape = self.kind.shape
-        requests = self.case.problem.shapes[shape].requests
-        offers = Offers(self.case, node, self.prices.shares_on(node), requests, self.prices.elsewhere)
+        requests = self.instance.problem.shapes[shape].requests
+        offers = Offers(self.instance, node, self.prices.shares_on(node), requests, self.prices.elsewhere)
         found, spent = [], 0
         for count in range(min(self.members, int(self.room.capacity[shape, node])) + 1):
             found.append(offers.best(count))
@@ -134,7 +136,7 @@ class _EvictionDp:
         """The plan, unless it cuts a gang below its minimum that does not go whole, costs more than was paid for it (a
         gang goes of whose members none paid for that), breaks a budget, or is a bound.
         """
-        problem = self.case.problem
+        problem = self.instance.problem
         row = seated(leaf.tables, leaf.domain, self.members)
         chosen = [self.offers[node][count] for node, count in sorted(Counter(row).items())]
         gone = frozenset(victim for offer in chosen if offer is not None for victim in offer.victims)
@@ -165,8 +167,10 @@ class _Costs:
 class _EvictionTables(DomainTables):
     """A tables in which a node's members cost what its offers say."""
 
-    def __init__(self, case: Case, rule: tuple[MemberClass, CountingRules], layout: Layout, costs: _Costs) -> None:
-        super().__init__(case, *rule, layout)
+    def __init__(
+        self, instance: Instance, rule: tuple[MemberClass, CountingRules], layout: Layout, costs: _Costs
+    ) -> None:
+        super().__init__(instance, *rule, layout)
         self.costs = costs
 
     def sums(self, domain: Domain) -> dict[str, int]:
@@ -178,10 +182,10 @@ class _EvictionTables(DomainTables):
         }
 
     def _node_key(self, node: int, most: int) -> int:
-        level = self.case.tree.depth - 1
+        level = self.instance.tree.depth - 1
         offers = self.costs.offers[node][: min(most, self.members) + 1]
         weight = self._shape.preferences.get(node, 0)
-        potential, cap = self.case.potential[node], self._cap(level, node)
+        potential, cap = self.instance.potential[node], self._cap(level, node)
         costs = tuple(None if each is None else (each.price, each.waits, each.starts) for each in offers)
         key = self._key(("paid", costs, weight, potential, cap))
         if key not in self.raw:
@@ -212,14 +216,14 @@ def _parts(weights: LexicographicWeights, price: int) -> list[tuple[str, int]]:
 
 
 def _eviction_tables(
-    case: Case,
+    instance: Instance,
     rule: tuple[MemberClass, CountingRules],
     weights: LexicographicWeights,
     offers: dict[int, list[Offer | None]],
 ) -> _EvictionTables:
     """The tables. Raises `TooLargeError`."""
     kind, _ = rule
-    primary, secondary = components(case, kind)
+    primary, secondary = components(instance, kind)
     given = [[each for each in options if each is not None] for options in offers.values()]
     dearest: dict[str, list[int]] = {}
     for options in given:
@@ -238,7 +242,7 @@ def _eviction_tables(
     if layout is None:
         raise TooLargeError
     costs = _Costs(weights, offers, dict(primary + secondary), sorted(started))
-    return _EvictionTables(case, rule, layout, costs)
+    return _EvictionTables(instance, rule, layout, costs)
 
 
 def _started(start: int) -> str:
@@ -268,10 +272,10 @@ def _leaf_of(tables: _EvictionTables, level: int, number: int) -> _Leaf | None:
     if domain is None or not holds(tables, domain, tables.members):
         return None
     sums = tables.sums(domain)
-    depth = tables.case.tree.depth
+    depth = tables.instance.tree.depth
     if level + 1 < depth and sums[f"touched {level + 1}"] == 1:
         return None
-    node = tables.case.tree.nodes(level, number)[0]
+    node = tables.instance.tree.nodes(level, number)[0]
     inside = range(level + 1, depth)
     weights = tables.costs.weights
     paid = tuple(sums[f"price {place}"] for place in range(len(weights.cuts)))
@@ -279,7 +283,9 @@ def _leaf_of(tables: _EvictionTables, level: int, number: int) -> _Leaf | None:
         paid,
         tuple(sums[f"touched {each}"] if each > level else 1 for each in range(depth)),
         (sums["preferences"],),
-        tuple(tables.case.domain_potential(*each) for each in ((level, number), *tables.case.parents(level, node))),
+        tuple(
+            tables.instance.domain_potential(*each) for each in ((level, number), *tables.instance.parents(level, node))
+        ),
         tuple(sums[f"room {each}"] for each in inside),
         tuple(sums[f"left {each}"] for each in inside),
         (sums["terminating"],),

@@ -13,8 +13,8 @@ import numpy as np
 
 from solver.bounds.eviction_closure import gangs_broken
 from solver.capacity import Counts, needed_members
-from solver.case import Case
 from solver.eviction.slot_costs import INFEASIBLE_COST, PaidVictims, most_on_a_node, slot_costs
+from solver.instance import Instance
 from solver.problem import VictimTable
 
 INFEASIBLE_PRICE = 1 << 400
@@ -63,7 +63,7 @@ class LexicographicWeights:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The useful victims, by their place in `case.useful`. `gang`: -1 for none."""
+    """The useful victims, by their place in `instance.useful`. `gang`: -1 for none."""
 
     positions: Counts
     node: Counts
@@ -82,7 +82,7 @@ class EvictionPrices:
     come, told of one member of a gang in each domain.
     """
 
-    case: Case
+    instance: Instance
     level: int
     needed: int
     slots: Counts
@@ -94,7 +94,7 @@ class EvictionPrices:
 
     def of(self, victims: Iterable[int]) -> int:
         """The price of a plan that evicts these."""
-        problem, gone = self.case.problem, tuple(victims)
+        problem, gone = self.instance.problem, tuple(victims)
         broken = len(gangs_broken(problem, gone))
         return sum(self.weights.of(problem.victims, victim) for victim in gone) + broken * self.weights.broken
 
@@ -102,7 +102,7 @@ class EvictionPrices:
         """Who may go from a node, and what each costs at least."""
         order, nodes = self._by_node
         here = self.columns.positions[order[np.searchsorted(nodes, node) : np.searchsorted(nodes, node + 1)]].tolist()
-        victims = self.case.problem.victims
+        victims = self.instance.problem.victims
         return {
             victim: self.shares[victim] if victim in self.shares else self.weights.of(victims, victim)
             for victim in here
@@ -122,7 +122,7 @@ class EvictionPrices:
 
     def cheap_nodes(self, domain: int, plenty: int, at_least: int = 0) -> tuple[int, ...]:
         """The cheapest nodes of a domain, as many as have `plenty` times the room that is needed."""
-        nodes = np.array(self.case.tree.nodes(self.level, domain), dtype=np.int64)
+        nodes = np.array(self.instance.tree.nodes(self.level, domain), dtype=np.int64)
         nodes = nodes[np.argsort(self.slots[nodes, 0], kind="stable")]
         nodes = nodes[self.slots[nodes, 0] < INFEASIBLE_COST]
         rooms = np.cumsum((self.slots[nodes] < INFEASIBLE_COST).sum(axis=1))
@@ -132,7 +132,7 @@ class EvictionPrices:
     def nodes_within(self, domain: int, most: int) -> list[int]:
         """The nodes of a domain that a plan of a price of `most` can use."""
         least, dearest = self._cheapest(domain)
-        nodes = np.array(self.case.tree.nodes(self.level, domain), dtype=np.int64)
+        nodes = np.array(self.instance.tree.nodes(self.level, domain), dtype=np.int64)
         first = self.slots[nodes, 0]
         within = min(most >> self.weights.shift, INFEASIBLE_COST - 1) - least + dearest
         found: list[int] = nodes[(first <= min(max(within, 0), INFEASIBLE_COST - 1))].tolist()
@@ -142,7 +142,7 @@ class EvictionPrices:
         """What as many slots as are needed cost in a domain, and the dearest of them; `INFEASIBLE_COST`: there are too
         few.
         """
-        slots = self.slots[list(self.case.tree.nodes(self.level, domain))].ravel()
+        slots = self.slots[list(self.instance.tree.nodes(self.level, domain))].ravel()
         slots = slots[slots < INFEASIBLE_COST]
         if len(slots) < self.needed:
             return INFEASIBLE_COST, INFEASIBLE_COST
@@ -152,38 +152,38 @@ class EvictionPrices:
         return int(cheapest.sum()), int(cheapest.max())
 
 
-def prices_of(case: Case, level: int) -> EvictionPrices | None:
-    """The prices of a case with evictions; None where too many members go on one node. `level`: one domain of it (or of
-    ROOT) must hold the gang.
+def prices_of(instance: Instance, level: int) -> EvictionPrices | None:
+    """The prices of an instance with evictions; None where too many members go on one node. `level`: one domain of it
+    (or of ROOT) must hold the gang.
     """
-    problem = case.problem
-    most = most_on_a_node(case)
+    problem = instance.problem
+    most = most_on_a_node(instance)
     if most > MANY:
         return None
-    needed = needed_members(problem) - len(case.pinned)
-    columns = _columns(case)
-    weights = _lexicographic_weights(case, columns)
-    gangs = _gangs(case, level, columns, weights)
-    slots = slot_costs(case, PaidVictims(columns.node, columns.held, _paid(columns, weights, gangs)), most)
+    needed = needed_members(problem) - len(instance.pinned)
+    columns = _columns(instance)
+    weights = _lexicographic_weights(instance, columns)
+    gangs = _gangs(instance, level, columns, weights)
+    slots = slot_costs(instance, PaidVictims(columns.node, columns.held, _paid(columns, weights, gangs)), most)
     return EvictionPrices(
-        case, level, needed, slots, weights, gangs.shares, frozenset(gangs.fixed), gangs.elsewhere, columns
+        instance, level, needed, slots, weights, gangs.shares, frozenset(gangs.fixed), gangs.elsewhere, columns
     )
 
 
-def _columns(case: Case) -> _Columns:
-    victims, useful = case.problem.victims, np.array(case.useful, dtype=np.int64)
+def _columns(instance: Instance) -> _Columns:
+    victims, useful = instance.problem.victims, np.array(instance.useful, dtype=np.int64)
     return _Columns(
         useful, victims.node[useful], victims.priority[useful], victims.gang[useful], victims.requests[useful]
     )
 
 
-def _lexicographic_weights(case: Case, columns: _Columns) -> LexicographicWeights:
+def _lexicographic_weights(instance: Instance, columns: _Columns) -> LexicographicWeights:
     """What the digits weigh: each has room for all that a best plan can come to."""
     priorities = np.unique(columns.priority)[::-1].tolist()
     one = np.ones(len(columns.node), dtype=np.int64)
-    sizes = [_largest(case, columns, one * (columns.priority == priority)) for priority in priorities]
+    sizes = [_largest(instance, columns, one * (columns.priority == priority)) for priority in priorities]
     gangs = len(np.unique(columns.gang[columns.gang >= 0]))
-    amounts = _largest(case, columns, columns.held[:, case.scarce])
+    amounts = _largest(instance, columns, columns.held[:, instance.scarce])
     words = _words([size.bit_length() for size in (*sizes, gangs, amounts)])
     weights, cuts, place = list[int](), list[int](), 0
     for word in reversed(words):
@@ -197,7 +197,7 @@ def _lexicographic_weights(case: Case, columns: _Columns) -> LexicographicWeight
         dict(zip(priorities, reversed(classes), strict=True)),
         broken,
         unit,
-        case.scarce,
+        instance.scarce,
         max(0, place - _BITS),
         tuple(reversed(cuts)),
     )
@@ -214,12 +214,12 @@ def _words(digits: list[int]) -> list[list[int]]:
     return words
 
 
-def _largest(case: Case, columns: _Columns, amounts: Counts) -> int:
+def _largest(instance: Instance, columns: _Columns, amounts: Counts) -> int:
     """At most so much goes in a best plan: from as many nodes as there are members, and from gangs that go whole."""
     alone = columns.gang < 0
-    on = np.zeros(len(case.problem.nodes), dtype=np.int64)
+    on = np.zeros(len(instance.problem.nodes), dtype=np.int64)
     np.add.at(on, columns.node[alone], amounts[alone])
-    return int(np.sort(on)[::-1][: len(case.pending)].sum() + amounts[~alone].sum())
+    return int(np.sort(on)[::-1][: len(instance.pending)].sum() + amounts[~alone].sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +231,12 @@ class _Gangs:
     elsewhere: dict[int, tuple[int, ...]]
 
 
-def _gangs(case: Case, level: int, columns: _Columns, weights: LexicographicWeights) -> _Gangs:
+def _gangs(instance: Instance, level: int, columns: _Columns, weights: LexicographicWeights) -> _Gangs:
     """Gangs with members that they cannot spare: these go only where all of it goes."""
-    problem = case.problem
+    problem = instance.problem
     members: dict[int, list[int]] = {}
     for place in np.flatnonzero(columns.gang >= 0).tolist():
-        members.setdefault(int(columns.gang[place]), []).append(case.useful[place])
+        members.setdefault(int(columns.gang[place]), []).append(instance.useful[place])
     found = _Gangs({}, set(), {})
     for gang, kin in members.items():
         running = problem.victim_gangs[gang]
@@ -245,17 +245,17 @@ def _gangs(case: Case, level: int, columns: _Columns, weights: LexicographicWeig
             found.fixed.update(needed)
         elif needed:
             own = {victim: weights.of(problem.victims, victim) for victim in kin}
-            for near in _by_domain(case, level, kin):
+            for near in _by_domain(instance, level, kin):
                 _add_shares(found, weights, own, near, frozenset(needed))
     return found
 
 
-def _by_domain(case: Case, level: int, kin: list[int]) -> list[list[int]]:
+def _by_domain(instance: Instance, level: int, kin: list[int]) -> list[list[int]]:
     """The victims of a gang that are where the asking gang may come, those in one domain together."""
-    nodes, domains = case.problem.victims.node, case.tree.domains(level)
+    nodes, domains = instance.problem.victims.node, instance.tree.domains(level)
     inside: dict[int, list[int]] = {}
     for victim in kin:
-        if case.usable[nodes[victim]]:
+        if instance.usable[nodes[victim]]:
             inside.setdefault(int(domains[nodes[victim]]), []).append(victim)
     return [*inside.values()]
 

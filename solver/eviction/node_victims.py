@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from kube.names import natural_key
-from solver.case import Case
+from solver.instance import Instance
 
 _STEPS = 2_000
 """Choices that are looked at for one node before it is given up."""
@@ -79,15 +79,15 @@ class Offers:
 
     def __init__(
         self,
-        case: Case,
+        instance: Instance,
         node: int,
         shares: Mapping[int, int],
         requests: Amounts,
         elsewhere: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
     ) -> None:
         self._elsewhere = elsewhere
-        self._pods, self._scarce = case.problem.victims, case.scarce
-        self._node, self._requests = case.problem.nodes[node], requests
+        self._pods, self._scarce = instance.problem.victims, instance.scarce
+        self._node, self._requests = instance.problem.nodes[node], requests
         by_kind: dict[tuple[int, Amounts, int], list[int]] = {}
         for victim in sorted(shares, key=lambda each: (-self._started(each), self._name(each))):
             alone = victim + 1 if victim in elsewhere else 0

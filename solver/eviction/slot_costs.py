@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.capacity import Counts
-from solver.case import Case
+from solver.instance import Instance
 
 INFEASIBLE_COST = 1 << 62
 """The cost of what cannot be had."""
@@ -30,32 +30,32 @@ class PaidVictims:
     paid: Counts
 
 
-def slot_costs(case: Case, victims: PaidVictims, most: int) -> Counts:
+def slot_costs(instance: Instance, victims: PaidVictims, most: int) -> Counts:
     """Nodes x members: at least so much more does each member cost on a node. `most`: as many on one node."""
-    return _marginal(_totals(case, victims, most))
+    return _marginal(_totals(instance, victims, most))
 
 
-def most_on_a_node(case: Case) -> int:
+def most_on_a_node(instance: Instance) -> int:
     """How many of the least demanding member the roomiest node holds, once all of its victims are gone."""
     # amounts: nodes x resources; fitting: nodes, the fewest over the resources that are asked for.
-    least = _least_requests(case)
+    least = _least_requests(instance)
     asked = np.flatnonzero(least > 0)
-    fitting = (np.maximum(case.amounts[:, asked], 0) // least[asked]).min(axis=1, initial=len(case.pending))
-    return int(np.where(case.usable, fitting, 0).max(initial=0))
+    fitting = (np.maximum(instance.amounts[:, asked], 0) // least[asked]).min(axis=1, initial=len(instance.pending))
+    return int(np.where(instance.usable, fitting, 0).max(initial=0))
 
 
-def _totals(case: Case, victims: PaidVictims, most: int) -> Counts:
+def _totals(instance: Instance, victims: PaidVictims, most: int) -> Counts:
     """By node and number of members, from 0 on, the least that they cost together. `most`: as many on one node."""
-    problem = case.problem
-    least = _least_requests(case)
+    problem = instance.problem
+    least = _least_requests(instance)
     free = problem.nodes.free
     totals = np.full((len(problem.nodes), most + 1), INFEASIBLE_COST, dtype=np.int64)
     totals[:, 0] = 0
     # asked: members x resources; missing, below: nodes of the batch x members x resources.
     asked = np.arange(1, most + 1, dtype=np.int64)[:, None] * least
-    may_go = np.flatnonzero(case.usable[victims.node] & (victims.paid < INFEASIBLE_COST))
+    may_go = np.flatnonzero(instance.usable[victims.node] & (victims.paid < INFEASIBLE_COST))
     may_go = may_go[np.argsort(victims.node[may_go], kind="stable")]
-    for nodes, first in _batches(case.usable, victims.node[may_go]):
+    for nodes, first in _batches(instance.usable, victims.node[may_go]):
         places = may_go[first]
         held, prices = victims.held[places], victims.paid[places]
         missing = np.where(least > 0, asked - free[nodes][:, None], 0)
@@ -64,10 +64,10 @@ def _totals(case: Case, victims: PaidVictims, most: int) -> Counts:
     return totals
 
 
-def _least_requests(case: Case) -> Counts:
+def _least_requests(instance: Instance) -> Counts:
     """Of every resource, what the least demanding member asks."""
-    shapes = {case.member(seat).shape for seat in case.pending}
-    requests = np.array([case.problem.shapes[shape].requests for shape in sorted(shapes)], dtype=np.int64)
+    shapes = {instance.member(seat).shape for seat in instance.pending}
+    requests = np.array([instance.problem.shapes[shape].requests for shape in sorted(shapes)], dtype=np.int64)
     least: Counts = requests.min(axis=0)
     return least
 

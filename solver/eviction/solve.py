@@ -13,12 +13,12 @@ import numpy as np
 from kube.names import natural_key
 from solver.branch_and_bound.by_domain import at_best
 from solver.capacity import deciding_level
-from solver.case import Case, useful_victims
 from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import OutOfTimeError
 from solver.eviction.dynamic_programme import solve_eviction_dp
 from solver.eviction.lower_bounds import INFEASIBLE_PRICE, EvictionPrices, prices_of
+from solver.instance import Instance, useful_victims
 from solver.objective import SolvePhase, is_of_level, since, terms
 from solver.plan import Plan
 from solver.problem import Limits
@@ -49,64 +49,68 @@ class _Branch:
 
 
 def solve_evicting(
-    case: Case, limits: Limits, worthwhile: int = WORTHWHILE, early: Callable[[], Plan | None] = lambda: None
+    instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, early: Callable[[], Plan | None] = lambda: None
 ) -> Solved | Found | None:
     """The best plan with evictions. None where there are none, where it is not worth the trouble, or where nothing was
     found in time.
 
     `worthwhile`: the number of nodes from which on it is. `early`: a plan that is found quickly, before a search.
     """
-    if not case.evicting or not case.pending or len(case.problem.nodes) < worthwhile:
+    if not instance.evicting or not instance.pending or len(instance.problem.nodes) < worthwhile:
         return None
-    prices = prices_of(case, deciding_level(case.problem))
+    prices = prices_of(instance, deciding_level(instance.problem))
     if prices is None:
         return None
-    paid = _paid(case, prices)
+    paid = _paid(instance, prices)
     if paid is not None:
         return paid
     known = early()
-    budget = time_budget_of(limits, case.deadline)
-    branches, proven = _cheapest(case, prices, budget, INFEASIBLE_PRICE if known is None else prices.of(known.victims))
+    budget = time_budget_of(limits, instance.deadline)
+    branches, proven = _cheapest(
+        instance, prices, budget, INFEASIBLE_PRICE if known is None else prices.of(known.victims)
+    )
     if not branches:
         return Found.INFEASIBLE if proven else None
-    best = _best_of(case, prices, branches, budget, proven=proven)
+    best = _best_of(instance, prices, branches, budget, proven=proven)
     return best or replace(min(branches, key=lambda each: each.most).plan, proven=False, cut=True)
 
 
-def _paid(case: Case, prices: EvictionPrices) -> Solved | None:
+def _paid(instance: Instance, prices: EvictionPrices) -> Solved | None:
     """The best plan by counting; None where counting does not tell, or takes too long."""
     try:
-        return solve_eviction_dp(replace(case, deadline=case.deadline.share(_COUNTING)), prices)
+        return solve_eviction_dp(replace(instance, deadline=instance.deadline.share(_COUNTING)), prices)
     except OutOfTimeError:
         return None
 
 
 def _best_of(
-    case: Case, prices: EvictionPrices, branches: list[_Branch], budget: TimeBudget, *, proven: bool
+    instance: Instance, prices: EvictionPrices, branches: list[_Branch], budget: TimeBudget, *, proven: bool
 ) -> Solved | None:
     """The best plan in domains of the same price; they are looked at in order of what their plans are at best."""
     best: tuple[Key, Solved] | None = None
-    bounded = [(_bound(case, prices, branch) if len(branches) > 1 else (), branch) for branch in branches]
+    bounded = [(_bound(instance, prices, branch) if len(branches) > 1 else (), branch) for branch in branches]
     for bound, branch in sorted(bounded, key=lambda each: (each[0], each[1].domain)):
         if budget.wall.left <= 0:
             proven = False
             break
         if best is not None and bound > best[0][: len(bound)]:
             break
-        solved = solve_within(_narrowed(case, branch.nodes), budget)
+        solved = solve_within(_narrowed(instance, branch.nodes), budget)
         if isinstance(solved, Solved):
-            key = _key(case, prices, solved)
+            key = _key(instance, prices, solved)
             best = (key, solved) if best is None or key < best[0] else best
         proven = proven and (solved is Found.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
     return None if best is None else replace(best[1], proven=proven)
 
 
-def _cheapest(case: Case, prices: EvictionPrices, budget: TimeBudget, lowest: int) -> tuple[list[_Branch], bool]:
+def _cheapest(
+    instance: Instance, prices: EvictionPrices, budget: TimeBudget, lowest: int
+) -> tuple[list[_Branch], bool]:
     """The domains whose plans may be the cheapest, and whether it is proven that no others are. `lowest`: the price of
     a plan that is known; `INFEASIBLE_PRICE`: none is.
     """
-    held = {case.tree.domain(prices.level, case.pinned_node(seat)) for seat in case.pinned}
-    domains = [domain for domain in range(case.tree.count(prices.level)) if held <= {domain}]
+    held = {instance.tree.domain(prices.level, instance.pinned_node(seat)) for seat in instance.pinned}
+    domains = [domain for domain in range(instance.tree.count(prices.level)) if held <= {domain}]
     least = {domain: prices.least(domain) for domain in domains}
     branches: list[_Branch] = []
     proven = True
@@ -116,7 +120,7 @@ def _cheapest(case: Case, prices: EvictionPrices, budget: TimeBudget, lowest: in
         if budget.wall.left <= 0:
             proven = False
             break
-        found = _priced(case, prices, domain, budget, lowest)
+        found = _priced(instance, prices, domain, budget, lowest)
         if isinstance(found, _Branch):
             branches.append(found)
             lowest = min(lowest, found.most)
@@ -124,17 +128,19 @@ def _cheapest(case: Case, prices: EvictionPrices, budget: TimeBudget, lowest: in
     return [branch for branch in branches if branch.least <= lowest], proven
 
 
-def _priced(case: Case, prices: EvictionPrices, domain: int, budget: TimeBudget, lowest: int) -> _Branch | Found:
+def _priced(
+    instance: Instance, prices: EvictionPrices, domain: int, budget: TimeBudget, lowest: int
+) -> _Branch | Found:
     """The price of a domain, as far as it is proven, and the nodes that plans of that price can use.
     `Found.INFEASIBLE`, or `Found.UNKNOWN` where time ran out, if there is no plan that costs no more than `lowest`.
     """
     nodes = prices.cheap_nodes(domain, _PLENTY, WORTHWHILE)
-    first = solve_within(_narrowed(case, nodes), budget, terms(SolvePhase.PRICE))
+    first = solve_within(_narrowed(instance, nodes), budget, terms(SolvePhase.PRICE))
     most = prices.of(first.victims) if isinstance(first, Solved) else INFEASIBLE_PRICE - 1
     within = prices.nodes_within(domain, min(most, lowest))
     if isinstance(first, Solved) and set(within) <= set(nodes):
         return _Branch(domain, most if first.proven else prices.least(domain), most, tuple(within), first)
-    second = solve_within(_narrowed(case, within), budget, terms(SolvePhase.PRICE))
+    second = solve_within(_narrowed(instance, within), budget, terms(SolvePhase.PRICE))
     if isinstance(second, Found):
         if isinstance(first, Found):
             return second
@@ -144,33 +150,33 @@ def _priced(case: Case, prices: EvictionPrices, domain: int, budget: TimeBudget,
     return _Branch(domain, least, most, tuple(prices.nodes_within(domain, most)), second)
 
 
-def _narrowed(case: Case, nodes: tuple[int, ...] | list[int]) -> Case:
-    """The case in which pending members may only run on these nodes, and nobody goes in vain."""
-    inside = np.zeros(len(case.problem.nodes), dtype=np.bool_)
+def _narrowed(instance: Instance, nodes: tuple[int, ...] | list[int]) -> Instance:
+    """The instance in which pending members may only run on these nodes, and nobody goes in vain."""
+    inside = np.zeros(len(instance.problem.nodes), dtype=np.bool_)
     inside[list(nodes)] = True
-    known = set(case.useful)
-    useful = tuple(victim for victim in useful_victims(case.problem, inside) if victim in known)
-    return replace(case, capacity=np.where(inside, case.capacity, 0), useful=useful)
+    known = set(instance.useful)
+    useful = tuple(victim for victim in useful_victims(instance.problem, inside) if victim in known)
+    return replace(instance, capacity=np.where(inside, instance.capacity, 0), useful=useful)
 
 
-def _bound(case: Case, prices: EvictionPrices, branch: _Branch) -> Key:
+def _bound(instance: Instance, prices: EvictionPrices, branch: _Branch) -> Key:
     """What a plan in a domain is at best, as the beginning of its key."""
-    narrow = _narrowed(case, branch.nodes)
+    narrow = _narrowed(instance, branch.nodes)
     spread, preference_score = at_best(narrow)
-    everybody = (-len(case.pending) - len(case.pinned),)
-    placed = tuple(False for pod_set in case.problem.sets for _ in pod_set.members)
-    inside = (prices.level + 1) * len(spread) // case.tree.depth
+    everybody = (-len(instance.pending) - len(instance.pinned),)
+    placed = tuple(False for pod_set in instance.problem.sets for _ in pod_set.members)
+    inside = (prices.level + 1) * len(spread) // instance.tree.depth
     known = ((branch.least,), everybody, placed, spread, (-preference_score,))
     if inside < len(spread) and spread[inside] == 1:
         return known  # a narrower domain may hold everybody, and then it is the one of which little is to be left
-    left = case.domain_potential(prices.level, branch.domain) - sum(map(case.request, case.pending))
+    left = instance.domain_potential(prices.level, branch.domain) - sum(map(instance.request, instance.pending))
     return (*known, (left,))
 
 
-def _key(case: Case, prices: EvictionPrices, solved: Solved) -> Key:
-    goals, later = goals_of(case, solved.nodes, solved.victims), since(SolvePhase.SPREAD)
+def _key(instance: Instance, prices: EvictionPrices, solved: Solved) -> Key:
+    goals, later = goals_of(instance, solved.nodes, solved.victims), since(SolvePhase.SPREAD)
     names = [node for row in solved.nodes for node in row]
-    gone = [case.problem.victims[victim] for victim in solved.victims]
+    gone = [instance.problem.victims[victim] for victim in solved.victims]
     return (
         (prices.of(solved.victims),),
         (-sum(node is not None for node in names),),
@@ -178,6 +184,6 @@ def _key(case: Case, prices: EvictionPrices, solved: Solved) -> Key:
         tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits),
         *(goal.key for goal in goals if goal.name in later and not is_of_level(goal.name)),
         tuple(-victim.started for victim in sorted(gone, key=lambda victim: victim.started)),
-        tuple(case.name_rank[node] for node in names if node is not None),
+        tuple(instance.name_rank[node] for node in names if node is not None),
         tuple(sorted(natural_key(victim.key) for victim in gone)),
     )

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from solver.case import Case, case_of
 from solver.deadline import NO_DEADLINE, Deadline
+from solver.instance import Instance, instance_of
 from solver.objective import criterion
 from solver.plan import Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
@@ -33,12 +33,12 @@ def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline =
     """The nearest alternative to a plan. None where the plan has no domain to itself but the whole cluster or a node,
     where members that stay where they are leave no choice, or where nothing is known in time.
     """
-    case = case_of(problem, evicting=bool(plan.victims))
-    level = _level(case, plan)
-    if level is None or case.pinned:
+    instance = instance_of(problem, evicting=bool(plan.victims))
+    level = _level(instance, plan)
+    if level is None or instance.pinned:
         return None
-    home = {case.tree.domain(level, node) for row in plan.nodes for node in row if node is not None}
-    inside = frozenset(node for domain in home for node in case.tree.nodes(level, domain))
+    home = {instance.tree.domain(level, node) for row in plan.nodes for node in row if node is not None}
+    inside = frozenset(node for domain in home for node in instance.tree.nodes(level, domain))
     shapes = tuple(replace(shape, nodes=shape.nodes - inside) for shape in problem.shapes)
     name = problem.levels[level]
     other = decide(replace(problem, shapes=shapes), limits, deadline=deadline)
@@ -46,20 +46,20 @@ def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline =
         return NextDoor(name) if other.proof is Proof.INFEASIBLE else None
     if other.proof is not Proof.OPTIMAL:
         return None
-    used = sorted({case.tree.domain(level, node) for row in other.nodes for node in row if node is not None})
-    paths = tuple(case.tree.paths[level][domain] for domain in used)
-    goals = goals_of(case_of(problem, evicting=bool(other.victims)), other.nodes, other.victims)
+    used = sorted({instance.tree.domain(level, node) for row in other.nodes for node in row if node is not None})
+    paths = tuple(instance.tree.paths[level][domain] for domain in used)
+    goals = goals_of(instance_of(problem, evicting=bool(other.victims)), other.nodes, other.victims)
     for goal, part, here, there in _pairs(plan.goals, goals):
         if here != there:
             return NextDoor(name, paths, goal, part, here, there) if _worse(goal, here, there) else None
     return NextDoor(name, paths)
 
 
-def _level(case: Case, plan: Plan) -> int | None:
+def _level(instance: Instance, plan: Plan) -> int | None:
     """The narrowest level above the node of which one domain of several holds everybody."""
-    for level in range(case.tree.depth - 2, -1, -1):
-        used = {case.tree.domain(level, node) for row in plan.nodes for node in row if node is not None}
-        if len(used) == 1 and case.tree.count(level) > 1:
+    for level in range(instance.tree.depth - 2, -1, -1):
+        used = {instance.tree.domain(level, node) for row in plan.nodes for node in row if node is not None}
+        if len(used) == 1 and instance.tree.count(level) > 1:
             return level
     return None
 

@@ -9,10 +9,10 @@ import numpy as np
 from solver.bounds.domain_cover import most_members
 from solver.bounds.eviction_closure import all_that_go, cleared
 from solver.capacity import Counts, capacities, deciding_level, needed_members, pending, room
-from solver.case import Case, case_of
 from solver.cp_sat.lexicographic import TimeBudget
 from solver.cp_sat.solve import Solved, seat_count, solve_within
 from solver.heuristics.packing import filled, thinned
+from solver.instance import Instance, instance_of
 from solver.plan import NearDomain, Plan, Proof
 from solver.problem import Problem
 from solver.tree import ROOT
@@ -55,12 +55,12 @@ def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
     """How many members each domain of the deciding level can hold without evictions, pinned ones there included;
     minimums aside.
     """
-    case = case_of(_without_minimums(problem), evicting=False, deadline=budget.wall.deadline)
+    instance = instance_of(_without_minimums(problem), evicting=False, deadline=budget.wall.deadline)
     level = deciding_level(problem)
-    counted = members_by_domain(case, level)
+    counted = members_by_domain(instance, level)
     if counted is not None:
-        return HeldMembers({domain: counted.get(domain, 0) for domain in _open_domains(case, level)})
-    return _filled(case, level, _at_most(case, level), budget, enough=case.tree.count(level))
+        return HeldMembers({domain: counted.get(domain, 0) for domain in _open_domains(instance, level)})
+    return _filled(instance, level, _at_most(instance, level), budget, enough=instance.tree.count(level))
 
 
 def near_domains(
@@ -70,42 +70,42 @@ def near_domains(
     that is known. `refused`: that no plan exists is proven, so that none holds all that are needed, even if as many fit
     that are not the right ones of each set.
     """
-    case = case_of(problem, evicting=True, deadline=budget.wall.deadline)
+    instance = instance_of(problem, evicting=True, deadline=budget.wall.deadline)
     level, needed = deciding_level(problem), needed_members(problem)
     if held is None:
-        lax = case_of(_without_minimums(problem), evicting=True, deadline=budget.wall.deadline)
+        lax = instance_of(_without_minimums(problem), evicting=True, deadline=budget.wall.deadline)
         held = _held_when_cleared(lax, level, budget)
     nearest = sorted(held.counts, key=lambda domain: (-held.counts[domain], domain))[:_SHOWN]
     domains = tuple(
         NearDomain(
             level="" if level == ROOT else problem.levels[level],
-            path=() if level == ROOT else case.tree.paths[level][domain],
+            path=() if level == ROOT else instance.tree.paths[level][domain],
             fits=min(held.counts[domain], needed - 1) if refused else held.counts[domain],
             needed=needed,
-            nodes=len(case.tree.nodes(level, domain)),
+            nodes=len(instance.tree.nodes(level, domain)),
             excluded=excluded,
         )
-        for domain, excluded in zip(nearest, _excluded(case, level, nearest), strict=True)
+        for domain, excluded in zip(nearest, _excluded(instance, level, nearest), strict=True)
     )
     if not nearest:
         return Nearest(domains, None)
-    return Nearest(domains, held.plans.get(nearest[0]) or counted_plan(case, level, nearest[0], domains[0].fits))
+    return Nearest(domains, held.plans.get(nearest[0]) or counted_plan(instance, level, nearest[0], domains[0].fits))
 
 
-def counted_plan(case: Case, level: int, domain: int, count: int) -> Plan | None:
+def counted_plan(instance: Instance, level: int, domain: int, count: int) -> Plan | None:
     """So many members on the first nodes of a domain that hold them, where counting says all about them and whoever is
     on these nodes may go.
     """
-    found = countable(cleared(case))
+    found = countable(cleared(instance))
     if found is None or found[1].numbers:
         return None
     kind, _ = found
-    inside = np.array(case.tree.nodes(level, domain), dtype=np.int64)
-    row = np.repeat(inside, case.capacity[kind.shape][inside])[:count].tolist()
-    victims = all_that_go(case.problem, row) if case.evicting else ()
+    inside = np.array(instance.tree.nodes(level, domain), dtype=np.int64)
+    row = np.repeat(inside, instance.capacity[kind.shape][inside])[:count].tolist()
+    victims = all_that_go(instance.problem, row) if instance.evicting else ()
     if victims is None:
         return None
-    nodes: list[tuple[int | None, ...]] = [(None,) * len(pod_set.members) for pod_set in case.problem.sets]
+    nodes: list[tuple[int | None, ...]] = [(None,) * len(pod_set.members) for pod_set in instance.problem.sets]
     nodes[kind.pod_set] = (*row, *(None for _ in range(len(kind.ranks) - len(row))))
     return Plan(tuple(nodes), victims, (), Proof.FEASIBLE)
 
@@ -115,48 +115,50 @@ def _without_minimums(problem: Problem) -> Problem:
     return replace(problem, sets=sets, minimum=0, required=None)
 
 
-def _held_when_cleared(case: Case, level: int, budget: TimeBudget) -> HeldMembers:
+def _held_when_cleared(instance: Instance, level: int, budget: TimeBudget) -> HeldMembers:
     """How many members the domains that hold the most can hold at best; of the others, an upper bound."""
-    counted = members_by_domain(cleared(case), level)
+    counted = members_by_domain(cleared(instance), level)
     if counted is None:
-        return _filled(case, level, _at_most(case, level), budget, enough=_SHOWN)
-    most = {domain: counted.get(domain, 0) for domain in _open_domains(case, level)}
-    return _filled(case, level, most, budget, enough=_SHOWN, counted=True) if case.evicting else HeldMembers(most)
+        return _filled(instance, level, _at_most(instance, level), budget, enough=_SHOWN)
+    most = {domain: counted.get(domain, 0) for domain in _open_domains(instance, level)}
+    return (
+        _filled(instance, level, most, budget, enough=_SHOWN, counted=True) if instance.evicting else HeldMembers(most)
+    )
 
 
 def _filled(
-    case: Case, level: int, most: dict[int, int], budget: TimeBudget, *, enough: int, counted: bool = False
+    instance: Instance, level: int, most: dict[int, int], budget: TimeBudget, *, enough: int, counted: bool = False
 ) -> HeldMembers:
     """What the domains hold, given at `most` how many: the most promising are looked at until `enough` are known to
     hold more than any other. `counted`: `most` is what they hold where all victims there may go.
     """
     held, plans = dict(most), dict[int, Plan]()
     known: list[int] = []
-    for domain in case.deadline.through(sorted(most, key=lambda each: (-most[each], each))[:_EXACT], often=1):
+    for domain in instance.deadline.through(sorted(most, key=lambda each: (-most[each], each))[:_EXACT], often=1):
         if len(known) >= enough and sorted(known)[-enough] > most[domain]:
             break
-        if not (counted and _may_be_cleared(case, level, domain)):
-            plan = _filled_one(case, level, domain, budget.portion(_PORTION))
+        if not (counted and _may_be_cleared(instance, level, domain)):
+            plan = _filled_one(instance, level, domain, budget.portion(_PORTION))
             if plan is not None:
                 plans[domain] = plan
-                nodes = set(case.tree.nodes(level, domain))
+                nodes = set(instance.tree.nodes(level, domain))
                 held[domain] = sum(node in nodes for row in plan.nodes for node in row)
         known.append(held[domain])
     return HeldMembers(held, plans)
 
 
-def _may_be_cleared(case: Case, level: int, domain: int) -> bool:
+def _may_be_cleared(instance: Instance, level: int, domain: int) -> bool:
     """Whether all victims may go from the nodes of a domain that can hold a member."""
-    usable = set(np.flatnonzero(case.usable).tolist())
-    return all_that_go(case.problem, usable.intersection(case.tree.nodes(level, domain))) is not None
+    usable = set(np.flatnonzero(instance.usable).tolist())
+    return all_that_go(instance.problem, usable.intersection(instance.tree.nodes(level, domain))) is not None
 
 
-def _filled_one(case: Case, level: int, domain: int, budget: TimeBudget) -> Plan | None:
+def _filled_one(instance: Instance, level: int, domain: int, budget: TimeBudget) -> Plan | None:
     """As many members in one domain as there is room for; None where that is not sure."""
-    rows = filled(case, level, domain)
+    rows = filled(instance, level, domain)
     if rows is not None:
         return Plan(rows, (), (), Proof.FEASIBLE)
-    part = thinned(inside(case, level, domain))
+    part = thinned(inside(instance, level, domain))
     if seat_count(part) > MANY_SEATS:
         return None
     solved = solve_within(part, budget, frozenset({"extras"}))
@@ -165,35 +167,35 @@ def _filled_one(case: Case, level: int, domain: int, budget: TimeBudget) -> Plan
     return Plan(solved.nodes, solved.victims, (), Proof.FEASIBLE)
 
 
-def _at_most(case: Case, level: int) -> dict[int, int]:
+def _at_most(instance: Instance, level: int) -> dict[int, int]:
     """An upper bound for every domain, pinned members there included."""
-    most = most_members(case, pending(case.problem), level)
-    pinned = placed_by_domains(case, level)
-    return {domain: int(most[domain]) + pinned[domain] for domain in _open_domains(case, level)}
+    most = most_members(instance, pending(instance.problem), level)
+    pinned = placed_by_domains(instance, level)
+    return {domain: int(most[domain]) + pinned[domain] for domain in _open_domains(instance, level)}
 
 
-def placed_by_domains(case: Case, level: int) -> Counter[int]:
+def placed_by_domains(instance: Instance, level: int) -> Counter[int]:
     """How many members have their nodes in each domain already."""
-    return Counter(case.tree.domain(level, case.pinned_node(seat)) for seat in case.pinned)
+    return Counter(instance.tree.domain(level, instance.pinned_node(seat)) for seat in instance.pinned)
 
 
-def _open_domains(case: Case, level: int) -> Sequence[int]:
+def _open_domains(instance: Instance, level: int) -> Sequence[int]:
     """The domains that may hold the gang: where some members have their nodes, only those that hold these."""
-    return sorted(placed_by_domains(case, level)) or range(case.tree.count(level))
+    return sorted(placed_by_domains(instance, level)) or range(instance.tree.count(level))
 
 
-def inside(case: Case, level: int, domain: int) -> Case:
-    """The case in which pending members may only run in one domain."""
-    nodes = frozenset(case.tree.nodes(level, domain))
-    shapes = tuple(replace(shape, nodes=shape.nodes & nodes) for shape in case.problem.shapes)
-    return case_of(replace(case.problem, shapes=shapes), evicting=case.evicting, deadline=case.deadline)
+def inside(instance: Instance, level: int, domain: int) -> Instance:
+    """The instance in which pending members may only run in one domain."""
+    nodes = frozenset(instance.tree.nodes(level, domain))
+    shapes = tuple(replace(shape, nodes=shape.nodes & nodes) for shape in instance.problem.shapes)
+    return instance_of(replace(instance.problem, shapes=shapes), evicting=instance.evicting, deadline=instance.deadline)
 
 
-def _excluded(case: Case, level: int, domains: list[int]) -> Iterator[dict[str, int]]:
+def _excluded(instance: Instance, level: int, domains: list[int]) -> Iterator[dict[str, int]]:
     """Why nodes of each domain can hold no member at all, each node counted once; the most frequent reason first."""
-    problem = case.problem
+    problem = instance.problem
     shapes = list(dict.fromkeys(member.shape for member in pending(problem)))
-    evictable = _evictable(case)
+    evictable = _evictable(instance)
     amounts = room(problem, evictable)
     blocked = _blocked(problem, evictable)
     capacity = capacities(problem, amounts)
@@ -201,15 +203,17 @@ def _excluded(case: Case, level: int, domains: list[int]) -> Iterator[dict[str, 
         capacity[shape, list(nodes)] = 0
     useless = capacity[shapes].max(axis=0, initial=0) == 0
     for domain in domains:
-        inside = np.array(case.tree.nodes(level, domain), dtype=np.int64)
-        reasons = Counter(_reason(case, blocked, amounts, node, shapes) for node in inside[useless[inside]].tolist())
+        inside = np.array(instance.tree.nodes(level, domain), dtype=np.int64)
+        reasons = Counter(
+            _reason(instance, blocked, amounts, node, shapes) for node in inside[useless[inside]].tolist()
+        )
         yield dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0])))
 
 
-def _evictable(case: Case) -> list[int]:
+def _evictable(instance: Instance) -> list[int]:
     """Victims that no budget forbids altogether."""
-    kept = frozenset[int]().union(*(budget.victims for budget in case.problem.budgets if budget.allowed <= 0))
-    return [victim for victim in case.useful if victim not in kept]
+    kept = frozenset[int]().union(*(budget.victims for budget in instance.problem.budgets if budget.allowed <= 0))
+    return [victim for victim in instance.useful if victim not in kept]
 
 
 def _blocked(problem: Problem, evictable: list[int]) -> dict[int, dict[int, str]]:
@@ -222,17 +226,19 @@ def _blocked(problem: Problem, evictable: list[int]) -> dict[int, dict[int, str]
     return found
 
 
-def _reason(case: Case, blocked: dict[int, dict[int, str]], amounts: Counts, node: int, shapes: list[int]) -> str:
+def _reason(
+    instance: Instance, blocked: dict[int, dict[int, str]], amounts: Counts, node: int, shapes: list[int]
+) -> str:
     """The first shape that may run there tells who is in its way, or which resource is short, the gang's scarcest
     first.
     """
-    problem = case.problem
+    problem = instance.problem
     for position in shapes:
         shape = problem.shapes[position]
         if node not in shape.nodes:
             continue
-        others = [each for each in range(len(problem.resources)) if each != case.scarce]
-        short = [each for each in (case.scarce, *others) if 0 < shape.requests[each] > amounts[node, each]]
+        others = [each for each in range(len(problem.resources)) if each != instance.scarce]
+        short = [each for each in (instance.scarce, *others) if 0 < shape.requests[each] > amounts[node, each]]
         return _short_of(problem.resources[short[0]]) if short else blocked[position][node]
     reasons = [problem.shapes[each].excluded.get(node, "not eligible") for each in shapes]
     return reasons[0] if reasons else PLACED

@@ -12,7 +12,6 @@ import numpy as np
 from solver.bounds.domain_cover import most_members, too_few
 from solver.bounds.eviction_closure import all_that_go, cleared
 from solver.capacity import deciding_level, needed_members, pending
-from solver.case import Case, case_of
 from solver.cp_sat.lexicographic import TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, seat_count, solve_within
 from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
@@ -26,6 +25,7 @@ from solver.explain.nearest import (
     placed_by_domains,
 )
 from solver.heuristics.packing import thinned
+from solver.instance import Instance, instance_of
 from solver.nodes import Node, nodes_of
 from solver.plan import NoPlan, Plan, Proof
 from solver.problem import Conflict, Limits, Problem, Spread
@@ -64,7 +64,7 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadli
     tree = tree_of(problem.nodes, len(problem.levels))
     try:
         held = held_by_domains(problem, share)
-        there = placed_by_domains(case_of(problem, evicting=False), level)
+        there = placed_by_domains(instance_of(problem, evicting=False), level)
         offered = tuple(
             (() if level == ROOT else tree.paths[level][domain], count - there[domain])
             for domain, count in sorted(held.counts.items())
@@ -87,24 +87,24 @@ def fits(change: Change, budget: TimeBudget) -> bool:
     if change.plan is not None and not broken_rules(problem, change.plan):
         return True
     for evicting in (False, True) if problem.victims else (False,):
-        case = case_of(problem, evicting=evicting, deadline=deadline)
-        counted = _counted(case) if evicting else has_room(case)
-        if counted or (counted is None and _fits_somewhere(case, budget)):
+        instance = instance_of(problem, evicting=evicting, deadline=deadline)
+        counted = _counted(instance) if evicting else has_room(instance)
+        if counted or (counted is None and _fits_somewhere(instance, budget)):
             return True
     return False
 
 
-def _fits_somewhere(case: Case, budget: TimeBudget) -> bool:
+def _fits_somewhere(instance: Instance, budget: TimeBudget) -> bool:
     """Whether CP-SAT finds a plan: in a large cluster in one of the domains with the most room, where one can do."""
-    level = deciding_level(case.problem)
-    if too_few(case, level).all():
+    level = deciding_level(instance.problem)
+    if too_few(instance, level).all():
         return False
-    able = np.flatnonzero(~too_few(case, max(level, 0))).tolist()
-    parts = [case]
-    if len(case.problem.nodes) > _LARGE and able:
-        room = most_members(case, pending(case.problem), max(level, 0))
+    able = np.flatnonzero(~too_few(instance, max(level, 0))).tolist()
+    parts = [instance]
+    if len(instance.problem.nodes) > _LARGE and able:
+        room = most_members(instance, pending(instance.problem), max(level, 0))
         able = sorted(able, key=lambda each: (-room[each], each))[:_TRIES]
-        parts = [inside(case, max(level, 0), domain) for domain in able]
+        parts = [inside(instance, max(level, 0), domain) for domain in able]
     return any(
         isinstance(solve_within(part, budget.portion(1), frozenset()), Solved)
         for part in map(thinned, parts)
@@ -112,33 +112,33 @@ def _fits_somewhere(case: Case, budget: TimeBudget) -> bool:
     )
 
 
-def _counted(case: Case) -> bool | None:
+def _counted(instance: Instance) -> bool | None:
     """Whether there is a plan in which everybody goes from the nodes that are used; None where such a plan breaks a
     rule about evictions, or counting does not tell.
     """
-    cleared_room = has_room(cleared(case))
+    cleared_room = has_room(cleared(instance))
     if not cleared_room:
         return cleared_room
-    if any(not broken_rules(case.problem, plan) for plan in _cleared_plans(case)):
+    if any(not broken_rules(instance.problem, plan) for plan in _cleared_plans(instance)):
         return True
     return None
 
 
-def _cleared_plans(case: Case) -> Iterator[Plan]:
+def _cleared_plans(instance: Instance) -> Iterator[Plan]:
     """Plans, were there no rules about evictions, in the domains with the most room; where rules about numbers bind,
     the best one.
     """
-    problem, found = case.problem, countable(cleared(case))
+    problem, found = instance.problem, countable(cleared(instance))
     if found is not None and found[1].numbers:
-        solved = solve_tree_dp(cleared(case))
+        solved = solve_tree_dp(cleared(instance))
         if isinstance(solved, Solved):
             going = all_that_go(problem, {node for row in solved.nodes for node in row if node is not None})
             yield from () if going is None else [Plan(solved.nodes, going, (), Proof.FEASIBLE)]
         return
     level = deciding_level(problem)
-    room = most_members(case, pending(problem), level)
+    room = most_members(instance, pending(problem), level)
     for domain in sorted(range(len(room)), key=lambda each: (-room[each], each))[:_TRIES]:
-        plan = counted_plan(case, level, domain, needed_members(problem))
+        plan = counted_plan(instance, level, domain, needed_members(problem))
         if plan is not None:
             yield plan
 

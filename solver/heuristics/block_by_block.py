@@ -12,11 +12,11 @@ from itertools import groupby
 import numpy as np
 
 from solver.capacity import Counts
-from solver.case import Case, Seat
 from solver.heuristics.blocks import Block, Run
 from solver.heuristics.remaining_room import RemainingRoom
 from solver.heuristics.rule_limits import Allowances
 from solver.heuristics.running_pods import RunningPods, Weights
+from solver.instance import Instance, Seat
 from solver.tree import ROOT
 
 DeadlineCheck = Callable[[], bool]
@@ -74,11 +74,11 @@ def _renamed(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ...]:
 class Seating:
     """Members in their places so far. `over`: from then on what is found first is taken."""
 
-    def __init__(self, case: Case, pods: RunningPods, over: DeadlineCheck) -> None:
-        self.case, self.tree, self.over = case, case.tree, over
-        self.standing = RemainingRoom(case, pods, evicting=case.evicting)
-        self.allowances = Allowances(case)
-        self.order = filling_order(case)
+    def __init__(self, instance: Instance, pods: RunningPods, over: DeadlineCheck) -> None:
+        self.instance, self.tree, self.over = instance, instance.tree, over
+        self.standing = RemainingRoom(instance, pods, evicting=instance.evicting)
+        self.allowances = Allowances(instance)
+        self.order = filling_order(instance)
         self._depth, self._effort = 0, _EFFORT
 
     def seat(self, part: Block | Run, place: BlockPlace) -> Seated | None:
@@ -155,7 +155,7 @@ class Seating:
                 heappush(heap, (-1.0, *best[1:]))
             tries -= 1
             bound, place, domain = heap[0]
-            self.case.deadline.look()
+            self.instance.deadline.look()
             mark, before = self._mark(), self.standing.weight
             seated = self._parts(block, BlockPlace(block.level, domain))
             cost = self.standing.weight - before
@@ -198,7 +198,7 @@ class Seating:
         for shape, count in block.counts.items():
             least = self.standing.at_least(shape, nodes)
             room = np.where(least == 0, self.standing.room(shape, nodes), 0)
-            most = np.where(least < np.inf, self.case.capacity[shape][nodes], 0)
+            most = np.where(least < np.inf, self.instance.capacity[shape][nodes], 0)
             missing = np.maximum(count - np.add.reduceat(room, starts), 0)
             cheapest = np.minimum.reduceat(np.where(least > 0, least, np.inf), starts)
             cost = np.where(missing > 0, np.where(cheapest < np.inf, missing * np.minimum(cheapest, 1e300), 0), 0)
@@ -241,7 +241,7 @@ class Seating:
         heapify(heap)
         found: list[int] = []
         while heap and len(found) < wanted:
-            self.case.deadline.look()
+            self.instance.deadline.look()
             crowd, bound, place, node = heappop(heap)
             left = self.allowances.left(run, binding, node, wanted - len(found))
             toll = self.standing.toll(node, run.shape, left) if left > 0 else None
@@ -277,23 +277,25 @@ def _better(heap: list[tuple[float, int, int]], cost: float) -> bool:
     return any(heap[child][0] < cost for child in (1, 2) if child < len(heap))
 
 
-def filling_order(case: Case) -> Counts:
+def filling_order(instance: Instance) -> Counts:
     """By node, its place in an order that fills few domains: those with the most room first, on every level."""
-    shapes = {case.member(seat).shape for seat in case.pending}
-    largest = max(shapes, key=lambda shape: (case.problem.shapes[shape].requests[case.scarce], -shape), default=None)
+    shapes = {instance.member(seat).shape for seat in instance.pending}
+    largest = max(
+        shapes, key=lambda shape: (instance.problem.shapes[shape].requests[instance.scarce], -shape), default=None
+    )
     if largest is None:
-        return np.arange(len(case.problem.nodes), dtype=np.int64)
-    room, columns = case.capacity[largest], list[Counts]()
+        return np.arange(len(instance.problem.nodes), dtype=np.int64)
+    room, columns = instance.capacity[largest], list[Counts]()
     preference_score = np.zeros(len(room), dtype=np.int64)
-    for node, weight in case.problem.shapes[largest].preferences.items():
+    for node, weight in instance.problem.shapes[largest].preferences.items():
         preference_score[node] = weight
-    for level in range(ROOT + 1, case.tree.depth):
-        of_node = case.tree.domains(level)
+    for level in range(ROOT + 1, instance.tree.depth):
+        of_node = instance.tree.domains(level)
         columns += [
-            -case.tree.summed(level, room)[of_node],
-            of_node if level < case.tree.depth - 1 else -preference_score,
+            -instance.tree.summed(level, room)[of_node],
+            of_node if level < instance.tree.depth - 1 else -preference_score,
         ]
-    columns += [np.array(case.potential), np.array(case.name_rank)]
+    columns += [np.array(instance.potential), np.array(instance.name_rank)]
     order = np.empty(len(room), dtype=np.int64)
     order[np.lexsort(columns[::-1])] = np.arange(len(room))
     return order

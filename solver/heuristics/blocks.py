@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from solver.case import Case, Seat
+from solver.instance import Instance, Seat
 from solver.problem import Multiple, Problem, Together
 from solver.tree import ROOT
 
@@ -52,26 +52,26 @@ class Block:
         return found
 
 
-def blocks_of(case: Case, seats: Sequence[Seat]) -> Block:
+def blocks_of(instance: Instance, seats: Sequence[Seat]) -> Block:
     """These members of a gang, of each set those of the lowest ranks, and the pinned ones. The hardest parts first."""
-    problem = case.problem
+    problem = instance.problem
     sets = {pod_set: list(group) for pod_set, group in groupby(sorted(seats), key=lambda seat: seat.pod_set)}
     level = ROOT if problem.required is None else problem.required
-    return _block(case, level, _bound_together(case, tuple(sets), problem.together, sets), sets.values())
+    return _block(instance, level, _bound_together(instance, tuple(sets), problem.together, sets), sets.values())
 
 
-def beyond(case: Case, seats: Sequence[Seat], placed: frozenset[Seat]) -> list["Block | Run"]:
+def beyond(instance: Instance, seats: Sequence[Seat], placed: frozenset[Seat]) -> list["Block | Run"]:
     """More members of one set, part by part: where it has slices, only those of which nobody is `placed`."""
     position = seats[0].pod_set
-    rules = [(rule.level, rule.size) for rule in case.problem.sets[position].slices]
+    rules = [(rule.level, rule.size) for rule in instance.problem.sets[position].slices]
     if rules:
         begun = {seat.rank // rules[0][1] for seat in placed if seat.pod_set == position}
         seats = [seat for seat in seats if seat.rank // rules[0][1] not in begun]
-    return _in_slices(case, seats, rules)
+    return _in_slices(instance, seats, rules)
 
 
 def _bound_together(
-    case: Case, pod_sets: tuple[int, ...], rules: Sequence[Together], seats: dict[int, list[Seat]]
+    instance: Instance, pod_sets: tuple[int, ...], rules: Sequence[Together], seats: dict[int, list[Seat]]
 ) -> list[Block]:
     """Sets that share a domain as one block, the others for themselves."""
     parts: list[Block] = []
@@ -81,12 +81,12 @@ def _bound_together(
         mine = [each for each in left if each in chain]
         left = [each for each in left if each not in chain]
         if not inside:
-            parts.append(_of_set(case, mine[0], seats[mine[0]]))
+            parts.append(_of_set(instance, mine[0], seats[mine[0]]))
             continue
         level = min(rule.level for rule in inside)
         narrower = [rule for rule in inside if rule.level > level]
-        inner = _bound_together(case, tuple(mine), narrower, seats)
-        parts.append(_block(case, level, inner, (seats[each] for each in mine)))
+        inner = _bound_together(instance, tuple(mine), narrower, seats)
+        parts.append(_block(instance, level, inner, (seats[each] for each in mine)))
     return sorted(parts, key=_weight, reverse=True)
 
 
@@ -99,12 +99,14 @@ def _chain(first: int, rules: Sequence[Together]) -> tuple[set[int], list[Togeth
     return chain, inside
 
 
-def _of_set(case: Case, position: int, seats: Sequence[Seat]) -> Block:
-    pod_set, problem = case.problem.sets[position], case.problem
+def _of_set(instance: Instance, position: int, seats: Sequence[Seat]) -> Block:
+    pod_set, problem = instance.problem.sets[position], instance.problem
     rules = [(rule.level, rule.size) for rule in pod_set.slices]
     rules += [(rule.level, rule.of) for rule in (*pod_set.multiples, *_alone(problem, position))]
     level = ROOT if pod_set.required is None else pod_set.required
-    return _block(case, level, _in_slices(case, seats, sorted(rules, key=lambda rule: (rule[0], -rule[1]))), [seats])
+    return _block(
+        instance, level, _in_slices(instance, seats, sorted(rules, key=lambda rule: (rule[0], -rule[1]))), [seats]
+    )
 
 
 def _alone(problem: Problem, position: int) -> Iterable[Multiple]:
@@ -113,33 +115,33 @@ def _alone(problem: Problem, position: int) -> Iterable[Multiple]:
     return problem.multiples if filled == [position] else ()
 
 
-def _in_slices(case: Case, seats: Sequence[Seat], rules: Sequence[tuple[int, int]]) -> list["Block | Run"]:
+def _in_slices(instance: Instance, seats: Sequence[Seat], rules: Sequence[tuple[int, int]]) -> list["Block | Run"]:
     """The members in blocks of each rule's size, the widest rule first; at last in runs, the largest requests first."""
     if not rules:
         by_shape: dict[int, list[Seat]] = {}
         for seat in seats:
-            member = case.member(seat)
+            member = instance.member(seat)
             if member.node is None:
                 by_shape.setdefault(member.shape, []).append(seat)
-        largest_first = sorted(by_shape, key=lambda shape: (-_size(case, shape), shape))
+        largest_first = sorted(by_shape, key=lambda shape: (-_size(instance, shape), shape))
         return [Run(by_shape[shape][0].pod_set, shape, tuple(by_shape[shape])) for shape in largest_first]
     (level, size), *inner = rules
     slices: dict[int, list[Seat]] = {}
     for seat in seats:
         slices.setdefault(seat.rank // size, []).append(seat)
-    return [_block(case, level, _in_slices(case, each, inner), [each]) for each in slices.values()]
+    return [_block(instance, level, _in_slices(instance, each, inner), [each]) for each in slices.values()]
 
 
-def _block(case: Case, level: int, parts: Iterable["Block | Run"], seats: Iterable[Sequence[Seat]]) -> Block:
+def _block(instance: Instance, level: int, parts: Iterable["Block | Run"], seats: Iterable[Sequence[Seat]]) -> Block:
     pinned = frozenset[int]()
-    if case.pinned:
-        members = (case.member(seat).node for each in seats for seat in each)
+    if instance.pinned:
+        members = (instance.member(seat).node for each in seats for seat in each)
         pinned = frozenset(node for node in members if node is not None)
     return Block(level, tuple(parts), pinned)
 
 
-def _size(case: Case, shape: int) -> int:
-    return case.problem.shapes[shape].requests[case.scarce]
+def _size(instance: Instance, shape: int) -> int:
+    return instance.problem.shapes[shape].requests[instance.scarce]
 
 
 def _weight(block: Block) -> tuple[int, int]:

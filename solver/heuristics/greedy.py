@@ -12,12 +12,12 @@ import numpy as np
 
 from solver.bounds.domain_cover import Covers, too_few
 from solver.capacity import deciding_level, needed_members
-from solver.case import Case, Seat, case_of
 from solver.cp_sat.lexicographic import DeadlineCheck, no_deadline_check
 from solver.eviction.lower_bounds import prices_of
 from solver.heuristics.block_by_block import BlockPlace, Seating
 from solver.heuristics.blocks import Block, beyond, blocks_of
 from solver.heuristics.running_pods import RunningPods
+from solver.instance import Instance, Seat, instance_of
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Problem
 from solver.scoring import goals_of
@@ -31,21 +31,21 @@ def greedy_plans(problem: Problem, over: DeadlineCheck = no_deadline_check) -> I
     none such, with them.
     """
     found = False
-    for plan in plans_of(case_of(problem, evicting=False), over):
+    for plan in plans_of(instance_of(problem, evicting=False), over):
         found = True
         yield plan
     if problem.victims and not found:
-        yield from plans_of(case_of(problem, evicting=True), over)
+        yield from plans_of(instance_of(problem, evicting=True), over)
 
 
-def plans_of(case: Case, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
-    """Plans of a case, each domain of the required level by itself, those first that seem to be the best."""
-    pods = RunningPods(case)
-    for seats in _asked_for(case):
-        block = blocks_of(case, (*case.pinned, *seats))
+def plans_of(instance: Instance, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
+    """Plans of an instance, each domain of the required level by itself, those first that seem to be the best."""
+    pods = RunningPods(instance)
+    for seats in _asked_for(instance):
+        block = blocks_of(instance, (*instance.pinned, *seats))
         none = True
-        for place in _places(case, block, everybody=len(seats) == len(case.pending)):
-            plan = _plan(case, pods, block, place, over)
+        for place in _places(instance, block, everybody=len(seats) == len(instance.pending)):
+            plan = _plan(instance, pods, block, place, over)
             if plan is not None:
                 none = False
                 yield plan
@@ -55,96 +55,96 @@ def plans_of(case: Case, over: DeadlineCheck = no_deadline_check) -> Iterator[Pl
             return
 
 
-def _asked_for(case: Case) -> Iterator[tuple[Seat, ...]]:
+def _asked_for(instance: Instance) -> Iterator[tuple[Seat, ...]]:
     """Whom to seat: without evictions everybody if that can be, else the minimum; nobody goes for more than that."""
-    least = _minimum(case)
-    if not case.evicting or len(least) == len(case.pending):
-        yield case.pending
-    if len(least) < len(case.pending):
+    least = _minimum(instance)
+    if not instance.evicting or len(least) == len(instance.pending):
+        yield instance.pending
+    if len(least) < len(instance.pending):
         yield least
 
 
-def _minimum(case: Case) -> tuple[Seat, ...]:
+def _minimum(instance: Instance) -> tuple[Seat, ...]:
     """Of every set the lowest ranks that it needs, then those that the gang needs beyond them."""
-    problem, chosen = case.problem, list[Seat]()
+    problem, chosen = instance.problem, list[Seat]()
     others: list[Seat] = []
     for position, pod_set in enumerate(problem.sets):
         waiting = [Seat(position, rank) for rank, member in enumerate(pod_set.members) if member.node is None]
         missing = max(0, pod_set.minimum - (len(pod_set.members) - len(waiting)))
         chosen += waiting[:missing]
         others += waiting[missing:]
-    beyond = max(0, needed_members(problem) - len(case.pinned) - len(chosen))
+    beyond = max(0, needed_members(problem) - len(instance.pinned) - len(chosen))
     return tuple(sorted((*chosen, *others[:beyond])))
 
 
-def _places(case: Case, block: Block, *, everybody: bool) -> Iterator[BlockPlace]:
+def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[BlockPlace]:
     """Domains that may hold a block: the narrowest first where nobody has to go, else those of the deciding level; in
     each level those where the least would be left.
     """
-    deciding = deciding_level(case.problem)
-    narrowest = deciding if case.evicting else case.tree.depth - 1
-    covers = Covers(case)
+    deciding = deciding_level(instance.problem)
+    narrowest = deciding if instance.evicting else instance.tree.depth - 1
+    covers = Covers(instance)
     needs = covers.needs_of(block.counts)
     for level in range(narrowest, deciding - 1, -1):
-        able = (covers.offers(level) >= needs).all(axis=1) if everybody else ~too_few(case, level)
-        pinned = {case.tree.domain(level, node) for node in block.pinned}
+        able = (covers.offers(level) >= needs).all(axis=1) if everybody else ~too_few(instance, level)
+        pinned = {instance.tree.domain(level, node) for node in block.pinned}
         domains = [domain for domain in np.flatnonzero(able).tolist() if pinned <= {domain}]
-        cost = _costs(case, level)
-        domains.sort(key=lambda domain: (cost(domain), case.domain_potential(level, domain), domain))
+        cost = _costs(instance, level)
+        domains.sort(key=lambda domain: (cost(domain), instance.domain_potential(level, domain), domain))
         for domain in domains if level == deciding else domains[:_TRIES]:
             yield BlockPlace(level, domain)
 
 
-def _costs(case: Case, level: int) -> Callable[[int], int]:
+def _costs(instance: Instance, level: int) -> Callable[[int], int]:
     """What evictions cost at least in each domain of a level, where that is known."""
-    prices = prices_of(case, level) if case.evicting else None
+    prices = prices_of(instance, level) if instance.evicting else None
     return (lambda _: 0) if prices is None else prices.least
 
 
-def _plan(case: Case, pods: RunningPods, block: Block, place: BlockPlace, over: DeadlineCheck) -> Plan | None:
+def _plan(instance: Instance, pods: RunningPods, block: Block, place: BlockPlace, over: DeadlineCheck) -> Plan | None:
     """The block inside a domain, with as many others as have room then."""
-    seating = Seating(case, pods, over)
+    seating = Seating(instance, pods, over)
     seated = seating.seat(block, place)
     if seated is None:
         return None
-    order = case.tree.order
-    at = dict(seated.seats(order)) | {seat: case.pinned_node(seat) for seat in case.pinned}
+    order = instance.tree.order
+    at = dict(seated.seats(order)) | {seat: instance.pinned_node(seat) for seat in instance.pinned}
     seating.standing.spare()
-    _extras(case, seating, at, place)
+    _extras(instance, seating, at, place)
     nodes = tuple(
         tuple(at.get(Seat(position, rank)) for rank in range(len(pod_set.members)))
-        for position, pod_set in enumerate(case.problem.sets)
+        for position, pod_set in enumerate(instance.problem.sets)
     )
     victims = tuple(sorted(seating.standing.gone))
-    goals = goals_of(case, nodes, victims)
-    return Plan(nodes, victims, unproven(case.problem, goals), Proof.FEASIBLE)
+    goals = goals_of(instance, nodes, victims)
+    return Plan(nodes, victims, unproven(instance.problem, goals), Proof.FEASIBLE)
 
 
-def _extras(case: Case, seating: Seating, at: dict[Seat, int], place: BlockPlace) -> None:
+def _extras(instance: Instance, seating: Seating, at: dict[Seat, int], place: BlockPlace) -> None:
     """Add members beyond the minimum that find room without further evictions; in whole slices where there are such."""
-    problem = case.problem
+    problem = instance.problem
     seating.standing.evicting = False
     for position, pod_set in enumerate(problem.sets):
-        waiting = [seat for seat in case.pending if seat.pod_set == position and seat not in at]
+        waiting = [seat for seat in instance.pending if seat.pod_set == position and seat not in at]
         if pod_set.multiples or problem.multiples or not waiting:
             continue
-        for part in beyond(case, waiting, frozenset(at)):
-            seated = seating.as_many(part, _home(case, position, at, place))
+        for part in beyond(instance, waiting, frozenset(at)):
+            seated = seating.as_many(part, _home(instance, position, at, place))
             at.update(seated)
             if not seated:
                 break
 
 
-def _home(case: Case, position: int, at: Mapping[Seat, int], place: BlockPlace) -> BlockPlace:
+def _home(instance: Instance, position: int, at: Mapping[Seat, int], place: BlockPlace) -> BlockPlace:
     """The narrowest domain in which the members of a set must be."""
-    pod_set, found = case.problem.sets[position], place
+    pod_set, found = instance.problem.sets[position], place
     rules = [] if pod_set.required is None else [(pod_set.required, frozenset((position,)))]
-    rules += [(rule.level, frozenset(rule.pod_sets)) for rule in case.problem.together if position in rule.pod_sets]
+    rules += [(rule.level, frozenset(rule.pod_sets)) for rule in instance.problem.together if position in rule.pod_sets]
     for level, pod_sets in rules:
         mates = (node for seat, node in at.items() if seat.pod_set in pod_sets)
         node = next(mates, None)
         if node is not None and level > found.level:
-            found = BlockPlace(level, case.tree.domain(level, node))
+            found = BlockPlace(level, instance.tree.domain(level, node))
     return found
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from solver.case import Case
 from solver.cp_sat.lexicographic import Found
 from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from solver.heuristics.greedy import plans_of
+from solver.instance import Instance
 from solver.plan import Plan, Proof
 from solver.problem import Problem
 from solver.verify.rules import verify
@@ -53,10 +53,12 @@ class Incumbent:
             self._tell(plan)
         return True
 
-    def seek(self, case: Case, deadline: Deadline, most: int = _PLANS) -> None:
-        """Look for quick plans of a case, with evictions or without, until so many are found or the deadline comes."""
+    def seek(self, instance: Instance, deadline: Deadline, most: int = _PLANS) -> None:
+        """Look for quick plans of an instance, with evictions or without, until so many are found or the deadline
+        comes.
+        """
         self._end, self._soon = deadline, deadline.share(_AT_LENGTH)
-        plans = self._quick.setdefault(case.evicting, self._plans(case))
+        plans = self._quick.setdefault(instance.evicting, self._plans(instance))
         try:
             for plan in plans:
                 most -= self.offer(plan)
@@ -74,8 +76,8 @@ class Incumbent:
         proven = answer.proof is Proof.OPTIMAL
         return answer if proven or key_of(self.problem, answer) <= self._key else self.plan
 
-    def _plans(self, case: Case) -> Iterator[Plan]:
-        yield from plans_of(replace(case, deadline=Deadline(self._left)), lambda: self._soon.over)
+    def _plans(self, instance: Instance) -> Iterator[Plan]:
+        yield from plans_of(replace(instance, deadline=Deadline(self._left)), lambda: self._soon.over)
 
     def _left(self) -> float:
         return self._end.left()

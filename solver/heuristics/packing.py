@@ -6,59 +6,59 @@ import numpy as np
 
 from solver.bounds.member_classes import MemberClass, sorted_kinds
 from solver.capacity import Counts, fitting
-from solver.case import Case
+from solver.instance import Instance
 from solver.problem import PodSet, Problem
 from solver.scoring import Nodes
 from solver.tree import ROOT
 
 
-def thinned(case: Case) -> Case:
-    """The case without nodes that only one kind of members can use and of which it has enough without them. As many
+def thinned(instance: Instance) -> Instance:
+    """The instance without nodes that only one kind of members can use and of which it has enough without them. As many
     members of each set have room as before, though not in places as good.
 
     They could move: within a domain of the narrowest level that a rule about the kind speaks of, all such nodes are
     the same to everybody else.
     """
-    problem = case.problem
-    if case.evicting or _minding_each_other(problem):
-        return case
-    kinds = sorted_kinds(case)
-    capacity = case.capacity[[kind.shape for kind in kinds]]
+    problem = instance.problem
+    if instance.evicting or _minding_each_other(problem):
+        return instance
+    kinds = sorted_kinds(instance)
+    capacity = instance.capacity[[kind.shape for kind in kinds]]
     alone = (capacity > 0).sum(axis=0) == 1
-    left = case.capacity.copy()
+    left = instance.capacity.copy()
     for kind, room in zip(kinds, capacity, strict=True):
         if _bound_by_numbers(problem.sets[kind.pod_set]):
             continue
         nodes = np.flatnonzero(alone & (room > 0))
-        domains = case.tree.domains(_narrowest_rule(case, kind))[nodes]
+        domains = instance.tree.domains(_narrowest_rule(instance, kind))[nodes]
         order = np.lexsort((-room[nodes], domains))
         nodes, domains = nodes[order], domains[order]
         before = np.cumsum(room[nodes]) - room[nodes]
         before -= before[np.searchsorted(domains, domains)]
         left[kind.shape, nodes[before >= len(kind.ranks)]] = 0
-    return replace(case, capacity=left)
+    return replace(instance, capacity=left)
 
 
-def filled(case: Case, level: int, domain: int) -> Nodes | None:
+def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
     """As many members inside a domain as its resources allow, counted all together: no plan there has more. None where
     the first try does not reach that, or where rules bind who is where.
     """
-    problem, kinds = case.problem, sorted_kinds(case)
-    free_to_go = not (_minding_each_other(problem) or case.evicting or case.pinned)
+    problem, kinds = instance.problem, sorted_kinds(instance)
+    free_to_go = not (_minding_each_other(problem) or instance.evicting or instance.pinned)
     if not free_to_go or any(
-        _bound_by_numbers(problem.sets[kind.pod_set]) or _narrowest_rule(case, kind) > level for kind in kinds
+        _bound_by_numbers(problem.sets[kind.pod_set]) or _narrowest_rule(instance, kind) > level for kind in kinds
     ):
         return None
-    nodes = np.array(case.tree.nodes(level, domain), dtype=np.int64)
-    room = case.capacity[[kind.shape for kind in kinds]][:, nodes]
-    free = np.maximum(case.amounts[nodes], 0)
+    nodes = np.array(instance.tree.nodes(level, domain), dtype=np.int64)
+    room = instance.capacity[[kind.shape for kind in kinds]][:, nodes]
+    free = np.maximum(instance.amounts[nodes], 0)
     requests = np.array([problem.shapes[kind.shape].requests for kind in kinds], dtype=np.int64)
     most = np.minimum(room.sum(axis=1), [len(kind.ranks) for kind in kinds])
     scarce = (free < room.T @ requests).any(axis=0)
     counts = _at_most(requests[:, scarce], free[room.max(axis=0) > 0][:, scarce], most.tolist())
     rows: list[list[int | None]] = [[None] * len(pod_set.members) for pod_set in problem.sets]
-    for place in np.argsort(-requests[:, case.scarce], kind="stable").tolist():
-        order = np.argsort(free[:, case.scarce], kind="stable")
+    for place in np.argsort(-requests[:, instance.scarce], kind="stable").tolist():
+        order = np.argsort(free[:, instance.scarce], kind="stable")
         fits = np.minimum(room[place][order], fitting(free[order], requests[place]))
         taken = np.clip(counts[place] - (np.cumsum(fits) - fits), 0, fits)
         if taken.sum() < counts[place]:
@@ -79,9 +79,9 @@ def _bound_by_numbers(pod_set: PodSet) -> bool:
     return bool(pod_set.slices or pod_set.multiples or pod_set.caps)
 
 
-def _narrowest_rule(case: Case, kind: MemberClass) -> int:
+def _narrowest_rule(instance: Instance, kind: MemberClass) -> int:
     """The narrowest level of which one domain must hold the kind's set."""
-    problem = case.problem
+    problem = instance.problem
     levels = [problem.required, problem.sets[kind.pod_set].required]
     levels += [rule.level for rule in problem.together if kind.pod_set in rule.pod_sets]
     return max((level for level in levels if level is not None), default=ROOT)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from solver.capacity import PLENTY, Counts, fitting
-from solver.case import Case
 from solver.heuristics.running_pods import RunningPods, Weights
+from solver.instance import Instance
 
 _TRIES = 3
 """How often victims of one node are chosen anew where rules about evictions forbid them together."""
@@ -36,12 +36,12 @@ FREE = Toll(0.0)
 
 
 class RemainingRoom:
-    """The nodes of a case as they are now. `evicting` False: nobody else goes. `weight`: of all who have gone."""
+    """The nodes of an instance as they are now. `evicting` False: nobody else goes. `weight`: of all who have gone."""
 
-    def __init__(self, case: Case, pods: RunningPods, *, evicting: bool) -> None:
-        problem = case.problem
+    def __init__(self, instance: Instance, pods: RunningPods, *, evicting: bool) -> None:
+        problem = instance.problem
         self._pods, self._rest_of_gang = pods, dict(pods.rest_of_gang)
-        self.case, self.problem, self.evicting = case, problem, evicting
+        self.instance, self.problem, self.evicting = instance, problem, evicting
         self.free: Counts = problem.nodes.free.copy()
         self.weight = 0.0
         self.gone: set[int] = set()
@@ -97,9 +97,9 @@ class RemainingRoom:
             everybody = (missing == freeable).any(axis=1, where=missing > 0)
             least = np.where(everybody, self._pods.heaviest[nodes], np.maximum(victims, 1) * lightest)
             freed = np.where(missing > 0, most // np.maximum(request, 1), PLENTY).min(axis=1)
-            members = np.clip(freed, 1, self.case.capacity[shape][nodes] + 1)
+            members = np.clip(freed, 1, self.instance.capacity[shape][nodes] + 1)
             found = np.where(fine, 0.0, np.where(enough, least / members, np.inf))
-        bounds: Weights = np.where(self.case.capacity[shape][nodes] > 0, found, np.inf)
+        bounds: Weights = np.where(self.instance.capacity[shape][nodes] > 0, found, np.inf)
         if shape not in self._pods.in_the_way:
             return bounds
         for place in np.flatnonzero(np.isin(nodes, list(self._pods.in_the_way.get(shape, ())))).tolist():
@@ -108,7 +108,9 @@ class RemainingRoom:
 
     def room(self, shape: int, nodes: Counts) -> Counts:
         """For how many members each of these nodes has room without further evictions."""
-        found: Counts = np.minimum(fitting(self.free[nodes], self._requests[shape]), self.case.capacity[shape][nodes])
+        found: Counts = np.minimum(
+            fitting(self.free[nodes], self._requests[shape]), self.instance.capacity[shape][nodes]
+        )
         if shape not in self._pods.in_the_way:
             return found
         for place in np.flatnonzero(np.isin(nodes, list(self._pods.in_the_way.get(shape, ())))).tolist():

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from solver.case import Case
 from solver.heuristics.blocks import Run
+from solver.instance import Instance
 
 Group = int | str | None
 _NONE_OF_THEM = 0
@@ -34,15 +34,15 @@ class _Rule:
 
 
 class Allowances:
-    """The rules of a case with the members seated so far."""
+    """The rules of an instance with the members seated so far."""
 
-    def __init__(self, case: Case) -> None:
-        self._case = case
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
         self._rules = [*self._caps(), *self._exclusions(), *self._separations(), *self._spreads()]
         self._counts = [Counter(rule.before) for rule in self._rules]
         self._log: list[tuple[int, Group, int]] = []
-        for seat in case.pinned:
-            self._count(seat.pod_set, case.member(seat).shape, case.pinned_node(seat), 1)
+        for seat in instance.pinned:
+            self._count(seat.pod_set, instance.member(seat).shape, instance.pinned_node(seat), 1)
 
     def binding(self, run: Run) -> list[int]:
         """The rules that speak of a run's members."""
@@ -99,26 +99,26 @@ class Allowances:
 
     def _caps(self) -> list[_Rule]:
         return [
-            _Rule(*(_of_sets(place),) * 2, self._case.tree.domain_of[cap.level], cap.count, Counter())
-            for place, pod_set in enumerate(self._case.problem.sets)
+            _Rule(*(_of_sets(place),) * 2, self._instance.tree.domain_of[cap.level], cap.count, Counter())
+            for place, pod_set in enumerate(self._instance.problem.sets)
             for cap in pod_set.caps
         ]
 
     def _exclusions(self) -> list[_Rule]:
-        rules = self._case.problem.exclusions
+        rules = self._instance.problem.exclusions
         return [_Rule(*(_of_shapes(rule.shapes),) * 2, rule.group, rule.count, Counter()) for rule in rules]
 
     def _separations(self) -> list[_Rule]:
         return [
             _Rule(_of_shapes(mine), _of_shapes(its), rule.group, _NONE_OF_THEM, Counter())
-            for rule in self._case.problem.separations
+            for rule in self._instance.problem.separations
             for mine, its in ((rule.shapes, rule.others), (rule.others, rule.shapes))
         ]
 
     def _spreads(self) -> list[_Rule]:
         return [
             _Rule(_of_shapes(rule.shapes), _of_shapes(rule.counted), rule.group, None, Counter(rule.counts))
-            for rule in self._case.problem.spreads
+            for rule in self._instance.problem.spreads
         ]
 
 

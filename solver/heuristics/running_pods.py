@@ -1,4 +1,4 @@
-"""The running pods of a case in tables: where they are, what they weigh, who is in whose way.
+"""The running pods of an instance in tables: where they are, what they weigh, who is in whose way.
 
 What a victim costs is weighed in one number: a pod of a higher priority more than all below it, a gang that goes whole
 its members, in shares where several of them stand where members may come.
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.capacity import Counts
-from solver.case import Case
+from solver.instance import Instance
 
 Weights = NDArray[np.float64]
 """By node or victim, what it costs."""
@@ -24,8 +24,8 @@ _STEP = 1e4
 class RunningPods:
     """Worked out when first asked for; nothing changes."""
 
-    def __init__(self, case: Case) -> None:
-        self.case, self.problem = case, case.problem
+    def __init__(self, instance: Instance) -> None:
+        self.instance, self.problem = instance, instance.problem
 
     @cached_property
     def in_the_way(self) -> dict[int, dict[int, frozenset[int]]]:
@@ -46,7 +46,7 @@ class RunningPods:
     @cached_property
     def useful(self) -> Counts:
         """Those whose going can help."""
-        return np.array(self.case.useful, dtype=np.int64)
+        return np.array(self.instance.useful, dtype=np.int64)
 
     @cached_property
     def node(self) -> list[int]:
@@ -76,7 +76,7 @@ class RunningPods:
         """What each victim weighs by itself: its priority, then a little more the more it holds."""
         priorities, ranks = np.unique(self.problem.victims.priority, return_inverse=True)
         step = min(_STEP, _LARGEST_WEIGHT ** (1 / max(1, len(priorities))))
-        held = self.held[:, self.case.scarce].astype(np.float64)
+        held = self.held[:, self.instance.scarce].astype(np.float64)
         more = held / max(1.0, float(held.sum()))
         weights: list[float] = (step ** ranks.astype(np.float64) * (1 + more)).tolist()
         return weights
@@ -85,7 +85,7 @@ class RunningPods:
     def on_node(self) -> dict[int, list[int]]:
         """The victims of each node where members may come."""
         found: dict[int, list[int]] = {}
-        for victim in self.case.useful:
+        for victim in self.instance.useful:
             found.setdefault(self.node[victim], []).append(victim)
         return found
 
@@ -106,8 +106,8 @@ class RunningPods:
     @cached_property
     def near(self) -> Counter[int]:
         """Of each gang, how many stand where members may come."""
-        usable = self.case.usable.tolist()
-        return Counter(self.gang[victim] for victim in self.case.useful if usable[self.node[victim]])
+        usable = self.instance.usable.tolist()
+        return Counter(self.gang[victim] for victim in self.instance.useful if usable[self.node[victim]])
 
     @cached_property
     def budgets_of(self) -> dict[int, list[int]]:
@@ -154,6 +154,6 @@ class RunningPods:
         """By node and resource, what all victims there hold that may go at all."""
         found = np.zeros_like(self.problem.nodes.free)
         forbidden = {v for budget in self.problem.budgets if budget.allowed <= 0 for v in budget.victims}
-        may_go = np.array([v for v in self.case.useful if v not in forbidden], dtype=np.int64)
+        may_go = np.array([v for v in self.instance.useful if v not in forbidden], dtype=np.int64)
         np.add.at(found, self.problem.victims.node[may_go], self.held[may_go])
         return found

@@ -12,8 +12,8 @@ import numpy as np
 
 from solver.branch_and_bound.subproblem import unevicting
 from solver.capacity import Counts, fitting
-from solver.case import blocked_nodes
 from solver.cp_sat.lexicographic import DeadlineCheck, TimeBudget, no_deadline_check
+from solver.instance import blocked_nodes
 from solver.multi_gang.column_generation.generation import ChosenColumns, ColumnGeneration
 from solver.multi_gang.column_generation.pricing import GangDemand, PricingProblem, node_classes_of
 from solver.plan import Plan

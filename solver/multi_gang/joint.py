@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from solver.case import Case, case_of
 from solver.cp_sat.joint_objectives import JointGoals
 from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import NO_DEADLINE, Deadline
+from solver.instance import Instance, instance_of
 from solver.multi_gang.all_placed import crowded_out, place_whole
 from solver.multi_gang.merge import Merged, merged
 from solver.objective import terms
@@ -186,7 +186,7 @@ def _best(joint: JointProblem, gangs: Sequence[int], budget: TimeBudget) -> tupl
     found = Found.INFEASIBLE
     for evicting in (False, True) if whole.problem.victims else (False,):
         solved = solve_within(
-            _case(whole.problem, budget, evicting=evicting), budget, terms() | {"precedence"}, goals.where
+            _instance(whole.problem, budget, evicting=evicting), budget, terms() | {"precedence"}, goals.where
         )
         if isinstance(solved, Solved):
             return solved, whole
@@ -196,8 +196,8 @@ def _best(joint: JointProblem, gangs: Sequence[int], budget: TimeBudget) -> tupl
     return found
 
 
-def _case(problem: Problem, budget: TimeBudget, *, evicting: bool) -> Case:
-    return case_of(problem, evicting=evicting, deadline=budget.wall.deadline)
+def _instance(problem: Problem, budget: TimeBudget, *, evicting: bool) -> Instance:
+    return instance_of(problem, evicting=evicting, deadline=budget.wall.deadline)
 
 
 def _placeable(joint: JointProblem, budget: TimeBudget) -> tuple[tuple[int, ...], bool]:
@@ -214,7 +214,7 @@ def _placeable(joint: JointProblem, budget: TimeBudget) -> tuple[tuple[int, ...]
 
 def _fits(problem: Problem, budget: TimeBudget) -> Found:
     for evicting in (False, True) if problem.victims else (False,):
-        solved = solve_within(_case(problem, budget, evicting=evicting), budget, frozenset())
+        solved = solve_within(_instance(problem, budget, evicting=evicting), budget, frozenset())
         if isinstance(solved, Solved):
             return Found.FEASIBLE
         if solved is not Found.INFEASIBLE:

@@ -27,7 +27,7 @@ def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int
 
     The bound is the beginning of the score that a plan there has at best.
     """
-    tree, layout = tables.case.tree, tables.layout
+    tree, layout = tables.instance.tree, tables.layout
     rooms = _Rooms(tree, level, members, _room_by_level(tables, level))
     fitting = (rooms.by_level[level] >= members) & _allowed_around(tables, level, members)
     if not fitting.any():
@@ -45,7 +45,9 @@ def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int
     word, shift = layout.at["preferences"]
     primary[word] += members * _min_penalty(tables, level) << shift
     outward = range(level, ROOT - 1, -1)
-    room = [np.array(tables.case.potentials[each + 1], dtype=np.int64)[tree.around(level, each)] for each in outward]
+    room = [
+        np.array(tables.instance.potentials[each + 1], dtype=np.int64)[tree.around(level, each)] for each in outward
+    ]
     found = np.flatnonzero(fitting)
     bounds = np.concatenate([primary, room])[:, found]
     order = np.lexsort(bounds[::-1])
@@ -58,8 +60,8 @@ def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
     """By level from `level` (or ROOT) to the node: for how many members each domain has room, within its rules about
     numbers and those of all domains inside.
     """
-    tree, rules = tables.case.tree, tables.rules
-    room = tables.case.capacity[tables.kind.shape]
+    tree, rules = tables.instance.tree, tables.rules
+    room = tables.instance.capacity[tables.kind.shape]
     found = {}
     for each in range(tree.depth - 1, level - 1, -1):
         if each < tree.depth - 1:
@@ -77,7 +79,7 @@ def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
 
 def _allowed_around(tables: DomainTables, level: int, members: int) -> NDArray[np.bool_]:
     """By domain of `level` (or ROOT): whether the rules of the domains around it allow so many members."""
-    tree, rules = tables.case.tree, tables.rules
+    tree, rules = tables.instance.tree, tables.rules
     allowed = np.ones(tree.count(level), dtype=np.bool_)
     for wider in range(level):
         if any(members % of for of in rules.multiple[wider]):
@@ -154,7 +156,7 @@ def _first_to_hold(room: Counts, members: int) -> int:
 
 def _min_penalty(tables: DomainTables, level: int) -> Counts:
     """By domain of `level`: what its best node lacks of the best weight of node preferences."""
-    tree, preference_score = tables.case.tree, tables.weights
+    tree, preference_score = tables.instance.tree, tables.weights
     best = np.full(tree.count(level), preference_score.min(initial=0), dtype=np.int64)
     np.maximum.at(best, tree.domains(level), preference_score)
     return tables.best_weight - best

@@ -14,7 +14,7 @@ import numpy as np
 from solver.bounds.domain_cover import Spread
 from solver.bounds.member_classes import MemberClass, alike, sorted_kinds
 from solver.capacity import Counts
-from solver.case import Case
+from solver.instance import Instance
 from solver.tree import Positions
 from solver.tree_dp.class_vectors import BITS, Vector
 from solver.tree_dp.multi_class_rules import MultiClassRules
@@ -35,40 +35,40 @@ class Best:
     preference_score: int
 
 
-def mixtures_of(case: Case) -> "Mixtures | None":
-    """The tables of a case, of which everybody has to be placed. None where counting does not tell the whole truth, or
-    where there would be too much to count.
+def mixtures_of(instance: Instance) -> "Mixtures | None":
+    """The tables of an instance, of which everybody has to be placed. None where counting does not tell the whole
+    truth, or where there would be too much to count.
     """
-    problem = case.problem
-    if case.evicting or case.pinned or not case.pending:
+    problem = instance.problem
+    if instance.evicting or instance.pinned or not instance.pending:
         return None
-    if case.spreads or problem.exclusions or problem.separations or problem.affinities:
+    if instance.spreads or problem.exclusions or problem.separations or problem.affinities:
         return None
-    if any(pod_set.slices for pod_set in problem.sets) and not _whole_slices(case):
+    if any(pod_set.slices for pod_set in problem.sets) and not _whole_slices(instance):
         return None
-    kinds = sorted_kinds(case)
+    kinds = sorted_kinds(instance)
     if np.prod([len(kind.ranks) + 1 for kind in kinds], dtype=np.float64) > _MIXTURES:
         return None
-    found = Mixtures(case, kinds)
+    found = Mixtures(instance, kinds)
     return found if found.counted else None
 
 
-def _whole_slices(case: Case) -> bool:
+def _whole_slices(instance: Instance) -> bool:
     """Whether slices only say that numbers in domains are multiples of their sizes."""
-    sets = tuple(replace(pod_set, minimum=len(pod_set.members)) for pod_set in case.problem.sets)
-    return alike(replace(case, problem=replace(case.problem, sets=sets))) is not None
+    sets = tuple(replace(pod_set, minimum=len(pod_set.members)) for pod_set in instance.problem.sets)
+    return alike(replace(instance, problem=replace(instance.problem, sets=sets))) is not None
 
 
 class Mixtures:
-    """All that counting tells about the domains of a case, worked out when asked for. Raises `TooMuchError`."""
+    """All that counting tells about the domains of an instance, worked out when asked for. Raises `TooMuchError`."""
 
-    def __init__(self, case: Case, kinds: tuple[MemberClass, ...]) -> None:
-        self.case, self.kinds = case, kinds
+    def __init__(self, instance: Instance, kinds: tuple[MemberClass, ...]) -> None:
+        self.instance, self.kinds = instance, kinds
         self.full: Vector = tuple(len(kind.ranks) for kind in kinds)
-        depth, members = case.tree.depth, sum(self.full)
+        depth, members = instance.tree.depth, sum(self.full)
         self._filled = sorted({kind.pod_set for kind in kinds})
         several = len(self._filled) > 1
-        self.rules = MultiClassRules(case, kinds, self._filled)
+        self.rules = MultiClassRules(instance, kinds, self._filled)
         most = [members] * (2 * depth if several else depth)
         most.append(int(np.array(self.full) @ self.rules.penalties.max(axis=1)))
         self._radices = [each + 1 for each in most]
@@ -78,7 +78,7 @@ class Mixtures:
         levels = weights[:-1]
         sets = tuple(levels[1::2]) if several else (0,) * depth
         self._compact = Costs(tuple(levels[::step]), sets, weights[-1], (0,) * depth, (0,) * depth)
-        self.effort = TableEffort(_EFFORT, case.deadline)
+        self.effort = TableEffort(_EFFORT, instance.deadline)
         self._tables = Tables(self.rules, self._compact, self.effort)
 
     @property
@@ -92,7 +92,7 @@ class Mixtures:
         if cost is None:
             return None
         *spread, disliked = _digits(cost, self._radices)
-        step = len(spread) // self.case.tree.depth
+        step = len(spread) // self.instance.tree.depth
         for wider in range(max(level, 0)):
             spread[wider * step : (wider + 1) * step] = [1, len(self._filled)][:step]
         return Best(tuple(spread), self.liked_at_most - disliked)
@@ -103,16 +103,16 @@ class Mixtures:
         what the nodes can hold of it, if they have any. Of nodes that only names tell apart, as many as there are
         members: the first.
         """
-        case = self.case
+        instance = self.instance
         cost = self._tables.cost(level, domain, self.full)
         if cost is None:
             raise ValueError("this domain cannot hold everybody")
         tables = Tables(self.rules, self._waste(level, _digits(cost, self._radices)), self.effort)
-        capacity = np.zeros_like(case.capacity)
+        capacity = np.zeros_like(instance.capacity)
         owners = Counter(kind.shape for kind in self.kinds)
         for node, counts in tables.in_best(level, domain, self.full):
             for kind, count in zip(self.kinds, counts, strict=True):
-                most = count if owners[kind.shape] == 1 else int(case.capacity[kind.shape, node]) if count else 0
+                most = count if owners[kind.shape] == 1 else int(instance.capacity[kind.shape, node]) if count else 0
                 capacity[kind.shape, node] = max(capacity[kind.shape, node], most)
         used = np.flatnonzero(capacity.any(axis=0))
         if len(used) > sum(self.full):
@@ -121,11 +121,11 @@ class Mixtures:
 
     def _of_no_use(self, nodes: Positions) -> Positions:
         """Those of some nodes before which by name come as many as there are members that only names tell apart."""
-        case, every = self.case, self.case.problem.nodes
-        columns: list[Sequence[int] | Positions] = [case.potential, case.tree.domains(case.tree.depth - 2)]
-        columns += [*every.free.T, *every.terminating.T, *case.amounts.T, *case.capacity, *self.rules.penalties]
+        instance, every = self.instance, self.instance.problem.nodes
+        columns: list[Sequence[int] | Positions] = [instance.potential, instance.tree.domains(instance.tree.depth - 2)]
+        columns += [*every.free.T, *every.terminating.T, *instance.amounts.T, *instance.capacity, *self.rules.penalties]
         told_by = np.array(columns, dtype=np.int64)[:, nodes]
-        order = np.lexsort((np.array(case.name_rank, dtype=np.int64)[nodes], *told_by))
+        order = np.lexsort((np.array(instance.name_rank, dtype=np.int64)[nodes], *told_by))
         sorted_by, members = told_by[:, order], sum(self.full)
         last: Positions = nodes[order[members:][(sorted_by[:, members:] == sorted_by[:, :-members]).all(axis=0)]]
         return last
@@ -134,11 +134,11 @@ class Mixtures:
         """All goals up to the room left inside a domain, and what waits for room if ranks say nothing before that; as
         many of them as a cost has place for. A goal that is known needs no more place than what it comes to.
         """
-        case, depth = self.case, self.case.tree.depth
+        instance, depth = self.instance, self.instance.tree.depth
         step = (len(reached) - 1) // depth
         inside = range(level + 1, depth)
         touched = {each: reached[each * step] for each in inside}
-        most = [sum(sorted(case.potentials[each + 1])[-touched[each] :]) for each in inside]
+        most = [sum(sorted(instance.potentials[each + 1])[-touched[each] :]) for each in inside]
         most += [touched[each] for each in inside]
         if len(self.kinds) == len(self._filled):
             most.append(int(self.rules.used.max()))

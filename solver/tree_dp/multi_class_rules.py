@@ -1,4 +1,4 @@
-"""What all tables of a count share: what a case allows and asks for, over all numbers of members of every kind."""
+"""What all tables of a count share: what an instance allows and asks for, over all numbers of members of every kind."""
 
 from functools import cached_property
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.bounds.member_classes import MemberClass
-from solver.case import Case
+from solver.instance import Instance
 from solver.problem import PodSet
 from solver.tree_dp.class_vectors import Table, Vector
 
@@ -14,16 +14,16 @@ Allowed = NDArray[np.bool_]
 
 
 class MultiClassRules:
-    """What all tables of a case share: arrays with one axis per kind, over all numbers of members.
+    """What all tables of an instance share: arrays with one axis per kind, over all numbers of members.
 
     `asked[resource]`, `used`: what so many ask for, of the scarcest resource; `in_set[place]`: how many of a filled
     set; `allowed[level]`: whether so many may be in one domain. `penalties[kind, node]`: what the node lacks of the
     best weight of node preferences.
     """
 
-    def __init__(self, case: Case, kinds: tuple[MemberClass, ...], filled: list[int]) -> None:
-        self.case, self.kinds, self.filled = case, kinds, filled
-        shapes = [case.problem.shapes[kind.shape] for kind in kinds]
+    def __init__(self, instance: Instance, kinds: tuple[MemberClass, ...], filled: list[int]) -> None:
+        self.instance, self.kinds, self.filled = instance, kinds, filled
+        shapes = [instance.problem.shapes[kind.shape] for kind in kinds]
         full = [len(kind.ranks) for kind in kinds]
         self.full: Vector = tuple(full)
         # counts: kinds x (full[0] + 1) x (full[1] + 1) x ...; counts[k][c] = c[k]. The arrays below have its axes but
@@ -32,14 +32,14 @@ class MultiClassRules:
         requests = np.array([shape.requests for shape in shapes], dtype=np.int64)
         # asked[resource][c] = sum over kinds of requests[k, resource] * c[k]
         self.asked = np.tensordot(requests.T, self.counts, axes=1)
-        self.used = self.asked[case.scarce]
+        self.used = self.asked[instance.scarce]
         owners = np.array([[kind.pod_set == each for kind in kinds] for each in filled], dtype=np.int64)
         self.in_set = np.tensordot(owners, self.counts, axes=1)
-        self.allowed = [self._allowed(level) for level in range(case.tree.depth)]
+        self.allowed = [self._allowed(level) for level in range(instance.tree.depth)]
         # capacity, amounts: nodes x kinds, nodes x resources; of each no more than all members together could use.
-        self.capacity = np.minimum(case.capacity[[kind.shape for kind in kinds]].T, full)
-        self.amounts = np.minimum(np.maximum(case.amounts, 0), self.capacity @ requests)
-        preference_score = np.zeros((len(kinds), len(case.problem.nodes)), dtype=np.int64)
+        self.capacity = np.minimum(instance.capacity[[kind.shape for kind in kinds]].T, full)
+        self.amounts = np.minimum(np.maximum(instance.amounts, 0), self.capacity @ requests)
+        preference_score = np.zeros((len(kinds), len(instance.problem.nodes)), dtype=np.int64)
         for place, shape in enumerate(shapes):
             for node, weight in shape.preferences.items():
                 preference_score[place, node] = weight
@@ -49,7 +49,7 @@ class MultiClassRules:
 
     def _allowed(self, level: int) -> Allowed:
         """Whether the rules of a level allow so many members in one of its domains."""
-        problem = self.case.problem
+        problem = self.instance.problem
         fine = np.ones(self.used.shape, dtype=np.bool_)
         for place, position in enumerate(self.filled):
             fine &= _allowed_of(problem.sets[position], level, self.in_set[place])
@@ -66,7 +66,7 @@ class MultiClassRules:
     @cached_property
     def now(self) -> list[int]:
         """By node, what there is of the scarcest resource without waiting for pods on their way out."""
-        nodes, scarce = self.case.problem.nodes, self.case.scarce
+        nodes, scarce = self.instance.problem.nodes, self.instance.scarce
         found: list[int] = np.maximum(0, nodes.free[:, scarce] - nodes.terminating[:, scarce]).tolist()
         return found
 

@@ -91,7 +91,7 @@ class Tables:
     def in_best(self, level: int, number: int, counts: Vector) -> Iterator[tuple[int, Vector]]:
         """The nodes of a domain with the numbers that they have in the best ways to have so many members there."""
         wanted = {(level, number): {counts}}
-        for each in range(level, self.rules.case.tree.depth - 1):
+        for each in range(level, self.rules.instance.tree.depth - 1):
             inside: dict[tuple[int, int], set[Vector]] = {}
             for (_, domain), totals in wanted.items():
                 self._trace(each, domain, totals, inside)
@@ -124,7 +124,7 @@ class Tables:
     def _children(self, level: int, number: int) -> dict[int, list[int]]:
         """The children of a domain that have room, by key in ascending order: those that are alike together."""
         found: dict[int, list[int]] = {}
-        for child in self.rules.case.tree.children(level, number):
+        for child in self.rules.instance.tree.children(level, number):
             key = self._key(level + 1, child)
             if key is not None:
                 found.setdefault(key, []).append(child)
@@ -133,7 +133,7 @@ class Tables:
     def _key(self, level: int, number: int) -> int | None:
         """The key of a domain; None where it has no room."""
         if (level, number) not in self._key_of:
-            last = self.rules.case.tree.depth - 1
+            last = self.rules.instance.tree.depth - 1
             self._key_of[level, number] = self._node(number) if level == last else self._domain(level, number)
         return self._key_of[level, number]
 
@@ -169,12 +169,12 @@ class Tables:
         return self._steps[sign]
 
     def _node(self, node: int) -> int | None:
-        rules, case = self.rules, self.rules.case
+        rules, instance = self.rules, self.rules.instance
         most = rules.capacity[node].tolist()
         if not any(most):
             return None
         amounts, penalties = rules.amounts[node].tolist(), rules.penalties[:, node].tolist()
-        level, now = case.tree.depth - 1, rules.now[node] if self.costs.terminating else 0
+        level, now = instance.tree.depth - 1, rules.now[node] if self.costs.terminating else 0
         sign = (level, *most, *amounts, *penalties, now, self._potential(level, node))
         if sign not in self._keys:
             here = tuple(slice(count + 1) for count in most)
@@ -195,7 +195,7 @@ class Tables:
     def _potential(self, level: int, number: int) -> int:
         """The potential of a domain, where the costs depend on it."""
         heeded = level > ROOT and (self.costs.room[level] or self.costs.left[level])
-        return self.rules.case.domain_potential(level, number) if heeded else 0
+        return self.rules.instance.domain_potential(level, number) if heeded else 0
 
     def _with_own(self, level: int, number: int, inside: Table) -> Table:
         """What a domain costs itself once a member is in it, and what its rules forbid."""

@@ -1,12 +1,12 @@
-"""Solving a case whose members are all alike by counting, with a proof of every goal."""
+"""Solving an instance whose members are all alike by counting, with a proof of every goal."""
 
 from operator import itemgetter
 
 from solver.bounds.eviction_closure import cleared
 from solver.capacity import needed_members
-from solver.case import Case
 from solver.cp_sat.lexicographic import Found
 from solver.cp_sat.solve import Solved
+from solver.instance import Instance
 from solver.scoring import Nodes
 from solver.tree import ROOT
 from solver.tree_dp.domain_bounds import Score, candidates
@@ -18,15 +18,15 @@ _MANY = 512
 """From so many members on, the tables of many domains take so long that what is compared first is looked at alone."""
 
 
-def solve_tree_dp(case: Case) -> Solved | Found | None:
+def solve_tree_dp(instance: Instance) -> Solved | Found | None:
     """The best plan, or the proof that there is none; None where counting does not tell the whole truth."""
-    found = countable(case)
+    found = countable(instance)
     if found is None:
         return None
-    tables = domain_tables_of(case, *found)
+    tables = domain_tables_of(instance, *found)
     if tables is None:
         return None
-    members, needed = len(tables.kind.ranks), needed_members(case.problem)
+    members, needed = len(tables.kind.ranks), needed_members(instance.problem)
     domain = _best_domain(tables, members)
     if domain is None:
         members = _members(tables)
@@ -43,32 +43,32 @@ def _members(tables: DomainTables) -> int:
     return max(_most(tables, tables.rules.required).values(), default=0)
 
 
-def no_room(case: Case) -> bool:
+def no_room(instance: Instance) -> bool:
     """Whether counting proves that the minimum has no place, even if everybody goes who may. False: it may have one.
 
     Expects that there is room enough for it, rules about numbers apart.
     """
-    room = cleared(case)
+    room = cleared(instance)
     found = countable(room)
     if found is None or not found[1].numbers:
         return False
     tables = domain_tables_of(room, *found)
-    return tables is not None and _members(tables) < needed_members(case.problem)
+    return tables is not None and _members(tables) < needed_members(instance.problem)
 
 
-def has_room(case: Case) -> bool | None:
+def has_room(instance: Instance) -> bool | None:
     """Whether the minimum has a place without evictions; None where counting does not tell."""
-    found = countable(case)
-    tables = None if found is None else domain_tables_of(case, *found)
-    return None if tables is None else _members(tables) >= needed_members(case.problem)
+    found = countable(instance)
+    tables = None if found is None else domain_tables_of(instance, *found)
+    return None if tables is None else _members(tables) >= needed_members(instance.problem)
 
 
-def members_by_domain(case: Case, level: int) -> dict[int, int] | None:
+def members_by_domain(instance: Instance, level: int) -> dict[int, int] | None:
     """How many members each domain of `level` (or ROOT) can hold without evictions, where counting can tell. Domains
     without room are left out.
     """
-    found = countable(case)
-    tables = None if found is None else domain_tables_of(case, *found)
+    found = countable(instance)
+    tables = None if found is None else domain_tables_of(instance, *found)
     if tables is None:
         return None
     return _most(tables, level)
@@ -79,7 +79,7 @@ def _most(tables: DomainTables, level: int) -> dict[int, int]:
     room are left out.
     """
     if not tables.rules.numbers:
-        room = tables.case.tree.summed(level, tables.case.capacity[tables.kind.shape])
+        room = tables.instance.tree.summed(level, tables.instance.capacity[tables.kind.shape])
         return {domain: min(count, tables.members) for domain, count in enumerate(room.tolist()) if count}
     return {domain.number: _most_in(tables, domain) for domain in tables.domains(level)}
 
@@ -93,7 +93,7 @@ def holds(tables: DomainTables, domain: Domain, count: int) -> bool:
     table, rules = tables.table(domain), tables.rules
     if count >= table.shape[1] or table[0, count] >= INFEASIBLE_COST:
         return False
-    around = tables.case.parents(domain.level, tables.case.tree.nodes(domain.level, domain.number)[0])
+    around = tables.instance.parents(domain.level, tables.instance.tree.nodes(domain.level, domain.number)[0])
     return all(
         count <= rules.caps[level].get(number, count) and all(count % of == 0 for of in rules.multiple[level])
         for level, number in around
@@ -105,7 +105,7 @@ def _best_domain(tables: DomainTables, members: int) -> Domain | None:
     """The narrowest domain that holds everybody at best; between equals the one whose plan begins with the first name.
     None where there is none.
     """
-    for level in range(tables.case.tree.depth - 1, tables.rules.required - 1, -1):
+    for level in range(tables.instance.tree.depth - 1, tables.rules.required - 1, -1):
         best = _best_of_level(tables, level, members)
         if best:
             return _first_by_name(tables, best, members)
@@ -174,17 +174,17 @@ def _first_by_name(tables: DomainTables, domains: list[Domain], members: int) ->
 
 def _score(tables: DomainTables, domain: Domain, members: int) -> Score:
     """The whole vector of goals: what adds up inside, with the room of the domain and of those around it between."""
-    case, primary = tables.case, tables.layout.primary
+    instance, primary = tables.instance, tables.layout.primary
     words = tables.table(domain)[:, members].tolist()
-    node = case.tree.nodes(domain.level, domain.number)[0]
+    node = instance.tree.nodes(domain.level, domain.number)[0]
     outward = range(domain.level, ROOT - 1, -1)
-    room = [case.domain_potential(level, case.tree.domain(level, node)) for level in outward]
+    room = [instance.domain_potential(level, instance.tree.domain(level, node)) for level in outward]
     return (*words[:primary], *room, *words[primary:])
 
 
 def _rows(tables: DomainTables, nodes: list[int]) -> Nodes:
     rows: list[tuple[int | None, ...]] = []
-    for position, pod_set in enumerate(tables.case.problem.sets):
+    for position, pod_set in enumerate(tables.instance.problem.sets):
         mine = nodes if position == tables.kind.pod_set else []
         rows.append((*mine, *[None] * (len(pod_set.members) - len(mine))))
     return tuple(rows)

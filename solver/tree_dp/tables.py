@@ -1,4 +1,4 @@
-"""The counting tables of a case: which gangs can be counted, and the best of every domain for every number."""
+"""The counting tables of an instance: which gangs can be counted, and the best of every domain for every number."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,7 +7,7 @@ import numpy as np
 
 from solver.bounds.member_classes import MemberClass, alike
 from solver.capacity import Counts
-from solver.case import Case
+from solver.instance import Instance
 from solver.problem import Exclusion
 from solver.tree import ROOT
 from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, Products, Table, layout_of
@@ -47,12 +47,12 @@ class Domain:
     groups: tuple[tuple[int, tuple["Domain", ...]], ...] = ()
 
 
-def countable(case: Case) -> tuple[MemberClass, CountingRules] | None:
+def countable(instance: Instance) -> tuple[MemberClass, CountingRules] | None:
     """The one kind of the gang, where counting tells the whole truth about it; None where it does not."""
-    kinds = alike(case)
-    if case.evicting or kinds is None or len(kinds) != 1 or case.problem.multiples or case.spreads:
+    kinds = alike(instance)
+    if instance.evicting or kinds is None or len(kinds) != 1 or instance.problem.multiples or instance.spreads:
         return None
-    problem, kind = case.problem, kinds[0]
+    problem, kind = instance.problem, kinds[0]
     pod_set = problem.sets[kind.pod_set]
     if any(kind.shape in rule.shapes for rule in problem.affinities):
         return None
@@ -60,10 +60,10 @@ def countable(case: Case) -> tuple[MemberClass, CountingRules] | None:
     levels += [rule.level for rule in problem.together if kind.pod_set in rule.pod_sets]
     caps: list[dict[int, int]] = [{} for _ in problem.levels]
     for cap in pod_set.caps:
-        for domain in range(case.tree.count(cap.level)):
+        for domain in range(instance.tree.count(cap.level)):
             caps[cap.level][domain] = min(cap.count, caps[cap.level].get(domain, cap.count))
     for rule in problem.exclusions:
-        if kind.shape in rule.shapes and not _cap_groups(case, kind, rule, caps):
+        if kind.shape in rule.shapes and not _cap_groups(instance, kind, rule, caps):
             return None
     multiple: list[list[int]] = [[] for _ in problem.levels]
     for each in pod_set.multiples:
@@ -74,11 +74,11 @@ def countable(case: Case) -> tuple[MemberClass, CountingRules] | None:
     return kind, CountingRules(required, tuple(map(tuple, multiple)), tuple(caps))
 
 
-def _cap_groups(case: Case, kind: MemberClass, rule: Exclusion, caps: list[dict[int, int]]) -> bool:
+def _cap_groups(instance: Instance, kind: MemberClass, rule: Exclusion, caps: list[dict[int, int]]) -> bool:
     """Say an exclusion as caps of domains, where its groups are domains of one level; else False."""
-    nodes = np.flatnonzero(case.capacity[kind.shape]).tolist()
-    for level in range(case.tree.depth - 1, -1, -1):
-        pairs = {(rule.group[node], case.tree.domain(level, node)) for node in nodes}
+    nodes = np.flatnonzero(instance.capacity[kind.shape]).tolist()
+    for level in range(instance.tree.depth - 1, -1, -1):
+        pairs = {(rule.group[node], instance.tree.domain(level, node)) for node in nodes}
         names = [name for name, _ in pairs if name is not None]
         if len({domain for _, domain in pairs}) == len(pairs) and len(set(names)) == len(names):
             for name, domain in pairs:
@@ -88,31 +88,31 @@ def _cap_groups(case: Case, kind: MemberClass, rule: Exclusion, caps: list[dict[
     return False
 
 
-def domain_tables_of(case: Case, kind: MemberClass, rules: CountingRules) -> "DomainTables | None":
+def domain_tables_of(instance: Instance, kind: MemberClass, rules: CountingRules) -> "DomainTables | None":
     """The tables of a gang. None where amounts are too large to be packed."""
-    layout = layout_of(*components(case, kind))
-    return None if layout is None else DomainTables(case, kind, rules, layout)
+    layout = layout_of(*components(instance, kind))
+    return None if layout is None else DomainTables(instance, kind, rules, layout)
 
 
-def components(case: Case, kind: MemberClass) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+def components(instance: Instance, kind: MemberClass) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """The sums that are compared before the room around a domain, and those after it, each with its largest value."""
-    members, depth = len(kind.ranks), case.tree.depth
-    shape = case.problem.shapes[kind.shape]
-    weights = _weights(case, kind)
+    members, depth = len(kind.ranks), instance.tree.depth
+    shape = instance.problem.shapes[kind.shape]
+    weights = _weights(instance, kind)
     spread = int(weights.max(initial=0) - weights.min(initial=0))
     primary = [(f"touched {level}", members) for level in range(depth)]
     primary.append(("preferences", members * spread))
-    whole = sum(case.potential)
+    whole = sum(instance.potential)
     secondary = [(f"room {level}", whole) for level in range(depth)]
     secondary += [(f"left {level}", members) for level in range(depth)]
-    secondary.append(("terminating", members * shape.requests[case.scarce]))
+    secondary.append(("terminating", members * shape.requests[instance.scarce]))
     return primary, secondary
 
 
-def _weights(case: Case, kind: MemberClass) -> Counts:
+def _weights(instance: Instance, kind: MemberClass) -> Counts:
     """The weight of the node preferences that each node fulfils; 0 where the gang cannot run."""
-    shape = case.problem.shapes[kind.shape]
-    weights = np.zeros(len(case.problem.nodes), dtype=np.int64)
+    shape = instance.problem.shapes[kind.shape]
+    weights = np.zeros(len(instance.problem.nodes), dtype=np.int64)
     for node, weight in shape.preferences.items():
         if node in shape.nodes:
             weights[node] = weight
@@ -126,17 +126,17 @@ class DomainTables:
     `raw[key]`: the children's product, before what the domain itself adds. `weights[node]`: of the node preferences.
     """
 
-    def __init__(self, case: Case, kind: MemberClass, rules: CountingRules, layout: Layout) -> None:
-        self.case, self.kind, self.rules, self.layout = case, kind, rules, layout
+    def __init__(self, instance: Instance, kind: MemberClass, rules: CountingRules, layout: Layout) -> None:
+        self.instance, self.kind, self.rules, self.layout = instance, kind, rules, layout
         self.members = len(kind.ranks)
-        self.products = Products(layout.words, self.members, case.deadline)
+        self.products = Products(layout.words, self.members, instance.deadline)
         self.raw: dict[int, Table] = {}
-        self._shape = case.problem.shapes[kind.shape]
-        self._request = self._shape.requests[case.scarce]
-        self._capacity = case.capacity[kind.shape].tolist()
-        nodes = case.problem.nodes
-        self._now = np.maximum(nodes.free[:, case.scarce] - nodes.terminating[:, case.scarce], 0).tolist()
-        self.weights = _weights(case, kind)
+        self._shape = instance.problem.shapes[kind.shape]
+        self._request = self._shape.requests[instance.scarce]
+        self._capacity = instance.capacity[kind.shape].tolist()
+        nodes = instance.problem.nodes
+        self._now = np.maximum(nodes.free[:, instance.scarce] - nodes.terminating[:, instance.scarce], 0).tolist()
+        self.weights = _weights(instance, kind)
         self.best_weight = int(self.weights.max(initial=0))
         self._keys: dict[tuple[object, ...], int] = {}
         self._domains: dict[tuple[int, int], Domain | None] = {}
@@ -145,7 +145,7 @@ class DomainTables:
     @cached_property
     def primary(self) -> "DomainTables":
         """The same gang's tables of what is compared first: far fewer, since room makes no domain unlike another."""
-        return DomainTables(self.case, self.kind, self.rules, self.layout.primary_alone)
+        return DomainTables(self.instance, self.kind, self.rules, self.layout.primary_alone)
 
     def table(self, domain: Domain) -> Table:
         """The best of a domain for each number of members."""
@@ -153,7 +153,7 @@ class DomainTables:
 
     def domains(self, level: int) -> list[Domain]:
         """All domains of a level (or ROOT) that have room."""
-        found = (self.domain(level, number) for number in range(self.case.tree.count(level)))
+        found = (self.domain(level, number) for number in range(self.instance.tree.count(level)))
         return [domain for domain in found if domain is not None]
 
     def domain(self, level: int, number: int) -> Domain | None:
@@ -164,11 +164,13 @@ class DomainTables:
 
     def _written(self, level: int, number: int) -> Domain | None:
         """Raises `OutOfTimeError`."""
-        self.case.deadline.look()
-        if level == self.case.tree.depth - 1:
+        self.instance.deadline.look()
+        if level == self.instance.tree.depth - 1:
             most = self._capacity[number]
-            return Domain(level, number, self._node_key(number, most), self.case.name_rank[number]) if most else None
-        found = (self.domain(level + 1, child) for child in self.case.tree.children(level, number))
+            return (
+                Domain(level, number, self._node_key(number, most), self.instance.name_rank[number]) if most else None
+            )
+        found = (self.domain(level + 1, child) for child in self.instance.tree.children(level, number))
         children = [child for child in found if child is not None]
         return self._domain(level, number, children) if children else None
 
@@ -186,7 +188,7 @@ class DomainTables:
         return Domain(level, number, key, min(child.first_name for child in children), groups)
 
     def _node_key(self, node: int, most: int) -> int:
-        level = self.case.tree.depth - 1
+        level = self.instance.tree.depth - 1
         now = self._now[node]
         weight = self._shape.preferences.get(node, 0)
         potential, cap = self._potential(level, node), self._cap(level, node)
@@ -228,7 +230,7 @@ class DomainTables:
             table[word] += amounts << shift
 
     def _potential(self, level: int, number: int) -> int:
-        return 0 if self._primary_only else self.case.domain_potential(level, number)
+        return 0 if self._primary_only else self.instance.domain_potential(level, number)
 
     def _cap(self, level: int, number: int) -> int:
         return _LARGE if level == ROOT else self.rules.caps[level].get(number, _LARGE)

@@ -13,7 +13,7 @@ from typing import Any
 from brute_force import PLACE_GOALS, VICTIM_GOALS, Outcome, World
 from drawings import placed, refused
 
-from solver.case import case_of
+from solver.instance import instance_of
 from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import PodSet, Problem, Shape
@@ -167,8 +167,8 @@ def _folded(leaves: list[tuple[tuple[str, ...], Any]]) -> object:
 
 def _is_worse(problem: Problem, walk: Outcome) -> bool:
     """Whether a plan breaks a rule or is beaten, by the reference's own reading of the goals."""
-    case = case_of(problem, evicting=bool(walk.victims))
-    plan = Plan(walk.rows, walk.victims, goals_of(case, walk.rows, walk.victims), Proof.FEASIBLE)
+    instance = instance_of(problem, evicting=bool(walk.victims))
+    plan = Plan(walk.rows, walk.victims, goals_of(instance, walk.rows, walk.victims), Proof.FEASIBLE)
     if verify(problem, plan):
         return True
     best, world = placed(problem), World(problem)

@@ -36,7 +36,7 @@ def odd_nodes(model: Model, _solution: objectives.Solution) -> Iterator[Stage]:
     """The term."""
     variables = [(node, seat) for seats in model.seats for node, seat in seats.items()]
     odd = tuple((1, seat) for node, seat in variables if node % 2)
-    yield Stage(TOY, "", Sum(odd), 0, len(model.case.pending))
+    yield Stage(TOY, "", Sum(odd), 0, len(model.instance.pending))
 
 
 def count(score: Score, _level: int) -> dict[str, int]:

@@ -25,7 +25,7 @@ from brute_force import (
 )
 from random_problems import random_problem
 
-from solver.case import case_of
+from solver.instance import instance_of
 from solver.objective import terms
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
@@ -64,7 +64,7 @@ OUT = {
 def answers(problem: Problem) -> Iterator[Answer]:
     """Of every way that the solver has for this problem."""
     yield solve(problem, PATIENT)
-    if solve_tree_dp(case_of(problem, evicting=False)) is not None:
+    if solve_tree_dp(instance_of(problem, evicting=False)) is not None:
         yield by_model(problem, PATIENT)
         with patch.object(tallying, "_MANY", 1):
             yield decide(problem, PATIENT)

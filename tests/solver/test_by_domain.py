@@ -8,9 +8,9 @@ from brute_force import best
 from random_problems import random_problem
 
 from solver.branch_and_bound.by_domain import solve_by_domains
-from solver.case import Case, case_of
 from solver.cp_sat.lexicographic import Found
 from solver.cp_sat.solve import Solved
+from solver.instance import Instance, instance_of
 from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Member, PodSet, Problem, Shape
@@ -25,7 +25,7 @@ def test_the_best_of_the_domains_is_the_best_of_all_plans(first: int) -> None:
     found = 0
     for seed in range(first, first + 100):
         problem = random_problem(seed)
-        solved = solve_by_domains(case_of(problem, evicting=False), Limits(), worthwhile=0)
+        solved = solve_by_domains(instance_of(problem, evicting=False), Limits(), worthwhile=0)
         if solved is Found.INFEASIBLE:
             expected = best(problem)
             assert expected is None or expected.victims, f"seed {seed}: none where there is a plan"
@@ -43,18 +43,18 @@ def test_where_counting_gives_up_the_plan_is_the_same(monkeypatch: pytest.Monkey
     """From the first table on that is of two nodes."""
     different = 0
     for seed in range(150):
-        case = case_of(random_problem(seed), evicting=False)
-        counted = solve_by_domains(case, Limits(), worthwhile=0)
+        instance = instance_of(random_problem(seed), evicting=False)
+        counted = solve_by_domains(instance, Limits(), worthwhile=0)
         with monkeypatch.context() as patched:
             patched.setattr("solver.tree_dp.multi_class._EFFORT", 0)
-            looked = solve_by_domains(case, Limits(), worthwhile=0)
+            looked = solve_by_domains(instance, Limits(), worthwhile=0)
         different += counted is not looked
         if isinstance(looked, Solved):
             assert isinstance(counted, Solved), f"seed {seed}"
             assert counted.nodes == looked.nodes, f"seed {seed}"
             assert looked.proven, f"seed {seed}"
         elif isinstance(counted, Solved):
-            assert len({case.tree.domain(0, node) for row in counted.nodes for node in row if node is not None}) > 1
+            assert len({instance.tree.domain(0, node) for row in counted.nodes for node in row if node is not None}) > 1
     assert different
 
 
@@ -82,7 +82,7 @@ def test_mixed_members_among_a_thousand_nodes_are_proven_quickly() -> None:
     assert {nodes[node].path for node in plan.nodes[0] if node is not None} == {nodes[plan.nodes[0][0] or 0].path}
 
 
-def _flat(sizes: tuple[tuple[int, int], ...], *members: int) -> Case:
+def _flat(sizes: tuple[tuple[int, int], ...], *members: int) -> Instance:
     """Nodes with so many GPUs and processors under no domain, and a set of so many members per shape."""
     everywhere = frozenset(range(len(sizes)))
     sets = tuple(
@@ -97,7 +97,7 @@ def _flat(sizes: tuple[tuple[int, int], ...], *members: int) -> Case:
         sets=sets,
         minimum=sum(members),
     )
-    return case_of(problem, evicting=False)
+    return instance_of(problem, evicting=False)
 
 
 _DIFFERENT = tuple(product(range(1, 9), range(5, 255)))
@@ -105,10 +105,10 @@ _DIFFERENT = tuple(product(range(1, 9), range(5, 255)))
 
 
 def test_counting_in_a_flat_cluster_takes_memory_in_proportion_to_its_nodes() -> None:
-    case = _flat(_DIFFERENT, 8, 4)
+    instance = _flat(_DIFFERENT, 8, 4)
     tracemalloc.start()
     try:
-        mixtures = mixtures_of(case)
+        mixtures = mixtures_of(instance)
         assert mixtures is not None
         assert mixtures.narrowed(ROOT, 0).any()
         _, peak = tracemalloc.get_traced_memory()
@@ -118,8 +118,8 @@ def test_counting_in_a_flat_cluster_takes_memory_in_proportion_to_its_nodes() ->
 
 
 def test_the_way_back_counts_as_effort(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = _flat(_DIFFERENT, 8, 4)
-    mixtures = mixtures_of(case)
+    instance = _flat(_DIFFERENT, 8, 4)
+    mixtures = mixtures_of(instance)
     assert mixtures is not None
     before = mixtures.effort.left
     mixtures.best(ROOT, 0)
@@ -128,11 +128,11 @@ def test_the_way_back_counts_as_effort(monkeypatch: pytest.MonkeyPatch) -> None:
     both = before - mixtures.effort.left
     assert 2 * there < both < before / 2
     monkeypatch.setattr("solver.tree_dp.multi_class._EFFORT", both - 1)
-    mixtures = mixtures_of(case)
+    mixtures = mixtures_of(instance)
     assert mixtures is not None
     with pytest.raises(TooMuchError):
         mixtures.narrowed(ROOT, 0)
-    assert solve_by_domains(case, Limits(deterministic=0.1)) is None
+    assert solve_by_domains(instance, Limits(deterministic=0.1)) is None
 
 
 def test_nodes_that_are_alike_cost_no_more_than_those_that_the_gang_can_use() -> None:

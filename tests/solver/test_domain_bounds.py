@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from solver.case import case_of
+from solver.instance import instance_of
 from solver.nodes import Node, nodes_of
 from solver.problem import Cap, Exclusion, Member, Multiple, PodSet, Problem, Shape
 from solver.tree import ROOT
@@ -34,10 +34,10 @@ def gang(draw: Random) -> Problem:
 @pytest.mark.parametrize("seed", range(60))
 def test_no_bound_is_more_than_what_a_plan_there_comes_to(seed: int) -> None:
     draw = Random(seed)  # noqa: S311 - repeatable, not secret
-    case = case_of(gang(draw), evicting=False)
-    found = countable(case)
+    instance = instance_of(gang(draw), evicting=False)
+    found = countable(instance)
     assert found is not None
-    tables = domain_tables_of(case, *found)
+    tables = domain_tables_of(instance, *found)
     assert tables is not None
     words = tables.layout.primary
     for level in range(ROOT, len(LEVELS)):

@@ -6,11 +6,11 @@ import pytest
 from brute_force import best
 from random_problems import random_problem
 
-from solver.case import case_of
 from solver.cp_sat.lexicographic import Found
 from solver.cp_sat.solve import Solved
 from solver.eviction.lower_bounds import prices_of
 from solver.eviction.solve import solve_evicting
+from solver.instance import instance_of
 from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Member, PodSet, Problem, Shape, Victim, VictimGang, victim_table
@@ -26,7 +26,7 @@ def test_the_best_plan_over_fewer_nodes_is_the_best_of_all_plans(first: int) -> 
         expected = best(problem)
         if not problem.victims or (expected is not None and not expected.victims):
             continue
-        solved = solve_evicting(case_of(problem, evicting=True), Limits(), worthwhile=0)
+        solved = solve_evicting(instance_of(problem, evicting=True), Limits(), worthwhile=0)
         if isinstance(solved, Solved):
             found += 1
             assert expected is not None, f"seed {seed}: a plan where there is none"
@@ -45,11 +45,11 @@ def test_no_best_plan_is_cheaper_than_its_domain(first: int) -> None:
         if expected is None or not expected.victims:
             continue
         level = ROOT if problem.required is None else problem.required
-        case = case_of(problem, evicting=True)
-        prices = prices_of(case, level)
+        instance = instance_of(problem, evicting=True)
+        prices = prices_of(instance, level)
         assert prices is not None
         used = {node for row in expected.rows for node in row if node is not None}
-        (domain,) = {case.tree.domain(level, node) for node in used}
+        (domain,) = {instance.tree.domain(level, node) for node in used}
         price = prices.of(expected.victims)
         new = {
             node

@@ -7,11 +7,11 @@ import pytest
 from brute_force import best
 from random_problems import random_problem
 
-from solver.case import case_of
 from solver.cp_sat.solve import Solved
 from solver.eviction.dynamic_programme import solve_eviction_dp
 from solver.eviction.lower_bounds import prices_of
 from solver.eviction.node_victims import Offers
+from solver.instance import instance_of
 from solver.nodes import Node, nodes_of
 from solver.problem import DisruptionBudget, Member, PodSet, Problem, Shape, Victim, VictimGang, victim_table
 from solver.solve import solve
@@ -19,9 +19,9 @@ from solver.tree import ROOT
 
 
 def _paid(problem: Problem) -> object:
-    case = case_of(problem, evicting=True)
-    prices = prices_of(case, ROOT if problem.required is None else problem.required)
-    return None if prices is None else solve_eviction_dp(case, prices)
+    instance = instance_of(problem, evicting=True)
+    prices = prices_of(instance, ROOT if problem.required is None else problem.required)
+    return None if prices is None else solve_eviction_dp(instance, prices)
 
 
 @pytest.mark.parametrize("first", range(0, 3000, 500))
@@ -32,11 +32,11 @@ def test_the_best_plan_by_counting_is_the_best_of_all_plans(first: int) -> None:
         expected = best(problem)
         if not problem.victims or (expected is not None and not expected.victims):
             continue
-        case = case_of(problem, evicting=True)
-        if not case.pending:
+        instance = instance_of(problem, evicting=True)
+        if not instance.pending:
             continue
-        prices = prices_of(case, ROOT if problem.required is None else problem.required)
-        solved = None if prices is None else solve_eviction_dp(case, prices)
+        prices = prices_of(instance, ROOT if problem.required is None else problem.required)
+        solved = None if prices is None else solve_eviction_dp(instance, prices)
         if solved is not None:
             found += 1
             assert expected is not None, f"seed {seed}: a plan where there is none"
@@ -78,7 +78,7 @@ def test_shares_of_gangs_that_go_whole_add_up_over_several_words(first: int) -> 
     found = 0
     for seed in range(first, first + 300):
         problem = _gangs_that_go_whole(seed)
-        prices = prices_of(case_of(problem, evicting=True), ROOT if problem.required is None else problem.required)
+        prices = prices_of(instance_of(problem, evicting=True), ROOT if problem.required is None else problem.required)
         solved = _paid(problem)
         if isinstance(solved, Solved):
             assert prices is not None
@@ -145,8 +145,8 @@ def test_too_many_choices_on_one_node_are_left_to_the_search() -> None:
         minimum=1,
         victims=victims,
     )
-    case = case_of(problem, evicting=True)
-    offer = Offers(case, 0, dict.fromkeys(range(40), 1), shape.requests).best(1)
+    instance = instance_of(problem, evicting=True)
+    offer = Offers(instance, 0, dict.fromkeys(range(40), 1), shape.requests).best(1)
     assert offer is not None
     assert not offer.exact
     assert _paid(problem) is None
@@ -169,10 +169,10 @@ def test_too_many_choices_on_all_nodes_together_are_left_to_the_search() -> None
             for pod in range(pods)
         ),
     )
-    case = case_of(problem, evicting=True)
-    prices = prices_of(case, ROOT)
+    instance = instance_of(problem, evicting=True)
+    prices = prices_of(instance, ROOT)
     assert prices is not None
     requests = problem.shapes[0].requests
-    offers = [Offers(case, node, prices.shares_on(node), requests).best(1) for node in range(3)]
+    offers = [Offers(instance, node, prices.shares_on(node), requests).best(1) for node in range(3)]
     assert [offer is None or offer.exact for offer in offers] == [True, True, True]
     assert _paid(problem) is None

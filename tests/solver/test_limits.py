@@ -10,9 +10,9 @@ from brute_force import Outcome, best
 from ortools.sat.python.cp_model import CpModel
 from random_problems import random_problem
 
-from solver.case import case_of
 from solver.cp_sat.lexicographic import Found, Search, TimeBudget, Wall
 from solver.deadline import Deadline
+from solver.instance import instance_of
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import goals_of
@@ -58,8 +58,8 @@ def test_what_is_claimed_holds_however_little_time_there_is(work: float) -> None
 
 def bounds_hold(problem: Problem, plan: Plan, expected: Outcome) -> bool:
     """Whether the best plan keeps the bounds of every goal until the plan is worse in one, that one included."""
-    case = case_of(problem, evicting=bool(expected.victims))
-    for mine, least in zip(plan.goals, goals_of(case, expected.rows, expected.victims), strict=True):
+    instance = instance_of(problem, evicting=bool(expected.victims))
+    for mine, least in zip(plan.goals, goals_of(instance, expected.rows, expected.victims), strict=True):
         if not allows(mine, least.value):
             return False
         if (mine.value, mine.parts) != (least.value, least.parts):

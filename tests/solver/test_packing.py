@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from random_problems import random_problem
 
-from solver.case import Case, case_of
 from solver.cp_sat.solve import Solved, solve_model
 from solver.explain.nearest import inside
 from solver.heuristics.packing import filled, thinned
+from solver.instance import Instance, instance_of
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Problem
 from solver.scoring import Nodes
@@ -21,9 +21,9 @@ def without_minimums(problem: Problem) -> Problem:
     return replace(problem, sets=sets, minimum=0, required=None)
 
 
-def most(case: Case) -> int | None:
+def most(instance: Instance) -> int | None:
     """None where those that run already break a rule."""
-    solved = solve_model(case, Limits(), frozenset({"extras"}))
+    solved = solve_model(instance, Limits(), frozenset({"extras"}))
     return placed(solved.nodes) if isinstance(solved, Solved) else None
 
 
@@ -36,14 +36,14 @@ def test_what_is_filled_at_once_holds_as_many_as_can_be(first: int) -> None:
     found = 0
     for seed in range(first, first + 100):
         problem = without_minimums(random_problem(seed))
-        case = case_of(problem, evicting=False)
-        for level in range(ROOT, case.tree.depth - 1):
-            for domain in range(case.tree.count(level)):
-                nodes = filled(case, level, domain)
+        instance = instance_of(problem, evicting=False)
+        for level in range(ROOT, instance.tree.depth - 1):
+            for domain in range(instance.tree.count(level)):
+                nodes = filled(instance, level, domain)
                 if nodes is None:
                     continue
                 found += placed(nodes) > 1
-                assert placed(nodes) == most(inside(case, level, domain)), f"seed {seed}"
+                assert placed(nodes) == most(inside(instance, level, domain)), f"seed {seed}"
                 assert not broken_rules(problem, Plan(nodes, (), (), Proof.FEASIBLE)), f"seed {seed}"
     assert found
 
@@ -52,11 +52,11 @@ def test_what_is_filled_at_once_holds_as_many_as_can_be(first: int) -> None:
 def test_without_spare_nodes_there_is_room_for_as_many(first: int) -> None:
     thinner = 0
     for seed in range(first, first + 100):
-        case = case_of(without_minimums(random_problem(seed)), evicting=False)
-        thin = thinned(case)
-        assert most(thin) == most(case), f"seed {seed}"
-        case = case_of(random_problem(seed), evicting=False)
-        fits = [isinstance(solve_model(each, Limits(), frozenset()), Solved) for each in (case, thinned(case))]
+        instance = instance_of(without_minimums(random_problem(seed)), evicting=False)
+        thin = thinned(instance)
+        assert most(thin) == most(instance), f"seed {seed}"
+        instance = instance_of(random_problem(seed), evicting=False)
+        fits = [isinstance(solve_model(each, Limits(), frozenset()), Solved) for each in (instance, thinned(instance))]
         assert fits[0] == fits[1], f"seed {seed}"
-        thinner += int(thin.capacity.sum()) < int(case.capacity.sum())
+        thinner += int(thin.capacity.sum()) < int(instance.capacity.sum())
     assert thinner

@@ -5,9 +5,9 @@ from brute_force import best
 from random_problems import random_problem
 
 from solver.branch_and_bound.reduction import compact, spread_of
-from solver.case import case_of
 from solver.cp_sat.lexicographic import time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
+from solver.instance import instance_of
 from solver.problem import Limits
 
 
@@ -19,13 +19,13 @@ def test_the_best_plan_is_among_the_most_compact_ones(first: int) -> None:
         if problem.minimum < sum(len(pod_set.members) for pod_set in problem.sets):
             continue
         expected = best(problem)
-        case = case_of(problem, evicting=False)
-        if expected is None or expected.victims or not case.pending:
+        instance = instance_of(problem, evicting=False)
+        if expected is None or expected.victims or not instance.pending:
             continue
-        found = compact(case, time_budget_of(Limits()), worthwhile=0)
-        solved = solve_within(found.case, time_budget_of(Limits()))
+        found = compact(instance, time_budget_of(Limits()), worthwhile=0)
+        solved = solve_within(found.instance, time_budget_of(Limits()))
         assert isinstance(solved, Solved), f"seed {seed}"
         assert (solved.nodes, ()) == expected, f"seed {seed}"
-        assert found.spread in (None, spread_of(case, solved)), f"seed {seed}"
-        narrowed += int(found.case.capacity.sum()) < int(case.capacity.sum())
+        assert found.spread in (None, spread_of(instance, solved)), f"seed {seed}"
+        narrowed += int(found.instance.capacity.sum()) < int(instance.capacity.sum())
     assert narrowed

@@ -21,7 +21,7 @@ class Seat(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Case:
+class Instance:
     """One problem, with or without evictions.
 
     `useful`: victims whose going can help (none without evictions). `capacity[shape, node]`: members that a node
@@ -98,7 +98,9 @@ class Case:
         return tuple((each, self.tree.domain(each, node)) for each in range(level - 1, ROOT - 1, -1))
 
 
-def case_of(problem: Problem, *, evicting: bool, scarce: int | None = None, deadline: Deadline = NO_DEADLINE) -> Case:
+def instance_of(
+    problem: Problem, *, evicting: bool, scarce: int | None = None, deadline: Deadline = NO_DEADLINE
+) -> Instance:
     """Work out a problem, with its victims or as if there were none. `scarce`: the scarcest resource, where another
     problem decides that.
     """
@@ -116,7 +118,7 @@ def case_of(problem: Problem, *, evicting: bool, scarce: int | None = None, dead
     amounts = room(problem, useful)
     scarce = scarcest(problem) if scarce is None else scarce
     tree = tree_of(problem.nodes, len(problem.levels))
-    return Case(
+    return Instance(
         problem=problem,
         tree=tree,
         scarce=scarce,
