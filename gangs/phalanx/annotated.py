@@ -19,7 +19,7 @@ from gangs.topology.levels import settle
 from gangs.workloads import minimum_pods, pod_templates, start_order
 from gangs.workloads.annotated_jobs import Most, annotation, check_number, other_workload, refuse_kind
 from gangs.workloads.jobs import controller_of
-from gangs.workloads.kind_table import BY_ANNOTATION, Made, Shape
+from gangs.workloads.kind_table import BY_ANNOTATION, Made, WorkloadKind
 from gangs.workloads.pod_templates import TEMPLATE_HASH, Template
 from gangs.workloads.pods_to_come import example_pods
 from kube import keys
@@ -51,7 +51,7 @@ def owner_of(pod: Pod) -> ObjectRef | None:
     return ObjectRef(f"{group}/{shape.versions[0]}", kind, namespace, name) if name else None
 
 
-def _named(pod: Pod, owner: str, shape: Shape) -> str:
+def _named(pod: Pod, owner: str, shape: WorkloadKind) -> str:
     """The workload that had another object make the pod."""
     labels = pod.metadata.labels
     if shape.named_by:
@@ -114,14 +114,12 @@ def _read(
     ref, metadata = ref_of(manifest), metadata_of(manifest)
     annotations, said = metadata.annotations, pod_templates.of_a_part(manifest)
     gated = [each for each in said if each.labels.get(keys.WORKLOAD) == ref.kind]
-    if not gated and not pod_templates.gang_by_annotation(manifest):
-        return None
     if not gated:
-        _advise_ungated(ref, annotations, said, findings)
+        if pod_templates.gang_by_annotation(manifest):
+            _advise_ungated(ref, annotations, said, findings)
         return None
     mine = live(pod for pod in pods if _made_by(pod, ref, sources))
-    total = sum(each.count for each in gated)
-    if not mine and (not total or pod_templates.ended(manifest)):
+    if not mine and (not any(each.count for each in gated) or pod_templates.ended(manifest)):
         return None
     own = Findings()
     wishes.check(ref, annotations, own)
@@ -129,8 +127,7 @@ def _read(
     _check_templates(ref, gated, own)
     minimum = _minimum(manifest, gated, annotations, own)
     start_order.check(manifest, minimum, mine, own)
-    examples = [pod for pod, each in zip(example_pods(manifest), said, strict=True) if each in gated]
-    settled = settle(wishes.request_of(ref, annotations, examples, None), topologies, own)
+    settled = settle(wishes.request_of(ref, annotations, _examples(manifest, said, gated), None), topologies, own)
     check_priorities(mine, ref, own)
     seats = [Seat(pod, _role(pod, gated), promised(pod, gang_objects.rank_places(pod), own)) for pod in mine]
     members = seated(seats, tuple(each.role for each in gated), own)
@@ -203,6 +200,11 @@ def _pod_sets(gated: Sequence[Template], members: Sequence[Member], minimum: int
     existing = Counter(member.pod_set for member in members)
     least = minimum_pods.by_role(gated, minimum)
     return tuple(PodSet(each.role, max(each.count, existing[each.role]), least[each.role]) for each in gated)
+
+
+def _examples(manifest: Manifest, said: Sequence[Template], gated: Sequence[Template]) -> list[Pod]:
+    """One pod of each gated template."""
+    return [pod for pod, each in zip(example_pods(manifest), said, strict=True) if each in gated]
 
 
 def _advise_ungated(

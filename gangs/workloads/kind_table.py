@@ -78,7 +78,9 @@ _CLUSTER = ("headGroupSpec.template", "workerGroupSpecs.*.template")
 _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
     "": {"ReplicationController": WorkloadKind("replicationcontrollers", Made.ALONE)},
     "apps": {
-        "Deployment": WorkloadKind("deployments", Made.ALONE, versions=("v1",), by_annotation=True, makers=("ReplicaSet",)),
+        "Deployment": WorkloadKind(
+            "deployments", Made.ALONE, versions=("v1",), by_annotation=True, makers=("ReplicaSet",)
+        ),
         "ReplicaSet": WorkloadKind("replicasets", Made.ALONE, versions=("v1",), by_annotation=True),
         "DaemonSet": WorkloadKind("daemonsets", Made.ALONE),
         "StatefulSet": WorkloadKind("statefulsets", Made.TOGETHER, versions=("v1",), by_annotation=True),
