@@ -12,6 +12,7 @@ from cluster.volumes import Claim, PersistentVolume, PersistentVolumeClaim, Stor
 from kube import keys
 from kube.names import natural_key
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass
+from kube.placeholders import as_held
 from kube.quantities import amount
 from kube.requests import PODS, pod_requests
 
@@ -191,12 +192,14 @@ def tenant_of(
 
     A bound pod that has not finished holds its room, also while it terminates. So does a pod that has been released
     to its planned node and is not bound yet, even where the stock scheduler has cleared its nomination. A nominated
-    pod, gated or waiting for the stock scheduler, holds it as a reservation. `trusting`: the annotation that names the
-    planned node is proof enough of a release, as in files; in a cluster, where everybody can write it, a pod without
-    a nomination has to show the rest of a release, too. Raises ValueError where its requests cannot be read.
+    pod, gated or waiting for the stock scheduler, holds it as a reservation; a placeholder, for the pod that is to have
+    its room. `trusting`: the annotation that names the planned node is proof enough of a release, as in files; in a
+    cluster, where everybody can write it, a pod without a nomination has to show the rest of a release, too. Raises
+    ValueError where its requests cannot be read.
     """
     if pod.finished:
         return None
+    pod = as_held(pod)
     released = keys.PLANNED_NODE in pod.metadata.annotations and not pod.gated_by(gate)
     node = pod.spec.node_name
     if not node and not pod.terminating:

@@ -19,6 +19,7 @@ from gangs.sources import Sources
 from kube.catalog import ObjectKey
 from kube.keys import GROUP, SYSTEM_NAMESPACE
 from kube.objects import Pod
+from kube.placeholders import HELD_FOR_GANG, is_placeholder, seat_of
 from kube.topology import Topology
 
 
@@ -46,6 +47,8 @@ class ClusterView:
     """Keys of the objects that are, but for the first look."""
     system: tuple[Pod, ...] = ()
     """The pods of Phalanx's own namespace that have not finished."""
+    placeholders: Mapping[GangKey, Mapping[str, Pod]] = field(default_factory=dict)
+    """The placeholders among them: by gang, and by the seats that they are for."""
 
 
 class Looker:
@@ -61,6 +64,7 @@ class Looker:
         self._live: dict[str, Pod] = {}
         self._uids: dict[str, str] = {}
         self._system: dict[str, Pod] = {}
+        self._placeholders: Mapping[GangKey, Mapping[str, Pod]] = {}
 
     def look(self) -> ClusterView:
         """Take one consistent picture from the watch caches."""
@@ -72,7 +76,7 @@ class Looker:
             )
             snapshot, ending = cache.snapshot(), cache.ending()
             pods = {f"{at[0]}/{at[1]}": cache.pod(*at) for at in entries.pods}
-        concerned = self._read(sources, entries, pods)
+        concerned = self._read(sources, entries, pods) | self._held()
         kept = self._kept
         return ClusterView(
             sources=sources,
@@ -88,6 +92,7 @@ class Looker:
             concerned=concerned,
             objects=entries.objects,
             system=tuple(self._system.values()),
+            placeholders=self._placeholders,
         )
 
     def _read(self, sources: Sources, entries: Entries, pods: Mapping[str, Pod | None]) -> frozenset[GangKey]:
@@ -105,6 +110,13 @@ class Looker:
         self._follow(pods)
         return self._concerned(changed, before, entries)
 
+    def _held(self) -> frozenset[GangKey]:
+        """Look at the placeholders again; the gangs of those that have changed."""
+        before, self._placeholders = self._placeholders, _by_gang(self._system.values())
+        return frozenset(
+            key for key in before.keys() | self._placeholders.keys() if before.get(key) != self._placeholders.get(key)
+        )
+
     def _follow(self, pods: Mapping[str, Pod | None]) -> None:
         for key, pod in pods.items():
             uid = self._uids.pop(key, "")
@@ -120,6 +132,16 @@ class Looker:
         names = self._kept.pods.touched | set(_named_by(entries.objects, before, self._sources))
         parts = {gang.key for name in names for gang in self._kept.read_as(name)}
         return changed.gangs | names | parts
+
+
+def _by_gang(pods: Iterable[Pod]) -> Mapping[GangKey, Mapping[str, Pod]]:
+    found: dict[GangKey, dict[str, Pod]] = {}
+    for pod in pods:
+        if is_placeholder(pod) and not pod.terminating:
+            dialect, _, name = pod.metadata.annotations.get(HELD_FOR_GANG, "").partition("/")
+            namespace, _, name = name.partition("/")
+            found.setdefault(GangKey(dialect, namespace, name), {})[seat_of(pod)] = pod
+    return found
 
 
 def _named_by(objects: Iterable[ObjectKey], *sources: Sources) -> Iterator[GangKey]:

@@ -1,13 +1,15 @@
 """One gang in one round of the controller: what every step of the round reads, and what it leaves for the next step."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from controller.release.protocol import AllBound, NeedPlan, Step
 from controller.release.records import PlanRecord
 from controller.writes.writer import gang_path
 from gangs.model import Gang, Manifest
+from kube.keys import GATE
+from kube.objects import Pod
 from planning.decision import Decision, Outcome
 
 
@@ -20,6 +22,8 @@ class GangRound:
     """Its Gang object, as last seen."""
     record: PlanRecord | None
     step: Step
+    placeholders: Mapping[str, Pod] = field(default_factory=dict)
+    """Those that hold room for it, by the seats that they are for."""
     decision: Decision | None = None
     timed_out: bool | None = None
     untried: str = ""
@@ -62,6 +66,13 @@ class GangRound:
     def status(self) -> Mapping[str, Any]:
         """Its Gang object's status, as last seen."""
         return self.manifest.get("status") or {}
+
+    @property
+    def held(self) -> tuple[Pod, ...]:
+        """The pods that hold room for it and have not been let go: gated members, and placeholders."""
+        members = (member.pod for member in self.gang.members)
+        nominated = (pod for pod in members if pod.status.nominated_node_name and pod.gated_by(GATE))
+        return (*nominated, *self.placeholders.values())
 
     @property
     def on_its_way(self) -> bool:

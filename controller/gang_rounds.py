@@ -181,8 +181,9 @@ class GangRounds:
 def _case(gang: Gang, manifest: Manifest, picture: ClusterView) -> GangRound:
     status = manifest.get("status") or {}
     record = record_from(status)
-    step = next_step(Situation(settled(gang), record, picture.snapshot, picture.live))
-    return GangRound(gang, manifest, record, step, timed_out=timed_out(status))
+    placeholders = picture.placeholders.get(gang.key, {})
+    step = next_step(Situation(settled(gang), record, picture.snapshot, picture.live, placeholders))
+    return GangRound(gang, manifest, record, step, placeholders, timed_out=timed_out(status))
 
 
 def _standing(case: GangRound) -> GangSample:

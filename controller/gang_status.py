@@ -51,6 +51,8 @@ class Phase(Enum):
 NOT_TRIED = "NotTried"
 ROOM_TAKEN = "RoomTaken"
 """A member was let go to a node that cannot take it any more: what was proven of the plan holds no more."""
+PODS_TO_COME = "PodsToCome"
+"""All that exist are bound; room is held for those that their workload makes when these run."""
 
 REASONS: Mapping[Phase, tuple[str, ...]] = {
     Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing"),
@@ -58,7 +60,7 @@ REASONS: Mapping[Phase, tuple[str, ...]] = {
     Phase.INVALID: ("Contradiction",),
     Phase.NOMINATED: ("RoomHeld",),
     Phase.EVICTING: ("VictimsLeaving",),
-    Phase.RELEASED: ("Binding", NOT_TRIED, ROOM_TAKEN),
+    Phase.RELEASED: ("Binding", NOT_TRIED, ROOM_TAKEN, PODS_TO_COME),
     Phase.PLACED: ("AllBound",),
 }
 """The words for why a gang is in a phase, the one that needs no further look first."""
@@ -267,11 +269,10 @@ def _node_of(member: Member) -> str:
 
 def _counts(gang: Gang, phase: Phase, plan: Mapping[str, Any]) -> dict[str, int]:
     bound = sum(member.pod.bound for member in gang.members)
-    existing = len(gang.members)
     return {
-        "expected": max(gang.expected, existing),
-        "existing": existing,
-        "placed": min(existing, max(bound, len(plan["assignments"]))) if phase.planned else bound,
+        "expected": max(gang.expected, len(gang.members)),
+        "existing": len(gang.members) - len(gang.to_come),
+        "placed": min(len(gang.members), max(bound, len(plan["assignments"]))) if phase.planned else bound,
         "bound": bound,
     }
 
@@ -304,6 +305,8 @@ def _reason(gang: Gang, phase: Phase, decision: Decision | None) -> str:
         return objects_missing if gang.waiting_for else members_missing if _missing(gang) else not_planned
     if phase is Phase.UNPLACEABLE and decision is not None and decision.proof == Proof.UNPROVEN.value:
         return REASONS[phase][1]
+    if phase is Phase.RELEASED and gang.to_come and len(gang.to_come) == sum(not m.pod.bound for m in gang.members):
+        return PODS_TO_COME
     return REASONS[phase][0]
 
 
@@ -322,10 +325,16 @@ def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[
         Phase.INVALID: "the request contradicts itself",
         Phase.NOMINATED: f"room is held for {pods(len(plan['assignments']))} on {nodes}",
         Phase.EVICTING: f"waits for {_victims(plan.get('victims') or ())} to go",
-        Phase.RELEASED: f"{bound} of {pods(len(plan['assignments']))} are bound on {nodes}",
+        Phase.RELEASED: f"{bound} of {pods(len(plan['assignments']))} are bound on {nodes}{_held(gang)}",
         Phase.PLACED: _settled(gang, bound, nodes),
     }
     return texts[phase]
+
+
+def _held(gang: Gang) -> str:
+    """For whom room is held, at the end of a message; "" where nobody is to come."""
+    names = [member.pod.metadata.name for member in gang.to_come]
+    return f"; room is held for {compressed(names)}, until {gang.source} makes them" if names else ""
 
 
 def _settled(gang: Gang, bound: int, nodes: str) -> str:
@@ -352,7 +361,9 @@ def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_ou
     missing = _missing(gang)
     complete = "ObjectsMissing" if gang.waiting_for else "MembersMissing" if missing else "MembersExist"
     held = message if phase.planned and not phase.released else "a plan is in force" if phase.planned else message
-    exist = f"{pods(len(gang.members))} of {max(gang.expected, len(gang.members))} exist"
+    coming = len(gang.to_come)
+    exist = f"{pods(len(gang.members) - coming)} of {max(gang.expected, len(gang.members))} exist"
+    exist += ", the others come when they run" if coming else ""
     conditions = [
         _condition("Complete", holds=not missing, reason=complete, message=missing or exist),
         _condition("Planned", holds=phase.planned, reason="PlanFound" if phase.planned else reason, message=held),

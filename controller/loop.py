@@ -176,9 +176,8 @@ class Controller:
     def _expire(self, case: GangRound, picture: ClusterView) -> None:
         """The gang's time is over: what it holds is given back, and it goes to the end of its line."""
         message = f"was not placed within {case.gang.schedule_timeout_seconds} s: its room is given back for others"
-        held = tuple(m.pod for m in case.gang.members if m.pod.status.nominated_node_name and not m.pod.bound)
         cause = Cause.TIMED_OUT if case.record is not None else None
-        case.step, case.fallen, case.record = NeedPlan("", held, cause), case.record, None
+        case.step, case.fallen, case.record = NeedPlan("", case.held, cause), case.record, None
         case.timed_out, case.expired_now = True, True
         case.decision = self._planner.hold_off(case.gang, message, picture)
 

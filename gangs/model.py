@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from gangs.quota_model import Account
 from kube.node_rules import NodeRule
 from kube.objects import NodeAffinity, Pod, PreferredSchedulingTerm
+from kube.placeholders import to_come
 from kube.text import one_line
 
 
@@ -213,6 +214,11 @@ class Gang:
             return counts.total() >= self.still_needed
         sets = all(counts[pod_set.name] >= pod_set.min_count for pod_set in self.pod_sets)
         return sets and counts.total() >= max(self.min_member, 1)
+
+    @property
+    def to_come(self) -> tuple[Member, ...]:
+        """Members that do not exist yet: their workload makes them when others run (docs/decisions/0022)."""
+        return tuple(member for member in self.members if to_come(member.pod))
 
     @property
     def priority(self) -> int:

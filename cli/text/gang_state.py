@@ -18,6 +18,7 @@ from gangs.model import Manifest
 from kube.keys import GATE, PLANNED_NODE
 from kube.names import natural_key
 from kube.objects import Pod
+from kube.placeholders import is_seat
 from planning.messages.wording import NEAREST_COLUMNS, domain, listed, nearest_row, pods
 
 NO_LEADER_SECONDS = 60
@@ -203,6 +204,12 @@ def _members(story: GangFacts) -> RenderableType | None:
         name = meta.name if meta.namespace == home else pod.key
         node = pod.spec.node_name or meta.annotations.get(PLANNED_NODE) or planned.get((meta.namespace, meta.name), "")
         rows.append((name, pod_state(pod), node))
+    planned_for = story.status.get("assignments") or ()
+    rows += [
+        (each["pod"], "does not exist yet, room is held", each["node"])
+        for each in planned_for
+        if is_seat(each.get("uid", ""))
+    ]
     return _table(("POD", "STATE", "NODE"), rows) if rows else None
 
 

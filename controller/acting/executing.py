@@ -3,20 +3,31 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+from controller.acting.placeholders import free, hold
 from controller.acting.probe import Probes
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.release.patches import in_order, release_patch
 from controller.release.pinning import solved_domain
-from controller.release.protocol import Cause, Evict, NeedPlan, Nominate, Planned, Release, Renominate
-from controller.release.records import PlannedVictim
+from controller.release.protocol import (
+    Cause,
+    Evict,
+    Free,
+    NeedPlan,
+    Nominate,
+    Planned,
+    Release,
+    Renominate,
+    TakeOver,
+)
+from controller.release.records import PlannedVictim, record_from
 from controller.scheduling.planner import Planner
 from controller.status.conditions import Condition
 from controller.status.reporting import Reporter
 from controller.times import now
 from controller.writes.writer import Result, Writer, Written
-from kube.keys import GATE
 from kube.objects import Pod
+from kube.placeholders import is_placeholder, seat_of, to_come
 from planning.quota.flavors import flavors_in_use, node_labels, settled
 
 
@@ -33,23 +44,33 @@ class PlanExecutor:
         """Do what is due for every gang."""
         for case in cases:
             sent = self._writer.sent
-            match case.step:
-                case NeedPlan() if not case.deferred:
-                    self._begin(case, case.step, picture)
-                case Nominate(members):
-                    self._nominate(case, members)
-                case Renominate(members):
-                    self._reporter.unbound(case, members)
-                    self._nominate(case, members)
-                case Evict(victims):
-                    self._evict(case, victims, picture)
-                case Release(members):
-                    self._release(case, members, picture)
-                case _:
-                    pass
+            self._act(case, picture)
             case.writing = self._writer.sent != sent
         self._probes.keep({case.record.plan_id for case in cases if case.record is not None})
         self._probes.advance(picture.system)
+        for key, held in picture.placeholders.items():
+            if picture.kept.gang(key) is None:
+                free(self._writer, held.values())
+
+    def _act(self, case: GangRound, picture: ClusterView) -> None:
+        match case.step:
+            case NeedPlan() if not case.deferred:
+                self._begin(case, case.step, picture)
+            case Nominate(members):
+                self._nominate(case, members)
+            case Renominate(members):
+                self._reporter.unbound(case, members)
+                self._nominate(case, members)
+            case TakeOver(heirs):
+                self._take_over(case, heirs)
+            case Free(placeholders):
+                free(self._writer, placeholders)
+            case Evict(victims):
+                self._evict(case, victims, picture)
+            case Release(members):
+                self._release(case, members, picture)
+            case _:
+                pass
 
     def _begin(self, case: GangRound, step: NeedPlan, picture: ClusterView) -> None:
         """Record the plan, then hold its room; where there is none, give back what was held."""
@@ -63,7 +84,9 @@ class PlanExecutor:
             if self._nominate(case, members, self._reporter.told(case, picture)):
                 self._reporter.nominated(case, members)
             kept = {member.uid for member in case.record.members}
-        self._writer.all(partial(self._writer.clear, pod) for pod in step.stale if pod.metadata.uid not in kept)
+        stale = [pod for pod in step.stale if (seat_of(pod) or pod.metadata.uid) not in kept]
+        self._writer.all(partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))
+        free(self._writer, filter(is_placeholder, stale))
         if case.decision is not None:
             self._set_free(self._planner.held_back(case.decision), case)
 
@@ -98,11 +121,21 @@ class PlanExecutor:
             return False
         plan_id = case.record.plan_id
         self._probes.forget(plan_id)
+        said = told or {}
         written = self._writer.all(
-            partial(self._writer.nominate, m.pod, m.node, plan_id, (told or {}).get(m.pod.metadata.uid))
+            partial(hold, self._writer, case.gang.key, m, plan_id, said.get(m.pod.metadata.uid))
+            if to_come(m.pod)
+            else partial(self._writer.nominate, m.pod, m.node, plan_id, said.get(m.pod.metadata.uid))
             for m in members
         )
         return all(each.done for each in written)
+
+    def _take_over(self, case: GangRound, heirs: Sequence[tuple[str, Planned]]) -> None:
+        """Give pods that have come the places that were planned for them: in the record first, then by nomination."""
+        names = {seat: member.pod.metadata for seat, member in heirs}
+        if self._reporter.taken_over(case, names):
+            case.record = record_from(case.status)
+            self._nominate(case, [member for _, member in heirs])
 
     def _evict(self, case: GangRound, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
         """Evict all victims, or none while one would be refused or nobody can say: the next round asks again."""
@@ -143,8 +176,8 @@ class PlanExecutor:
 
     def _give_up(self, case: GangRound, refusal: str, picture: ClusterView) -> None:
         """Drop a plan whose victims may not go, and look again when the budgets may have changed."""
-        pods = [m.pod for m in case.gang.members if m.pod.status.nominated_node_name and m.pod.gated_by(GATE)]
-        self._writer.all(partial(self._writer.clear, pod) for pod in pods)
+        self._writer.all(partial(self._writer.clear, pod) for pod in case.held if not is_placeholder(pod))
+        free(self._writer, case.placeholders.values())
         case.record = None
         case.step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
         self._reporter.invalidated(case, case.step)
@@ -154,7 +187,7 @@ class PlanExecutor:
         if case.record is None or not self._probes.seen(case.record.plan_id):
             return
         flavors = flavors_in_use(case.gang)
-        domain = solved_domain(settled(case.gang), members, picture.snapshot, picture.topologies)
+        domain = solved_domain(settled(case.gang), _members(case), picture.snapshot, picture.topologies)
         domain = (*domain, *node_labels(flavors)) if domain else ()
         added = any(each.tolerations for each in flavors)
         nodes = {state.name: state.node for state in picture.snapshot.nodes}
@@ -171,4 +204,8 @@ class PlanExecutor:
 def _members(case: GangRound) -> list[Planned]:
     record = case.record
     pods = [member.pod for member in case.gang.members]
-    return [Planned(pod, node) for pod in pods if record and (node := record.node_of(pod.metadata.uid)) is not None]
+    return [
+        Planned(pod, node, case.placeholders.get(pod.metadata.uid))
+        for pod in pods
+        if record and (node := record.node_of(pod.metadata.uid)) is not None
+    ]

@@ -4,7 +4,7 @@ The scheduler works through its events in order. Once it has written the probe's
 every nomination written before the probe was created; the echo of our own watch proves nothing of the kind.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from controller.writes.writer import Writer
@@ -15,7 +15,8 @@ PROBE = "phalanx.dev/probe"
 PROBE_PRIORITY_CLASS = "phalanx-probe"
 """A class that neither waits behind other pods nor preempts any; it comes with the manifests."""
 
-_PODS = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods"
+PODS_PATH = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods"
+"""Where the pods are that we make ourselves."""
 
 
 class Probes:
@@ -67,13 +68,18 @@ class Probes:
             self._probe = ""
         for probe in probes:
             if probe.metadata.uid != self._probe:
-                self._writer.delete(f"{_PODS}/{probe.metadata.name}", probe.metadata.uid)
+                self._writer.delete(f"{PODS_PATH}/{probe.metadata.name}", probe.metadata.uid)
         if self._wanted and not self._covered:
             self._send()
         return answered
 
     def _send(self) -> None:
-        written = self._writer.create(_PODS, _manifest())
+        written = self._writer.create(
+            PODS_PATH,
+            never_run(
+                {"generateName": "probe-", "labels": {PROBE: "true"}}, {}, priorityClassName=PROBE_PRIORITY_CLASS
+            ),
+        )
         if written.done:
             self._probe = written.uid
             self._covered, self._wanted = self._wanted, set()
@@ -83,24 +89,28 @@ def _tried(pod: Pod) -> bool:
     return any(condition.type == "PodScheduled" for condition in pod.status.conditions)
 
 
-def _manifest() -> dict[str, Any]:
+def never_run(metadata: Mapping[str, Any], resources: Mapping[str, Any], **spec: Any) -> dict[str, Any]:
+    """A pod of ours that no node takes, whatever becomes of it: the API server lets us make no other
+    (`manifests/system/guard.yaml`).
+    """
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"generateName": "probe-", "labels": {PROBE: "true"}},
+        "metadata": dict(metadata),
         "spec": {
             "schedulerName": STOCK_SCHEDULER,
-            "priorityClassName": PROBE_PRIORITY_CLASS,
             "nodeSelector": {PROBE: "never"},
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": 0,
             "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
             "containers": [
                 {
-                    "name": "probe",
+                    "name": "never-run",
                     "image": "pause",
+                    "resources": dict(resources),
                     "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
                 }
             ],
+            **spec,
         },
     }

@@ -147,7 +147,8 @@ def why_not(case: GangRound, snapshot: Snapshot, topologies: Sequence[Topology],
     gang = case.gang
     stuck = stranded(gang, snapshot)
     lost = {each.member.pod.metadata.uid for each in stuck}
-    able = [member for member in gang.members if _planned(member, case, patient=patient)]
+    in_time = patient or not _victims_left(case, snapshot)
+    able = [member for member in gang.members if _planned(member, case, in_time=in_time)]
     able += [m for m in gang.members if not m.pod.gated_by(GATE) and m.pod.metadata.uid not in lost]
     if gang.suffice(able):
         return ""
@@ -160,9 +161,15 @@ def why_not(case: GangRound, snapshot: Snapshot, topologies: Sequence[Topology],
     return "the rest has no place" if patient else "victims have not gone in time"
 
 
-def _planned(member: Member, case: GangRound, *, patient: bool) -> bool:
+def _planned(member: Member, case: GangRound, *, in_time: bool) -> bool:
     """Whether a member that is still held back has a place in a plan that is being carried out."""
     record = case.record
     if record is None or (case.deferred and isinstance(case.step, NeedPlan)) or not member.pod.gated_by(GATE):
         return False
-    return record.node_of(member.pod.metadata.uid) is not None and (patient or not record.victims)
+    return record.node_of(member.pod.metadata.uid) is not None and in_time
+
+
+def _victims_left(case: GangRound, snapshot: Snapshot) -> bool:
+    """Whether victims of the plan are still there: over them, not over pods to come, a gang may wait too long."""
+    victims = {victim.uid for victim in case.record.victims} if case.record is not None else set()
+    return bool(victims) and any(not state.marks.isdisjoint(victims) for state in snapshot.nodes)

@@ -5,7 +5,7 @@ gates, nominations and the plan recorded in the Gang's status, so a controller t
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from cluster.snapshot import Snapshot
@@ -15,16 +15,18 @@ from controller.release.verifying import lost_room
 from gangs.model import Gang
 from kube.keys import GATE, PLAN, TAKEN_BACK
 from kube.objects import Pod
+from kube.placeholders import is_seat, matched, role_of_seat, to_come
 from kube.scheduling import tried
 from planning.framing.stranded import Stranded, stranded
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A member that still has to be bound, with its node."""
+    """A member that still has to be bound, with its node. One that is to come may have a `placeholder` there."""
 
     pod: Pod
     node: str
+    placeholder: Pod | None = None
 
     @property
     def gated(self) -> bool:
@@ -38,7 +40,8 @@ class Planned:
 
     def nominated_by(self, plan_id: str) -> bool:
         """Whether its nomination is this plan's and still stands."""
-        return self.pod.status.nominated_node_name == self.node and self.pod.metadata.annotations.get(PLAN) == plan_id
+        holder = self.placeholder or self.pod
+        return holder.status.nominated_node_name == self.node and holder.metadata.annotations.get(PLAN) == plan_id
 
 
 class Cause(Enum):
@@ -96,6 +99,27 @@ class Renominate:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeOver:
+    """Pods have come for which room was held: they get it. By uid: the seats that they take."""
+
+    heirs: tuple[tuple[str, Planned], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Delete placeholders that nobody needs any more: their pods are nominated, or will never come."""
+
+    placeholders: tuple[Pod, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitPods:
+    """Every member that exists was let go; room is held for those that their workload has yet to make."""
+
+    members: tuple[Planned, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AwaitBinding:
     """Every member was let go; the scheduler binds, but those that are `stranded`: their nodes take them no more."""
 
@@ -108,7 +132,19 @@ class AllBound:
     """Nothing to be done: every member that exists is bound."""
 
 
-Step = NeedPlan | Nominate | Evict | AwaitVictims | Release | Renominate | AwaitBinding | AllBound
+Step = (
+    NeedPlan
+    | Nominate
+    | Evict
+    | AwaitVictims
+    | TakeOver
+    | Free
+    | Release
+    | Renominate
+    | AwaitBinding
+    | AwaitPods
+    | AllBound
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +156,14 @@ class Situation:
     snapshot: Snapshot
     live: Mapping[str, Pod]
     """Every pod that exists, by uid."""
+    placeholders: Mapping[str, Pod] = field(default_factory=dict)
+    """The gang's own, by the seats that they are for."""
+
+    def surplus(self) -> tuple[Pod, ...]:
+        """Placeholders for seats that are in no plan, or that nobody is going to take."""
+        here = {member.pod.metadata.uid for member in self.gang.members}
+        planned = {member.uid for member in self.record.members} if self.record is not None else set()
+        return tuple(pod for seat, pod in self.placeholders.items() if seat not in planned & here)
 
     def lost(self, planned: Iterable[Planned], *, gone: Iterable[str] = (), count_terminating: bool = False) -> str:
         """Why these members do not fit where they were planned any more; "" while they do."""
@@ -127,13 +171,44 @@ class Situation:
             ((member.pod, member.node) for member in planned),
             self.snapshot,
             priority=self.gang.priority,
-            gone=tuple(gone),
+            gone=(*gone, *(pod.metadata.uid for pod in self.surplus())),
             count_terminating=count_terminating,
         )
 
 
 def next_step(situation: Situation) -> Step:
     """Decide what the gang needs next."""
+    if heirs := _heirs(situation):
+        return TakeOver(heirs)
+    step = _next_step(situation)
+    if isinstance(step, NeedPlan):
+        return replace(step, stale=(*step.stale, *situation.placeholders.values()))
+    if surplus := situation.surplus() if not isinstance(step, Nominate) else ():
+        return Free(surplus)
+    return step
+
+
+def _heirs(situation: Situation) -> tuple[tuple[str, Planned], ...]:
+    """Gated members that came after the plan, each with the seat in it that was theirs, and its node."""
+    record = situation.record
+    if record is None:
+        return ()
+    here = {member.pod.metadata.uid for member in situation.gang.members}
+    left = {(role_of_seat(m.uid), m.name): m for m in record.members if is_seat(m.uid) and m.uid not in here}
+    new = {
+        (member.pod_set, member.pod.metadata.name): member.pod
+        for member in situation.gang.members
+        if member.pod.gated_by(GATE) and not to_come(member.pod) and not record.node_of(member.pod.metadata.uid)
+    }
+    taken = matched(left, new)
+    return tuple(
+        (left[role, taken[name]].uid, Planned(pod, left[role, taken[name]].node))
+        for (role, name), pod in new.items()
+        if name in taken
+    )
+
+
+def _next_step(situation: Situation) -> Step:
     unbound = [member.pod for member in situation.gang.members if not member.pod.bound]
     gated = [pod for pod in unbound if pod.gated_by(GATE)]
     if not unbound:
@@ -141,7 +216,11 @@ def next_step(situation: Situation) -> Step:
     record = situation.record
     if record is None:
         return NeedPlan(stale=_nominated(gated)) if gated else AwaitBinding((), _stranded(situation))
-    planned = tuple(Planned(pod, node) for pod in unbound if (node := record.node_of(pod.metadata.uid)) is not None)
+    planned = tuple(
+        Planned(pod, node, situation.placeholders.get(pod.metadata.uid))
+        for pod in unbound
+        if (node := record.node_of(pod.metadata.uid)) is not None
+    )
     if any(member.gated for member in planned):
         return _before_release(situation, record, gated, planned)
     return _after_release(situation, gated, planned)
@@ -160,7 +239,17 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
         return Evict(running)
     if situation.lost(planned):
         return AwaitVictims(victims)
-    return Release(tuple(m for m in planned if m.gated))
+    ready = tuple(m for m in planned if m.gated and not to_come(m.pod))
+    return Release(ready) if ready else _while_pods_come(situation, planned)
+
+
+def _while_pods_come(situation: Situation, planned: tuple[Planned, ...]) -> Step:
+    """Only members that do not exist yet are still to be let go."""
+    let_go = tuple(member for member in planned if not member.gated)
+    dropped = _dropped(let_go)
+    if dropped:
+        return Renominate(dropped)
+    return AwaitBinding(let_go, _stranded(situation)) if let_go else AwaitPods(planned)
 
 
 def _fallen(
@@ -193,10 +282,15 @@ def _changed(situation: Situation, record: PlanRecord) -> str:
 def _after_release(situation: Situation, gated: list[Pod], planned: tuple[Planned, ...]) -> Step:
     if gated:
         return NeedPlan("", _nominated(gated))
-    dropped = tuple(m for m in planned if not m.pod.status.nominated_node_name and not m.taken_back)
+    dropped = _dropped(planned)
     if dropped and not situation.lost(planned):
         return Renominate(dropped)
     return AwaitBinding(planned, _stranded(situation))
+
+
+def _dropped(let_go: Iterable[Planned]) -> tuple[Planned, ...]:
+    """Released members that have lost their nomination."""
+    return tuple(m for m in let_go if not m.pod.status.nominated_node_name and not m.taken_back)
 
 
 def _stranded(situation: Situation) -> tuple[Stranded, ...]:

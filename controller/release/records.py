@@ -7,13 +7,16 @@ from typing import Any
 
 from controller.release.request_digest import request_digest
 from kube.names import natural_key
+from kube.objects import ObjectMeta
 from planning.decision import Decision
 from planning.quota.flavors import settled
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedMember:
-    """A member that the plan moves: `uid` makes it this very pod, not a later one of the same name."""
+    """A member that the plan moves: `uid` makes it this very pod, not a later one of the same name. Of one that is to
+    come it is its seat (`kube.placeholders`).
+    """
 
     uid: str
     namespace: str
@@ -87,6 +90,15 @@ def record_from(status: Mapping[str, Any]) -> PlanRecord | None:
         if each.get("uid")
     )
     return PlanRecord(plan_id, members, victims)
+
+
+def heirs_patch(status: Mapping[str, Any], heirs: Mapping[str, ObjectMeta]) -> dict[str, Any]:
+    """The part of the status that changes where pods take the places of a plan, by the seats that were theirs."""
+    assignments = [
+        {**each, "pod": heirs[each["uid"]].name, "uid": heirs[each["uid"]].uid} if each.get("uid") in heirs else each
+        for each in status.get("assignments") or ()
+    ]
+    return {"assignments": assignments}
 
 
 def _digest(members: Iterable[PlannedMember], victims: Iterable[PlannedVictim]) -> str:

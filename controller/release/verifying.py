@@ -35,7 +35,8 @@ def lost_room(
     """
     members = list(planned)
     states = {state.name: state for state in snapshot.nodes}
-    ignoring = {pod.metadata.uid for pod, _ in members} | set(gone)
+    # By name, too: a placeholder goes by the name of the pod for which it holds the room.
+    ignoring = {mark for pod, _ in members for mark in (pod.metadata.uid, pod.key)} | set(gone)
     needed = _requests_by_node(members)
     for name, requests in needed.items():
         state = states.get(name)

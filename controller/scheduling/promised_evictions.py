@@ -6,8 +6,6 @@ from dataclasses import replace
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.release.protocol import AwaitVictims, Cause, Evict, NeedPlan, Nominate, Release
-from kube.keys import GATE
-from kube.objects import Pod
 from planning.competing.evicted import staying
 from planning.competing.promised_evictions import with_promised
 from planning.framing.disruption_budgets import overdrawn
@@ -40,11 +38,11 @@ def drop_unlawful(picture: ClusterView, cases: Sequence[GangRound]) -> ClusterVi
         gone = frozenset(f"{victim.namespace}/{victim.name}" for victim in victims)
         snapshot = beside_promises(picture, cases).snapshot
         if why := cut_short(gone, snapshot, running) or overdrawn(gone, snapshot):
-            case.step = NeedPlan(why, _held(case), Cause.EVICTION_REFUSED)
+            case.step = NeedPlan(why, case.held, Cause.EVICTION_REFUSED)
     beside = beside_promises(picture, cases)
     losing = [case for case in cases if _loses_its_own(case, beside)]
     for case in losing:
-        case.step = NeedPlan(EVICTED, _held(case), Cause.MEMBER_GONE)
+        case.step = NeedPlan(EVICTED, case.held, Cause.MEMBER_GONE)
     return beside_promises(picture, cases) if losing else beside
 
 
@@ -54,8 +52,3 @@ def _loses_its_own(case: GangRound, picture: ClusterView) -> bool:
         return False
     left = staying(case.gang, picture.snapshot)
     return left is not case.gang and not left.suffice(left.members)
-
-
-def _held(case: GangRound) -> tuple[Pod, ...]:
-    """Its gated members that are nominated."""
-    return tuple(m.pod for m in case.gang.members if m.pod.status.nominated_node_name and m.pod.gated_by(GATE))

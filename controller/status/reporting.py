@@ -14,6 +14,7 @@ from controller.gang_status import ROOM_TAKEN, Phase, gang_status, status_patch
 from controller.release.protocol import (
     AllBound,
     AwaitBinding,
+    AwaitPods,
     AwaitVictims,
     Cause,
     Evict,
@@ -21,7 +22,7 @@ from controller.release.protocol import (
     Planned,
     Renominate,
 )
-from controller.release.records import PlannedVictim
+from controller.release.records import PlannedVictim, heirs_patch
 from controller.status.conditions import Condition, differs, member_conditions
 from controller.status.mirrors import GANG_KIND, mark_of
 from controller.telemetry import events
@@ -31,7 +32,8 @@ from controller.times import now, still_coming
 from controller.writes.writer import Write, Writer, Written
 from gangs.model import Gang, ObjectRef
 from kube.keys import API_VERSION, GATE, STOCK_SCHEDULER
-from kube.objects import Pod
+from kube.objects import ObjectMeta, Pod
+from kube.placeholders import to_come
 from planning.decision import Outcome
 from planning.messages import wording
 from planning.messages.wording import compressed, pods
@@ -88,12 +90,13 @@ def phase_of(case: GangRound) -> Phase:
             return _phase_of_answer(case)
         case Evict() | AwaitVictims():
             return Phase.EVICTING
-        case AwaitBinding() | Renominate():
+        case AwaitBinding() | Renominate() | AwaitPods():
             return Phase.RELEASED
         case AllBound():
             return Phase.PLACED if case.gang.suffice(case.gang.members) else Phase.WAITING
-        case _:
-            return Phase.NOMINATED
+        case _:  # while pods come for room that is held for them, the gang goes on as it is
+            begun = any(not member.pod.gated_by(GATE) for member in case.gang.members)
+            return Phase.RELEASED if begun and case.placeholders else Phase.NOMINATED
 
 
 def _phase_of_answer(case: GangRound) -> Phase:
@@ -181,6 +184,16 @@ class Reporter:
             repair = any(member.pod.bound for member in case.gang.members)
             reason = events.MEMBER_REPLACED if repair else events.GANG_PLANNED
             self._tell(case, reason, _decided(case.gang, case.decision.message))
+
+    def taken_over(self, case: GangRound, heirs: Mapping[str, ObjectMeta]) -> bool:
+        """Record who has come for the places of a plan, by the seats that they take. Whether it stands there."""
+        written = self._writer.merge(
+            f"{case.path}/status", {"status": (patch := heirs_patch(case.status, heirs))}, case.manifest
+        )
+        if written.done:
+            metadata = {**case.manifest["metadata"], "resourceVersion": written.version}
+            case.manifest = {**case.manifest, "metadata": metadata, "status": {**case.status, **patch}}
+        return written.done
 
     def nominated(self, case: GangRound, members: Sequence[Planned]) -> None:
         """Room is held for every member of the plan."""
@@ -309,7 +322,8 @@ class Reporter:
         """The writes of conditions that differ, but of members that were nominated in this round: they have theirs."""
         planned = {member.uid for member in case.record.members} if case.record else set()
         told = self.told(case, picture) if case.decision else {}
-        waiting = (m.pod for m in case.gang.members if m.pod.gated_by(GATE))  # one that was let go speaks for itself
+        gated = (m.pod for m in case.gang.members if m.pod.gated_by(GATE))  # one that was let go speaks for itself
+        waiting = (pod for pod in gated if not to_come(pod))
         pods = [pod for pod in waiting if pod.metadata.uid in told.keys() - planned]
         return [
             partial(self._writer.condition, pod, told[pod.metadata.uid])

@@ -6,6 +6,7 @@ belongs to the gang of the workload that made it. Each role (a Master, the Worke
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from gangs.findings import Findings
 from gangs.manifests import group_of, integer, metadata_of, ref_of
@@ -118,7 +119,8 @@ def _read(
         if pod_templates.gang_by_annotation(manifest):
             _advise_ungated(ref, annotations, said, findings)
         return None
-    mine = live(pod for pod in pods if _made_by(pod, ref, sources))
+    made = [pod for pod in pods if _made_by(pod, ref, sources)]
+    mine = live(made)
     if not mine and (not any(each.count for each in gated) or pod_templates.ended(manifest)):
         return None
     own = Findings()
@@ -126,10 +128,12 @@ def _read(
     wishes.check_rival(ref, sources, own, named(ref.name, part))
     _check_templates(ref, gated, own)
     minimum = _minimum(manifest, gated, annotations, own)
-    start_order.check(manifest, minimum, mine, own)
+    ended = [pod for pod in made if pod.status.phase == "Succeeded" and not pod.terminating]
+    role = partial(_role, said=gated)
+    coming = start_order.to_come(manifest, mine, ended, role, lambda pod: not part or part_of(pod) == part)
     settled = settle(wishes.request_of(ref, annotations, _examples(manifest, said, gated), None), topologies, own)
     check_priorities(mine, ref, own)
-    seats = [Seat(pod, _role(pod, gated), promised(pod, gang_objects.rank_places(pod), own)) for pod in mine]
+    seats = [Seat(pod, role(pod), promised(pod, gang_objects.rank_places(pod), own)) for pod in (*mine, *coming)]
     members = seated(seats, tuple(each.role for each in gated), own)
     findings.take(own.faults, own.advice)
     if own.faults:

@@ -3,6 +3,7 @@
 It was: on anything but a Job the annotation was refused, "cannot be made a gang by annotations yet".
 """
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from gangs.manifests import key_of, pod_of
 from gangs.model import Gang, ObjectRef, Reading
 from gangs.sources import Sources
 from gangs.workloads.kind_table import BY_ANNOTATION
+from kube.placeholders import role_of_seat, to_come
 
 every_kind = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 
@@ -271,55 +273,70 @@ def test_a_minimum_below_all_keeps_the_leader_and_lets_workers_come_later() -> N
     assert {each.name: each.min_count for each in gang.pod_sets} == {"master": 1, "worker": 1}
 
 
-def test_a_stateful_set_that_makes_its_pods_one_by_one_is_refused_with_the_remedy() -> None:
-    manifest = ROWS["StatefulSet"].manifest(gang="true")
-    del manifest["spec"]["podManagementPolicy"]
-    (fault,) = said(ROWS["StatefulSet"], manifest)
-    assert fault == (
-        "StatefulSet default/w: spec.podManagementPolicy: is not Parallel: the second pod comes when the first one "
-        "runs, and none runs before all exist; write Parallel"
-    )
-    manifest["metadata"]["annotations"]["phalanx.dev/min-member"] = "1"
-    assert said(ROWS["StatefulSet"], manifest) == []
-
-
-IN_TURN = {
-    "MPIJob": (
-        {"launcherCreationPolicy": "WaitForWorkersReady"},
-        (
-            "spec.launcherCreationPolicy: is WaitForWorkersReady: the launcher comes when the workers run, and none "
-            "runs before all exist; write AtStartup"
-        ),
-    ),
-    "JobSet": (
+IN_TURN: dict[str, tuple[str, dict[str, object], tuple[str, ...]]] = {
+    "OrderedReady": ("StatefulSet", {"podManagementPolicy": "OrderedReady"}, ("w-1", "w-2", "w-3")),
+    "LeaderReady": ("LeaderWorkerSet", {"startupPolicy": "LeaderReady"}, ("w-0-1", "w-0-2", "w-0-3")),
+    "WaitForWorkersReady": ("MPIJob", {"launcherCreationPolicy": "WaitForWorkersReady"}, ("w-launcher-0",)),
+    "InOrder": (
+        "JobSet",
         {"startupPolicy": {"startupPolicyOrder": "InOrder"}},
-        (
-            "spec.startupPolicy.startupPolicyOrder: is InOrder: later Jobs come when earlier ones run, and none runs "
-            "before all exist; write AnyOrder"
-        ),
+        ("w-nodes-0-0", "w-nodes-0-1", "w-nodes-0-2"),
     ),
 }
+"""Workloads that make these of their four pods only when the others run."""
 
 
-@pytest.mark.parametrize("kind", IN_TURN)
-def test_one_that_makes_later_pods_when_earlier_ones_run_is_refused_with_what_to_write(kind: str) -> None:
-    part, text = IN_TURN[kind]
-    assert said(ROWS[kind], put(ROWS[kind].manifest(gang="true"), part)) == [f"{kind} default/w: {text}"]
-    assert said(ROWS[kind], put(ROWS[kind].manifest(), part)) == []
+@pytest.mark.parametrize("name", IN_TURN)
+def test_of_one_that_makes_later_pods_when_earlier_ones_run_these_are_members_before_they_exist(name: str) -> None:
+    kind, part, later = IN_TURN[name]
+    assert said(ROWS[kind], put(ROWS[kind].manifest(gang="true"), part)) == []
+    manifest = put(admitted(ROWS[kind], gang="true"), part)
+    pods = list(ROWS[kind].pods(manifest))
+    first = [each for each in pods if each["metadata"]["name"] not in later]
+    gang = gang_of(read_all(standing(manifest, first)))
+    coming = [member for member in gang.members if to_come(member.pod)]
+    assert tuple(member.pod.metadata.name for member in coming) == later
+    assert (len(gang.members), gang.expected, gang.min_member) == (4, 4, 4)
+    assert all(member.pod.gated_by("phalanx.dev/gang") for member in coming)
+    assert {member.pod_set for member in coming} == {role_of_seat(member.pod.metadata.uid) for member in coming}
+    whole = gang_of(read_all(standing(manifest, pods)))
+    assert not any(to_come(member.pod) for member in whole.members)
+    assert [member.pod_set for member in whole.members] == [member.pod_set for member in gang.members]
 
 
-def test_jobs_that_wait_for_others_or_have_domains_of_their_own_are_refused() -> None:
-    manifest = ROWS["JobSet"].manifest(gang="true")
-    manifest["spec"]["replicatedJobs"][1]["dependsOn"] = [{"name": "driver", "status": "Ready"}]
-    (fault,) = said(ROWS["JobSet"], manifest)
-    assert fault == (
-        "JobSet default/w: spec.replicatedJobs[1].dependsOn: names Jobs that must run or end first, and none runs "
-        "before all exist; leave it out"
-    )
-    manifest = ROWS["JobSet"].manifest(gang="true")
+def test_pods_that_are_made_at_once_are_waited_for() -> None:
+    manifest = admitted(ROWS["MPIJob"], gang="true")
+    manifest["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
+    *workers, _launcher = ROWS["MPIJob"].pods(manifest)
+    gang = gang_of(read_all(standing(manifest, workers[:2])))
+    assert [member.pod.metadata.name for member in gang.members] == ["w-launcher-0", "w-worker-0", "w-worker-1"]
+    assert not read_all(standing(manifest, [])).gangs[0].members
+
+
+def test_jobs_that_wait_for_others_or_whose_first_pod_is_bound_first_have_pods_to_come() -> None:
+    manifest = admitted(ROWS["JobSet"], gang="true")
+    driver, *nodes = ROWS["JobSet"].pods(manifest)
+    waiting = deepcopy(manifest)
+    waiting["spec"]["replicatedJobs"][1]["dependsOn"] = [{"name": "driver", "status": "Ready"}]
+    coming = [each for each in gang_of(read_all(standing(waiting, [driver]))).members if to_come(each.pod)]
+    assert {each.pod_set for each in coming} == {"nodes"}
     manifest["metadata"]["annotations"]["alpha.jobset.sigs.k8s.io/exclusive-topology"] = "rack"
-    (fault,) = said(ROWS["JobSet"], manifest)
-    assert fault.endswith("none runs before all exist; write phalanx.dev/required or phalanx.dev/preferred instead")
+    coming = [each for each in gang_of(read_all(standing(manifest, [driver, nodes[0]]))).members if to_come(each.pod)]
+    assert [each.pod.metadata.name for each in coming] == ["w-nodes-0-1", "w-nodes-0-2"]
+
+
+def test_what_a_pod_to_come_asks_for_is_what_its_siblings_got_at_their_admission() -> None:
+    manifest = admitted(ROWS["StatefulSet"], gang="true")
+    manifest["spec"]["podManagementPolicy"] = "OrderedReady"
+    first = next(iter(ROWS["StatefulSet"].pods(manifest)))
+    first["spec"] |= {"priority": 7, "priorityClassName": "high"}
+    first["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "3"}}
+    gang = gang_of(read_all(standing(manifest, [first])))
+    specs = [member.pod.spec for member in gang.members]
+    assert gang.priority == 7
+    assert {(spec.priority_class_name, spec.containers[0].resources.requests["cpu"]) for spec in specs} == {
+        ("high", "3")
+    }
 
 
 def test_pods_of_a_launcher_or_a_child_job_that_have_ended_well_are_counted() -> None:

@@ -172,12 +172,6 @@ def test_a_deployment_that_has_no_room_waits_as_a_whole_until_it_is_smaller(rack
     assert set(running(racks).values()) == R1
 
 
-def test_a_stateful_set_that_makes_its_pods_one_by_one_is_refused(racks: Phalanx) -> None:
-    manifest = filling(ROWS["StatefulSet"], gang="true")
-    del manifest["spec"]["podManagementPolicy"]
-    racks.await_refusal("spec.podManagementPolicy: is not Parallel", manifest)
-
-
 def test_a_gang_that_has_no_room_says_so_at_apply(racks: Phalanx) -> None:
     manifest = filling(ROWS["PyTorchJob"], gang="true", required="rack")
     manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = 5

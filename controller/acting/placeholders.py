@@ -1,0 +1,74 @@
+"""Holding room for pods that their workload has not made yet: pods of ours that never run (docs/decisions/0022).
+
+One for each missing pod, with our gate and its nomination, asking for the same at the same priority. A pod that comes
+for the room is nominated beside it first, then the placeholder is deleted, then the scheduler has to have seen that.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from controller.acting.probe import PODS_PATH, never_run
+from controller.release.protocol import Planned
+from controller.writes.writer import Writer, Written
+from gangs.model import GangKey
+from kube.keys import GATE, SYSTEM_NAMESPACE
+from kube.objects import ObjectMeta, Pod
+from kube.placeholders import HELD_FOR, HELD_FOR_GANG, PLACEHOLDER, SEAT
+from kube.requests import PODS, pod_requests
+
+_OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
+"""Of all others the API wants limits that are equal to the requests."""
+
+
+def hold(
+    writer: Writer, gang: GangKey, member: Planned, plan_id: str, condition: Mapping[str, str] | None = None
+) -> Written:
+    """Hold the room of a member that does not exist: make its placeholder where there is none, and nominate it."""
+    placeholder = member.placeholder
+    if placeholder is None:
+        manifest = placeholder_manifest(gang, member.pod)
+        made = writer.create(PODS_PATH, manifest)
+        if not made.done:
+            return made
+        name = manifest["metadata"]["name"]
+        meta = ObjectMeta(name=name, namespace=SYSTEM_NAMESPACE, uid=made.uid, resource_version=made.version)
+        placeholder = Pod(metadata=meta)
+    return writer.nominate(placeholder, member.node, plan_id, condition)
+
+
+def free(writer: Writer, placeholders: Iterable[Pod]) -> None:
+    """Delete placeholders."""
+    writer.all(partial(writer.delete, f"{PODS_PATH}/{pod.metadata.name}", pod.metadata.uid) for pod in placeholders)
+
+
+def placeholder_manifest(gang: GangKey, pod: Pod) -> dict[str, Any]:
+    """The placeholder for a pod that is to come. Its name follows from the seat, so that there are never two."""
+    requests = {
+        name: f"{amount}m" if name == "cpu" else str(amount)
+        for name, amount in pod_requests(pod).items()
+        if name != PODS
+    }
+    metadata = {
+        "name": f"placeholder-{hashlib.sha256(pod.metadata.uid.encode()).hexdigest()[:20]}",
+        "labels": {PLACEHOLDER: "true"},
+        "annotations": {
+            HELD_FOR: pod.key,
+            HELD_FOR_GANG: f"{gang.dialect}/{gang.namespace}/{gang.name}",
+            SEAT: pod.metadata.uid,
+        },
+    }
+    resources = {
+        "requests": requests,
+        "limits": {name: text for name, text in requests.items() if name not in _OVERCOMMITTED},
+    }
+    return never_run(
+        metadata,
+        resources,
+        schedulingGates=[{"name": GATE}],
+        tolerations=[msgspec.to_builtins(each) for each in pod.spec.tolerations],
+        **({"priorityClassName": pod.spec.priority_class_name} if pod.spec.priority_class_name else {}),
+    )

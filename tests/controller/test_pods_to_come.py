@@ -1,0 +1,148 @@
+"""What comes next for a gang of which pods do not exist yet, situation by situation.
+
+r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
+Members a (exists, on n1), b and c (to come, planned on n2 and n3)
+"""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+from protocol_scenes import PLAN_ID, gang, pod, record, snapshot
+
+from controller.acting.placeholders import placeholder_manifest
+from controller.release.protocol import (
+    AllBound,
+    AwaitBinding,
+    AwaitPods,
+    Free,
+    NeedPlan,
+    Nominate,
+    Release,
+    Situation,
+    Step,
+    TakeOver,
+    next_step,
+)
+from controller.release.records import PlannedMember, PlanRecord
+from gangs.model import Gang, GangKey
+from kube.keys import SYSTEM_NAMESPACE
+from kube.objects import Container, Pod, PodSpec, ResourceRequirements
+from kube.placeholders import HELD_FOR, PLACEHOLDER, SEAT, matched, seat_uid
+
+KEY = GangKey("phalanx", "default", "llm")
+
+
+def seat(name: str) -> str:
+    """The seat of a pod."""
+    return seat_uid("w", "main", name)
+
+
+def coming(name: str) -> Pod:
+    """A pod that does not exist yet."""
+    made = pod(name)
+    return replace(made, metadata=replace(made.metadata, uid=seat(name)))
+
+
+def placeholder(name: str, node: str, plan: str = PLAN_ID) -> Pod:
+    """The placeholder of a pod on a node."""
+    made = pod(f"p-{name}", nominated=node, plan=plan)
+    marks = {**made.metadata.annotations, HELD_FOR: f"default/{name}", SEAT: seat(name)}
+    meta = replace(made.metadata, namespace=SYSTEM_NAMESPACE, labels={PLACEHOLDER: "true"}, annotations=marks)
+    return replace(made, metadata=meta)
+
+
+def planned(*places: tuple[str, str]) -> PlanRecord:
+    """A plan for a, which exists, and others that do not."""
+    members = (PlannedMember(seat(name), "default", name, node) for name, node in places)
+    return PlanRecord(PLAN_ID, (*record([("a", "n1")]).members, *members), ())
+
+
+PLAN = planned(("b", "n2"), ("c", "n3"))
+HELD = (placeholder("b", "n2"), placeholder("c", "n3"))
+
+
+def step(of: Gang, plan: PlanRecord | None, held: Iterable[Pod], *others: Pod) -> Step:
+    """What is next."""
+    held = tuple(held)
+    there = [each.pod for each in of.members if "/" not in each.pod.metadata.uid] + [*held, *others]
+    live = {each.metadata.uid: each for each in there}
+    seats = {each.metadata.annotations[SEAT]: each for each in held}
+    return next_step(Situation(of, plan, snapshot(*there), live, seats))
+
+
+def test_members_without_a_placeholder_or_with_one_elsewhere_are_nominated() -> None:
+    of = gang(pod("a", nominated="n1"), coming("b"), coming("c"))
+    for held in ((HELD[0],), (HELD[0], placeholder("c", "n2")), (HELD[0], placeholder("c", "n3", "older"))):
+        found = step(of, PLAN, held)
+        assert isinstance(found, Nominate)
+        assert [each.pod.metadata.name for each in found.members] == ["c"]
+
+
+def test_those_that_exist_are_released_and_the_others_awaited() -> None:
+    found = step(gang(pod("a", nominated="n1"), coming("b"), coming("c")), PLAN, HELD)
+    assert isinstance(found, Release)
+    assert [each.pod.metadata.name for each in found.members] == ["a"]
+    of = gang(pod("a", nominated="n1", gated=False), coming("b"), coming("c"))
+    assert isinstance(step(of, PLAN, HELD), AwaitBinding)
+    of = gang(pod("a", bound="n1"), coming("b"), coming("c"))
+    assert isinstance(step(of, PLAN, HELD), AwaitPods)
+
+
+def test_a_pod_that_comes_takes_its_seat_then_the_placeholder_goes_then_it_is_released() -> None:
+    came = gang(pod("a", bound="n1"), pod("b"), coming("c"))
+    found = step(came, PLAN, HELD)
+    assert isinstance(found, TakeOver)
+    ((taken, heir),) = found.heirs
+    assert (taken, heir.pod.metadata.uid, heir.node) == (seat("b"), "uid-b", "n2")
+    third = PlannedMember(seat("c"), "default", "c", "n3")
+    taken_over = PlanRecord(PLAN_ID, (*record([("a", "n1"), ("b", "n2")]).members, third), ())
+    found = step(came, taken_over, HELD)
+    assert isinstance(found, Nominate)
+    assert [each.pod.metadata.name for each in found.members] == ["b"]
+    nominated = gang(pod("a", bound="n1"), pod("b", nominated="n2"), coming("c"))
+    assert step(nominated, taken_over, HELD) == Free(HELD[:1])
+    found = step(nominated, taken_over, HELD[1:])
+    assert isinstance(found, Release)
+    assert [each.pod.metadata.name for each in found.members] == ["b"]
+
+
+def test_a_pod_of_a_higher_priority_in_the_room_of_one_to_come_fells_the_plan() -> None:
+    of = gang(pod("a", bound="n1"), coming("b"), coming("c"))
+    found = step(of, PLAN, HELD, pod("intruder", bound="n2", priority=1000))
+    assert isinstance(found, NeedPlan)
+    assert found.message == "node n2 has no room left for cpu"
+    assert found.stale == HELD
+
+
+def test_members_that_are_not_to_come_any_more_give_their_room_back() -> None:
+    assert step(gang(pod("a", bound="n1")), PLAN, HELD) == Free(HELD)
+    found = step(gang(pod("a", bound="n1"), coming("b")), PLAN, HELD)
+    assert isinstance(found, NeedPlan)
+    assert (found.message, found.stale) == ("member c is gone", HELD)
+
+
+def test_without_a_plan_no_placeholder_stays() -> None:
+    of = gang(pod("a"), coming("b"), coming("c"))
+    assert step(of, None, HELD) == NeedPlan(stale=HELD)
+    assert step(gang(pod("a", bound="n1")), None, HELD) == Free(HELD)
+    assert step(gang(pod("a", bound="n1")), None, ()) == AllBound()
+
+
+def test_a_placeholder_asks_for_what_the_pod_asks_for() -> None:
+    asked = {"cpu": "1500m", "memory": "1Gi", "nvidia.com/gpu": "8"}
+    container = Container(resources=ResourceRequirements(requests=dict(asked)))
+    spec = PodSpec(containers=(container,), priority_class_name="high")
+    made = placeholder_manifest(KEY, replace(coming("b"), spec=spec))
+    resources = made["spec"]["containers"][0]["resources"]
+    assert resources["requests"] == {"cpu": "1500m", "memory": str(2**30), "nvidia.com/gpu": "8"}
+    assert resources["limits"] == {"nvidia.com/gpu": "8"}
+    assert made["spec"]["priorityClassName"] == "high"
+    assert made["spec"]["nodeSelector"] == {"phalanx.dev/probe": "never"}
+    assert made == placeholder_manifest(KEY, replace(coming("b"), spec=spec))
+    assert made["metadata"]["name"] != placeholder_manifest(KEY, coming("c"))["metadata"]["name"]
+
+
+def test_pods_find_their_seats_by_name_else_by_role() -> None:
+    seats = [("main", "w-0"), ("main", "w-1"), ("nodes", "j-nodes-0-0"), ("nodes", "j-nodes-0-1"), ("launcher", "m-0")]
+    pods = [("nodes", "j-nodes-0-1-x7k2p"), ("main", "w-1"), ("launcher", "m-q8z4c"), ("other", "o-0")]
+    assert matched(seats, pods) == {"j-nodes-0-1-x7k2p": "j-nodes-0-1", "w-1": "w-1", "m-q8z4c": "m-0"}
