@@ -1,4 +1,9 @@
-"""How few domains can hold some members, and how many a domain can hold: by counting, which spares CP-SAT the proof."""
+"""How few domains can hold some members, and how many a domain can hold: by counting, which spares CP-SAT the proof.
+
+Every bound relaxes the packing to one column at a time: one resource, or one shape, and in it no member has to be
+whole (the continuous bound of bin packing; Martello and Toth, Knapsack Problems, 1990, chapter 8). The largest of the
+columns' bounds is a bound, because a plan keeps to all of them.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +30,7 @@ class Covers:
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
+        # offers: nodes x (resources + shapes).
         self._offers: Counts = np.concatenate([instance.usable_amounts, instance.capacity.T], axis=1)
         """Per node: what it has of each resource, then how many it can hold of each shape."""
 
@@ -49,6 +55,9 @@ class Covers:
     def least(self, level: int, seats: list[Seat]) -> int:
         """At least so many domains of `level` hold these members; more than there are, where they cannot hold them."""
         held, offers, needed = self._missing(level, seats)
+        # offers: domains x columns; needed: columns. Sorted by itself, column by column, row k - 1 of the running sum
+        # is what the k domains with the most offer there: nobody else's k offer more. `fewest`: columns, the first such
+        # k.
         most_first = -np.sort(-offers, axis=0)
         reached = np.cumsum(most_first, axis=0) >= needed
         fewest = np.where(reached.any(axis=0), reached.argmax(axis=0) + 1, len(offers) + 1)
@@ -61,6 +70,9 @@ class Covers:
         tree, needed = self.instance.tree, self.needs(seats)
         offers, around = self.offers(narrower), tree.around(narrower, level)
         most = np.zeros(tree.count(level), dtype=np.int64)
+        # As `least`, inside each domain of `level` at once: sorted by domain and then by offer, `before` is what the
+        # larger ones in the same domain offer together (a running sum, less what it was where the domain begins). A
+        # narrower domain counts as long as those before it are not enough.
         for column in np.flatnonzero(needed > 0).tolist():
             order = np.lexsort((-offers[:, column], around))
             room, there = offers[order, column], around[order]
@@ -74,6 +86,9 @@ class Covers:
     def useful(self, level: int, seats: list[Seat], most: int) -> NDArray[np.bool_]:
         """By domain of `level`: whether it can be one of at most so many domains that hold these members."""
         held, offers, needed = self._missing(level, seats)
+        # best: others x columns, the largest offers of each column. with_it: domains x columns, what a domain offers
+        # with the best others beside it. Where it is among these itself, it would count twice: then the sum of the best
+        # others + 1 is all there is, so the smaller of both holds.
         others = max(0, most - len(held) - 1)
         best = -np.sort(-offers, axis=0)[: others + 1]
         with_it = np.minimum(best.sum(axis=0), offers + best[:others].sum(axis=0))
@@ -156,6 +171,8 @@ def _packable(instance: Instance) -> Counts:
     counts = most.max(axis=0, initial=0) + 1
     if len(shapes) == 1 or np.prod(counts, dtype=np.float64) > _MIXTURES:
         return bound
+    # mixtures: mixtures x shapes, every combination of numbers up to what any node holds; used: mixtures x resources.
+    # Of every node, the most of each resource over those that fit there: a knapsack by enumeration, for few shapes.
     mixtures = np.array(list(np.ndindex(*counts.tolist())), dtype=np.int64)
     used = mixtures @ asked
     for node in np.flatnonzero(usable).tolist():
@@ -177,6 +194,8 @@ def _least_demand(problem: Problem) -> Counts:
         waiting = [member.shape for member in pod_set.members if member.node is None]
         held = len(pod_set.members) - len(waiting)
         missing = max(0, pod_set.minimum - held)
+        # asked: members x resources, each column sorted by itself: its first k rows sum up to the least that any k
+        # members ask of that resource.
         asked = np.sort(requests[np.array(waiting, dtype=np.int64)], axis=0)
         demand += asked[:missing].sum(axis=0)
         others.append(asked[missing:])
@@ -191,6 +210,8 @@ def most_members(instance: Instance, members: Sequence[Member], level: int) -> C
     """
     problem, tree = instance.problem, instance.tree
     counts = Counter([member.shape for member in members])
+    # most: domains. Two bounds, of which the smaller holds: the sum over shapes of what capacity (shapes x nodes) has
+    # for each of them alone, and per resource the sum over nodes of how often the least request is in the room.
     most = np.zeros(tree.count(level), dtype=np.int64)
     for shape, count in counts.items():
         most += np.minimum(tree.summed(level, instance.capacity[shape]), count)

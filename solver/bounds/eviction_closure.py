@@ -23,6 +23,8 @@ def all_that_go(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] | Non
     stay = [rule.victims for rule in problem.affinities] + [rule.victims for rule in problem.spreads]
     if any(stay):
         return None
+    # places: nodes, going: victims, both as flags. Invariant: whoever is flagged must go. Gangs are looked at once:
+    # the rest of a broken gang is on other nodes, and breaks no other gang.
     places = np.zeros(len(problem.nodes), dtype=np.bool_)
     places[list(nodes)] = True
     going = places[problem.victims.node]

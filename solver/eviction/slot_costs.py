@@ -31,7 +31,11 @@ class PaidVictims:
 
 
 def slot_costs(instance: Instance, victims: PaidVictims, most: int) -> Counts:
-    """Nodes x members: at least so much more does each member cost on a node. `most`: as many on one node."""
+    """At least so much more does each member cost on a node: nodes x members. `most`: as many on one node.
+
+    totals[node, n] bounds what n members cost there from below, for each n alone; the hull below them makes of that
+    costs of single members, which may be divided over nodes in any way.
+    """
     return _marginal(_totals(instance, victims, most))
 
 

@@ -173,6 +173,8 @@ class Seating:
 
     def _domains(self, block: Block, place: BlockPlace) -> list[tuple[float, int, int]]:
         """The domains that may hold a block, as a heap."""
+        # The nodes, sorted by their domain, so that reduceat sums or compares each domain's own: domain k has the nodes
+        # from starts[k] up to starts[k + 1]. bounds, places, numbers: one entry per domain.
         nodes = self._nodes(place)
         pinned = {self.tree.domain(block.level, node) for node in block.pinned}
         of_node = self.tree.domains(block.level)[nodes]
@@ -194,6 +196,9 @@ class Seating:
 
     def _bounds(self, block: Block, nodes: Counts, starts: Counts) -> Weights:
         """What a block costs at least in each of some domains, whose nodes stand side by side from `starts` on."""
+        # The largest over the shapes, each by itself, because a block seats them all. least, room, most: nodes (cost of
+        # one more member, members that fit as it is, members at all); missing, cheapest, cost: domains. A domain's cost
+        # is its cheapest member's for each that does not fit as it is.
         found: Weights = np.zeros(len(starts))
         for shape, count in block.counts.items():
             least = self.standing.at_least(shape, nodes)
@@ -220,6 +225,8 @@ class Seating:
 
     def _without_cost(self, run: Run, nodes: Counts) -> list[int]:
         """As many members as have room as it is, in the order of filling."""
+        # First fit along the filling order: taken[k] is what is still wanted after the nodes before k are full
+        # (np.cumsum(room) - room: the room before each node), cut to 0 .. room[k].
         room = self.standing.room(run.shape, nodes)
         nodes = nodes[room > 0]
         by_order = np.argsort(self.order[nodes])
@@ -285,6 +292,9 @@ def filling_order(instance: Instance) -> Counts:
     )
     if largest is None:
         return np.arange(len(instance.problem.nodes), dtype=np.int64)
+    # columns: one entry per node, most important first: level by level the room of its domain (the more the earlier),
+    # then which domain, so that its nodes stay together; of nodes, preference; then what it has of the scarcest
+    # resource, and the name. lexsort takes the most important column last. order[node]: the node's position.
     room, columns = instance.capacity[largest], list[Counts]()
     preference_score = np.zeros(len(room), dtype=np.int64)
     for node, weight in instance.problem.shapes[largest].preferences.items():

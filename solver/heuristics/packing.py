@@ -23,6 +23,9 @@ def thinned(instance: Instance) -> Instance:
     if instance.evicting or _minding_each_other(problem):
         return instance
     kinds = sorted_kinds(instance)
+    # capacity: kinds x nodes; alone: nodes, whether one kind only can be there. Of each kind its own nodes, by domain
+    # and then by room; before: the room that larger ones of the same domain have. A node is left out where that is
+    # enough.
     capacity = instance.capacity[[kind.shape for kind in kinds]]
     alone = (capacity > 0).sum(axis=0) == 1
     left = instance.capacity.copy()
@@ -49,6 +52,8 @@ def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
         _bound_by_numbers(problem.sets[kind.pod_set]) or _narrowest_rule(instance, kind) > level for kind in kinds
     ):
         return None
+    # room: kinds x nodes; free: nodes x resources; requests: kinds x resources; most: kinds; scarce: resources, those
+    # that a node runs short of where all that fit alone come together. counts: kinds, the bound that is to be reached.
     nodes = np.array(instance.tree.nodes(level, domain), dtype=np.int64)
     room = instance.capacity[[kind.shape for kind in kinds]][:, nodes]
     free = np.maximum(instance.amounts[nodes], 0)
@@ -57,6 +62,8 @@ def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
     scarce = (free < room.T @ requests).any(axis=0)
     counts = _at_most(requests[:, scarce], free[room.max(axis=0) > 0][:, scarce], most.tolist())
     rows: list[list[int | None]] = [[None] * len(pod_set.members) for pod_set in problem.sets]
+    # Best fit, the largest first: the fullest nodes before the others. As first fit in block_by_block, `taken` is what
+    # is wanted beyond the room before each node, cut to what fits there.
     for place in np.argsort(-requests[:, instance.scarce], kind="stable").tolist():
         order = np.argsort(free[:, instance.scarce], kind="stable")
         fits = np.minimum(room[place][order], fitting(free[order], requests[place]))

@@ -85,6 +85,9 @@ class RemainingRoom:
 
     def at_least(self, shape: int, nodes: Counts) -> Weights:
         """What one member costs about at least on each of these nodes, where those who go make room for several."""
+        # request: resources; free, missing, most, freeable: nodes x resources; all others: nodes. An estimate for one
+        # member: as many go as the largest of them would do, each as light as the lightest, or all where no less is
+        # enough; and what they free is shared by as many members as the largest one makes room for.
         request, free = self._requests[shape], self.free[nodes]
         missing = np.where(request > 0, np.maximum(request - free, 0), 0)
         fine = ~missing.any(axis=1)
@@ -192,6 +195,8 @@ class RemainingRoom:
         """Victims of a node who free what is missing, those first that free the most for what they cost, as long as so
         many members are wanted. `asked`: by one of them.
         """
+        # Greedy covering: by price for gain, gain being the room in members (Chvatal, A greedy heuristic for the
+        # set-covering problem, 1979); then back, the dearest first, whoever is not needed any more stays.
         offers = []
         for victim in self._pods.on_node.get(node, ()):
             if victim in self.gone or victim in kept:

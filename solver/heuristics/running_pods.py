@@ -74,6 +74,9 @@ class RunningPods:
     @cached_property
     def own(self) -> list[float]:
         """What each victim weighs by itself: its priority, then a little more the more it holds."""
+        # ranks: victims, the place of each one's priority among all that there are, the lowest being 0. The weight is
+        # step ** rank, so that `step` pods of one priority weigh as much as one of the next; lexicographic as long as
+        # fewer go. Beside it the share of what is held (between 0 and 1), for the last digit.
         priorities, ranks = np.unique(self.problem.victims.priority, return_inverse=True)
         step = min(_STEP, _LARGEST_WEIGHT ** (1 / max(1, len(priorities))))
         held = self.held[:, self.instance.scarce].astype(np.float64)
