@@ -22,7 +22,7 @@ from webhook.admission.reviews import AdmissionRequest, Admitted, Decision, Refu
 from webhook.callers import Caller, anybody
 from webhook.dry_run import InputError, TooLongError, solve_stream
 from webhook.errors import BadReview, Unavailable
-from webhook.forecasts.forecasting import forecast
+from webhook.forecasts.forecasting import forecast, waits
 from webhook.forecasts.quick import QuickForecasts
 from webhook.forecasts.readings import RecentGangs
 from webhook.forecasts.slots import BusyError, SolveSlot
@@ -87,6 +87,9 @@ class Webhook:
             self.metrics.forecasts.labels("late").inc()
             return ()
         try:
+            if (awaited := waits(manifest, self.picture)) is not None:
+                self.metrics.forecasts.labels("waiting").inc()
+                return awaited
             with self.slot.taken(seconds) as left:
                 told = forecast(manifest, self.picture, self.others, left)
         except BusyError:

@@ -14,6 +14,11 @@ Promised = tuple[str, str]
 """A victim's uid, and its node."""
 
 
+def with_plans(gang: Manifest) -> tuple[bool]:
+    """By which a Gang object that holds a plan is found among the others (`Sources.sought`)."""
+    return (bool((gang.get("status") or {}).get("planId")),)
+
+
 def promised_by(gangs: Iterable[Manifest]) -> list[Promised]:
     """The victims of the plans that these Gang objects hold."""
     statuses: Iterable[Mapping[str, Any]] = (each.get("status") or {} for each in gangs)

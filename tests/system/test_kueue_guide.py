@@ -116,7 +116,9 @@ def test_in_a_queue_of_strict_order_a_job_that_fits_waits_for_an_older_one_that_
     phalanx.apply(job("running", 6))
     await_job(phalanx, "running", 6)
     phalanx.apply(job("older", 4))
-    phalanx.wait(lambda: phalanx.status("older").get("message", "").startswith("waits for quota"), "the quota to be full")
+    phalanx.wait(
+        lambda: phalanx.status("older").get("message", "").startswith("waits for quota"), "the quota to be full"
+    )
     phalanx.apply(job("younger", 2))
     waits = "waits for gang default/older, which is before it in ClusterQueue metax-pool (StrictFIFO)"
     phalanx.wait(lambda: phalanx.status("younger").get("message") == waits, "the younger to be told whom it waits for")

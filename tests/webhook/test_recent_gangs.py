@@ -1,13 +1,18 @@
 """All gangs for forecasts: read anew as long as that is cheap, and never so often that little else gets done."""
 
+import threading
 from collections.abc import Iterator
+from typing import Any
 
-from pictures import StillPicture, pod, pod_group
+import pytest
+from pictures import Manifest, StillPicture, node, pod, pod_group
 
 from gangs.dialects.reading import described
 from gangs.manifests import key_of
 from gangs.sources import Sources
+from webhook.forecasts.forecasting import waits
 from webhook.forecasts.readings import CHEAP_SECONDS, SHARE, RecentGangs
+from webhook.forecasts.slots import BusyError, SolveSlot
 
 MEMBERS = [pod("p", labels={"pod-group.scheduling.sigs.k8s.io": "llm"})]
 
@@ -50,20 +55,68 @@ def test_cheap_readings_are_made_anew_every_time() -> None:
     clocks, picture = Clocks(CHEAP_SECONDS / 2), Asked([pod_group()], pods=MEMBERS)
     recent = RecentGangs(clocks.read, clocks.spent)
     for _ in range(3):
-        assert [each.key.name for each in recent.of(picture).gangs] == ["llm"]
+        assert [each.key.name for each in recent.of(picture, 60.0).reading.gangs] == ["llm"]
     assert picture.times == 3
 
 
 def test_a_dear_one_is_kept_for_a_while_that_its_cost_decides() -> None:
     clocks, picture = Clocks(2.0), Asked([pod_group()], pods=MEMBERS)
     recent = RecentGangs(clocks.read, clocks.spent)
-    first = recent.of(picture)
+    first = recent.of(picture, 60.0)
     clocks.now += SHARE * 2.0 - 1
-    assert recent.of(picture) is first
+    assert recent.of(picture, 60.0) is first
     assert picture.times == 1
     clocks.now += 2
-    assert [each.key.name for each in recent.of(picture).gangs] == ["llm"]
+    assert [each.key.name for each in recent.of(picture, 60.0).reading.gangs] == ["llm"]
     assert picture.times == 2
+
+
+class Slow(Asked):
+    """A picture that nobody gets before he is let."""
+
+    def __init__(self, *objects: Manifest, **more: Any) -> None:
+        super().__init__(objects, **more)
+        self.let = threading.Event()
+
+    def sources(self) -> Sources:
+        """All that was given, in the end."""
+        self.let.wait(60.0)
+        return super().sources()
+
+
+def test_who_has_no_time_for_a_reading_goes_without_and_the_next_one_finds_it() -> None:
+    recent, picture = RecentGangs(), Slow(pod_group(), pods=MEMBERS)
+    for _ in range(3):
+        with pytest.raises(BusyError):
+            recent.of(picture, 0.01)
+    picture.let.set()
+    assert [each.key.name for each in recent.of(picture, 60.0).reading.gangs] == ["llm"]
+    assert picture.times <= 2, "three have waited for one reading"
+
+
+def test_a_reading_that_fails_is_not_the_last_one() -> None:
+    class Failing(Asked):
+        """A picture that cannot be had the first time."""
+
+        def sources(self) -> Sources:
+            """All that was given, the second time."""
+            found = super().sources()
+            if self.times == 1:
+                raise ValueError("broken")
+            return found
+
+    recent, picture = RecentGangs(), Failing([pod_group()], pods=MEMBERS)
+    with pytest.raises(ValueError, match="broken"):
+        recent.of(picture, 60.0)
+    assert recent.of(picture, 60.0).reading.gangs
+
+
+def test_a_group_without_its_pods_is_told_what_it_waits_for_while_nobody_can_read_the_others() -> None:
+    """5,000 of them come in as one does: no reading, no turn at the solver."""
+    picture = Slow(nodes=[node("n1")])
+    with SolveSlot(waiting=0).taken(1.0):
+        assert waits(pod_group("late", 3), picture) == ("gang default/late: waits for 3 more pods: 0 of 3 exist",)
+    assert picture.times == 0
 
 
 def test_the_gang_of_one_object_is_found_without_reading_the_others() -> None:

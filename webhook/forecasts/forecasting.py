@@ -3,6 +3,7 @@
 Planned alone on the live snapshot: a forecast, no promise. Other gangs may come first.
 """
 
+import time
 from dataclasses import replace
 
 from gangs.dialects.claims import left_alone
@@ -11,16 +12,32 @@ from gangs.dialects.reading import described
 from gangs.dialects.templates import as_admitted
 from gangs.dialects.topologies import known_topologies
 from gangs.manifests import MalformedError
-from gangs.model import Gang, Manifest, Reading
+from gangs.model import Gang, Manifest
 from gangs.sources import Sources
+from gangs.workloads.jobs import is_job
+from gangs.workloads.pod_templates import templates
 from kube.keys import GROUP
-from planning.competing.promised_evictions import promised_by, with_promised
-from planning.framing.running_gangs import running_gangs
-from planning.planner import plan_gang
-from planning.quota.usage import usage_of
+from planning.competing.promised_evictions import promised_by, with_plans, with_promised
+from planning.decision import Decision
+from planning.planner import plan_gang, waiting
+from planning.quota.usage import NO_USAGE, usage_of
 from solver.problem import Limits
 from webhook.forecasts.readings import RecentGangs
 from webhook.picture import Picture
+
+
+def waits(manifest: Manifest, picture: Picture) -> tuple[str, ...] | None:
+    """What the gang of a group object waits for, as sentences: nothing has to be solved, and no other gang read, to
+    know it. None where more is to be done (`forecast`), as for every workload that makes pods.
+    """
+    if is_job(manifest) or templates(manifest):
+        return None
+    sources = picture.sources_about(manifest)
+    gang = described(manifest, sources.having(manifest))
+    if gang is None:
+        return ()
+    decision = waiting(gang, picture.snapshot(), known_topologies(sources))
+    return None if decision is None else _sentences(gang, decision)
 
 
 def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds: float) -> tuple[str, ...]:
@@ -28,38 +45,45 @@ def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds:
 
     :param manifest: a group object or a workload as it is about to be stored, free of faults.
     :param others: whom it would stand among.
-    :param seconds: how long the solver may take.
+    :param seconds: how long reading the others and solving may take.
+    :raises BusyError: the others could not be read in that time.
     """
     try:
         sources = _as_if_there(manifest, picture.sources_about(manifest))
     except MalformedError as error:  # a Job of too many pods
         return (str(error.fault),)
     gang = described(manifest, sources)
-    return () if gang is None else told_of(gang, sources, others.of(picture), picture, seconds)
+    return () if gang is None else told_of(gang, sources, others, picture, seconds)
 
 
-def told_of(gang: Gang, sources: Sources, others: Reading, picture: Picture, seconds: float) -> tuple[str, ...]:
+def told_of(gang: Gang, sources: Sources, others: RecentGangs, picture: Picture, seconds: float) -> tuple[str, ...]:
     """What would become of a gang among others, as sentences.
 
     Anybody may have asked who reaches the port, and nobody asks the API server who it is: nothing of others is named.
 
     :param gang: as it would stand; `others` may hold it as it stands now.
+    :param seconds: how long reading the others and solving may take.
+    :raises BusyError: the others could not be read in that time.
     """
-    topologies = known_topologies(sources)
-    snapshot = with_promised(picture.snapshot(), promised_by(sources.of_kind(GROUP, "Gang")))
-    decision = plan_gang(
-        gang,
-        snapshot,
-        topologies,
-        running_gangs=running_gangs(others),
-        usage=usage_of(others.gangs, snapshot),
-        limits=Limits(seconds=seconds),
-    )
-    return (f"{_title(gang)}: {decision.nameless}", *decision.notes)
+    end = time.monotonic() + seconds
+    topologies, snapshot = known_topologies(sources), picture.snapshot()
+    decision = waiting(gang, snapshot, topologies)
+    if decision is None:
+        known = others.of(picture, seconds)
+        snapshot = with_promised(snapshot, promised_by(sources.sought(GROUP, "Gang", with_plans, True)))  # noqa: FBT003 -- the value sought
+        decision = plan_gang(
+            gang,
+            snapshot,
+            topologies,
+            running_gangs=known.running,
+            usage=NO_USAGE if gang.account is None else usage_of(known.reading.gangs, snapshot),
+            limits=Limits(seconds=max(0.0, end - time.monotonic())),
+        )
+    return _sentences(gang, decision)
 
 
-def _title(gang: Gang) -> str:
-    return f"gang {gang.key}"
+def _sentences(gang: Gang, decision: Decision) -> tuple[str, ...]:
+    return (f"gang {gang.key}: {decision.nameless}", *decision.notes)
 
 
 def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:

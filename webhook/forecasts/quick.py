@@ -77,8 +77,8 @@ class QuickForecasts:
         """What came of it, and the sentences."""
         try:
             with self._slot.taken(0.0):
-                version, others = picture.snapshot().version, self._others.of(picture)
-                told = told_of(gang, picture.sources_about(), others, picture, SOLVE_SECONDS)
+                version = picture.snapshot().version
+                told = told_of(gang, picture.sources_about(), self._others, picture, SOLVE_SECONDS)
         except BusyError:
             return "busy", ()
         except Exception:
