@@ -22,7 +22,12 @@ PORT = click.IntRange(0, 65535)
 SECONDS = click.FloatRange(min=0, min_open=True)
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Example:
+  phalanx controller --log-format json
+"""
+)
 @click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig.")
 @click.option("--identity", default=lambda: f"{socket.gethostname()}-{os.getpid()}", help="Name in the Lease.")
 @click.option(

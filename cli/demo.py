@@ -41,7 +41,13 @@ HIGH_PRIORITY = DemoGang("high-priority-training", tuple(f"hp-training-pod-{inde
 LOW_PRIORITY = tuple(f"low-priority-pod-{index}" for index in (0, 1, 5))
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+  phalanx demo
+  phalanx demo --keep
+"""
+)
 @click.option("--keep", is_flag=True, help="Leave the cluster running until Ctrl-C, to look around with kubectl.")
 def demo(*, keep: bool) -> None:
     """Build and start a control plane, install Phalanx, apply the Koordinator guide's examples, tell what happened."""

@@ -20,9 +20,16 @@ _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _SYMBOLS = {Severity.OK: ("ok", "green"), Severity.WARNING: ("warning", "yellow"), Severity.ERROR: ("error", "red")}
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+  phalanx doctor
+  phalanx doctor --fix
+"""
+)
 @click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig.")
-def doctor(kubeconfig: str | None) -> None:
+@click.option("--fix", is_flag=True, help="Print the commands that put it right, too; none of them is run.")
+def doctor(kubeconfig: str | None, *, fix: bool) -> None:
     """Check the cluster: topology labels, topologies, requests, webhooks, certificates, the controller.
 
     Exit status 1 where something is an error.
@@ -35,6 +42,8 @@ def doctor(kubeconfig: str | None) -> None:
         click.echo(f"{click.style(word.ljust(8), fg=colour)} {one_line(f'{each.subject}: {each.text}')}")
         if each.remedy:
             click.echo(f"{'':8}   {one_line(each.remedy)}")
+        for command in each.fix if fix else ():
+            click.echo(f"{'':8}   $ {one_line(command)}")
     if any(each.severity is Severity.ERROR for each in findings):
         raise SystemExit(1)
 

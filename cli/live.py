@@ -1,9 +1,13 @@
 """The live cluster of the current kubeconfig, looked at once."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import click
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
+from cli.asking.progress import waiting
 from cluster.api.connecting import connect
 from cluster.api.transport import UNREACHABLE, Transport, message_of
 from cluster.caches.cache import ClusterCache
@@ -23,22 +27,34 @@ def live_cluster(kubeconfig: str | None) -> Live:
 
 def live_picture(kubeconfig: str | None) -> tuple[Transport, Live]:
     """As `live_cluster`, with the connection for further questions."""
-    transport = _transport(kubeconfig)
+    with watched_cluster(kubeconfig) as (transport, cache):
+        return transport, picture_of(cache)
+
+
+@contextmanager
+def watched_cluster(kubeconfig: str | None) -> Iterator[tuple[Transport, ClusterCache]]:
+    """The cluster as it goes on, everything that matters listed once. Raises `click.ClickException` likewise."""
+    with waiting("asking the cluster"):
+        transport = _transport(kubeconfig)
     cache = ClusterCache(transport, all_kinds(), protecting=protection)
     cache.start()
     try:
-        if not cache.wait_synced(PATIENCE):
+        with waiting("reading nodes, pods and what asks for gangs"):
+            synced = cache.wait_synced(PATIENCE)
+        if not synced:
             raise click.ClickException(f"the cluster did not answer for: {', '.join(cache.unsynced())}")
-        with cache.still():
-            live = Live(
-                cache.snapshot(),
-                Sources(
-                    cache.pods(), cache.objects(), cache.namespaces(), cache.found(), cache.tried(), cache.sharing()
-                ),
-            )
-            return transport, live
+        yield transport, cache
     finally:
         cache.stop()
+
+
+def picture_of(cache: ClusterCache) -> Live:
+    """The cluster at one instant."""
+    with cache.still():
+        return Live(
+            cache.snapshot(),
+            Sources(cache.pods(), cache.objects(), cache.namespaces(), cache.found(), cache.tried(), cache.sharing()),
+        )
 
 
 def _transport(kubeconfig: str | None) -> Transport:

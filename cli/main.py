@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 PLUGIN_PREFIX = "kubectl-"
 
@@ -21,13 +22,19 @@ class Entry:
 
 COMMANDS = {
     "solve": Entry("cli.solve", "solve", "Plan the gangs in some files and say where they fit; changes nothing."),
+    "gangs": Entry("cli.terminal.gangs", "gangs", "List the gangs of the live cluster."),
+    "topology": Entry(
+        "cli.terminal.topology", "topology", "Show the live cluster's domains, their room, and who is there."
+    ),
     "why": Entry("cli.why", "why", "Explain a gang of the live cluster."),
+    "events": Entry("cli.terminal.events", "events", "Tell a gang's story, from when it was asked for."),
     "doctor": Entry("cli.doctor", "doctor", "Check the live cluster: labels, topologies, requests, webhooks."),
     "ui": Entry("cli.ui", "ui", "Show the live picture in a browser."),
     "demo": Entry("cli.demo", "demo", "Run the whole thing on a control plane of its own."),
     "webhook": Entry("cli.webhook", "webhook", "Serve admission, dry runs and the live picture."),
     "uninstall": Entry("cli.uninstall", "uninstall", "Let all waiting pods go and remove Phalanx from the cluster."),
     "controller": Entry("cli.controller", "controller", "Carry out the plans of the live cluster."),
+    "completion": Entry("cli.completion", "completion", "Print what a shell needs to complete words."),
 }
 
 
@@ -46,13 +53,29 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(entry.module), entry.command)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Subcommands and options that begin so, without importing anything."""
+        names = [
+            CompletionItem(name, help=each.summary) for name, each in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's
         """The overview, without importing anything."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""\b
+Examples:
+  phalanx gangs -A
+  phalanx why NAMESPACE/GANG
+  phalanx solve -f job.yaml --cluster live
+""",
+)
 @click.version_option(package_name="phalanx", prog_name="phalanx", message="%(prog)s %(version)s")
 def group() -> None:
     """Gangs of pods, placed together and proven optimal, on the scheduler the cluster already runs."""
@@ -61,6 +84,13 @@ def group() -> None:
 def main() -> None:
     """Run the command line. The usage text calls the program as the user did."""
     group(prog_name=program_name(sys.argv[0]))
+
+
+def complete() -> None:
+    """`kubectl_complete-phalanx WORD... INCOMPLETE`, which kubectl runs when its user wants a word completed."""
+    from cli.completion import complete_for_kubectl  # noqa: PLC0415 -- no other command needs it
+
+    complete_for_kubectl(group, sys.argv[1:])
 
 
 def program_name(path: str) -> str:

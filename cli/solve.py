@@ -8,12 +8,15 @@ import click
 import msgspec
 import yaml
 
+from cli.asking.progress import waiting
+from cli.options.what_if import with_what_if
 from kube.names import natural_key
 from planning.decision import Outcome
 from planning.dry_run import DryRun, dry_run
 from planning.files.documents import Document, Mistake, parse
 from planning.messages.report import solve_report
 from planning.solver_pool.pool import shared_workers
+from planning.what_if import UnknownNodeError, WhatIf
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
@@ -22,13 +25,20 @@ PLACED, BAD_INPUT, NOT_PLACED = 0, 2, 3
 """Exit statuses."""
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+  phalanx solve -f examples/koordinator
+  phalanx solve -f job.yaml --cluster live -o json
+  phalanx solve --cluster live --gang default/llm --add-nodes 4=node-5
+  phalanx solve --cluster live --drain node-5,node-6
+"""
+)
 @click.option(
     "-f",
     "--filename",
     "sources",
     multiple=True,
-    required=True,
     metavar="FILE|DIR|-",
     help="Kubernetes objects in YAML or JSON: a file, every such file of a folder, or standard input.",
 )
@@ -40,8 +50,16 @@ PLACED, BAD_INPUT, NOT_PLACED = 0, 2, 3
     help="Where the nodes and running pods come from: the files, or the cluster of the current kubeconfig.",
 )
 @click.option("--kubeconfig", type=click.Path(exists=True), help="For --cluster live. Default: the usual kubeconfig.")
-@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
-@click.option("--no-preemption", is_flag=True, help="Evict nobody.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="How to say it.",
+)
+@click.option("--preemption/--no-preemption", default=True, show_default=True, help="Whether anybody may be evicted.")
+@with_what_if
 @click.option(
     "-v",
     "--verbose",
@@ -49,14 +67,24 @@ PLACED, BAD_INPUT, NOT_PLACED = 0, 2, 3
     help="Say what was left out of the input, and why gangs are where they are and not next door.",
 )
 def solve(
-    sources: Sequence[str], cluster: str, kubeconfig: str | None, output: str, *, no_preemption: bool, verbose: bool
+    sources: Sequence[str],
+    cluster: str,
+    kubeconfig: str | None,
+    output: str,
+    *,
+    preemption: bool,
+    verbose: bool,
+    what_if: WhatIf,
 ) -> None:
     """Plan the gangs in some files and say where they fit. Nothing is changed anywhere.
 
     The files describe the cluster (nodes, pods with a node, priority classes, disruption budgets, topologies) and
     what is asked of it (pods without a node, workloads, groups). Exit status: 0 every gang has its minimum placed,
     3 at least one has not, 2 bad input or an invalid request.
+
+    "What if" options plan on the cluster as it would be; nothing is changed by them either.
     """
+    _check(sources, cluster, what_if)
     shared_workers().start()  # while the files are read
     documents, mistakes = read(sources)
     live = None
@@ -65,7 +93,11 @@ def solve(
 
         live = live_cluster(kubeconfig)
     shared_workers().await_started()
-    result = dry_run(documents, live=live, preemption=not no_preemption, comparing=verbose)
+    try:
+        with waiting("planning"):
+            result = dry_run(documents, live=live, preemption=preemption, comparing=verbose, what_if=what_if)
+    except UnknownNodeError as error:
+        raise click.UsageError(str(error)) from error
     print_result(result, output)
     if not (result.decisions or mistakes or result.mistakes):
         more = "" if verbose else "; -v: what was left out"
@@ -78,6 +110,14 @@ def solve(
     for mistake in (*mistakes, *result.mistakes):
         click.echo(f"error: {mistake}", err=True)
     sys.exit(status([*mistakes, *result.mistakes], result))
+
+
+def _check(sources: Sequence[str], cluster: str, what_if: WhatIf) -> None:
+    """That something is asked, and of what there is. Raises `click.UsageError`."""
+    if what_if.gangs and cluster != "live":
+        raise click.UsageError("--gang names a gang of the live cluster: add --cluster live")
+    if not sources and not (cluster == "live" and (what_if.gangs or what_if.drained)):
+        raise click.UsageError("Missing option '-f' / '--filename'.")
 
 
 def read(sources: Sequence[str]) -> tuple[list[Document], list[Mistake]]:

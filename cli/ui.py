@@ -37,7 +37,14 @@ TOKEN_SECONDS = 3600
 Token = Callable[[], str]
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+  kubectl -n phalanx-system port-forward service/phalanx-webhook 9443:443 &
+  phalanx ui
+  phalanx ui --service-account research/viewer --no-open
+"""
+)
 @click.option(
     "--server",
     default="https://127.0.0.1:9443",

@@ -69,7 +69,12 @@ class Released:
         )
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Example:
+  phalanx uninstall
+"""
+)
 @click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig.")
 @click.option(
     "--definitions", is_flag=True, help="Remove our definitions, too, and with them all objects of their kinds."

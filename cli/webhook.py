@@ -10,7 +10,12 @@ PORT = click.IntRange(0, 65535)
 SECONDS = click.FloatRange(min=0, min_open=True)
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Example:
+  phalanx webhook --cert-dir /certs --log-format json
+"""
+)
 @click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104 -- in a pod
 @click.option("--port", type=PORT, default=9443, show_default=True, help="HTTPS port.")
 @click.option("--health-port", type=PORT, default=8081, show_default=True, help="Plain port of /healthz and /readyz.")

@@ -7,12 +7,16 @@ from typing import Any
 
 import click
 import msgspec
-from kubernetes.client.exceptions import ApiException, ForbiddenException, NotFoundException
-from kubernetes.config import ConfigException
+from kubernetes.client.exceptions import ForbiddenException, NotFoundException
 
+from cli.asking.names import qualified_gangs
+from cli.asking.progress import waiting
+from cli.asking.requests import NOT_INSTALLED, TIMEOUT, asked, listed, split, told_in_a_line
+from cli.asking.watching import redraw
+from cli.options.looking import KUBECONFIG, WATCH
 from cli.text.gang_state import GangFacts, render
-from cluster.api.connecting import connect
-from cluster.api.transport import UNREACHABLE, Transport, message_of
+from cli.text.line import PlaceInLine, in_line, place
+from cluster.api.transport import Transport
 from controller.telemetry.events import REPORTING_CONTROLLER
 from gangs.coexistence.ownership import ADMISSION, EVIDENCE_KINDS, left_to
 from gangs.dialects.claims import dialect_of, parts_of
@@ -25,38 +29,40 @@ from kube.keys import API_VERSION, CONTROLLER_LEASE, SYSTEM_NAMESPACE
 from kube.objects import Pod
 from kube.text import one_line_each
 
-TIMEOUT = (5.0, 30.0)
-_PAGE = 500
 _OWNERS_ASKED = 3
 """Owners whose own events are looked up: a workload that cannot make its pods says so there."""
 
 
-class _PodPage(msgspec.Struct):
-    """One page of a list of pods."""
-
-    items: list[Pod]
-    metadata: dict[str, Any] = {}
-
-
-@click.command("why")
-@click.argument("gang", metavar="NAMESPACE/GANG")
-@click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig.")
-def why(gang: str, kubeconfig: str | None) -> None:
+@click.command(
+    "why",
+    epilog="""\b
+Examples:
+  phalanx why default/llm
+  phalanx why default/llm --watch
+""",
+)
+@click.argument("gang", metavar="NAMESPACE/GANG", shell_complete=qualified_gangs)
+@WATCH
+@KUBECONFIG
+def why(gang: str, *, watch: bool, kubeconfig: str | None) -> None:
     """Explain a gang of the live cluster: how it stands, who is missing, what is in its way and what would help.
 
-    The gang goes by the name of its Gang object or of what asked for it. Exit status 1: there is no such gang.
+    A gang that waits for room is told its place in line. The gang goes by the name of its Gang object or of what asked
+    for it. Exit status 1: there is no such gang.
     """
-    namespace, slash, name = gang.partition("/")
-    if not (namespace and slash and name):
-        raise click.BadParameter("write it as NAMESPACE/GANG, such as default/llm", param_hint="NAMESPACE/GANG")
-    try:
-        reader = Reader(connect(kubeconfig))
-        story = reader.story(namespace, name)
-    except ConfigException as error:
-        raise click.ClickException(f"no cluster: {error}") from error
-    except (ApiException, *UNREACHABLE) as error:
-        raise click.ClickException(f"the cluster does not answer: {message_of(error)}") from error
-    click.echo(render(story, datetime.now(UTC)), nl=False)
+    namespace, name = split(gang)
+    reader = Reader(asked(kubeconfig))
+
+    def story() -> GangFacts:
+        with told_in_a_line():
+            return reader.story(namespace, name)
+
+    if watch:
+        redraw(story, render)
+    else:
+        with waiting("asking the cluster"):
+            told = story()
+        click.echo(render(told, datetime.now(UTC)), nl=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +73,22 @@ class Reader:
 
     def story(self, namespace: str, name: str) -> GangFacts:
         """All there is to tell. Raises `click.ClickException` where there is no such gang."""
-        manifest = self._gang(namespace, name)
-        pods = self._members(manifest)
+        manifest = self.gang(namespace, name)
+        pods = self.members(manifest)
         return GangFacts(
             manifest=manifest,
             pods=tuple(pods),
-            events=tuple(self._history(manifest, pods)),
+            events=tuple(self.history(manifest, pods)),
             leader=self._leader(),
+            place=self._place(manifest) if in_line(manifest) else None,
         )
 
-    def _gang(self, namespace: str, name: str) -> Manifest:
+    def gang(self, namespace: str, name: str) -> Manifest:
+        """The Gang object of that name, or of what asked for it. Raises `click.ClickException` where there is none."""
         try:
             manifests = self._get(f"/apis/{API_VERSION}/namespaces/{namespace}/gangs")["items"]
         except NotFoundException as error:
-            raise click.ClickException(
-                f"this cluster knows no Gang objects ({API_VERSION}): is Phalanx installed?"
-            ) from error
+            raise click.ClickException(NOT_INSTALLED) from error
         found = next((each for each in manifests if each["metadata"]["name"] == name), None)
         found = found or next((each for each in manifests if name in _asked_by(each)), None)
         if found is None:
@@ -108,23 +114,17 @@ class Reader:
         others = dict.fromkeys(map(str, left.values()))
         return f"; gangs are left to {' and '.join(others)}" if others else ""
 
-    def _members(self, manifest: Manifest) -> list[Pod]:
+    def members(self, manifest: Manifest) -> list[Pod]:
+        """The gang's pods."""
         keys = member_keys(manifest)
         pods = (pod for namespace in sorted({key.namespace for key in keys}) for pod in self._pods(namespace))
         return [pod for pod in pods if (claim := dialect_of(pod)) is not None and claim[1] in keys]
 
     def _pods(self, namespace: str) -> Iterator[Pod]:
-        token = None
-        while True:
-            query = {"limit": _PAGE, "continue": token}
-            answer = self.transport.open("GET", f"/api/v1/namespaces/{namespace}/pods", query=query, timeout=TIMEOUT)
-            page = msgspec.convert(one_line_each(msgspec.json.decode(answer.data)), type=_PodPage)
-            yield from page.items
-            token = page.metadata.get("continue")
-            if not token:
-                return
+        for each in listed(self.transport, f"/api/v1/namespaces/{namespace}/pods"):
+            yield msgspec.convert(each, type=Pod)
 
-    def _history(self, manifest: Manifest, pods: Sequence[Pod]) -> Iterator[Manifest]:
+    def history(self, manifest: Manifest, pods: Sequence[Pod]) -> Iterator[Manifest]:
         """Events on the Gang object; and others' warnings on what makes its pods, which may be why some are missing."""
         meta = manifest["metadata"]
         yield from self._events(meta["namespace"], meta["uid"])
@@ -139,6 +139,24 @@ class Reader:
         query = {"fieldSelector": f"involvedObject.uid={uid}"}
         events: Iterable[Manifest] = self._get(f"/api/v1/namespaces/{namespace}/events", query)["items"]
         return events
+
+    def _place(self, manifest: Manifest) -> PlaceInLine | None:
+        """The gang's place in line; None where not all gangs, or not all their pods, are for the caller to see."""
+        try:
+            gangs = list(listed(self.transport, f"/apis/{API_VERSION}/gangs"))
+            unbound = [
+                msgspec.convert(each, type=Pod)
+                for each in listed(self.transport, "/api/v1/pods", {"fieldSelector": "spec.nodeName="})
+            ]
+        except ForbiddenException:
+            return None
+        whose = {key: each["metadata"]["uid"] for each in gangs for key in member_keys(each)}
+        priority: dict[str, int] = {}
+        for pod in unbound:
+            if (claim := dialect_of(pod)) is not None and (uid := whose.get(claim[1])) is not None:
+                own = pod.spec.priority or 0
+                priority[uid] = min(own, priority.get(uid, own))
+        return place(manifest, gangs, priority)
 
     def _leader(self) -> Manifest | None:
         """The lease of the controllers: None where there is none, empty where it may not be read."""

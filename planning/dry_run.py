@@ -17,7 +17,7 @@ from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.templates import examples
-from gangs.dialects.topologies import topologies
+from gangs.dialects.topologies import topologies, topology_of
 from gangs.dialects.typos import slips
 from gangs.manifests import MalformedError, group_of, pod_ref
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
@@ -26,6 +26,7 @@ from gangs.workloads.jobs import controller_of
 from gangs.workloads.pod_templates import role_of, shape_of, templates
 from kube.keys import GROUP
 from kube.objects import Pod
+from kube.topology import Topology
 from planning.competing.promised_evictions import promised_by, with_promised
 from planning.decision import Decision, Outcome
 from planning.files.documents import Document, Mistake
@@ -34,6 +35,7 @@ from planning.framing.priorities import admitted
 from planning.framing.running_gangs import running_gangs
 from planning.planner import DEFAULT_LIMITS, is_pending, plan_all
 from planning.quota.usage import usage_of
+from planning.what_if import AS_IT_IS, WhatIf, missing_gangs
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.problem import Limits
 
@@ -69,27 +71,29 @@ def dry_run(
     limits: Limits = DEFAULT_LIMITS,
     comparing: bool = False,
     deadline: Deadline = NO_DEADLINE,
+    what_if: WhatIf = AS_IT_IS,
 ) -> DryRun:
     """Plan every pending gang of the documents, as far as it can be read.
 
     With `live` the cluster is that one: the documents only ask, as if they had just been applied to it, and its
     other gangs are not planned. `comparing`: say of each plan why it is better here than next door. `deadline`: of all
     of it. Raises `OutOfTimeError` where it comes before the objects are understood; gangs whose turn comes after it
-    are not planned.
+    are not planned. `what_if`: the cluster is changed so before; raises `UnknownNodeError`.
     """
     objects = read_objects(documents, deadline)
-    request = _request(objects) if live is None else _applied(objects, live)
+    request, lost = _changed(_request(objects) if live is None else _applied(objects, live), what_if)
     deadline.look()
     reading = read_all(request.sources)
     deadline.look()
     known, _ = topologies(request.sources)
+    asking = [gang for gang in reading.gangs if request.asks_for(gang) or what_if.asks(gang, lost)]
     concerned = (fault for fault in (*request.faults, *reading.faults) if request.concerns(fault.object))
     pods = {_pod_key(pod): pod for pod in request.sources.pods}
     faults = list(dict.fromkeys(_as_written(fault, request.sources, objects, pods) for fault in concerned))
     invalid = _invalid(faults, request.sources, pods)
     wrong = {each.key for each in invalid}
     decisions = plan_all(
-        [g for g in reading.gangs if is_pending(g) and request.asks_for(g) and g.key not in wrong],
+        [_as_if(each, known, what_if) for each in asking if is_pending(each) and each.key not in wrong],
         with_promised(request.snapshot, promised_by(request.sources.of_kind(GROUP, "Gang"))),
         known,
         running_gangs=running_gangs(reading),
@@ -101,10 +105,28 @@ def dry_run(
     )
     return DryRun(
         decisions=(*decisions, *invalid),
-        mistakes=(*objects.mistakes, *(_mistake(fault, objects) for fault in faults)),
+        mistakes=(*objects.mistakes, *(_mistake(f, objects) for f in faults), *_unasked(what_if, reading.gangs)),
         warnings=(*objects.doubtful, *_advice(reading, request, objects, pods), *_nowhere(decisions, request)),
         notes=(*_ignored(objects), *request.notes),
     )
+
+
+def _changed(request: "_Request", what_if: WhatIf) -> "tuple[_Request, set[str]]":
+    """The request as it would be, and the pods (`namespace/name`) that lose their nodes."""
+    pods = request.sources.pods
+    sources = replace(request.sources, pods=what_if.pods(pods))
+    changed = replace(request, snapshot=what_if.snapshot(request.snapshot), sources=sources)
+    return changed, {pod.key for pod in pods if what_if.loses(pod)}
+
+
+def _unasked(what_if: WhatIf, gangs: Iterable[Gang]) -> Iterator[Mistake]:
+    """Gangs that are asked about and are not there."""
+    return (Mistake("", f"no gang {name} in the cluster") for name in missing_gangs(what_if, gangs))
+
+
+def _as_if(gang: Gang, known: Sequence[Topology], what_if: WhatIf) -> Gang:
+    topology = topology_of(gang, known)
+    return what_if.gang(gang, topology if isinstance(topology, Topology) else None)
 
 
 @dataclass(frozen=True, slots=True)

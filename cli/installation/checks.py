@@ -27,6 +27,15 @@ from planning.messages.wording import listed
 _NOT_LEFT = "is-not-left-to-"
 """Begins the name of the match condition that it adds."""
 _PODS = "pods.phalanx.dev"
+_APPLY = "kubectl apply --server-side -k manifests/default"
+_LEAD, _SERVE = (
+    (
+        f"kubectl -n {SYSTEM_NAMESPACE} rollout restart deployment/phalanx-{server}",
+        f"kubectl -n {SYSTEM_NAMESPACE} rollout status deployment/phalanx-{server}",
+    )
+    for server in ("controller", "webhook")
+)
+"""What makes either server begin anew, and tells whether it runs."""
 EXPIRY_WARNING = timedelta(days=14)
 SYSTEM_NAMESPACES = ("kube-system", SYSTEM_NAMESPACE)
 """Nothing in them may depend on a webhook of ours: Phalanx itself could not start without itself."""
@@ -46,17 +55,16 @@ def configuration(kind: str, name: str, found: Found, served: Found, now: dateti
         yield Finding(Severity.WARNING, subject, f"could not be read: {found}")
         return
     if found is None:
-        remedy = "kubectl apply --server-side -k manifests/default"
-        yield Finding(Severity.ERROR, subject, "is not installed: gangs are not seen at admission", remedy)
+        yield Finding(Severity.ERROR, subject, "is not installed: gangs are not seen at admission", _APPLY, (_APPLY,))
         return
     webhooks = found.get("webhooks") or ()
     for webhook in webhooks:
         whose = f"{subject}, {webhook['name']}"
         problem = _trust(webhook.get("clientConfig") or {}, served, now)
         if problem:
-            yield Finding(Severity.ERROR, whose, problem, "the leading controller writes it: is one running?")
+            yield Finding(Severity.ERROR, whose, problem, "the leading controller writes it: is one running?", _LEAD)
         for severity, text in _scope(webhook):
-            yield Finding(severity, whose, text, "apply the manifests again")
+            yield Finding(severity, whose, text, "apply the manifests again", (_APPLY,))
     yield Finding(Severity.OK, subject, f"{len(webhooks)} webhooks")
 
 
@@ -165,10 +173,12 @@ def answering(tried: Found) -> Finding:
         if any(each["name"] == GATE for each in gates):
             return Finding(Severity.OK, subject, "tried: it would be gated")
         remedy = "kubectl -n phalanx-system get pods: does a replica of the webhook run?"
-        return Finding(Severity.ERROR, subject, "tried: it would come in without its gate, and start alone", remedy)
+        return Finding(
+            Severity.ERROR, subject, "tried: it would come in without its gate, and start alone", remedy, _SERVE
+        )
     if "failed calling webhook" in (tried or "") and ".phalanx.dev" in (tried or ""):
         remedy = "kubectl -n phalanx-system get pods, and their logs: members are refused until a replica answers"
-        return Finding(Severity.ERROR, subject, f"tried: {tried}", remedy)
+        return Finding(Severity.ERROR, subject, f"tried: {tried}", remedy, _SERVE)
     return Finding(Severity.WARNING, subject, f"could not be tried: {tried}")
 
 
@@ -180,11 +190,14 @@ def certificate(served: Found, now: datetime) -> Finding:
         return Finding(Severity.WARNING, subject, text)
     leaf = _leaf(served)
     if leaf is None:
-        return Finding(Severity.ERROR, subject, "holds no certificate", "delete it: the leader makes a new one")
+        fix = f"kubectl -n {DEFAULT_PLACE.namespace} delete secret {DEFAULT_PLACE.secret}"
+        return Finding(Severity.ERROR, subject, "holds no certificate", "delete it: the leader makes a new one", (fix,))
     end = x509.load_pem_x509_certificate(leaf).not_valid_after_utc
     severity = Severity.ERROR if end < now else Severity.WARNING if end < now + EXPIRY_WARNING else Severity.OK
-    remedy = "" if severity is Severity.OK else "the leading controller renews it: is one running?"
-    return Finding(severity, subject, f"the serving certificate is valid until {end:%Y-%m-%d}", remedy)
+    text = f"the serving certificate is valid until {end:%Y-%m-%d}"
+    if severity is Severity.OK:
+        return Finding(severity, subject, text)
+    return Finding(severity, subject, text, "the leading controller renews it: is one running?", _LEAD)
 
 
 def leader(found: Found, now: datetime) -> Finding:
@@ -195,11 +208,12 @@ def leader(found: Found, now: datetime) -> Finding:
     spec = (found or {}).get("spec") or {}
     holder, renewed = spec.get("holderIdentity"), spec.get("renewTime")
     if not holder or not renewed:
-        return Finding(Severity.ERROR, subject, "no controller leads: gangs wait, gated", "is the controller running?")
+        text = "no controller leads: gangs wait, gated"
+        return Finding(Severity.ERROR, subject, text, "is the controller running?", _LEAD)
     silent = now - datetime.fromisoformat(renewed)
     if silent.total_seconds() > float(spec.get("leaseDurationSeconds") or 15) * 2:
         seconds = int(silent.total_seconds())
-        return Finding(Severity.ERROR, subject, f"{holder} has been silent for {seconds} s", "is it running?")
+        return Finding(Severity.ERROR, subject, f"{holder} has been silent for {seconds} s", "is it running?", _LEAD)
     return Finding(Severity.OK, subject, f"{holder} leads")
 
 

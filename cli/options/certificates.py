@@ -26,8 +26,20 @@ _OPTIONS = (
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="With given: the bundle that is kept in every webhook's caBundle; absent: somebody else does it.",
     ),
-    click.option("--authority-days", type=click.FloatRange(min=0, min_open=True), default=365.0, show_default=True),
-    click.option("--certificate-days", type=click.FloatRange(min=0, min_open=True), default=90.0, show_default=True),
+    click.option(
+        "--authority-days",
+        type=click.FloatRange(min=0, min_open=True),
+        default=365.0,
+        show_default=True,
+        help="How long an authority of our own is valid.",
+    ),
+    click.option(
+        "--certificate-days",
+        type=click.FloatRange(min=0, min_open=True),
+        default=90.0,
+        show_default=True,
+        help="How long a serving certificate is valid.",
+    ),
     click.option(
         "--introduction-seconds",
         type=click.FloatRange(min=0),

@@ -15,7 +15,13 @@ FIELDS = "%(asctime)s %(levelname)s %(name)s %(message)s"
 _LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _NAMES = {"asctime": "time", "levelname": "level", "name": "logger"}
 _OPTIONS = (
-    click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True),
+    click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning"]),
+        default="info",
+        show_default=True,
+        help="The least that is logged.",
+    ),
     click.option(
         "--log-format",
         type=click.Choice(["text", "json"]),

@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -13,6 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cli.text.ages import age, moment
+from cli.text.line import PlaceInLine
 from gangs.mirrors import mirrored_key
 from gangs.model import Manifest
 from kube.keys import GATE, PLANNED_NODE
@@ -32,20 +34,21 @@ _STYLES = {
     "Unplaceable": "bold red",
     "Invalid": "bold red",
 }
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 @dataclass(frozen=True, slots=True)
 class GangFacts:
     """What is known of a gang: its Gang object, its members, events (core/v1), and the spec of the controllers' lease.
 
-    `leader` is None where there is no lease, and empty where it could not be read.
+    `leader` is None where there is no lease, and empty where it could not be read. `place`: in the line of those that
+    wait for room; None where it does not stand in it, or where that may not be read.
     """
 
     manifest: Manifest
     pods: Sequence[Pod] = ()
     events: Sequence[Manifest] = ()
     leader: Manifest | None = None
+    place: PlaceInLine | None = None
 
     @property
     def status(self) -> Mapping[str, Any]:
@@ -117,6 +120,8 @@ def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
     since = _since(story.status)
     if since:
         yield "since", f"{since} ({age(since, now)} ago)"
+    if story.place is not None:
+        yield "in line", str(story.place)
     trouble = leader_trouble(story.leader, now)
     if trouble:
         yield "controller", trouble
@@ -189,7 +194,7 @@ def leader_trouble(leader: Manifest | None, now: datetime) -> str:
         return "none is running: nothing will change until one does"
     if not leader:
         return ""
-    silent = (now - _time(leader["renewTime"])).total_seconds() - (leader.get("leaseDurationSeconds") or 0)
+    silent = (now - moment(leader["renewTime"])).total_seconds() - (leader.get("leaseDurationSeconds") or 0)
     if silent <= NO_LEADER_SECONDS:
         return ""
     return f"{leader['holderIdentity']} has been silent since {leader['renewTime']}: nothing will change until one runs"
@@ -272,22 +277,6 @@ def _seen(event: Manifest, now: datetime) -> str:
 def _last(event: Manifest) -> str:
     series = event.get("series") or {}
     return series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or ""
-
-
-def age(moment: str, now: datetime) -> str:
-    """How long ago an RFC 3339 time was, in the unit that matters."""
-    seconds = max(0, int((now - _time(moment)).total_seconds()))
-    if seconds < 2 * _MINUTE:
-        return f"{seconds}s"
-    if seconds < 3 * _HOUR:
-        return f"{seconds // _MINUTE}m"
-    if seconds < 2 * _DAY:
-        return f"{seconds // _HOUR}h"
-    return f"{seconds // _DAY}d"
-
-
-def _time(moment: str) -> datetime:
-    return datetime.fromisoformat(moment).astimezone(UTC)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> RenderableType:

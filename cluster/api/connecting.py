@@ -1,6 +1,7 @@
 """How a program of ours reaches its cluster."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import yaml
 from kubernetes import config
@@ -10,6 +11,8 @@ from cluster.api.transport import Transport
 
 POOL_SIZE = 32
 """Connections kept open: one for each watch, and one for each write in flight."""
+IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+DEFAULT_NAMESPACE = "default"
 
 
 def connect(kubeconfig: str | None = None) -> Transport:
@@ -36,6 +39,17 @@ def token_of(kubeconfig: str | None = None) -> Callable[[], str]:
     settings = Configuration()
     _load(settings, kubeconfig)
     return lambda: (settings.get_api_key_with_prefix("BearerToken") or "").removeprefix("Bearer ")
+
+
+def namespace_of(kubeconfig: str | None = None) -> str:
+    """The namespace that the kubeconfig's current context names; in-cluster the program's own; else "default".
+
+    :raises kubernetes.config.ConfigException: there is no cluster to be found that way.
+    """
+    if kubeconfig is None and IN_CLUSTER_NAMESPACE.exists():
+        return IN_CLUSTER_NAMESPACE.read_text().strip() or DEFAULT_NAMESPACE
+    _, current = config.list_kube_config_contexts(config_file=kubeconfig)  # type: ignore[no-untyped-call]
+    return str(current["context"].get("namespace") or DEFAULT_NAMESPACE)
 
 
 def _load(settings: Configuration, kubeconfig: str | None) -> None:

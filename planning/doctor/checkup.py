@@ -3,6 +3,7 @@
 Pure: a picture of the cluster in, findings out.
 """
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -18,7 +19,7 @@ from gangs.dialects.typos import slips
 from gangs.model import Gang
 from gangs.sources import Sources
 from gangs.topology.levels import choose
-from kube.keys import ADOPT, EXEMPTIONS, GATE, LEAVE
+from kube.keys import ADOPT, CONFIGURATION, EXEMPTIONS, GATE, LEAVE
 from kube.names import natural_key
 from kube.topology import Topology
 from planning.doctor.finding import Finding, Severity
@@ -61,7 +62,9 @@ def _topology(topology: Topology, snapshot: Snapshot) -> Iterator[Finding]:
         lacking[label].append(name)
     for label, names in sorted(lacking.items()):
         text = f"{_some(names)} outside it for want of label {label}: never used by gangs that name a level of it"
-        yield Finding(Severity.WARNING, subject, text, f"label the nodes with {label}")
+        pool = label if "=" in label else f"{label}=VALUE"
+        fix = shlex.join(["kubectl", "label", "nodes", *sorted(names, key=natural_key), pool])
+        yield Finding(Severity.WARNING, subject, text, f"label the nodes with {label}", (fix,))
     yield from _torn(topology, tree, subject)
     if not tree.path_of:
         yield Finding(Severity.ERROR, subject, "no node belongs to it", "check its levels' node labels")
@@ -100,11 +103,14 @@ def _members(sources: Sources) -> Iterator[Finding]:
         claim, gated = dialect_of(pod, left), pod.gated_by(GATE)
         if gated and claim is None:
             text, remedy = "is gated but names no gang: nothing will start it", "delete it, or give its label back"
-            yield Finding(Severity.ERROR, f"Pod {pod.key}", text, remedy)
+            fix = f"kubectl -n {pod.metadata.namespace} delete pod {pod.metadata.name}"
+            yield Finding(Severity.ERROR, f"Pod {pod.key}", text, remedy, (fix,))
         if claim is not None and not gated and not pod.status.nominated_node_name:
             text = f"names gang {claim[1]} but was never gated: the webhook did not see it"
             remedy = "see that the webhook is registered, and create the pod again"
-            yield Finding(Severity.WARNING, f"Pod {pod.key}", text, remedy)
+            whose = f"kubectl -n {pod.metadata.namespace}"
+            fix = f"{whose} get pod {pod.metadata.name} -o yaml | {whose} replace --force -f -"
+            yield Finding(Severity.WARNING, f"Pod {pod.key}", text, remedy, (fix,))
 
 
 def _neighbours(sources: Sources) -> Iterator[Finding]:
@@ -125,11 +131,15 @@ def _neighbours(sources: Sources) -> Iterator[Finding]:
         for name in chosen(sources, annotation):
             if name not in CHOICES and (annotation, name) != (ADOPT, ALL):
                 text = f'annotation {annotation} names "{name}", which is no system that Phalanx knows'
-                yield Finding(Severity.ERROR, OWN, text, f"the names are {', '.join(CHOICES)}")
+                yield Finding(Severity.ERROR, OWN, text, f"the names are {', '.join(CHOICES)}", _taken_away(annotation))
     for value in chosen(sources, EXEMPTIONS):
         if value != IGNORED:
             text = f'annotation {EXEMPTIONS} says "{value}", which means nothing: exemptions count'
-            yield Finding(Severity.ERROR, OWN, text, f"write {IGNORED}, or take it away")
+            yield Finding(Severity.ERROR, OWN, text, f"write {IGNORED}, or take it away", _taken_away(EXEMPTIONS))
+
+
+def _taken_away(annotation: str) -> tuple[str, ...]:
+    return (f"kubectl annotate mutatingwebhookconfiguration {CONFIGURATION} {annotation}-",)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -20,3 +20,5 @@ class Finding:
     subject: str
     text: str
     remedy: str = ""
+    fix: tuple[str, ...] = ()
+    """Commands that put it right, where commands can; words in capitals are for the reader to fill in."""

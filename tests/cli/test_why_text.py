@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from cli.text.gang_state import GangFacts, age, leader_trouble, pod_state, render
+from cli.text.ages import age
+from cli.text.gang_state import GangFacts, leader_trouble, pod_state, render
 from cli.why import member_keys
 from gangs.model import GangKey
 from kube.keys import GATE, PLANNED_NODE

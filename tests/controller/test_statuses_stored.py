@@ -120,8 +120,8 @@ def test_people_see_how_a_gang_stands(api: ControlPlane, name: str) -> None:
     wanted = gang_status(GATED, phase=Phase.NOMINATED, now=NOW, decision=PLAN, plan_id="abc")
     written(api, f"/apis/phalanx.dev/v1alpha1/namespaces/default/gangs/{name}/status", wanted)
     header, row = api.kubectl("get", "gangs.phalanx.dev", name).splitlines()
-    assert header.split() == ["NAME", "PHASE", "PODS", "LEVEL", "DOMAIN", "REASON", "AGE"]
-    assert row.split()[:-1] == [name, "Nominated", "0/2", "spine", "spine-1", "RoomHeld"]
+    assert header.split() == ["NAME", "PHASE", "PODS", "DOMAIN", "REASON", "AGE"]
+    assert row.split()[:-1] == [name, "Nominated", "0/2", "spine-1", "RoomHeld"]
 
 
 def test_a_topology_status_comes_back_as_it_was_written(api: ControlPlane, name: str) -> None:

@@ -1,0 +1,96 @@
+"""What a shell may offer where a command wants a name: names of the live cluster, asked within moments or not at all.
+
+click finds out what is wanted, and speaks with the shells (`click.shell_completion`).
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from cluster.api.transport import Transport
+
+PATIENCE = (1.0, 2.0)
+"""Seconds to connect, and between bytes: somebody has pressed a key and waits."""
+
+Items = list[CompletionItem]
+
+
+def gang_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Names of gangs in the namespace that the call is about."""
+    return _offered(_gangs(ctx, within=_namespace(ctx)), incomplete)
+
+
+def qualified_gangs(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """NAMESPACE/GANG, of all namespaces; where that is not allowed, of the namespace that is being written."""
+    namespace, slash, _ = incomplete.partition("/")
+    found = _gangs(ctx, within=None) or (_gangs(ctx, within=namespace) if slash else [])
+    return _offered([(f"{each[2]}/{each[0]}", each[1], each[2]) for each in found], incomplete)
+
+
+def namespaces(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Names of namespaces."""
+    return _offered([(name, "", "") for name in _names(ctx, "/api/v1/namespaces")], incomplete)
+
+
+def nodes(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Names of nodes; of several written with commas, the last one."""
+    before, comma, last = incomplete.rpartition(",")
+    return [
+        CompletionItem(f"{before}{comma}{each.value}")
+        for each in _offered([(name, "", "") for name in _names(ctx, "/api/v1/nodes")], last)
+    ]
+
+
+def levels(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Names of the levels of our own topologies."""
+    items = _asked(ctx, "/apis/phalanx.dev/v1alpha1/topologies")
+    names = dict.fromkeys(level["name"] for each in items for level in each["spec"]["levels"])
+    return _offered([(name, "", "") for name in names], incomplete)
+
+
+def _offered(names: Iterable[tuple[str, str, str]], incomplete: str) -> Items:
+    return [CompletionItem(name, help=note or None) for name, note, _ in names if name.startswith(incomplete)]
+
+
+def _gangs(ctx: click.Context, within: str | None) -> list[tuple[str, str, str]]:
+    """Name, phase and namespace of gangs."""
+    place = f"namespaces/{within}/" if within else ""
+    items = _asked(ctx, f"/apis/phalanx.dev/v1alpha1/{place}gangs")
+    return [
+        (each["metadata"]["name"], (each.get("status") or {}).get("phase", ""), each["metadata"]["namespace"])
+        for each in items
+    ]
+
+
+def _names(ctx: click.Context, path: str) -> list[str]:
+    return [each["metadata"]["name"] for each in _asked(ctx, path)]
+
+
+def _asked(ctx: click.Context, path: str) -> list[dict[str, Any]]:
+    """The objects there, none where the cluster does not say so at once: nothing may be said while somebody types."""
+    try:
+        answer = _transport(ctx).request("GET", path, query={"limit": 500}, timeout=PATIENCE)
+    except Exception:  # noqa: BLE001 -- whatever it is, there is nothing to offer
+        return []
+    items: list[dict[str, Any]] = answer["items"]
+    return items
+
+
+def _transport(ctx: click.Context) -> "Transport":
+    from cluster.api.connecting import connect  # noqa: PLC0415 -- takes half a second, and most words need no cluster
+
+    return connect(ctx.params.get("kubeconfig"))
+
+
+def _namespace(ctx: click.Context) -> str | None:
+    from cluster.api.connecting import namespace_of  # noqa: PLC0415 -- as above
+
+    if ctx.params.get("all_namespaces"):
+        return None
+    try:
+        return ctx.params.get("namespace") or namespace_of(ctx.params.get("kubeconfig"))
+    except Exception:  # noqa: BLE001 -- as above
+        return None

@@ -1,0 +1,77 @@
+"""Asking the API server as the person at the terminal: one line where it cannot be asked, or does not allow it."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+from kubernetes.client.exceptions import ApiException, NotFoundException
+from kubernetes.config import ConfigException
+
+from cluster.api.connecting import connect, namespace_of
+from cluster.api.transport import UNREACHABLE, Transport, message_of
+from gangs.model import Manifest
+from kube.keys import API_VERSION
+from kube.text import one_line_each
+
+TIMEOUT = (5.0, 30.0)
+PAGE = 500
+NOT_INSTALLED = f"this cluster knows no Gang objects ({API_VERSION}): is Phalanx installed?"
+
+
+@contextlib.contextmanager
+def told_in_a_line() -> Iterator[None]:
+    """What goes wrong with the cluster, as the command's one line on standard error."""
+    try:
+        yield
+    except ConfigException as error:
+        raise click.ClickException(f"no cluster: {error}") from error
+    except (ApiException, *UNREACHABLE) as error:
+        raise click.ClickException(f"the cluster does not answer: {message_of(error)}") from error
+
+
+def asked(kubeconfig: str | None) -> Transport:
+    """The cluster of the kubeconfig. Raises `click.ClickException` where there is none."""
+    with told_in_a_line():
+        return connect(kubeconfig)
+
+
+def own_namespace(kubeconfig: str | None) -> str:
+    """The namespace that is meant where none is named."""
+    with told_in_a_line():
+        return namespace_of(kubeconfig)
+
+
+def split(gang: str) -> tuple[str, str]:
+    """Namespace and name of NAMESPACE/GANG. Raises `click.BadParameter` where it is not written so."""
+    namespace, slash, name = gang.partition("/")
+    if not (namespace and slash and name):
+        raise click.BadParameter("write it as NAMESPACE/GANG, such as default/llm", param_hint="NAMESPACE/GANG")
+    return namespace, name
+
+
+def gangs_path(namespace: str | None) -> str:
+    """Where Gang objects are; None: those of all namespaces."""
+    return f"/apis/{API_VERSION}/{f'namespaces/{namespace}/' if namespace else ''}gangs"
+
+
+def gang_objects(transport: Transport, namespace: str | None) -> list[Manifest]:
+    """All Gang objects there, with nothing in them that a terminal would obey. Raises `click.ClickException`."""
+    with told_in_a_line():
+        try:
+            return list(listed(transport, gangs_path(namespace)))
+        except NotFoundException as error:
+            raise click.ClickException(NOT_INSTALLED) from error
+
+
+def listed(transport: Transport, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Manifest]:
+    """The objects of a list, page by page. Raises as `Transport.open` does."""
+    token = None
+    while True:
+        page = transport.request(
+            "GET", path, query={**(query or {}), "limit": PAGE, "continue": token}, timeout=TIMEOUT
+        )
+        yield from one_line_each(page["items"])
+        token = page["metadata"].get("continue")
+        if not token:
+            return

@@ -1,0 +1,43 @@
+"""`phalanx completion SHELL`: what bash, zsh or fish has to read to complete words; and kubectl's way to the same.
+
+kubectl asks a plugin's `kubectl_complete-NAME`, in the way of cobra: a suggestion a line, then a colon and a number.
+"""
+
+from collections.abc import Sequence
+
+import click
+from click.shell_completion import ShellComplete, get_completion_class
+
+SHELLS = ("bash", "zsh", "fish")
+_NO_FILES = 4
+"""cobra's ShellCompDirective, which kubectl hands to its shells: offer no names of files."""
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  source <(phalanx completion bash)
+  phalanx completion zsh > "${fpath[1]}/_phalanx"
+  phalanx completion fish > ~/.config/fish/completions/phalanx.fish
+"""
+)
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print what a shell has to read to complete words of `phalanx`, names of the live cluster included.
+
+    `kubectl phalanx` is completed by kubectl's own completion, which finds the program kubectl_complete-phalanx.
+    """
+    found = get_completion_class(shell)
+    assert found is not None  # noqa: S101 -- click has those of SHELLS
+    click.echo(found(click.get_current_context().find_root().command, {}, "phalanx", "_PHALANX_COMPLETE").source())
+
+
+def complete_for_kubectl(group: click.Command, words: Sequence[str]) -> None:
+    """What kubectl's completion asks of a plugin: suggestions for the last word, cobra's way."""
+    *arguments, incomplete = words or [""]
+    items = ShellComplete(group, {}, "phalanx", "").get_completions(arguments, incomplete)
+    for each in items:
+        if each.type == "plain":
+            click.echo(f"{each.value}\t{each.help}" if each.help else each.value)
+    files = any(each.type != "plain" for each in items)
+    click.echo(f":{0 if files else _NO_FILES}")

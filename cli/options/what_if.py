@@ -1,0 +1,98 @@
+"""What-if options of `phalanx solve`: the cluster as if it had other nodes, gangs as if they asked for less."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import click
+
+from cli.asking.names import levels, nodes, qualified_gangs
+from planning.what_if import WhatIf
+
+Command = Callable[..., Any]
+
+MOST = 20_000
+"""Nodes that may be added at once."""
+
+
+def _added(_ctx: click.Context, _param: click.Parameter, values: Sequence[str]) -> dict[str, int]:
+    added: dict[str, int] = {}
+    for value in values:
+        found = re.fullmatch(r"(\d+)=(.+)", value)
+        if found is None or not 0 < int(found[1]) <= MOST:
+            raise click.BadParameter(f"{value}: write COUNT=NODE, such as 4=node-5: 4 more nodes like node-5")
+        added[found[2]] = added.get(found[2], 0) + int(found[1])
+    return added
+
+
+def _names(_ctx: click.Context, _param: click.Parameter, values: Sequence[str]) -> frozenset[str]:
+    return frozenset(name for value in values for name in value.split(",") if name)
+
+
+_OPTIONS = (
+    click.option(
+        "--gang",
+        "gangs",
+        multiple=True,
+        metavar="NAMESPACE/GANG",
+        shell_complete=qualified_gangs,
+        help="What if: a gang of the live cluster that waits is planned, too.",
+    ),
+    click.option(
+        "--add-nodes",
+        "added",
+        multiple=True,
+        metavar="COUNT=NODE",
+        callback=_added,
+        help="What if: there were so many more nodes like this one, empty.",
+    ),
+    click.option(
+        "--cordon",
+        "cordoned",
+        multiple=True,
+        metavar="NODE,...",
+        callback=_names,
+        shell_complete=nodes,
+        help="What if: nobody new went to these nodes.",
+    ),
+    click.option(
+        "--drain",
+        "drained",
+        multiple=True,
+        metavar="NODE,...",
+        callback=_names,
+        shell_complete=nodes,
+        help="What if: these nodes were drained, too; gangs that lose members are planned, other pods are gone.",
+    ),
+    click.option(
+        "--relax",
+        "relaxed",
+        multiple=True,
+        metavar="LEVEL",
+        shell_complete=levels,
+        help="What if: this level were preferred where it is required.",
+    ),
+)
+
+
+def with_what_if(command: Command) -> Command:
+    """Give a command these options; it takes them as `what_if`."""
+
+    @wraps(command)
+    def run(
+        gangs: Sequence[str],
+        added: dict[str, int],
+        cordoned: frozenset[str],
+        drained: frozenset[str],
+        relaxed: Sequence[str],
+        **rest: Any,
+    ) -> Any:
+        for name in gangs:
+            if not re.fullmatch("[^/]+/[^/]+", name):
+                raise click.BadParameter(f"{name}: write it as NAMESPACE/GANG", param_hint="--gang")
+        return command(what_if=WhatIf(added, cordoned, drained, tuple(relaxed), frozenset(gangs)), **rest)
+
+    for option in reversed(_OPTIONS):
+        run = option(run)
+    return run

@@ -1,0 +1,138 @@
+"""`phalanx events NAMESPACE/GANG`: a gang's story, from when it was asked for."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+from rich.text import Text
+
+from cli.asking.names import qualified_gangs
+from cli.asking.requests import asked, listed, split, told_in_a_line
+from cli.asking.watching import Source, changes
+from cli.options.looking import FORMAT, KUBECONFIG, WATCH
+from cli.text.ages import since
+from cli.text.columns import Columns, lines
+from cli.text.story import Step, moment_of, step_of, story
+from cli.text.structured import FORMATS, document, structured
+from cli.why import Reader
+from cluster.api.transport import Transport
+from gangs.model import Manifest
+from kube.objects import Pod
+
+_TITLES = ("AFTER", "WHAT", "NOTE")
+_POD_WARNINGS = "involvedObject.kind=Pod,type=Warning"
+_WIDE = ("TIME", "AFTER", "WHAT", "OBJECT", "NOTE")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  phalanx events default/llm
+  phalanx events default/llm --watch
+"""
+)
+@click.argument("gang", metavar="NAMESPACE/GANG", shell_complete=qualified_gangs)
+@FORMAT
+@WATCH
+@KUBECONFIG
+def events(gang: str, *, output: str, watch: bool, kubeconfig: str | None) -> None:
+    """Tell a gang's story: when it was asked for, planned, who was evicted for it, when it was let go and bound.
+
+    Warnings on its pods, and on what makes them, are part of it. Exit status 1: there is no such gang.
+    """
+    namespace, name = split(gang)
+    transport = asked(kubeconfig)
+    with told_in_a_line():
+        reader = Reader(transport)
+        manifest = reader.gang(namespace, name)
+        members = reader.members(manifest)
+        happened = [*reader.history(manifest, members), *_warnings(transport, members)]
+    happened.sort(key=moment_of)
+    telling = Telling(manifest, output)
+    telling.show(happened)
+    if watch:
+        follow(transport, telling, manifest, members, happened)
+
+
+def _warnings(transport: Transport, members: Sequence[Pod]) -> Iterator[Manifest]:
+    """Warnings on these pods."""
+    uids = {each.metadata.uid for each in members}
+    for namespace in sorted({each.metadata.namespace for each in members}):
+        for event in listed(transport, _path(namespace), {"fieldSelector": _POD_WARNINGS}):
+            if event["involvedObject"].get("uid") in uids:
+                yield event
+
+
+def follow(
+    transport: Transport, telling: "Telling", manifest: Manifest, members: Sequence[Pod], happened: Sequence[Manifest]
+) -> None:
+    """What happens from now on to the gang itself, and warnings on the pods that it has now; until stopped."""
+    meta = manifest["metadata"]
+    uids = {each.metadata.uid for each in members}
+
+    def of_a_member(event: Manifest) -> bool:
+        return event["involvedObject"].get("uid") in uids
+
+    sources = [Source(_path(meta["namespace"]), happened, f"involvedObject.uid={meta['uid']}")]
+    sources += [
+        Source(_path(namespace), happened, _POD_WARNINGS, of_a_member)
+        for namespace in sorted({each.metadata.namespace for each in members})
+    ]
+    for event, there in changes(transport, *sources):
+        if there:
+            telling.tell(event)
+
+
+def _path(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/events"
+
+
+class Telling:
+    """The lines of a story, as asked for."""
+
+    def __init__(self, gang: Manifest, output: str) -> None:
+        self._gang = gang
+        self._output = output
+        self._columns = Columns(_WIDE if output == "wide" else _TITLES, indent="  ")
+        self._start: datetime | None = None
+
+    def show(self, happened: Sequence[Manifest]) -> None:
+        """All of it so far; for programs the events as the API server has them."""
+        if self._output in FORMATS:
+            items = [{"apiVersion": "v1", "kind": "Event", **each} for each in happened]
+            click.echo(structured({"apiVersion": "v1", "kind": "EventList", "items": items}, self._output), nl=False)
+            return
+        steps = story(self._gang, happened)
+        self._start = steps[0].at
+        rows = [self._cells(each) for each in steps]
+        self._columns.fit(rows)
+        styled = [_styled(self._columns.row(row), step) for row, step in zip(rows, steps, strict=True)]
+        click.echo(lines([_headline(self._gang), Text(), self._columns.head(), *styled]), nl=False)
+
+    def tell(self, event: Manifest) -> None:
+        """One event more."""
+        whole: dict[str, Any] = {"apiVersion": "v1", "kind": "Event", **event}
+        if self._output in FORMATS:
+            click.echo(document(whole, self._output), nl=False)
+        elif (step := step_of(event)) is not None:
+            click.echo(lines([_styled(self._columns.row(self._cells(step)), step)]), nl=False)
+
+    def _cells(self, step: Step) -> list[str]:
+        after = since(self._start or step.at, step.at)
+        note = f"{step.note} (x{step.times})" if step.times > 1 else step.note
+        if self._output == "wide":
+            return [step.at.strftime("%Y-%m-%dT%H:%M:%SZ"), after, step.what, step.of, note]
+        return [after, step.what, f"{step.of}: {note}" if step.of else note]
+
+
+def _headline(gang: Manifest) -> Text:
+    meta, status = gang["metadata"], gang.get("status") or {}
+    words = [f"{meta['namespace']}/{meta['name']}", status.get("phase", "New"), status.get("message", "")]
+    return Text("  ".join(each for each in words if each), style="bold")
+
+
+def _styled(line: Text, step: Step) -> Text:
+    if step.warning:
+        line.stylize("red")
+    return line

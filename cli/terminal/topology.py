@@ -1,0 +1,173 @@
+"""`phalanx topology`: the domains of the live cluster as a tree, the room in each, and which gangs are there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import click
+
+from cli.asking.names import levels
+from cli.asking.watching import redraw
+from cli.live import live_picture, picture_of, watched_cluster
+from cli.options.looking import FORMAT, KUBECONFIG, WATCH
+from cli.terminal.domains import DomainShown, TopologyShown, pictures
+from cli.text.columns import lines, table
+from cli.text.structured import FORMATS, Json, structured
+from kube.keys import API_VERSION
+from kube.quantities import written
+from planning.dry_run import Live
+
+_SELDOM_SCARCE = ("memory", "ephemeral-storage", "pods")
+"""Resources that only `-o wide` shows; hugepages too."""
+_GANGS_SHOWN = 3
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  phalanx topology
+  phalanx topology datacenter --level rack -o wide
+  phalanx topology --nodes --watch
+"""
+)
+@click.argument("name", required=False)
+@click.option("--level", metavar="LEVEL", shell_complete=levels, help="The narrowest level to show.")
+@click.option("--nodes", is_flag=True, help="Show each node, too.")
+@FORMAT
+@WATCH
+@KUBECONFIG
+def topology(
+    name: str | None, *, level: str | None, nodes: bool, output: str, watch: bool, kubeconfig: str | None
+) -> None:
+    """Show the domains of a topology (absent: of each): nodes, what is free and used, and which gangs are there.
+
+    Free is what a newcomer finds without evicting anybody: what is held for gangs is not free, the room of pods on
+    their way out is. Exit status 1 where there is no such topology or level.
+    """
+
+    def said(live: Live) -> str:
+        return _said(_chosen(pictures(live), name, level, nodes=nodes), output)
+
+    if not watch:
+        click.echo(said(live_picture(kubeconfig)[1]), nl=False)
+        return
+    with watched_cluster(kubeconfig) as (_, cache):
+        redraw(lambda: picture_of(cache), lambda live, _: said(live))
+
+
+def _chosen(found: Sequence[TopologyShown], name: str | None, level: str | None, *, nodes: bool) -> list[TopologyShown]:
+    """The topologies that are meant, down to the level that is."""
+    named = [each for each in found if name is None or each.topology.called(name)]
+    if not named:
+        others = ", ".join(each.topology.full_name for each in found if each.topology.name)
+        hint = f"; there are {others}" if others else ""
+        raise click.ClickException(f"no topology {name}{hint}" if name else "there is no topology, and no node")
+    chosen = []
+    for each in named:
+        depth = len(each.topology.levels) - (0 if nodes else 1)
+        if level is not None:
+            position = each.topology.find(level)
+            if position is None and len(named) == 1:
+                there = ", ".join(one.name for one in each.topology.levels)
+                raise click.ClickException(f"{each.topology.title} has no level {level}; it has {there}")
+            if position is None:
+                continue
+            depth = position + 1
+        chosen.append(each.down_to(depth))
+    return chosen
+
+
+def _said(chosen: Sequence[TopologyShown], output: str) -> str:
+    if output in FORMATS:
+        data = {"apiVersion": API_VERSION, "kind": "TopologyReport", "topologies": [_data(each) for each in chosen]}
+        return structured(data, output)
+    return "\n".join(_text(each, wide=output == "wide") for each in chosen)
+
+
+def _data(picture: TopologyShown) -> Json:
+    """A topology for programs. Amounts are integers: cpu in millicores, memory in bytes, pieces otherwise."""
+    return {
+        "name": picture.topology.name,
+        "kind": picture.topology.kind,
+        "levels": [{"name": each.name, "labels": list(each.label_keys)} for each in picture.topology.levels],
+        "domains": [
+            {
+                "path": list(each.path),
+                "level": picture.level_of(each),
+                "nodes": each.room.nodes,
+                "closed": each.room.closed,
+                "free": each.room.free,
+                "used": each.room.used,
+                "held": each.room.held,
+                "gangs": [
+                    {"namespace": key.namespace, "name": key.name, "pods": count} for key, count in each.gangs.items()
+                ],
+            }
+            for each in picture.domains
+        ],
+        "outside": dict(picture.outside),
+    }
+
+
+def _text(picture: TopologyShown, *, wide: bool) -> str:
+    above = " > ".join(each.name for each in picture.topology.levels)
+    whole = picture.domains[0]
+    resources = _resources(whole, wide=wide)
+    titles = ["DOMAIN", "NODES"]
+    for resource in resources:
+        titles += [f"{resource.upper()} FREE", "USED", *(["HELD"] if wide else [])]
+    rows = [
+        [
+            f"{branch}{each.path[-1] if each.path else picture.topology.name or 'nodes'}",
+            f"{each.room.nodes} ({each.room.closed} closed)" if each.room.closed else str(each.room.nodes),
+            *_amounts(each, resources, wide=wide),
+            _gangs(each, wide=wide),
+        ]
+        for each, branch in _branches(picture.domains)
+    ]
+    texts = lines(table([*titles, "GANGS"], rows))
+    lacking = _lacking(picture.outside)
+    return f"{picture.topology.title}: {above}\n\n{texts}{lacking}"
+
+
+def _resources(whole: DomainShown, *, wide: bool) -> list[str]:
+    """What to show of: cpu, then what somebody has put into nodes, then the rest."""
+    there = [each for each in whole.room.free if whole.room.free[each] or whole.room.used.get(each)]
+    if not wide:
+        there = [each for each in there if each not in _SELDOM_SCARCE and not each.startswith("hugepages-")]
+    return sorted(there, key=lambda each: (each != "cpu", each in _SELDOM_SCARCE, each))
+
+
+def _amounts(domain: DomainShown, resources: Sequence[str], *, wide: bool) -> Iterator[str]:
+    kinds = (domain.room.free, domain.room.used, domain.room.held)[: 3 if wide else 2]
+    for resource in resources:
+        for amounts in kinds:
+            yield written(resource, amounts.get(resource, 0))
+
+
+def _gangs(domain: DomainShown, *, wide: bool) -> str:
+    names = [f"{key} ({count})" for key, count in domain.gangs.items()]
+    shown = names if wide else names[:_GANGS_SHOWN]
+    rest = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def _branches(domains: Sequence[DomainShown]) -> Iterator[tuple[DomainShown, str]]:
+    """Each domain with the lines that tie it to the one above it. They come parents first, each with all below it."""
+    last: dict[int, bool] = {}
+    followed: dict[tuple[str, ...], str] = {each.path[:-1]: each.path[-1] for each in domains if each.path}
+    for each in domains:
+        depth = len(each.path)
+        if not depth:
+            yield each, ""
+            continue
+        last[depth] = followed[each.path[:-1]] == each.path[-1]
+        above = "".join("   " if last[level] else "│  " for level in range(1, depth))
+        yield each, f"{above}{'└─ ' if last[depth] else '├─ '}"
+
+
+def _lacking(outside: Mapping[str, str]) -> str:
+    """How many nodes are in no domain, and for want of what."""
+    counts: dict[str, int] = {}
+    for label in outside.values():
+        counts[label] = counts.get(label, 0) + 1
+    texts = [f"{count} node{'s' if count > 1 else ''} outside: without {label}\n" for label, count in counts.items()]
+    return f"\n{''.join(texts)}" if texts else ""

@@ -1,0 +1,33 @@
+"""Times of the API server, and how long ago or how much later they are, for people."""
+
+from datetime import UTC, datetime
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def moment(text: str) -> datetime:
+    """An RFC 3339 time."""
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def age(text: str, now: datetime) -> str:
+    """How long ago an RFC 3339 time was, in the unit that matters."""
+    seconds = max(0, int((now - moment(text)).total_seconds()))
+    if seconds < 2 * _MINUTE:
+        return f"{seconds}s"
+    if seconds < 3 * _HOUR:
+        return f"{seconds // _MINUTE}m"
+    if seconds < 2 * _DAY:
+        return f"{seconds // _HOUR}h"
+    return f"{seconds // _DAY}d"
+
+
+def since(start: datetime, later: datetime) -> str:
+    """How long after the start, in whole seconds, minutes, hours or days, two of these at most."""
+    seconds = max(0, int((later - start).total_seconds()))
+    parts: list[str] = []
+    for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m"), (1, "s")):
+        count, seconds = divmod(seconds, size)
+        if count or (unit == "s" and not parts):
+            parts.append(f"{count}{unit}")
+    return "".join(parts[:2])

@@ -1,0 +1,73 @@
+"""How lists look: columns as kubectl aligns them, in colour on a terminal only."""
+
+import io
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+GAP = 3
+"""Spaces between two columns."""
+STYLES: Mapping[str, str] = {
+    "Placed": "green",
+    "Released": "green",
+    "Nominated": "cyan",
+    "Evicting": "cyan",
+    "Waiting": "yellow",
+    "Unplaceable": "red",
+    "Invalid": "red",
+    "Warning": "red",
+}
+"""Words that have a colour, wherever they are a whole cell."""
+
+
+class Columns:
+    """Rows below their titles. A column is as wide as its widest cell so far: later rows keep it, or widen it."""
+
+    def __init__(self, titles: Sequence[str], indent: str = "") -> None:
+        self._titles = titles
+        self._indent = indent
+        self._widths = [cell_len(title) for title in titles]
+
+    def head(self) -> Text:
+        """The line of titles."""
+        return Text(self._line(self._titles), style="dim")
+
+    def fit(self, rows: Iterable[Sequence[str]]) -> None:
+        """Make room for these rows."""
+        for row in rows:
+            self._widths = [max(width, cell_len(cell)) for width, cell in zip(self._widths, row, strict=True)]
+
+    def row(self, cells: Sequence[str]) -> Text:
+        """One row, on one line."""
+        self.fit([cells])
+        text = Text(self._line(cells))
+        start = len(self._indent)
+        for cell, width in zip(cells, self._widths, strict=True):
+            if cell in STYLES:
+                text.stylize(STYLES[cell], start, start + len(cell))
+            start += len(set_cell_size(cell, width)) + GAP
+        return text
+
+    def _line(self, cells: Sequence[str]) -> str:
+        padded = (set_cell_size(cell, width) for cell, width in zip(cells, self._widths, strict=True))
+        return f"{self._indent}{(' ' * GAP).join(padded)}".rstrip()
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "") -> list[Text]:
+    """All rows below their titles."""
+    columns = Columns(titles, indent)
+    columns.fit(rows)
+    return [columns.head(), *map(columns.row, rows)]
+
+
+def lines(texts: Iterable[Text]) -> str:
+    """Texts, a line each, never broken; in colour where standard output is a terminal that wants it (NO_COLOR)."""
+    terminal = sys.stdout.isatty()
+    console = Console(file=io.StringIO(), force_terminal=terminal, highlight=False)
+    with console.capture() as capture:
+        for text in texts:
+            console.print(text, soft_wrap=True)
+    return capture.get()

@@ -1,0 +1,160 @@
+"""What if the cluster had more nodes, or some were cordoned or drained, or a level were not required? Changes nothing.
+
+In: a picture, and what asks in it. Out: the same as they would be. How the answer is found is not touched.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import msgspec
+
+from cluster.snapshot import NodeState, Snapshot, Tenant
+from gangs.model import Gang, PodSet
+from kube.keys import GATE, PINNED_DOMAIN, PLAN, PLANNED_NODE, RELEASED, TAKEN_BACK
+from kube.names import natural_key
+from kube.objects import Node, Pod, PodStatus, SchedulingGate
+from kube.topology import HOSTNAME_LABEL, Topology
+from planning.framing.ties import as_written
+
+DAEMON = "DaemonSet"
+_OURS = (PINNED_DOMAIN, PLAN, PLANNED_NODE, RELEASED, TAKEN_BACK)
+"""Annotations of a pod that tell of a plan."""
+
+
+class UnknownNodeError(ValueError):
+    """A node is named that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """The changes.
+
+    `added`: how many more nodes there are like a node, by its name: empty but for what DaemonSets run on each.
+    `cordoned`: nodes to which nobody new goes. `drained`: such that also lose their pods, but for those of DaemonSets;
+    members of gangs ask for new places then, other pods are gone. `relaxed`: levels, by name or node label, that are
+    preferred where they are required. `gangs`: `namespace/name` of gangs of the live cluster that ask, too.
+    """
+
+    added: Mapping[str, int] = field(default_factory=dict)
+    cordoned: frozenset[str] = frozenset()
+    drained: frozenset[str] = frozenset()
+    relaxed: tuple[str, ...] = ()
+    gangs: frozenset[str] = frozenset()
+
+    def snapshot(self, snapshot: Snapshot) -> Snapshot:
+        """The picture as it would be. Raises `UnknownNodeError`."""
+        there = {state.name: state for state in snapshot.nodes}
+        named = {*self.added, *self.cordoned, *self.drained}
+        if missing := sorted(named - there.keys(), key=natural_key):
+            raise UnknownNodeError(f"no node {missing[0]}")
+        states = [self._changed(state) for state in snapshot.nodes]
+        for like, count in self.added.items():
+            taken = {state.name for state in states}
+            states += _more_like(there[like], count, taken)
+        return replace(snapshot, nodes=tuple(sorted(states, key=lambda state: natural_key(state.name))))
+
+    def pods(self, pods: Sequence[Pod]) -> Sequence[Pod]:
+        """The pods as they would be: what is drained has no node, and is as it was written."""
+        return [_made_again(pod) if self.loses(pod) else pod for pod in pods] if self.drained else pods
+
+    def gang(self, gang: Gang, topology: Topology | None) -> Gang:
+        """The gang as it would ask, in its topology where that is known."""
+        meant = tuple(name for level in self.relaxed for name in _names(level, topology))
+        sets = tuple(_relaxed(each, meant) for each in gang.pod_sets)
+        return replace(_relaxed(gang, meant), pod_sets=sets) if meant else gang
+
+    def asks(self, gang: Gang, lost: Container[str]) -> bool:
+        """Whether the gang is asked about, though it is none of the files'. `lost`: `namespace/name`s of lost pods."""
+        named = any(f"{key.namespace}/{key.name}" in self.gangs for key in gang.names)
+        return named or any(member.pod.key in lost for member in gang.members)
+
+    def loses(self, pod: Pod) -> bool:
+        """Whether the pod is drained."""
+        return pod.spec.node_name in self.drained and not pod.finished and not _stays(pod)
+
+    def _changed(self, state: NodeState) -> NodeState:
+        if state.name in self.drained:
+            tenants = tuple(each for each in state.tenants if _stays(each.pod))
+            return NodeState(_cordoned(state.node), state.allocatable, tenants)
+        if state.name in self.cordoned:
+            return NodeState(_cordoned(state.node), state.allocatable, state.tenants)
+        return state
+
+
+AS_IT_IS = WhatIf()
+
+
+def missing_gangs(what_if: WhatIf, gangs: Iterable[Gang]) -> list[str]:
+    """The gangs that are asked about and are not there."""
+    known = {f"{key.namespace}/{key.name}" for gang in gangs for key in gang.names}
+    return sorted(what_if.gangs - known, key=natural_key)
+
+
+def _more_like(state: NodeState, count: int, taken: set[str]) -> Iterator[NodeState]:
+    """Empty nodes with the labels, taints and size of one; each has a name of its own."""
+    number = 0
+    while count:
+        number += 1
+        name = f"{state.name}-more-{number}"
+        if name not in taken:
+            count -= 1
+            tenants = tuple(_on(each, name) for each in state.tenants if _of_a_daemon_set(each.pod))
+            yield NodeState(_renamed(state.node, name), state.allocatable, tenants)
+
+
+def _renamed(node: Node, name: str) -> Node:
+    labels = {**node.metadata.labels, HOSTNAME_LABEL: name}
+    metadata = msgspec.structs.replace(node.metadata, name=name, uid="", labels=labels)
+    spec = msgspec.structs.replace(node.spec, unschedulable=False)
+    return msgspec.structs.replace(node, metadata=metadata, spec=spec)
+
+
+def _on(tenant: Tenant, node: str) -> Tenant:
+    """The same pod of a DaemonSet, on another node."""
+    metadata = msgspec.structs.replace(tenant.pod.metadata, name=f"{tenant.pod.metadata.name}-{node}", uid="")
+    spec = msgspec.structs.replace(tenant.pod.spec, node_name=node)
+    return replace(tenant, pod=msgspec.structs.replace(tenant.pod, metadata=metadata, spec=spec), node=node)
+
+
+def _cordoned(node: Node) -> Node:
+    return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, unschedulable=True))
+
+
+def _made_again(pod: Pod) -> Pod:
+    """The pod as its controller would make it again."""
+    written = as_written(pod)
+    annotations = {key: value for key, value in pod.metadata.annotations.items() if key not in _OURS}
+    return msgspec.structs.replace(
+        written,
+        metadata=msgspec.structs.replace(pod.metadata, annotations=annotations),
+        spec=msgspec.structs.replace(written.spec, node_name="", scheduling_gates=(SchedulingGate(name=GATE),)),
+        status=PodStatus(phase="Pending"),
+    )
+
+
+def _stays(pod: Pod) -> bool:
+    """Whether draining leaves the pod: it comes back to the same node (kubectl drain --ignore-daemonsets)."""
+    return _of_a_daemon_set(pod) or any(owner.kind == "Node" for owner in pod.metadata.owner_references)
+
+
+def _of_a_daemon_set(pod: Pod) -> bool:
+    return any(owner.kind == DAEMON and owner.controller for owner in pod.metadata.owner_references)
+
+
+def _names(level: str, topology: Topology | None) -> tuple[str, ...]:
+    """All words for a level."""
+    position = None if topology is None else topology.find(level)
+    if topology is None or position is None:
+        return (level,)
+    found = topology.levels[position]
+    return (found.name, *found.label_keys, *found.aliases)
+
+
+_Asking = TypeVar("_Asking", Gang, PodSet)
+
+
+def _relaxed(asking: _Asking, meant: Sequence[str]) -> _Asking:
+    if asking.required is None or asking.required not in meant:
+        return asking
+    return replace(asking, required=None, preferred=asking.preferred or asking.required)
