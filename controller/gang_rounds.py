@@ -1,6 +1,6 @@
 """Every gang with its Gang object and the step that is due: from round to round only what has changed is looked at.
 
-A case that has come to rest (nothing was written for it, and nothing will be unless something changes) stays as it is.
+A round that has come to rest (nothing was written for it, and nothing will be unless something changes) stays as it is.
 Any other is made anew from the cluster in each round, whatever became of it in the last one.
 """
 
@@ -25,7 +25,7 @@ from planning.quota.flavors import settled
 
 
 class GangRounds:
-    """The cases of all gangs, and how these stand."""
+    """The rounds of all gangs, and how these stand."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -43,14 +43,14 @@ class GangRounds:
         """Whether some gang stands otherwise than after the last round."""
 
     def look(self, picture: ClusterView) -> list[GangRound]:
-        """The cases that are open, each as it is to be decided on now."""
+        """The rounds that are open, each as it is to be decided on now."""
         existing = mirrors.GangObjects(picture.sources.catalog, self._made)
         begun = {key for key in self._open if not self._stays(key)}
         renewed, self._again = picture.concerned | self._again | begun, set()
         self._renew(renewed, picture, existing)
         for key in self._open.keys() - renewed:
-            case = self._cases[key]
-            case.last, case.decision, case.writing = case.decision, None, False
+            gang_round = self._cases[key]
+            gang_round.last, gang_round.decision, gang_round.writing = gang_round.decision, None, False
         return [self._cases[key] for key in self._open]
 
     def keys(self) -> Collection[GangKey]:
@@ -62,14 +62,14 @@ class GangRounds:
         gone, self._gone = self._gone, set()
         return [key for key in gone if key not in self._cases]
 
-    def close(self, cases: Iterable[GangRound]) -> None:
+    def close(self, gang_rounds: Iterable[GangRound]) -> None:
         """The round is over for these."""
-        for case in cases:
-            key, stands = case.gang.key, _standing(case)
+        for gang_round in gang_rounds:
+            key, stands = gang_round.gang.key, _standing(gang_round)
             if self._standings.get(key) != stands:
                 self._standings[key] = stands
                 self.moved = True
-            if case.resting and isinstance(case.step, AllBound):
+            if gang_round.resting and isinstance(gang_round.step, AllBound):
                 self._open.pop(key, None)
 
     def standings(self) -> list[GangSample]:
@@ -83,12 +83,14 @@ class GangRounds:
         return bool(self._again) or any(self._cases[key].waits_for_time for key in self._open)
 
     def _stays(self, key: GangKey) -> bool:
-        """Whether the case is still what it was, if nothing has changed in the cluster."""
-        case = self._cases[key]
-        return case.behind or (case.resting and isinstance(case.step, NeedPlan) and not case.watched)
+        """Whether the round is still what it was, if nothing has changed in the cluster."""
+        gang_round = self._cases[key]
+        return gang_round.behind or (
+            gang_round.resting and isinstance(gang_round.step, NeedPlan) and not gang_round.watched
+        )
 
     def _renew(self, keys: Collection[GangKey], picture: ClusterView, existing: mirrors.GangObjects) -> None:
-        """Make the cases of these gangs anew, and write the objects that show them where these are not as they should.
+        """Make the rounds of these gangs anew, and write the objects that show them where these are not as they should.
 
         Of mirrors no more are written in one round than there is time for.
         """
@@ -186,7 +188,7 @@ def _case(gang: Gang, manifest: Manifest, picture: ClusterView) -> GangRound:
     return GangRound(gang, manifest, record, step, placeholders, timed_out=timed_out(status))
 
 
-def _standing(case: GangRound) -> GangSample:
-    uid = case.manifest["metadata"].get("uid", "")
-    phase = Phase(case.status.get("phase", Phase.WAITING.value)) if case.deferred else phase_of(case)
-    return GangSample(case.gang.key, phase, case.gang.created, case.status, uid)
+def _standing(gang_round: GangRound) -> GangSample:
+    uid = gang_round.manifest["metadata"].get("uid", "")
+    phase = Phase(gang_round.status.get("phase", Phase.WAITING.value)) if gang_round.deferred else phase_of(gang_round)
+    return GangSample(gang_round.gang.key, phase, gang_round.gang.created, gang_round.status, uid)

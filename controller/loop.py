@@ -47,7 +47,7 @@ class _Known:
     """What a round leaves to the next one, all of it derived from the cluster."""
 
     looker: Looker
-    cases: GangRounds
+    gang_rounds: GangRounds
     invalid: list[GangKey] = field(default_factory=list)
     fresh: bool = True
     """Whether no round has gone by yet: who went before is not known."""
@@ -114,18 +114,18 @@ class Controller:
             return
         picture = known.looker.look()
         self._coexistence.tell(picture)
-        cases = known.cases.look(picture)
+        gang_rounds = known.gang_rounds.look(picture)
         if known.fresh:
-            self._planner.forget_others(known.cases.keys())
-        self._planner.forget(known.cases.gone())
+            self._planner.forget_others(known.gang_rounds.keys())
+        self._planner.forget(known.gang_rounds.gone())
         known.fresh = False
-        picture = self._decide(cases, picture)
-        changed = [case for case in cases if not case.unchanged]
+        picture = self._decide(gang_rounds, picture)
+        changed = [gang_round for gang_round in gang_rounds if not gang_round.unchanged]
         self._executor.execute(changed, picture)
         self._reclaimer.reclaim(changed, picture)
         self._withdrawer.withdraw(changed, picture)
         self._reporter.report(changed, picture)
-        known.cases.close(changed)
+        known.gang_rounds.close(changed)
         self._tell(known, picture)
 
     def _tell(self, known: "_Known", picture: ClusterView) -> None:
@@ -133,12 +133,12 @@ class Controller:
         invalid = self._invalid_gangs.tell(picture)
         self._status_sync.show(picture)
         self._strays.tell(picture)
-        if known.cases.moved or invalid != known.invalid:
-            known.invalid, standings = invalid, known.cases.standings()
+        if known.gang_rounds.moved or invalid != known.invalid:
+            known.invalid, standings = invalid, known.gang_rounds.standings()
             for each in self._observers:
                 each.stand(standings, invalid)
         known.unfinished = any(
-            each.unfinished for each in (known.cases, self._invalid_gangs, self._status_sync, self._strays)
+            each.unfinished for each in (known.gang_rounds, self._invalid_gangs, self._status_sync, self._strays)
         )
 
     def _round_safely(self, known: "_Known") -> bool:
@@ -156,35 +156,45 @@ class Controller:
         self._metrics.round_seconds.labels(outcome).observe(monotonic() - started)
         return outcome == "done"
 
-    def _decide(self, cases: Sequence[GangRound], picture: ClusterView) -> ClusterView:
-        """Answer every case that needs a plan; the picture beside the plans that are in force."""
-        for case in cases:
-            if case.timed_out is None and expired(case.gang, case.status) and not _let_go(case):
-                self._expire(case, picture)
-        picture = drop_unlawful(picture, cases)
-        needy = {case.gang.key: case for case in cases if isinstance(case.step, NeedPlan) and case.decision is None}
-        answers = self._planner.decide([_in_line(case) for case in needy.values()], picture)
-        for key, case in needy.items():
-            case.decision = decision = answers[key]
-            case.deferred = decision is None and self._planner.quiet(key)
-            if case.deferred:
+    def _decide(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> ClusterView:
+        """Answer every round that needs a plan; the picture beside the plans that are in force."""
+        for gang_round in gang_rounds:
+            if gang_round.timed_out is None and expired(gang_round.gang, gang_round.status) and not _let_go(gang_round):
+                self._expire(gang_round, picture)
+        picture = drop_unlawful(picture, gang_rounds)
+        needy = {
+            gang_round.gang.key: gang_round
+            for gang_round in gang_rounds
+            if isinstance(gang_round.step, NeedPlan) and gang_round.decision is None
+        }
+        answers = self._planner.decide([_in_line(gang_round) for gang_round in needy.values()], picture)
+        for key, gang_round in needy.items():
+            gang_round.decision = decision = answers[key]
+            gang_round.deferred = decision is None and self._planner.quiet(key)
+            if gang_round.deferred:
                 continue
             record = record_of(decision) if decision and decision.outcome is Outcome.PLACED else None
-            case.fallen, case.record = case.record, record if record and record.members else None
+            gang_round.fallen, gang_round.record = gang_round.record, record if record and record.members else None
         return picture
 
-    def _expire(self, case: GangRound, picture: ClusterView) -> None:
+    def _expire(self, gang_round: GangRound, picture: ClusterView) -> None:
         """The gang's time is over: what it holds is given back, and it goes to the end of its line."""
-        message = f"was not placed within {case.gang.schedule_timeout_seconds} s: its room is given back for others"
-        cause = Cause.TIMED_OUT if case.record is not None else None
-        case.step, case.fallen, case.record = NeedPlan("", case.held, cause), case.record, None
-        case.timed_out, case.expired_now = True, True
-        case.decision = self._planner.hold_off(case.gang, message, picture)
+        message = (
+            f"was not placed within {gang_round.gang.schedule_timeout_seconds} s: its room is given back for others"
+        )
+        cause = Cause.TIMED_OUT if gang_round.record is not None else None
+        gang_round.step, gang_round.fallen, gang_round.record = (
+            NeedPlan("", gang_round.held, cause),
+            gang_round.record,
+            None,
+        )
+        gang_round.timed_out, gang_round.expired_now = True, True
+        gang_round.decision = self._planner.hold_off(gang_round.gang, message, picture)
 
 
-def _let_go(case: GangRound) -> bool:
-    return isinstance(case.step, AwaitBinding | AllBound)
+def _let_go(gang_round: GangRound) -> bool:
+    return isinstance(gang_round.step, AwaitBinding | AllBound)
 
 
-def _in_line(case: GangRound) -> Gang:
-    return replace(case.gang, created=LAST_IN_LINE) if case.timed_out else case.gang
+def _in_line(gang_round: GangRound) -> Gang:
+    return replace(gang_round.gang, created=LAST_IN_LINE) if gang_round.timed_out else gang_round.gang

@@ -40,69 +40,69 @@ class PlanExecutor:
         self._planner = planner
         self._probes = probes
 
-    def execute(self, cases: Sequence[GangRound], picture: ClusterView) -> None:
+    def execute(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
         """Do what is due for every gang."""
-        for case in cases:
+        for gang_round in gang_rounds:
             sent = self._writer.sent
-            self._act(case, picture)
-            case.writing = self._writer.sent != sent
-        self._probes.keep({case.record.plan_id for case in cases if case.record is not None})
+            self._act(gang_round, picture)
+            gang_round.writing = self._writer.sent != sent
+        self._probes.keep({gang_round.record.plan_id for gang_round in gang_rounds if gang_round.record is not None})
         self._probes.advance(picture.system)
         for key, held in picture.placeholders.items():
             if picture.kept.gang(key) is None:
                 free(self._writer, held.values())
 
-    def _act(self, case: GangRound, picture: ClusterView) -> None:
-        match case.step:
-            case NeedPlan() if not case.deferred:
-                self._begin(case, case.step, picture)
+    def _act(self, gang_round: GangRound, picture: ClusterView) -> None:
+        match gang_round.step:
+            case NeedPlan() if not gang_round.deferred:
+                self._begin(gang_round, gang_round.step, picture)
             case Nominate(members):
-                self._nominate(case, members)
+                self._nominate(gang_round, members)
             case Renominate(members):
-                self._reporter.unbound(case, members)
-                self._nominate(case, members)
+                self._reporter.unbound(gang_round, members)
+                self._nominate(gang_round, members)
             case TakeOver(heirs):
-                self._take_over(case, heirs)
+                self._take_over(gang_round, heirs)
             case Free(placeholders):
                 free(self._writer, placeholders)
             case Evict(victims):
-                self._evict(case, victims, picture)
+                self._evict(gang_round, victims, picture)
             case Release(members):
-                self._release(case, members, picture)
+                self._release(gang_round, members, picture)
             case _:
                 pass
 
-    def _begin(self, case: GangRound, step: NeedPlan, picture: ClusterView) -> None:
+    def _begin(self, gang_round: GangRound, step: NeedPlan, picture: ClusterView) -> None:
         """Record the plan, then hold its room; where there is none, give back what was held."""
         if step.cause is not None:
-            self._reporter.invalidated(case, step)
-            self._spare(case, picture)
+            self._reporter.invalidated(gang_round, step)
+            self._spare(gang_round, picture)
         kept: set[str] = set()
-        if case.record is not None and self._reporter.write_status(case):
-            self._reporter.planned(case)
-            members = _members(case)
-            if self._nominate(case, members, self._reporter.told(case, picture)):
-                self._reporter.nominated(case, members)
-            kept = {member.uid for member in case.record.members}
+        if gang_round.record is not None and self._reporter.write_status(gang_round):
+            self._reporter.planned(gang_round)
+            members = _members(gang_round)
+            if self._nominate(gang_round, members, self._reporter.told(gang_round, picture)):
+                self._reporter.nominated(gang_round, members)
+            kept = {member.uid for member in gang_round.record.members}
         stale = [pod for pod in step.stale if (seat_of(pod) or pod.metadata.uid) not in kept]
         self._writer.all(partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))
         free(self._writer, filter(is_placeholder, stale))
-        if case.decision is not None:
-            self._set_free(self._planner.held_back(case.decision), case)
+        if gang_round.decision is not None:
+            self._set_free(self._planner.held_back(gang_round.decision), gang_round)
 
-    def _spare(self, case: GangRound, picture: ClusterView) -> None:
+    def _spare(self, gang_round: GangRound, picture: ClusterView) -> None:
         """Of a plan that fell, change the victims that still run and are none of the new plan.
 
         An eviction that was sent for it may still be on its way, from another leader or from before a timeout.
         """
-        if case.fallen is None:
+        if gang_round.fallen is None:
             return
-        plan_id = case.fallen.plan_id
-        going = {victim.uid for victim in case.record.victims} if case.record is not None else set()
-        pods = [picture.live[v.uid] for v in case.fallen.victims if v.uid in picture.live and v.uid not in going]
+        plan_id = gang_round.fallen.plan_id
+        going = {victim.uid for victim in gang_round.record.victims} if gang_round.record is not None else set()
+        pods = [picture.live[v.uid] for v in gang_round.fallen.victims if v.uid in picture.live and v.uid not in going]
         self._writer.all(partial(self._writer.spare, pod, plan_id) for pod in pods if not pod.terminating)
 
-    def _set_free(self, pods: Sequence[Pod], case: GangRound) -> None:
+    def _set_free(self, pods: Sequence[Pod], gang_round: GangRound) -> None:
         """Delete gated members that only their own affinity keeps from a place; their controllers make them again.
 
         A gated pod has never run, and no budget counts it. One that nobody would make again, or only at a price for its
@@ -111,33 +111,33 @@ class PlanExecutor:
         for pod in pods:
             meta = pod.metadata  # by its version: one that somebody has let go meanwhile is not to be touched
             if self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version).done:
-                self._reporter.set_free(case, pod)
+                self._reporter.set_free(gang_round, pod)
 
     def _nominate(
-        self, case: GangRound, members: Iterable[Planned], told: Mapping[str, Condition] | None = None
+        self, gang_round: GangRound, members: Iterable[Planned], told: Mapping[str, Condition] | None = None
     ) -> bool:
         """Write nominations, each with what its pod says from now on (by uid; a released pod speaks for itself)."""
-        if case.record is None:
+        if gang_round.record is None:
             return False
-        plan_id = case.record.plan_id
+        plan_id = gang_round.record.plan_id
         self._probes.forget(plan_id)
         said = told or {}
         written = self._writer.all(
-            partial(hold, self._writer, case.gang.key, m, plan_id, said.get(m.pod.metadata.uid))
+            partial(hold, self._writer, gang_round.gang.key, m, plan_id, said.get(m.pod.metadata.uid))
             if to_come(m.pod)
             else partial(self._writer.nominate, m.pod, m.node, plan_id, said.get(m.pod.metadata.uid))
             for m in members
         )
         return all(each.done for each in written)
 
-    def _take_over(self, case: GangRound, heirs: Sequence[tuple[str, Planned]]) -> None:
+    def _take_over(self, gang_round: GangRound, heirs: Sequence[tuple[str, Planned]]) -> None:
         """Give pods that have come the places that were planned for them: in the record first, then by nomination."""
         names = {seat: member.pod.metadata for seat, member in heirs}
-        if self._reporter.taken_over(case, names):
-            case.record = record_from(case.status)
-            self._nominate(case, [member for _, member in heirs])
+        if self._reporter.taken_over(gang_round, names):
+            gang_round.record = record_from(gang_round.status)
+            self._nominate(gang_round, [member for _, member in heirs])
 
-    def _evict(self, case: GangRound, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
+    def _evict(self, gang_round: GangRound, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
         """Evict all victims, or none while one would be refused or nobody can say: the next round asks again."""
         tried = self._send_evictions(victims, picture, dry_run=True)
         refusal = self._refusal(victims, tried)
@@ -146,10 +146,10 @@ class PlanExecutor:
             self._await_budgets(victims, picture)
             for victim, written in zip(victims, sent, strict=True):
                 if written.done:
-                    self._reporter.evicted(case, victim)
+                    self._reporter.evicted(gang_round, victim)
             refusal = self._refusal(victims, sent)
         if refusal:
-            self._give_up(case, refusal, picture)
+            self._give_up(gang_round, refusal, picture)
 
     def _await_budgets(self, victims: Sequence[PlannedVictim], picture: ClusterView) -> None:
         """Let no round begin before it sees what these evictions have taken of disruption budgets."""
@@ -174,38 +174,38 @@ class PlanExecutor:
                 return f"eviction of {victim.namespace}/{victim.name} was refused: {written.message}"
         return ""
 
-    def _give_up(self, case: GangRound, refusal: str, picture: ClusterView) -> None:
+    def _give_up(self, gang_round: GangRound, refusal: str, picture: ClusterView) -> None:
         """Drop a plan whose victims may not go, and look again when the budgets may have changed."""
-        self._writer.all(partial(self._writer.clear, pod) for pod in case.held if not is_placeholder(pod))
-        free(self._writer, case.placeholders.values())
-        case.record = None
-        case.step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
-        self._reporter.invalidated(case, case.step)
-        case.decision = self._planner.hold_off(case.gang, refusal, picture)
+        self._writer.all(partial(self._writer.clear, pod) for pod in gang_round.held if not is_placeholder(pod))
+        free(self._writer, gang_round.placeholders.values())
+        gang_round.record = None
+        gang_round.step = NeedPlan(refusal, cause=Cause.EVICTION_REFUSED)
+        self._reporter.invalidated(gang_round, gang_round.step)
+        gang_round.decision = self._planner.hold_off(gang_round.gang, refusal, picture)
 
-    def _release(self, case: GangRound, members: Sequence[Planned], picture: ClusterView) -> None:
-        if case.record is None or not self._probes.seen(case.record.plan_id):
+    def _release(self, gang_round: GangRound, members: Sequence[Planned], picture: ClusterView) -> None:
+        if gang_round.record is None or not self._probes.seen(gang_round.record.plan_id):
             return
-        flavors = flavors_in_use(case.gang)
-        domain = solved_domain(settled(case.gang), _members(case), picture.snapshot, picture.topologies)
+        flavors = flavors_in_use(gang_round.gang)
+        domain = solved_domain(settled(gang_round.gang), _members(gang_round), picture.snapshot, picture.topologies)
         domain = (*domain, *node_labels(flavors)) if domain else ()
         added = any(each.tolerations for each in flavors)
         nodes = {state.name: state.node for state in picture.snapshot.nodes}
         time = now()
         patches = [
             (m.pod, release_patch(m.pod, nodes[m.node], domain=domain, now=time, tolerating=added))
-            for m in in_order(members, case.gang, picture.snapshot)
+            for m in in_order(members, gang_round.gang, picture.snapshot)
         ]
         written = self._writer.all([partial(self._writer.release, *each) for each in patches])
         if all(each.done for each in written):
-            self._reporter.released(case, members)
+            self._reporter.released(gang_round, members)
 
 
-def _members(case: GangRound) -> list[Planned]:
-    record = case.record
-    pods = [member.pod for member in case.gang.members]
+def _members(gang_round: GangRound) -> list[Planned]:
+    record = gang_round.record
+    pods = [member.pod for member in gang_round.gang.members]
     return [
-        Planned(pod, node, case.placeholders.get(pod.metadata.uid))
+        Planned(pod, node, gang_round.placeholders.get(pod.metadata.uid))
         for pod in pods
         if record and (node := record.node_of(pod.metadata.uid)) is not None
     ]

@@ -60,37 +60,37 @@ class Reclaimer:
         self._metrics = metrics
         self._seconds = seconds
 
-    def reclaim(self, cases: Sequence[GangRound], picture: ClusterView) -> None:
-        """Do what is due about them, and note on each case what is to be said."""
+    def reclaim(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
+        """Do what is due about them, and note on each round what is to be said."""
         total = 0
-        for case in cases:
-            waiting = [m.pod for m in case.gang.members if not m.pod.bound]
+        for gang_round in gang_rounds:
+            waiting = [m.pod for m in gang_round.gang.members if not m.pod.bound]
             free = [pod for pod in waiting if not pod.spec.scheduling_gates]
             held = [pod for pod in waiting if _held(pod, picture.sources)]
-            case.untried, case.watched = "", bool(free or held)
-            if case.watched:
-                total += self._look_after(free, held, case, picture.sources)
+            gang_round.untried, gang_round.watched = "", bool(free or held)
+            if gang_round.watched:
+                total += self._look_after(free, held, gang_round, picture.sources)
         self._metrics.untried.set(total)
 
-    def _look_after(self, free: Sequence[Pod], held: Sequence[Pod], case: GangRound, sources: Sources) -> int:
+    def _look_after(self, free: Sequence[Pod], held: Sequence[Pod], gang_round: GangRound, sources: Sources) -> int:
         """Do what is due for one gang; returns how many of its members nobody tries."""
         sent = self._writer.sent
-        self._make_again(held, case, sources)
-        found = self._untried(free, case, sources)
-        case.untried = "; ".join(self._told(each, sources) for each in found)
+        self._make_again(held, gang_round, sources)
+        found = self._untried(free, gang_round, sources)
+        gang_round.untried = "; ".join(self._told(each, sources) for each in found)
         for each in found:
             if each.dead:
-                self._take_back(each, case, sources)
-        case.writing |= self._writer.sent != sent
+                self._take_back(each, gang_round, sources)
+        gang_round.writing |= self._writer.sent != sent
         return sum(len(each.pods) for each in found)
 
-    def _untried(self, pods: Sequence[Pod], case: GangRound, sources: Sources) -> list[Untried]:
+    def _untried(self, pods: Sequence[Pod], gang_round: GangRound, sources: Sources) -> list[Untried]:
         by_scheduler: defaultdict[str, list[Pod]] = defaultdict(list)
         for pod in pods:
-            if not pod.terminating and not tried(pod) and self._late(_let_go(pod, case.status)):
+            if not pod.terminating and not tried(pod) and self._late(_let_go(pod, gang_round.status)):
                 by_scheduler[pod.spec.scheduler_name or STOCK_SCHEDULER].append(pod)
         return [
-            Untried(name, tuple(late), dead=_dead(name, late, case.status, sources))
+            Untried(name, tuple(late), dead=_dead(name, late, gang_round.status, sources))
             for name, late in sorted(by_scheduler.items())
         ]
 
@@ -98,22 +98,22 @@ class Reclaimer:
         waited = seconds_since(since, datetime.now(UTC))
         return waited is not None and waited > self._seconds * factor
 
-    def _take_back(self, late: Untried, case: GangRound, sources: Sources) -> None:
+    def _take_back(self, late: Untried, gang_round: GangRound, sources: Sources) -> None:
         """Give the room back; once it is known everywhere that the scheduler is not here, have the pods made again."""
         for pod in late.pods:
             if TAKEN_BACK not in pod.metadata.annotations and self._writer.take_back(pod, now()).done:
-                self._reporter.taken_back(case, pod, self._seconds)
+                self._reporter.taken_back(gang_round, pod, self._seconds)
         if runs(late.scheduler, sources):
-            self._learn(late, case, sources)
+            self._learn(late, gang_round, sources)
         else:
             back = [pod for pod in late.pods if TAKEN_BACK in pod.metadata.annotations]
-            self._make_again(back, case, sources)
+            self._make_again(back, gang_round, sources)
 
-    def _learn(self, late: Untried, case: GangRound, sources: Sources) -> None:
+    def _learn(self, late: Untried, gang_round: GangRound, sources: Sources) -> None:
         """Note that the scheduler does not run after all; the next time it has to be silent for twice as long."""
         before = learnt(late.scheduler, sources)
         times = before.times if before else 0
-        silent = all(self._late(_let_go(pod, case.status), 2 ** min(times, _DOUBLINGS)) for pod in late.pods)
+        silent = all(self._late(_let_go(pod, gang_round.status), 2 ** min(times, _DOUBLINGS)) for pod in late.pods)
         seen = sources.get("", CONFIG_KIND, SYSTEM_NAMESPACE, SCHEDULERS)
         if not silent or seen is None or not learnable(late.scheduler, sources):
             return
@@ -123,7 +123,7 @@ class Reclaimer:
         if not written.done:
             LOG.warning("ConfigMap %s/%s: %s", SYSTEM_NAMESPACE, SCHEDULERS, written.message)
 
-    def _make_again(self, pods: Sequence[Pod], case: GangRound, sources: Sources) -> None:
+    def _make_again(self, pods: Sequence[Pod], gang_round: GangRound, sources: Sources) -> None:
         """Delete members whose controllers make them again for nothing. By their version: one that was bound meanwhile
         stays. One that came although it was known already is not sent round once more.
         """
@@ -133,7 +133,7 @@ class Reclaimer:
                 continue
             if self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version).done:
                 self._metrics.made_again.inc()
-                self._reporter.made_again(case, pod)
+                self._reporter.made_again(gang_round, pod)
 
     def _told(self, late: Untried, sources: Sources) -> str:
         names = ", ".join(sorted(pod.metadata.name for pod in late.pods)[:3])

@@ -53,69 +53,70 @@ class Withdrawer:
         """Since when a gang has been seen that cannot become whole."""
         self._again: dict[GangKey, float] = {}
 
-    def withdraw(self, cases: Sequence[GangRound], picture: ClusterView) -> None:
-        """Evict what is to be evicted, and note on each case what is to be said."""
+    def withdraw(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
+        """Evict what is to be evicted, and note on each round what is to be said."""
         seen = {}
-        for case in cases:
-            case.withdrawn = ""
-            since = begun(case)
+        for gang_round in gang_rounds:
+            gang_round.withdrawn = ""
+            since = begun(gang_round)
             if since is None:
                 continue
-            case.watched = True
+            gang_round.watched = True
             waited = seconds_since(since, datetime.now(UTC)) or 0.0
-            why = why_not(case, picture.snapshot, picture.topologies, patient=waited < VICTIMS_SECONDS)
+            why = why_not(gang_round, picture.snapshot, picture.topologies, patient=waited < VICTIMS_SECONDS)
             if why:
-                key = case.gang.key
+                key = gang_round.gang.key
                 seen[key] = self._seen.get(key, monotonic())
                 if waited >= self._seconds and monotonic() >= max(seen[key] + SEEN_SECONDS, self._again.get(key, 0.0)):
-                    self._evict(case, why)
+                    self._evict(gang_round, why)
         self._seen = seen
 
-    def _evict(self, case: GangRound, why: str) -> None:
+    def _evict(self, gang_round: GangRound, why: str) -> None:
         """All that were let go: those that are not bound have an affinity that fits their siblings' places alone.
 
         It is recorded first: who goes on from half of it must know that members are missing for this reason.
         """
-        case.withdrawn = self._told(case, why)
-        if not self._reporter.write_status(case):
+        gang_round.withdrawn = self._told(gang_round, why)
+        if not self._reporter.write_status(gang_round):
             return
-        pods = [member.pod for member in case.gang.members if not member.pod.gated_by(GATE)]
+        pods = [member.pod for member in gang_round.gang.members if not member.pod.gated_by(GATE)]
         metas = [pod.metadata for pod in pods]
         evict = self._writer.evict
         answers = self._writer.all(
             partial(evict, meta.namespace, meta.name, meta.uid, version=meta.resource_version) for meta in metas
         )
-        case.writing = True
+        gang_round.writing = True
         refusal = next((each.message for each in answers if each.result in (Result.REFUSED, Result.FAILED)), "")
         if refusal:
-            self._again[case.gang.key] = monotonic() + AGAIN_SECONDS
-            case.withdrawn += f"; an eviction was refused: {refusal}"
+            self._again[gang_round.gang.key] = monotonic() + AGAIN_SECONDS
+            gang_round.withdrawn += f"; an eviction was refused: {refusal}"
         gone = [pod for pod, answer in zip(pods, answers, strict=True) if answer.done]
         if gone:
-            self._reporter.withdrawn(case, gone, case.withdrawn)
+            self._reporter.withdrawn(gang_round, gone, gang_round.withdrawn)
 
-    def _told(self, case: GangRound, why: str) -> str:
-        let_go = [member.pod for member in case.gang.members if not member.pod.gated_by(GATE)]
+    def _told(self, gang_round: GangRound, why: str) -> str:
+        let_go = [member.pod for member in gang_round.gang.members if not member.pod.gated_by(GATE)]
         bound = sum(pod.bound for pod in let_go)
+        needed = counted(gang_round.gang.still_needed)
         text = (
-            f"withdrawn: {bound} of {counted(case.gang.still_needed)} that must run together had started, and the rest "
-            f"could not within {self._seconds:g} s ({why}), so those were evicted"
+            f"withdrawn: {bound} of {needed} that must run together had started, and the rest could not within "
+            f"{self._seconds:g} s ({why}), so those were evicted"
         )
         bare = any(controller_of(pod) is None for pod in let_go)
         return f"{text}; pods that no controller makes again have to be created again" if bare else text
 
 
-def begun(case: GangRound) -> str | None:
+def begun(gang_round: GangRound) -> str | None:
     """When the first member was let go of a gang that runs in part and never was whole; None for any other."""
-    gang = case.gang
+    gang = gang_round.gang
     bound = [member for member in gang.members if member.pod.bound]
-    if not gang.all_or_none or not bound or ever_whole(case.status) is not False or gang.suffice(bound):
+    if not gang.all_or_none or not bound or ever_whole(gang_round.status) is not False or gang.suffice(bound):
         return None
     times = [released(member.pod) for member in bound]
     since = min(times)
     if not all(times) or seconds_since(since, datetime.now(UTC)) is None:
         return None  # one that came past us is none of ours to evict; anybody may have written what is no time
-    return since if still_withdrawn(case.status, released=False) or _never_whole(gang, since) else None
+    return since if still_withdrawn(gang_round.status, released=False) or _never_whole(gang, since) else None
 
 
 def _never_whole(gang: Gang, since: str) -> bool:
@@ -139,37 +140,41 @@ def _age_at(member: Member, time: datetime) -> float:
     return seconds_since(member.pod.metadata.creation_timestamp or "", time) or 0.0
 
 
-def why_not(case: GangRound, snapshot: Snapshot, topologies: Sequence[Topology], *, patient: bool) -> str:
+def why_not(gang_round: GangRound, snapshot: Snapshot, topologies: Sequence[Topology], *, patient: bool) -> str:
     """Why a gang of which some run cannot become whole now; "" while it can.
 
     :param patient: whether members may still wait for victims to go.
     """
-    gang = case.gang
+    gang = gang_round.gang
     stuck = stranded(gang, snapshot)
     lost = {each.member.pod.metadata.uid for each in stuck}
-    in_time = patient or not _victims_left(case, snapshot)
-    able = [member for member in gang.members if _planned(member, case, in_time=in_time)]
+    in_time = patient or not _victims_left(gang_round, snapshot)
+    able = [member for member in gang.members if _planned(member, gang_round, in_time=in_time)]
     able += [m for m in gang.members if not m.pod.gated_by(GATE) and m.pod.metadata.uid not in lost]
     if gang.suffice(able):
         return ""
     if stuck:
         first = stuck[0]
         return f"{first.member.pod.metadata.name} was let go to {first.node}, which cannot take it: {first.why}"
-    told = waiting(gang, snapshot, topologies) or case.decision
+    told = waiting(gang, snapshot, topologies) or gang_round.decision
     if told is not None and told.message:
         return told.message
     return "the rest has no place" if patient else "victims have not gone in time"
 
 
-def _planned(member: Member, case: GangRound, *, in_time: bool) -> bool:
+def _planned(member: Member, gang_round: GangRound, *, in_time: bool) -> bool:
     """Whether a member that is still held back has a place in a plan that is being carried out."""
-    record = case.record
-    if record is None or (case.deferred and isinstance(case.step, NeedPlan)) or not member.pod.gated_by(GATE):
+    record = gang_round.record
+    if (
+        record is None
+        or (gang_round.deferred and isinstance(gang_round.step, NeedPlan))
+        or not member.pod.gated_by(GATE)
+    ):
         return False
     return record.node_of(member.pod.metadata.uid) is not None and in_time
 
 
-def _victims_left(case: GangRound, snapshot: Snapshot) -> bool:
+def _victims_left(gang_round: GangRound, snapshot: Snapshot) -> bool:
     """Whether victims of the plan are still there: over them, not over pods to come, a gang may wait too long."""
-    victims = {victim.uid for victim in case.record.victims} if case.record is not None else set()
+    victims = {victim.uid for victim in gang_round.record.victims} if gang_round.record is not None else set()
     return bool(victims) and any(not state.marks.isdisjoint(victims) for state in snapshot.nodes)
