@@ -128,12 +128,9 @@ def _read(
     wishes.check_rival(ref, sources, own, named(ref.name, part))
     _check_templates(ref, gated, own)
     minimum = _minimum(manifest, gated, annotations, own)
-    ended = [pod for pod in made if pod.status.phase == "Succeeded" and not pod.terminating]
-    role = partial(_role, said=gated)
-    coming = start_order.to_come(manifest, mine, ended, role, lambda pod: not part or part_of(pod) == part)
     settled = settle(wishes.request_of(ref, annotations, _examples(manifest, said, gated), None), topologies, own)
     check_priorities(mine, ref, own)
-    seats = [Seat(pod, role(pod), promised(pod, gang_objects.rank_places(pod), own)) for pod in (*mine, *coming)]
+    seats = _seats(manifest, gated, part, made, own)
     members = seated(seats, tuple(each.role for each in gated), own)
     findings.take(own.faults, own.advice)
     if own.faults:
@@ -155,6 +152,19 @@ def _read(
         part=part,
         exact_nodes=any(member.index is not None for member in members),
     )
+
+
+def _seats(
+    manifest: Manifest, gated: Sequence[Template], part: str, made: Sequence[Pod], findings: Findings
+) -> list[Seat]:
+    """The seats of the pods that are there, and of those that the workload makes only when these run. `made`: all that
+    it has made, those that have ended too.
+    """
+    role = partial(_role, said=gated)
+    running = live(made)
+    ended = [pod for pod in made if pod.status.phase == "Succeeded" and not pod.terminating]
+    coming = start_order.to_come(manifest, running, ended, role, lambda pod: not part or part_of(pod) == part)
+    return [Seat(pod, role(pod), promised(pod, gang_objects.rank_places(pod), findings)) for pod in (*running, *coming)]
 
 
 def named(workload: str, part: str) -> str:
