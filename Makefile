@@ -12,7 +12,7 @@ BY_FILE := $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder
 BY_TEST := $(SIDE_BY_SIDE) --dist load
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-fast test-long test-image bench-solver lint binaries manifests image sbom lock clean
+.PHONY: help demo examples test test-fast test-long test-image bench bench-solver lint binaries manifests image sbom lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -40,6 +40,9 @@ test-long: $(STAMP) ## The solver against brute force, ten times as long; 6,000 
 
 test-image: image binaries ## Build the image, and have its tests look at it: both servers in containers (umoci, runc; as root)
 	PHALANX_IMAGE=dist/phalanx.oci.tar $(BIN)/pytest tests/packaging
+
+bench: $(STAMP) binaries ## How long pods take to their nodes on 5,000 nodes of kwok, with Phalanx and without, side by side
+	$(BIN)/python -m benchmarks.live --write benchmarks/results/live.md
 
 bench-solver: $(STAMP) ## How long the solver takes on 847, 5,082 and 15,246 nodes, and what it proves
 	$(BIN)/python -m benchmarks --write benchmarks/results/solver.json

@@ -56,6 +56,8 @@ class Options:
     components: Collection[str] = COMPONENTS
     stages: Sequence[Manifest] = ()
     api_server: Sequence[str] = ()
+    more: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By component: flags whose values go before its usual ones."""
 
     def __post_init__(self) -> None:
         """Refuse a component that there is not."""
@@ -232,7 +234,7 @@ class ControlPlane:
         options = self._options
         flags = arguments(component, self._place, options.feature_gates, options.runtime_config)
         more = options.api_server if component == "kube-apiserver" else ()
-        self.run(component, [binaries[component], *flags, *more])
+        self.run(component, [binaries[component], *flags, *more, *options.more.get(component, ())])
 
     def _write_keys(self, place: Place) -> None:
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -1,0 +1,83 @@
+"""`python -m benchmarks.live`: stock and Phalanx side by side on one control plane of kwok nodes, in turns."""
+
+import os
+import time
+from pathlib import Path
+
+import click
+
+from benchmarks.live import load, modes, report, usage
+from cli.installation.local import Deployment
+from controlplane.control_plane import ControlPlane, Options
+
+LONG_LEASES = {
+    "kwok": ["--node-lease-duration-seconds=3600"],
+    "kube-controller-manager": ["--node-monitor-grace-period=4000s"],
+}
+"""5,000 nodes that renew a lease every ten seconds take a core by themselves: that would measure kwok."""
+LONGEST_START = 900.0
+LOOK_SECONDS = 5.0
+IDLE_SECONDS = 30.0
+SETTLE_SECONDS = 20.0
+"""After the start, before the servers are looked at with nothing to do."""
+
+
+@click.command()
+@click.option("--nodes", type=click.IntRange(load.PER_RACK), default=5000, show_default=True)
+@click.option("--sizes", default="512,64,8", show_default=True, help="Pods of a lot, by comma.")
+@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Lots of each size and mode.")
+@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the page goes.")
+def main(*, nodes: int, sizes: str, rounds: int, write: Path | None) -> None:
+    """Measure how long pods take from their creation to their nodes."""
+    load_before = os.getloadavg()[0]
+    with ControlPlane(Options(more=LONG_LEASES)) as plane:
+        _add_nodes(plane, nodes)
+        click.echo(f"{nodes} nodes are ready")
+        servers = _install(plane)
+        idle = _idle(servers)
+        lots = []
+        for size in map(int, sizes.split(",")):
+            for number in range(rounds):
+                turn = number % len(modes.MODES)
+                for mode in (*modes.MODES[turn:], *modes.MODES[:turn]):
+                    lots.append(modes.run(plane, mode, size, number, servers))
+                    click.echo(report.told(lots[-1]))
+    about = f"{nodes} nodes of kwok, {usage.machine()}, load before the run {load_before:.1f}."
+    text = report.page(lots, idle, about)
+    click.echo(text)
+    if write is not None:
+        write.write_text(text, encoding="utf-8")
+
+
+def _add_nodes(plane: ControlPlane, count: int) -> None:
+    """Nodes that can take pods. It is seldom asked whether they can: so many are a large answer."""
+    plane.create("/api/v1/nodes", [load.node(number) for number in range(count)])
+    end = time.monotonic() + LONGEST_START
+    while sum(map(load.ready, plane.request("GET", "/api/v1/nodes")["items"])) < count:
+        if time.monotonic() > end:
+            raise click.ClickException(f"the nodes were not ready within {LONGEST_START:.0f} s")
+        time.sleep(LOOK_SECONDS)
+
+
+def _install(plane: ControlPlane) -> dict[str, int]:
+    """Phalanx with its two servers; their process ids."""
+    deployment = Deployment(plane)
+    deployment.install()
+    plane.apply([load.topology()])
+    webhook = deployment.start_webhook()
+    deployment.register_webhook()
+    return {"webhook": webhook.pid, "controller": deployment.start_controller().pid}
+
+
+def _idle(servers: dict[str, int]) -> dict[str, tuple[float, float]]:
+    """By server: the percentage of a core that it uses with nothing to do, and its megabytes then."""
+    time.sleep(SETTLE_SECONDS)
+    before = usage.usage_of(servers)
+    time.sleep(IDLE_SECONDS)
+    after = usage.usage_of(servers)
+    used = usage.spent(before, after)
+    return {name: (used[name] / IDLE_SECONDS * 100, after[name].megabytes) for name in servers}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""What the live benchmark says of its rounds, and how it counts what programs use."""
+
+import os
+import time
+
+from benchmarks.live import load, usage
+from benchmarks.live.modes import PHALANX, STOCK, Lot
+from benchmarks.live.report import page
+
+
+def test_the_page_has_medians_spreads_and_the_ratio_to_stock() -> None:
+    cpu = {"webhook": 0.5, "controller": 1.0}
+    lots = [Lot(STOCK, 8, seconds, 1.0, 8, cpu) for seconds in (0.1, 0.2, 0.4)]
+    lots += [Lot(PHALANX, 8, seconds, 2.0, 1, cpu) for seconds in (0.6, 0.5, 0.8)]
+    text = page(lots, {"webhook": (0.24, 350.4)}, "10 nodes")
+    assert "| 8 | stock | 3 | 0.20 (0.10-0.40) | 1.00 (1.00-1.00) | 1.0 | 8 | 0.50 (0.50-0.50) |" in text
+    assert "| 8 | phalanx | 3 | 0.60 (0.50-0.80) | 2.00 (2.00-2.00) | 3.0 | 1 | 0.50 (0.50-0.50) |" in text
+    assert "- webhook: 0.2 % of a core, 350 MB" in text
+
+
+def test_what_a_program_uses_is_counted() -> None:
+    programs = {"this": os.getpid()}
+    before = usage.usage_of(programs)
+    began = time.process_time()
+    while time.process_time() < began + 0.2:
+        sum(range(1000))
+    after = usage.usage_of(programs)
+    assert usage.spent(before, after)["this"] >= 0.1
+    assert after["this"].megabytes > 1
+
+
+def test_nodes_are_in_racks_of_blocks() -> None:
+    nodes = [load.node(number) for number in (0, 19, 20, 1000)]
+    assert [load.rack_of(each["metadata"]["name"]) for each in nodes] == [0, 0, 1, 50]
+    assert [each["metadata"]["labels"][load.BLOCK] for each in nodes] == ["b0", "b0", "b0", "b1"]
