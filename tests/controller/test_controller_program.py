@@ -12,12 +12,12 @@ from controller_scene import SETTLED, Scene, furnished, place
 from local_api.server import UNREACHABLE, Fault, refused
 
 from controller.leadership.election import Election, Term
-from controller.leadership.lease import Timing
+from controller.leadership.lease import LeaseTiming
 from controller.serving import Server
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/phalanx-system/leases"
 LEASE = f"{LEASES}/phalanx-controller"
-QUICK = Timing(lease=0.9, renew_deadline=0.6, retry=0.1)
+QUICK = LeaseTiming(lease=0.9, renew_deadline=0.6, retry=0.1)
 _MERGE = "application/merge-patch+json"
 
 
