@@ -11,6 +11,9 @@ SIDE_BY_SIDE := --numprocesses $(PROCESSES) --max-worker-restart 0
 BY_FILE := $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder
 BY_TEST := $(SIDE_BY_SIDE) --dist load
 
+# What tells in seconds. The rest is tested without measuring coverage: that slows down what has to be in time.
+FAST := not controlplane and not thorough
+
 .DEFAULT_GOAL := help
 .PHONY: help demo examples test test-fast test-long test-image bench bench-solver lint binaries manifests image sbom lock clean
 
@@ -23,11 +26,13 @@ demo: $(STAMP) ## All set-up, then the Koordinator guide's examples on a control
 examples: $(STAMP) ## Every documented system's examples, expected beside seen
 	@$(BIN)/python -m cli.scenarios
 
-test: lint binaries ## All set-up, then everything that proves it works
-	$(BIN)/pytest $(BY_FILE)
+test: lint binaries ## All set-up, then everything that proves it works; which branches the fast tests take (coverage)
+	$(BIN)/pytest $(BY_FILE) -m "$(FAST)" --cov --cov-report=
+	@$(BIN)/python tests/coverage_by_room.py
+	$(BIN)/pytest $(BY_FILE) -m "not ($(FAST))"
 
-test-fast: $(STAMP) ## The tests that need no control plane
-	$(BIN)/pytest $(BY_FILE) -m "not controlplane"
+test-fast: $(STAMP) ## The tests that need no control plane and no minutes
+	$(BIN)/pytest $(BY_FILE) -m "$(FAST)"
 
 test-long: $(STAMP) ## The solver against brute force, ten times as long; 6,000 gangs; 200 killed leaders; end to end on the Kubernetes before
 	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest $(BY_TEST) tests/solver tests/planning/test_pods_against_brute_force.py
@@ -99,7 +104,7 @@ LOCK := pip compile --quiet --upgrade --generate-hashes --no-header --no-annotat
 	--python-version 3.11 --python-platform linux
 
 clean: ## Remove the environment; what was built stays in the cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage *.egg-info build dist
 
 $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Phalanx needs Python 3.11 or newer; set PYTHON=")'

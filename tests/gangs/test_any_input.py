@@ -96,7 +96,8 @@ ENTRIES = st.lists(
 def test_any_annotation_is_read_or_refused(text: str, groups: str) -> None:
     metadata = {"name": "g", "namespace": "default", "annotations": {SPEC: text, GROUPS: groups}}
     manifest = {"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "PodGroup", "metadata": metadata}
-    review({**manifest, "spec": {"minMember": 2}}, sources(NETWORK))
+    faults, _ = review({**manifest, "spec": {"minMember": 2}}, sources(NETWORK))
+    assert {each.object.name for each in faults} <= {"g"}
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"gatherStrategy": ' + "1" * 5000 + "}"], ids=["deep", "long"])

@@ -55,7 +55,8 @@ def test_any_text_of_the_configmap_is_read_or_refused(part: Any) -> None:
 def test_text_that_no_reader_takes_is_refused_or_empty(text: str) -> None:
     metadata = {"name": "kai-scheduler-config", "namespace": "kai-scheduler"}
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"config.yaml": text}}
-    review(manifest, Sources())
+    faults, _ = review(manifest, Sources())
+    assert {each.object.name for each in faults} <= {"kai-scheduler-config"}
 
 
 @hypothesis_settings(max_examples=150, deadline=None)

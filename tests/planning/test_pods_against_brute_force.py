@@ -29,6 +29,7 @@ from pod_by_pod import (
     terms,
 )
 from random_pods import random_cluster, random_pair
+from thorough import chunks
 
 from planning.decision import Decision, Outcome
 from solver.problem import Limits
@@ -77,7 +78,7 @@ def stands(cluster: Cluster, decision: Decision) -> bool:
     return allowed(cluster, gone, [where[name(pod)] for pod in cluster.members])
 
 
-@pytest.mark.parametrize("first", range(0, INSTANCES, CHUNK))
+@pytest.mark.parametrize("first", chunks(INSTANCES, CHUNK))
 def test_the_plan_is_allowed_and_the_best_and_a_no_is_one(first: int) -> None:
     for seed in range(first, min(first + CHUNK, INSTANCES)):
         cluster = random_cluster(seed)
@@ -160,12 +161,13 @@ def bests() -> list[tuple[Cluster, Best | None]]:
     return [(cluster, best(cluster)) for cluster in map(random_cluster, range(SAMPLE))]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FEATURES)
 def test_the_feature_decides_in_a_hundredth_of_the_instances(name: str) -> None:
     assert sum(best(FEATURES[name](cluster)) != found for cluster, found in bests()) / SAMPLE >= 0.01
 
 
-@pytest.mark.parametrize("first", range(0, INSTANCES // 4, CHUNK))
+@pytest.mark.parametrize("first", chunks(INSTANCES // 4, CHUNK))
 def test_two_gangs_of_one_priority_bear_each_other(first: int) -> None:
     for seed in range(first, min(first + CHUNK, INSTANCES // 4)):
         cluster, gangs = random_pair(seed)

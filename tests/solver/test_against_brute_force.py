@@ -24,6 +24,7 @@ from brute_force import (
     waste,
 )
 from random_problems import random_problem
+from thorough import chunks
 
 from solver.instance import instance_of
 from solver.objective import terms
@@ -70,7 +71,7 @@ def answers(problem: Problem) -> Iterator[Answer]:
             yield decide(problem, PATIENT)
 
 
-@pytest.mark.parametrize("first", range(0, INSTANCES, CHUNK))
+@pytest.mark.parametrize("first", chunks(INSTANCES, CHUNK))
 def test_the_plan_is_the_best_of_all_plans(first: int) -> None:
     for seed in range(first, min(first + CHUNK, INSTANCES)):
         problem = random_problem(seed)
@@ -120,6 +121,7 @@ def deciding_seeds() -> dict[str, list[int]]:
     return seeds
 
 
+@pytest.mark.thorough
 def test_every_goal_decides_in_a_hundredth_of_the_instances() -> None:
     deciders: dict[str, set[int]] = {}
     for goal, seeds in deciding_seeds().items():
@@ -128,6 +130,7 @@ def test_every_goal_decides_in_a_hundredth_of_the_instances() -> None:
     assert min(shares.values()) >= 0.01, shares
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("goal", GOALS)
 def test_a_solver_without_the_goal_does_not_pass(goal: str) -> None:
     seeds = deciding_seeds()[goal]

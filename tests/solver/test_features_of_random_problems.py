@@ -1,7 +1,5 @@
 """The random problems ask for everything that a problem can ask for, and often enough it makes the difference."""
 
-from functools import cache
-
 import pytest
 from brute_force import Outcome, best
 from features import FEATURES
@@ -11,8 +9,8 @@ from solver.plan import Plan
 from solver.problem import Limits, Problem
 from solver.solve import decide
 
-pytestmark = pytest.mark.timeout(3600)
-"""Not to be held against a slow machine: the first test counts for all."""
+pytestmark = [pytest.mark.timeout(3600), pytest.mark.thorough]
+"""Not to be held against a slow machine."""
 
 SAMPLE = 400
 DRAWN = 0.02
@@ -27,7 +25,6 @@ def answer(problem: Problem) -> Outcome | None:
     return Outcome(found.nodes, found.victims) if isinstance(found, Plan) else None
 
 
-@cache
 def frequencies() -> dict[str, tuple[float, float]]:
     """By feature, the share of the instances that have it, and in which a solver that is blind to it fails."""
     drawn, deciding = dict.fromkeys(FEATURES, 0), dict.fromkeys(FEATURES, 0)
@@ -41,15 +38,12 @@ def frequencies() -> dict[str, tuple[float, float]]:
     return {name: (drawn[name] / SAMPLE, deciding[name] / SAMPLE) for name in FEATURES}
 
 
-def test_the_report_of_how_often_each_feature_is_drawn_and_decides(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_feature_is_drawn_and_a_solver_blind_to_it_does_not_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    found = frequencies()
     with capsys.disabled():
         print(f"\n{'feature':50} drawn  decides")  # noqa: T201 - a report for whoever runs the tests
-        for name, (drawn, deciding) in frequencies().items():
+        for name, (drawn, deciding) in found.items():
             print(f"{name:50} {drawn:5.1%}  {deciding:5.1%}")  # noqa: T201
-
-
-@pytest.mark.parametrize("name", FEATURES)
-def test_the_feature_is_drawn_and_a_solver_blind_to_it_does_not_pass(name: str) -> None:
-    drawn, deciding = frequencies()[name]
-    assert drawn >= DRAWN
-    assert deciding >= DECIDING
+    rare = {name: shares for name, shares in found.items() if shares[0] < DRAWN}
+    idle = {name: shares for name, shares in found.items() if shares[1] < DECIDING}
+    assert (rare, idle) == ({}, {})

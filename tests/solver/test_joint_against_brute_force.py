@@ -10,6 +10,7 @@ import pytest
 from features import FEATURES
 from joint_brute_force import JOINT_GOALS, Whole, best_together
 from random_problems import random_joint
+from thorough import chunks
 
 from solver.multi_gang.joint import JointAnswer, JointProblem, faults_of, solve_joint
 from solver.plan import Proof
@@ -48,7 +49,7 @@ def told(answer: JointAnswer) -> Whole:
     return Whole(tuple(None if share is None else share.nodes for share in answer.shares), tuple(sorted(victims)))
 
 
-@pytest.mark.parametrize("first", range(0, INSTANCES, CHUNK))
+@pytest.mark.parametrize("first", chunks(INSTANCES, CHUNK))
 def test_the_joint_plan_is_the_best_of_all_joint_plans(first: int) -> None:
     for seed in range(first, min(first + CHUNK, INSTANCES)):
         joint = random_joint(seed)
@@ -58,6 +59,7 @@ def test_the_joint_plan_is_the_best_of_all_joint_plans(first: int) -> None:
         assert faults_of(joint, answer) == (), f"seed {seed}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("goal", JOINT_GOALS)
 def test_a_reference_without_the_goal_wants_another_joint_plan(goal: str) -> None:
     """The solver's plan is that of the whole reference, so the comparison fails where one of the two forgets a goal."""
@@ -67,12 +69,14 @@ def test_a_reference_without_the_goal_wants_another_joint_plan(goal: str) -> Non
     assert share >= DECIDING
 
 
+@pytest.mark.thorough
 def test_every_earlier_gang_keeps_its_place_and_often_enough_somebody_has_none() -> None:
     outcomes = [tuple(rows is not None for rows in expected(seed).gangs) for seed in range(SAMPLE)]
     assert sum(all(outcome) for outcome in outcomes) >= SAMPLE / 4
     assert sum(any(outcome) and not all(outcome) for outcome in outcomes) >= SAMPLE / 10
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(FEATURES.keys() - NOT_TOGETHER))
 def test_the_feature_is_drawn_for_several_gangs_too(name: str) -> None:
     def drawn(joint: JointProblem) -> bool:

@@ -122,7 +122,9 @@ def test_two_requests_at_once_on_one_connection_are_both_answered(server: Runnin
         connection.sock.sendall(request + request)
         received = b""
         while received.count(b"HTTP/1.1 200 OK") < 2 or not received.endswith(b"{}"):
-            received += connection.sock.recv(65536)
+            piece = connection.sock.recv(65536)
+            assert piece, f"the connection ends after {received!r}"
+            received += piece
 
 
 def test_clients_that_do_not_close_after_their_last_answer_do_not_stop_a_request(server: RunningServer) -> None:

@@ -78,6 +78,7 @@ def test_who_is_cancelled_as_the_turn_comes_hands_it_on() -> None:
         first.cancel()  # its turn has come, and it has not run yet
         await asyncio.wait_for(second, 1)
         await asyncio.wait_for(_through(turns, "d"), 1)
+        assert (first.cancelled(), second.cancelled()) == (True, False)
 
     asyncio.run(play())
 

@@ -1,0 +1,177 @@
+"""Whatever happens in whatever order, while leaders see late, fail in the middle and die: a gang ends whole, or back at
+the start, and nobody is let go or evicted before the whole gang has its room.
+"""
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from protocol_world import HIGH, LOW, NODES, OURS, SIZE, Look, Thing, World, sound, writes
+
+from controller.release.protocol import AwaitBinding, NeedPlan
+
+LEADERS = st.integers(0, 1)
+_CALM = 30
+"""Rounds of a single leader after which everything has come to rest."""
+
+
+class Releases(RuleBasedStateMachine):
+    """Two leaders, a scheduler, and others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.looks: list[Look | None] = [None, None]
+
+    @initialize(low=st.sets(st.sampled_from(NODES)), members=st.integers(1, SIZE))
+    def begin(self, low: set[str], members: int) -> None:
+        """Some nodes have pods of low priority, and members have come."""
+        for node in sorted(low):
+            self.world.add("low-", bound=node, priority=LOW)
+        for _ in range(members):
+            self.world.add("m", gated=True)
+
+    @rule()
+    def go_on(self) -> None:
+        """A leader looks, and all its writes arrive."""
+        self.carry_out(self.world.look())
+
+    @rule(mask=st.integers(0, 7))
+    def go_on_in_part(self, mask: int) -> None:
+        """A leader looks, and some of its writes arrive; the others fail, or it dies between them."""
+        self.carry_out(self.world.look(), mask)
+
+    @rule(who=LEADERS)
+    def look(self, who: int) -> None:
+        """A leader looks; what it saw may be long ago when it writes."""
+        self.looks[who] = self.world.look()
+
+    @rule(who=LEADERS, mask=st.integers(0, 7))
+    def write_late(self, who: int, mask: int) -> None:
+        """Some of the writes arrive that follow from what was seen then."""
+        look, self.looks[who] = self.looks[who], None
+        if look is not None:
+            self.carry_out(look, mask)
+
+    def carry_out(self, look: Look, mask: int = 7) -> None:
+        """The record first: without it nothing of a new plan is written."""
+        assert sound(look) == ""
+        if look.plan is not None or isinstance(look.step, NeedPlan):
+            if self.world.record != look.record:
+                return
+            self.world.record = look.plan
+        for number, each in enumerate(writes(look)):
+            if mask >> (number % 3) & 1:
+                self.world.write(each)
+
+    @precondition(lambda self: len(self.world.members()) < SIZE)
+    @rule()
+    def come(self) -> None:
+        """A member comes, or one in the place of another."""
+        self.world.add("m", gated=True)
+
+    @precondition(lambda self: self.world.members())
+    @rule(number=st.integers(0, SIZE - 1))
+    def lose_a_member(self, number: int) -> None:
+        """A member is deleted."""
+        lost = self.world.members()[number % len(self.world.members())]
+        self.world.robbed |= bool(lost.let_go)
+        del self.world.things[lost.name]
+
+    @rule(node=st.sampled_from(NODES), priority=st.sampled_from([LOW, OURS, HIGH]))
+    def bind_another(self, node: str, priority: int) -> None:
+        """The scheduler binds a pod to a node that is free, but for nominations of a lower priority than the pod's."""
+        holders = [each for each in self.world.members() if node in (each.nominated, each.let_go) and not each.bound]
+        if self.world.on(node) or (priority < HIGH and any(each.nominated for each in holders)):
+            return
+        self.world.robbed |= any(each.let_go for each in holders)
+        self.world.add("x", bound=node, priority=priority)
+
+    @rule(node=st.sampled_from(NODES))
+    def end_another(self, node: str) -> None:
+        """Somebody else's pod begins to end, or has ended."""
+        for each in self.world.on(node):
+            if not each.ours and each.ending:
+                del self.world.things[each.name]
+            elif not each.ours:
+                self.world.things[each.name] = replace(each, ending=True)
+
+    @rule(number=st.integers(0, SIZE - 1), found=st.booleans())
+    def schedule(self, number: int, *, found: bool = True) -> None:
+        """The scheduler tries a member that was let go: it is bound, or, for lack of room or another reason, loses its
+        nomination.
+        """
+        free = [each for each in self.world.members() if each.let_go and not each.bound]
+        if not free:
+            return
+        each = free[number % len(free)]
+        if self.world.on(each.let_go) or not found:
+            self.world.things[each.name] = replace(each, nominated="")
+        else:
+            self.world.things[each.name] = replace(each, bound=each.let_go, nominated="")
+
+    @invariant()
+    def no_node_is_given_twice(self) -> None:
+        """Members that were let go are pinned to nodes of their own."""
+        nodes = [each.bound or each.let_go for each in self.world.members() if each.let_go]
+        assert len(set(nodes)) == len(nodes)
+
+    def teardown(self) -> None:
+        """Calm comes: the gang is whole, or back at the start. Once all others have left it is whole in any case."""
+        self.calm()
+        assert self.whole() or self.at_the_start() or (self.world.robbed and self.told())
+        for each in [each for each in self.world.things.values() if not each.ours]:
+            del self.world.things[each.name]
+        self.calm()
+        assert self.whole(), (self.world.things, self.world.record, self.world.look().step)
+
+    def calm(self) -> None:
+        """One leader whose writes arrive, a scheduler that tries all, and what ends is gone."""
+        for _ in range(_CALM):
+            while len(self.world.members()) < SIZE:
+                self.world.add("m", gated=True)
+            self.carry_out(self.world.look())
+            for each in [each for each in self.world.things.values() if each.ending]:
+                del self.world.things[each.name]
+            self.room_is_held_until_bound()
+            for number in range(SIZE):
+                self.schedule(number)
+
+    def room_is_held_until_bound(self) -> None:
+        """A member that was let go and can be bound has its nomination, or gets it in the next round."""
+        look = self.world.look()
+        self.carry_out(look)
+        for each in self.world.members():
+            if each.let_go and not each.bound and not self.world.on(each.let_go):
+                record = self.world.record
+                known = record is not None and record.node_of(f"uid-{each.name}") == each.let_go
+                assert each.nominated or not known or isinstance(look.step, NeedPlan), look.step
+
+    def whole(self) -> bool:
+        """Whether all run."""
+        return len(self.world.members()) == SIZE and all(each.bound for each in self.world.members())
+
+    def at_the_start(self) -> bool:
+        """Whether all are held back and hold no room; those that run have been lost for others only."""
+        waiting = [each for each in self.world.members() if not each.bound]
+        return all(each.gated and not each.nominated for each in waiting) and (
+            len(waiting) == SIZE or self.world.robbed
+        )
+
+    def told(self) -> bool:
+        """Whether members whose room was taken from them are told of."""
+        look = self.world.look()
+        stuck = [each for each in self.world.members() if each.let_go and not each.bound]
+        gated: list[Thing] = [each for each in self.world.members() if each.gated]
+        return bool(gated) or (isinstance(look.step, AwaitBinding) and len(look.step.stranded) == len(stuck))
+
+
+TestReleases = Releases.TestCase
+TestReleases.settings = settings(
+    max_examples=150,
+    stateful_step_count=30,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
