@@ -21,11 +21,16 @@ def test_a_wrong_topology_is_none(case: Case) -> None:
 
 
 def workload(kind: str, annotations: str) -> str:
-    api = {"Deployment": "apps/v1", "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1", "RayJob": "ray.io/v1"}[kind]
-    return f"{{apiVersion: {api}, kind: {kind}, metadata: {{name: w, namespace: default, annotations: {annotations}}}}}"
+    api = {
+        "Deployment": "apps/v1",
+        "SparkApplication": "sparkoperator.k8s.io/v1beta2",
+        "TrainJob": "trainer.kubeflow.org/v1alpha1",
+    }
+    metadata = f"{{name: w, namespace: default, annotations: {annotations}}}"
+    return f"{{apiVersion: {api[kind]}, kind: {kind}, metadata: {metadata}}}"
 
 
-@pytest.mark.parametrize("kind", ["LeaderWorkerSet", "RayJob"])
+@pytest.mark.parametrize("kind", ["SparkApplication", "TrainJob"])
 def test_workloads_of_other_kinds_are_refused_by_name(kind: str) -> None:
     faults, _ = review(documents(workload(kind, '{phalanx.dev/gang: "true"}'))[0], Sources())
     assert [str(each) for each in faults] == [

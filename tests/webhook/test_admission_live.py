@@ -290,8 +290,8 @@ def test_the_pods_of_an_annotated_job_are_gated_even_under_a_generated_name(name
             "spec.minMember: 4 is more than the 2 members",
         ),
         (
-            deployment(gang="true"),
-            "metadata.annotations[phalanx.dev/gang]: a Deployment cannot be made a gang by annotations yet",
+            {**deployment(gang="true"), "kind": "DaemonSet"},
+            "metadata.annotations[phalanx.dev/gang]: a DaemonSet cannot be made a gang by annotations yet",
         ),
     ],
     ids=["PodGroup with bad JSON", "Gang that contradicts itself", "kind that is not built yet"],
