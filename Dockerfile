@@ -21,7 +21,7 @@ RUN /venv/bin/python -m compileall -q --invalidation-mode unchecked-hash /venv/l
 FROM ${PYTHON}
 COPY --from=build /venv /venv
 # Buffers of a TLS handshake go back to the system when they are freed (docs/decisions/0012).
-ENV PATH=/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 MALLOC_MMAP_THRESHOLD_=131072
+ENV PATH=/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 WORKDIR /
 USER 65532:65532
 ENTRYPOINT ["phalanx"]

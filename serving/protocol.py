@@ -33,8 +33,9 @@ class Protocol(HttpToolsProtocol):
         self._enter(State.STRANGER, self._limits.keep_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection has ended."""
+        """The connection has ended. What would lead back to it is forgotten: its buffers wait for no collector."""
         self._connections.remove(self._place)
+        self._place.close, self._place.finish = _nothing, None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -74,3 +75,7 @@ class Protocol(HttpToolsProtocol):
 
     def _enter(self, state: State, seconds: float) -> None:
         self._connections.enter(self._place, state, self.loop.time() + seconds)
+
+
+def _nothing() -> None:
+    """There is nothing to close any more."""

@@ -13,6 +13,7 @@ from uvicorn.server import ServerState
 from serving.application import Application
 from serving.connections import Connection, Connections, State
 from serving.limits import ConnectionLimits
+from serving.memory import give_back
 from serving.protocol import Protocol
 
 log = logging.getLogger(__name__)
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 ContextOf = Callable[[], ssl.SSLContext | None]
 """The TLS context of the next connection; None: it cannot be spoken to yet."""
 LOOK_SECONDS = 0.25
+GIVE_BACK_SECONDS = 10.0
+"""How often at most the memory of connections that have ended is given back."""
 ACCEPT_PAUSE_SECONDS = 0.1
 """After an error of accept itself, such as too many open files."""
 
@@ -53,6 +56,7 @@ class Port:
         self._state = ServerState()
         self._leaving = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self._accepted = 0
         self.connections = Connections(limits.connections)
 
     async def serve(self) -> None:
@@ -100,6 +104,7 @@ class Port:
     def _begin(self, accepted: socket.socket, source: str) -> None:
         loop = asyncio.get_running_loop()
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._accepted += 1
         place = Connection(source, _closing(accepted), loop.time() + self._limits.handshake_seconds)
         self.connections.add(place)
         task = loop.create_task(self._secured(accepted, place))
@@ -140,19 +145,25 @@ class Port:
         except (OSError, asyncio.CancelledError) as error:  # ssl.SSLError is an OSError
             log.debug("no handshake with %s: %s", place.source, error)
             self._give_up(accepted, place)
+            _without_frames(error)
 
     def _give_up(self, accepted: socket.socket, place: Connection) -> None:
         self.connections.remove(place)
         accepted.close()
 
     async def _watch(self) -> None:
-        """Close connections whose time is over."""
+        """Close connections whose time is over, and give back the memory of those that have ended."""
         loop = asyncio.get_running_loop()
+        due, before = loop.time(), (0, 0)
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             for each in self.connections.overdue(loop.time()):
                 self.connections.remove(each)
                 each.close()
+            now = self._accepted, len(self.connections)
+            if self._context_of is not None and now != before and loop.time() >= due:
+                due, before = loop.time() + GIVE_BACK_SECONDS, now
+                await asyncio.to_thread(give_back)
 
 
 def _closing(accepted: socket.socket) -> Callable[[], None]:
@@ -163,3 +174,9 @@ def _closing(accepted: socket.socket) -> Callable[[], None]:
             accepted.shutdown(socket.SHUT_RDWR)
 
     return close
+
+
+def _without_frames(error: BaseException | None) -> None:
+    """Forget where an error was raised: its frames lead back to it, and would keep the buffers of the connection."""
+    while error is not None:
+        error.__traceback__, error = None, error.__context__

@@ -4,6 +4,7 @@ his than there are places.
 
 import contextlib
 import http.client
+import os
 import socket
 import ssl
 import statistics
@@ -21,6 +22,8 @@ from serving.limits import ConnectionLimits
 PLACES = 60
 ATTACKERS = 70
 """Connections that the attacker holds or opens anew, all the time."""
+MANY = 400
+"""Connections at a time that ask for nothing."""
 HONEST = 4
 REQUESTS = 15
 """Of each honest client."""
@@ -82,6 +85,24 @@ def test_honest_clients_are_answered_in_time_beside_more_connections_than_places
     assert _files(server) < 4 * PLACES
 
 
+def test_the_memory_of_connections_is_given_back(tmp_path: Path) -> None:
+    """Some 300 KB each while they shake hands. Left to the C library, a process stays as large as it was then."""
+    write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
+    with echo_server(tmp_path, threads=4) as server:
+        server.wait("/readyz", 200)
+        before, largest = _mebibytes(server), 0.0
+        for _ in range(3):
+            with contextlib.ExitStack() as stack:
+                for _ in range(MANY):
+                    raw = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+                    stack.enter_context(_trusting().wrap_socket(raw))
+                largest = max(largest, _mebibytes(server) - before)
+        deadline = time.monotonic() + PATIENCE
+        while _mebibytes(server) > before + largest / 3 and time.monotonic() < deadline:
+            time.sleep(0.5)
+        assert _mebibytes(server) <= before + largest / 3, f"{before:.0f} MiB before, {largest:.0f} more beside them"
+
+
 def test_a_head_without_end_is_cut_off(server: RunningServer) -> None:
     with contextlib.closing(server.connect()) as connection, contextlib.suppress(OSError):
         connection.sock.sendall(HEAD + b"X-Long: ")
@@ -104,6 +125,13 @@ def _files(server: RunningServer) -> int:
     """Open files of the server's worker, its connections among them."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     return max(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in children)
+
+
+def _mebibytes(server: RunningServer) -> float:
+    """What the server's worker holds of the memory."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    pages = max(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in children)
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def _threads(server: RunningServer) -> int:
