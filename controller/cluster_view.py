@@ -105,8 +105,8 @@ class Looker:
             self._uids = {pod.key: pod.metadata.uid for pod in sources.pods if not pod.finished}
             self._system = {uid: pod for uid, pod in self._live.items() if pod.metadata.namespace == SYSTEM_NAMESPACE}
             mirrored = {mirrored_key(each) for each in sources.of_kind(GROUP, "Gang")}
-            here = {gang.key for gang in self._kept.gangs()} | self._kept.unreadable()
-            return frozenset(gone | here | {key for key in mirrored if key is not None})
+            known = {gang.key for gang in self._kept.gangs()} | self._kept.unreadable()
+            return frozenset(gone | known | {key for key in mirrored if key is not None})
         self._follow(pods)
         return self._concerned(changed, before, entries)
 

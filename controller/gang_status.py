@@ -198,8 +198,8 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
 def _explanation(decision: Decision, report: Status, *, planned: bool) -> Status | None:
     """Of a gang with a plan, why it is here; of one without, what is in its way."""
     if not planned:
-        told: Status = report["explanation"]
-        return told
+        explanation: Status = report["explanation"]
+        return explanation
     return {"whyHere": decision.explanation.why_here} if decision.explanation.why_here else None
 
 
@@ -377,8 +377,8 @@ def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_ou
     ]
     if timed_out is not None:
         why = "ScheduleTimeout" if timed_out else "InTime"
-        told = f"not placed within {gang.schedule_timeout_seconds} s" if timed_out else "the gang is within its time"
-        conditions.append(_condition("TimedOut", holds=timed_out, reason=why, message=told))
+        text = f"not placed within {gang.schedule_timeout_seconds} s" if timed_out else "the gang is within its time"
+        conditions.append(_condition("TimedOut", holds=timed_out, reason=why, message=text))
     return conditions
 
 

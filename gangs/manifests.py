@@ -153,12 +153,12 @@ class _DoubledError(Exception):
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    whole: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for key, value in pairs:
-        if key in whole:
+        if key in merged:
             raise _DoubledError(key)
-        whole[key] = value
-    return whole
+        merged[key] = value
+    return merged
 
 
 @lru_cache(maxsize=16)

@@ -73,9 +73,9 @@ def seated(seats: Sequence[Seat], sets: Sequence[str], findings: Findings) -> tu
     """
     ranked: list[tuple[tuple[int, int, int, NaturalKey], Member]] = []
     for position, name in enumerate(sets):
-        mine = [seat for seat in seats if seat.pod_set == name]
-        _check_duplicates(mine, findings)
-        for seat, index in zip(mine, _indices(mine), strict=True):
+        of_set = [seat for seat in seats if seat.pod_set == name]
+        _check_duplicates(of_set, findings)
+        for seat, index in zip(of_set, _indices(of_set), strict=True):
             meta = seat.pod.metadata
             rank = (0, index) if index is not None else (1, 0)
             key = (position, *rank, natural_key(meta.name or meta.generate_name))

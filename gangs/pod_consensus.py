@@ -32,8 +32,8 @@ def check_alike(pods: Sequence[Pod], annotations: Iterable[str], remedy: str, fi
     for key in keys:
         there = first.metadata.annotations.get(key)
         for pod in others:
-            if (here := pod.metadata.annotations.get(key)) != there:
-                problem = f"{_said(here)}, but {_said(there)} on Pod {first.key}"
+            if (value := pod.metadata.annotations.get(key)) != there:
+                problem = f"{_said(value)}, but {_said(there)} on Pod {first.key}"
                 findings.fault(pod_ref(pod), f"metadata.annotations[{key}]", problem, remedy)
     advise_older(pods, keys, "annotations", findings)
 
@@ -47,8 +47,8 @@ def advise_older(pods: Sequence[Pod], keys: Iterable[str], part: str, findings: 
     speaking = speakers(pods)
     for key in keys if len(speaking) == 1 else ():
         there = getattr(speaking[0].metadata, part).get(key)
-        said = [(pod, getattr(pod.metadata, part).get(key)) for pod in pods]
-        older = next((f"{_said(here)} on Pod {pod.key}" for pod, here in reversed(said) if here != there), None)
+        values = [(pod, getattr(pod.metadata, part).get(key)) for pod in pods]
+        older = next((f"{_said(value)} on Pod {pod.key}" for pod, value in reversed(values) if value != there), None)
         if older is not None:
             text = f"{_said(there)}, but {older}: what the newest pod says counts for the whole gang"
             findings.advise(pod_ref(speaking[0]), f"metadata.{part}[{key}]", text)

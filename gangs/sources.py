@@ -122,8 +122,8 @@ class Sources:
             return True
         if self.looked is not None:
             self.looked.at_sharing(namespace)
-        said = self.sharing.get(namespace)
-        return said is None or _lets_in(said, other)
+        partners = self.sharing.get(namespace)
+        return partners is None or _lets_in(partners, other)
 
     def last_try(self, scheduler: str) -> str:
         """When a scheduler other than the stock one was last seen to try a pod (RFC 3339), "" where it never was."""
@@ -210,6 +210,6 @@ class PodKeys:
         return fields[0] if fields else NAME_FIELD
 
 
-def _lets_in(said: str | None, namespace: str) -> bool:
+def _lets_in(partners: str | None, namespace: str) -> bool:
     """Whether a list of namespaces has this one."""
-    return not {each.strip() for each in (said or "").split(",")}.isdisjoint({namespace, EVERYBODY})
+    return not {each.strip() for each in (partners or "").split(",")}.isdisjoint({namespace, EVERYBODY})

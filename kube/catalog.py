@@ -77,11 +77,11 @@ class _Shelf:
                 fresh.setdefault(value, set(index.get(value, ()))).symmetric_difference_update((place,))
         if not fresh:
             return index
-        whole = index | {value: frozenset(places) for value, places in fresh.items()}
+        merged = index | {value: frozenset(places) for value, places in fresh.items()}
         for value, places in fresh.items():
             if not places:
-                del whole[value]
-        return whole
+                del merged[value]
+        return merged
 
 
 class Catalog(Mapping[ObjectKey, Plain]):

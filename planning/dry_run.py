@@ -18,7 +18,7 @@ from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.templates import examples
 from gangs.dialects.topologies import topologies, topology_of
-from gangs.dialects.typos import slips
+from gangs.dialects.typos import typos
 from gangs.manifests import MalformedError, group_of, pod_ref
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.sources import ObjectKey, Sources
@@ -156,7 +156,7 @@ def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) 
     """What was read and is worth a warning, said of the documents, once each."""
     advice = (
         *reading.advice,
-        *slips(request.sources, (*reading.faults, *reading.advice)),
+        *typos(request.sources, (*reading.faults, *reading.advice)),
         *unforeseen(request.sources, _spoken_of(reading)),
         *_left_alone(objects, request),
     )

@@ -68,8 +68,8 @@ def plan_gang(
     however they are placed. `comparing`: say also why it is better here than next door. Never raises for what a gang
     asks.
     """
-    whole = with_priorities(gang, snapshot.priority_classes)
-    gang = staying(whole, snapshot)
+    full_gang = with_priorities(gang, snapshot.priority_classes)
+    gang = staying(full_gang, snapshot)
 
     def placed(charged_to_nobody: Gang) -> Decision:
         return _plan(
@@ -89,7 +89,7 @@ def plan_gang(
         decision = _waiting(gang, reasons)
     else:
         decision = decide_in_queue(gang, usage, snapshot, placed)
-    return with_evicted(decision, whole, snapshot)
+    return with_evicted(decision, full_gang, snapshot)
 
 
 def _plan(
@@ -309,13 +309,13 @@ def behind_in_line(gangs: Iterable[Gang], snapshot: Snapshot) -> Iterator[Decisi
 
 def waiting(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> Decision | None:
     """The decision for a gang of which nothing needs to be solved: what it names, or a member, is not there."""
-    whole = with_priorities(gang, snapshot.priority_classes)
-    gang = staying(whole, snapshot)
+    full_gang = with_priorities(gang, snapshot.priority_classes)
+    gang = staying(full_gang, snapshot)
     topology = None if gang.account is not None else topology_of(gang, topologies)
     if isinstance(topology, Fault):
         return _invalid(gang, topology)
     reasons = _reasons_to_wait(gang, snapshot, topology)
-    return with_evicted(_waiting(gang, reasons), whole, snapshot) if reasons else None
+    return with_evicted(_waiting(gang, reasons), full_gang, snapshot) if reasons else None
 
 
 def _answer(gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits) -> Answer:
@@ -352,8 +352,8 @@ def is_pending(gang: Gang) -> bool:
 def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> list[str]:
     """Objects that are named and not there, then pods that are not."""
     named = gang.topology
-    told = topology is not None or any(named in (each, *each.split()[1:2]) for each in gang.waiting_for)
-    lacking = [] if named is None or told else [f"{gang.topology_kind or 'Topology'} {named}"]
+    mentioned = topology is not None or any(named in (each, *each.split()[1:2]) for each in gang.waiting_for)
+    lacking = [] if named is None or mentioned else [f"{gang.topology_kind or 'Topology'} {named}"]
     objects = dict.fromkeys((*gang.waiting_for, *lacking, *_missing_classes(gang, snapshot)))
     missing = missing_members(gang) or ([] if gang.members else ["members to be made again"])
     return [*objects, *missing, *holdups(gang, snapshot)]

@@ -37,9 +37,9 @@ def scarcest(problem: Problem) -> int:
     """
     best, best_share = 0, (False, Fraction(0))
     counts = Counter([member.shape for member in pending(problem)])
-    for resource, whole in enumerate(np.maximum(problem.nodes.free, 0).sum(axis=0).tolist()):
+    for resource, total in enumerate(np.maximum(problem.nodes.free, 0).sum(axis=0).tolist()):
         asked = sum(count * problem.shapes[shape].requests[resource] for shape, count in counts.items())
-        share = (asked > 0 and whole == 0, Fraction(asked, whole) if whole else Fraction(0))
+        share = (asked > 0 and total == 0, Fraction(asked, total) if total else Fraction(0))
         if share > best_share:
             best, best_share = resource, share
     return best

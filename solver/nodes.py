@@ -81,8 +81,8 @@ class NodeTable(Sequence[Node]):
 
     def and_also(self, more: "NodeTable") -> "NodeTable":
         """These nodes, then others."""
-        mine, theirs = self.layout, more.layout
-        layout = NodeLayout((*mine.names, *theirs.names), (*mine.paths, *theirs.paths))
+        own, theirs = self.layout, more.layout
+        layout = NodeLayout((*own.names, *theirs.names), (*own.paths, *theirs.paths))
         return NodeTable(layout, np.vstack((self.free, more.free)), np.vstack((self.terminating, more.terminating)))
 
     @overload
@@ -117,7 +117,7 @@ class NodeTable(Sequence[Node]):
             return NotImplemented
         same = self.layout is other.layout or tuple(self) == tuple(other)
         amounts = (self.free, other.free), (self.terminating, other.terminating)
-        return same and all(np.array_equal(mine, its) for mine, its in amounts)
+        return same and all(np.array_equal(own, its) for own, its in amounts)
 
     def __hash__(self) -> int:
         """By names alone."""

@@ -91,7 +91,7 @@ class Webhook:
                 self.metrics.forecasts.labels("waiting").inc()
                 return awaited
             with self.slot.taken(seconds) as left:
-                told = forecast(manifest, self.picture, self.others, left)
+                messages = forecast(manifest, self.picture, self.others, left)
         except BusyError:
             self.metrics.forecasts.labels("busy").inc()
             return ()
@@ -100,7 +100,7 @@ class Webhook:
             self.metrics.forecasts.labels("failed").inc()
             return ()
         self.metrics.forecasts.labels("told").inc()
-        return told
+        return messages
 
 
 def create_app(picture: Picture, access: AccessCheck, metrics: Metrics, caller: Caller = anybody) -> Flask:
@@ -146,8 +146,8 @@ def _admission(
             return Response(encode(review.uid, decision), mimetype="application/json")
         except (BadReview, RecursionError) as error:
             outcome = "bad-review"
-            said = "the object nests too deep" if isinstance(error, RecursionError) else " ".join(str(error).split())
-            return Response(f"{said}\n", status=400, mimetype="text/plain")
+            problem = "the object nests too deep" if isinstance(error, RecursionError) else " ".join(str(error).split())
+            return Response(f"{problem}\n", status=400, mimetype="text/plain")
         except Unavailable as error:
             outcome = "unavailable"
             return Response(f"{error}\n", status=500, mimetype="text/plain")

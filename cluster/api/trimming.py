@@ -107,11 +107,11 @@ def _given_as_asked(pod: Pod) -> bool:
     if len(containers) != 1 or pod.spec.init_containers or pod.spec.overhead or pod.spec.resources is not None:
         return not (status.container_statuses or status.init_container_statuses or status.allocated_resources)
     asked = containers[0].resources.requests
-    told: list[PodStatus | ContainerStatus] = [status, *status.container_statuses]
+    statuses: list[PodStatus | ContainerStatus] = [status, *status.container_statuses]
     return all(
         (each.allocated_resources is None or each.allocated_resources == asked)
         and (each.resources is None or each.resources.requests == asked)
-        for each in told
+        for each in statuses
     )
 
 

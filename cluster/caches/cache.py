@@ -315,8 +315,10 @@ class ClusterCache:
         with self._changed:
             kept = self._namespaces.all()
             if kept is not self._sharing[0]:
-                said = ((each.metadata.name, each.metadata.annotations.get(keys.SHARES_GROUPS_WITH)) for each in kept)
-                self._sharing = kept, {name: text for name, text in said if text is not None}
+                declared = (
+                    (each.metadata.name, each.metadata.annotations.get(keys.SHARES_GROUPS_WITH)) for each in kept
+                )
+                self._sharing = kept, {name: text for name, text in declared if text is not None}
             return self._sharing[1]
 
     def ending(self) -> frozenset[str]:

@@ -298,8 +298,8 @@ class ManifestsOfKind:
 
     def replace(self, objects: Sequence[dict[str, Any]], api_version: str) -> None:
         """These are all there are. The API server leaves version and kind out of a list's items."""
-        whole = ({"apiVersion": api_version, "kind": self._kind, **each} for each in objects)
-        kept = [each for each in whole if self._keeps is None or self._keeps(each)]
+        typed = ({"apiVersion": api_version, "kind": self._kind, **each} for each in objects)
+        kept = [each for each in typed if self._keeps is None or self._keeps(each)]
         if not kept and not self._keys:
             return
         with self._manifests.changing():

@@ -81,7 +81,7 @@ class PlanExecutor:
         if gang_round.record is not None and self._reporter.write_status(gang_round):
             self._reporter.planned(gang_round)
             members = _members(gang_round)
-            if self._nominate(gang_round, members, self._reporter.told(gang_round, picture)):
+            if self._nominate(gang_round, members, self._reporter.pod_conditions(gang_round, picture)):
                 self._reporter.nominated(gang_round, members)
             kept = {member.uid for member in gang_round.record.members}
         stale = [pod for pod in step.stale if (seat_of(pod) or pod.metadata.uid) not in kept]
@@ -114,18 +114,18 @@ class PlanExecutor:
                 self._reporter.set_free(gang_round, pod)
 
     def _nominate(
-        self, gang_round: GangRound, members: Iterable[Planned], told: Mapping[str, Condition] | None = None
+        self, gang_round: GangRound, members: Iterable[Planned], conditions: Mapping[str, Condition] | None = None
     ) -> bool:
         """Write nominations, each with what its pod says from now on (by uid; a released pod speaks for itself)."""
         if gang_round.record is None:
             return False
         plan_id = gang_round.record.plan_id
         self._probes.forget(plan_id)
-        said = told or {}
+        condition_of = conditions or {}
         written = self._writer.all(
-            partial(hold, self._writer, gang_round.gang.key, m, plan_id, said.get(m.pod.metadata.uid))
+            partial(hold, self._writer, gang_round.gang.key, m, plan_id, condition_of.get(m.pod.metadata.uid))
             if to_come(m.pod)
-            else partial(self._writer.nominate, m.pod, m.node, plan_id, said.get(m.pod.metadata.uid))
+            else partial(self._writer.nominate, m.pod, m.node, plan_id, condition_of.get(m.pod.metadata.uid))
             for m in members
         )
         return all(each.done for each in written)

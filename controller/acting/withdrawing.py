@@ -156,9 +156,9 @@ def why_not(gang_round: GangRound, snapshot: Snapshot, topologies: Sequence[Topo
     if stuck:
         first = stuck[0]
         return f"{first.member.pod.metadata.name} was let go to {first.node}, which cannot take it: {first.why}"
-    told = waiting(gang, snapshot, topologies) or gang_round.decision
-    if told is not None and told.message:
-        return told.message
+    answer = waiting(gang, snapshot, topologies) or gang_round.decision
+    if answer is not None and answer.message:
+        return answer.message
     return "the rest has no place" if patient else "victims have not gone in time"
 
 

@@ -161,9 +161,9 @@ class Situation:
 
     def surplus(self) -> tuple[Pod, ...]:
         """Placeholders for seats that are in no plan, or that nobody is going to take."""
-        here = {member.pod.metadata.uid for member in self.gang.members}
+        present = {member.pod.metadata.uid for member in self.gang.members}
         planned = {member.uid for member in self.record.members} if self.record is not None else set()
-        return tuple(pod for seat, pod in self.placeholders.items() if seat not in planned & here)
+        return tuple(pod for seat, pod in self.placeholders.items() if seat not in planned & present)
 
     def lost(self, planned: Iterable[Planned], *, gone: Iterable[str] = (), count_terminating: bool = False) -> str:
         """Why these members do not fit where they were planned any more; "" while they do."""
@@ -193,8 +193,8 @@ def _heirs(situation: Situation) -> tuple[tuple[str, Planned], ...]:
     record = situation.record
     if record is None:
         return ()
-    here = {member.pod.metadata.uid for member in situation.gang.members}
-    left = {(role_of_seat(m.uid), m.name): m for m in record.members if is_seat(m.uid) and m.uid not in here}
+    present = {member.pod.metadata.uid for member in situation.gang.members}
+    left = {(role_of_seat(m.uid), m.name): m for m in record.members if is_seat(m.uid) and m.uid not in present}
     new = {
         (member.pod_set, member.pod.metadata.name): member.pod
         for member in situation.gang.members
@@ -266,8 +266,8 @@ def _fallen(
 
 def _vanished(situation: Situation, record: PlanRecord) -> str:
     """Which planned member is gone; "" while all are there."""
-    here = {member.pod.metadata.uid for member in situation.gang.members}
-    return next((f"member {member.name} is gone" for member in record.members if member.uid not in here), "")
+    present = {member.pod.metadata.uid for member in situation.gang.members}
+    return next((f"member {member.name} is gone" for member in record.members if member.uid not in present), "")
 
 
 def _changed(situation: Situation, record: PlanRecord) -> str:

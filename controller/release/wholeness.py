@@ -26,8 +26,8 @@ class Wholeness(TypedDict):
 
 def ever_whole(status: Status) -> bool | None:
     """Whether it has been whole since it was begun; None where that was never said."""
-    told = _told(status)
-    return told.get("status") == "True" if told else None
+    condition = _told(status)
+    return condition.get("status") == "True" if condition else None
 
 
 def wholeness(gang: Gang, before: Status, withdrawn: str) -> Wholeness:
@@ -42,8 +42,8 @@ def wholeness(gang: Gang, before: Status, withdrawn: str) -> Wholeness:
 
 def still_withdrawn(status: Status, *, released: bool) -> str:
     """Why it was withdrawn; "" where it was not, or has been let go again since."""
-    told = _told(status)
-    return str(told.get("message", "")) if told.get("reason") == WITHDRAWN and not released else ""
+    condition = _told(status)
+    return str(condition.get("message", "")) if condition.get("reason") == WITHDRAWN and not released else ""
 
 
 def _told(status: Status) -> Mapping[str, Any]:

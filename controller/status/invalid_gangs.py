@@ -62,12 +62,12 @@ class InvalidGangReporter:
         return keys
 
     def _tell(self, each: Unreadable, objects: GangObjects) -> None:
-        told = condition(UNSCHEDULABLE, f"gang {each.key}: {each.message}")
+        wanted = condition(UNSCHEDULABLE, f"gang {each.key}: {each.message}")
         gated = [pod for pod in each.pods if pod.gated_by(GATE)]
         held = [pod for pod in gated if pod.status.nominated_node_name]
         self._writer.all(partial(self._writer.clear, pod) for pod in held)
-        told_anew = [pod for pod in gated if pod not in held and differs(pod, told)]
-        self._writer.all(partial(self._writer.condition, pod, told) for pod in told_anew)
+        told_anew = [pod for pod in gated if pod not in held and differs(pod, wanted)]
+        self._writer.all(partial(self._writer.condition, pod, wanted) for pod in told_anew)
         for manifest in _objects_of(each.key, objects):
             self._write(each, manifest)
 

@@ -316,7 +316,7 @@ class Reporter:
         if gang_round.gang.source.kind not in (GANG_KIND, "Pod") and gang_round.gang.source.uid:
             self._recorder.record(gang_round.gang.source, reason, note, related=self.ref(gang_round))
 
-    def told(self, gang_round: GangRound, picture: ClusterView) -> Mapping[str, Condition]:
+    def pod_conditions(self, gang_round: GangRound, picture: ClusterView) -> Mapping[str, Condition]:
         """What each member should say after this round's decision, by uid; empty where nothing was decided."""
         if gang_round.decision is None:
             return {}
@@ -330,16 +330,16 @@ class Reporter:
     def _untold(self, gang_round: GangRound, picture: ClusterView) -> list[Write]:
         """The writes of conditions that differ, but of members that were nominated in this round: they have theirs."""
         planned = {member.uid for member in gang_round.record.members} if gang_round.record else set()
-        told = self.told(gang_round, picture) if gang_round.decision else {}
+        conditions = self.pod_conditions(gang_round, picture) if gang_round.decision else {}
         gated = (
             m.pod for m in gang_round.gang.members if m.pod.gated_by(GATE)
         )  # one that was let go speaks for itself
         waiting = (pod for pod in gated if not to_come(pod))
-        pods = [pod for pod in waiting if pod.metadata.uid in told.keys() - planned]
+        pods = [pod for pod in waiting if pod.metadata.uid in conditions.keys() - planned]
         return [
-            partial(self._writer.condition, pod, told[pod.metadata.uid])
+            partial(self._writer.condition, pod, conditions[pod.metadata.uid])
             for pod in pods
-            if differs(pod, told[pod.metadata.uid])
+            if differs(pod, conditions[pod.metadata.uid])
         ]
 
 

@@ -35,7 +35,7 @@ class _Window:
     """What a namespace has been told, and since when."""
 
     begun: float
-    told: int = 0
+    notes: int = 0
 
 
 class Strays:
@@ -67,11 +67,11 @@ class Strays:
         waiting = {pod.metadata.uid: pod for pod in self._waiting(picture)}
         self._seen &= waiting.keys()
         self._windows = {name: each for name, each in self._windows.items() if not self._over(each)}
-        told, new = 0, (pod for uid, pod in waiting.items() if uid not in self._seen)
+        count, new = 0, (pod for uid, pod in waiting.items() if uid not in self._seen)
         for pod in list(islice(new, MOST_LOOKED_AT)):
-            if told < MOST_AT_A_TIME and self._ripe(pod):
+            if count < MOST_AT_A_TIME and self._ripe(pod):
                 self._seen.add(pod.metadata.uid)
-                told += dialect_of(pod) is None and self._tell(pod)
+                count += dialect_of(pod) is None and self._tell(pod)
         self.unfinished = len(self._seen) < len(waiting)
 
     def _waiting(self, picture: ClusterView) -> Iterator[Pod]:
@@ -90,8 +90,8 @@ class Strays:
         """Whether its namespace may be told of one more."""
         meta = pod.metadata
         window = self._windows.setdefault(meta.namespace, _Window(self._clock()))
-        window.told += 1
-        if window.told > MOST_OF_A_NAMESPACE:
+        window.notes += 1
+        if window.notes > MOST_OF_A_NAMESPACE:
             return False
         note = (
             f"names scheduler {pod.spec.scheduler_name}, which does not run here: nothing will start it; "

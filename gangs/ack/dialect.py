@@ -98,7 +98,7 @@ class AckDialect:
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str] | None:
         """The guide's sentence."""
-        return messages.told(no_room)
+        return messages.no_room_messages(no_room)
 
     def template_labels(  # noqa: D102 -- the protocol says it; the guide's templates carry their labels themselves
         self, manifest: Manifest, sources: Sources, *, claimed: bool

@@ -53,8 +53,8 @@ class Group:
 
         Each with the beginning of the field where it says so.
         """
-        said = [(each.ref, "spec.template.metadata.labels", each.example) for each in self.jobs]
-        return said + [(pod_ref(pod), "metadata.labels", pod) for pod in speakers(self.bare)]
+        texts = [(each.ref, "spec.template.metadata.labels", each.example) for each in self.jobs]
+        return texts + [(pod_ref(pod), "metadata.labels", pod) for pod in speakers(self.bare)]
 
     @property
     def bare(self) -> list[Pod]:

@@ -9,7 +9,7 @@ from gangs.no_room import NodeOffer, NoRoom
 ROOT = "RootNode"
 
 
-def told(no_room: NoRoom) -> Sequence[str] | None:
+def no_room_messages(no_room: NoRoom) -> Sequence[str] | None:
     """The same sentence for every member. While victims leave there is room, and the guide has no words for that."""
     if no_room.evicting:
         return None

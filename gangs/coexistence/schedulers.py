@@ -51,13 +51,13 @@ def runs(name: str, sources: Sources) -> bool:
     """Whether the scheduler of this name runs here, as far as can be seen."""
     if name in (keys.STOCK_SCHEDULER, ""):
         return True
-    said = _said(name, sources)
-    if said in (RUNS, ABSENT):
-        return said == RUNS
+    decided = _said(name, sources)
+    if decided in (RUNS, ABSENT):
+        return decided == RUNS
     systems = [each for each in SYSTEMS if name in each.schedulers]
     if systems:
-        here = {system.name for system, _ in running(sources)} | set(chosen(sources, keys.LEAVE))
-        shown = bool(here & {each.name for each in systems})
+        present = {system.name for system, _ in running(sources)} | set(chosen(sources, keys.LEAVE))
+        shown = bool(present & {each.name for each in systems})
     else:
         shown = bool(sources.last_try(name))
     last = learnt(name, sources)
@@ -94,7 +94,7 @@ def unread(name: str, pod_keys: PodKeys, listed: Callable[[str], bool]) -> str:
     )
 
 
-def told(name: str, pod_keys: PodKeys, sources: Sources) -> str:
+def advice_on(name: str, pod_keys: PodKeys, sources: Sources) -> str:
     """What the user of such a pod is told, "" where he has named the stock scheduler or his own system's."""
     if name in (keys.STOCK_SCHEDULER, "", *pod_keys.scheduler_names):
         return ""

@@ -51,14 +51,14 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
     return replace(sources, objects=objects, pods=pods), faults
 
 
-def unforeseen(sources: Sources, told: Container[ObjectRef]) -> Iterator[Advice]:
-    """Of workloads whose pods name gangs and cannot be foreseen: what will happen to these. `told`: the objects of
+def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Advice]:
+    """Of workloads whose pods name gangs and cannot be foreseen: what will happen to these. `mentioned`: the objects of
     which something has been said already.
     """
     left = left_alone(sources)
     for manifest in (each for at in WORKLOADS if at[1] in _NOT_HERE for each in sources.of_kind(*at)):
         ref = ref_of(manifest)
-        if ref in told or pod_templates.controlled(manifest):
+        if ref in mentioned or pod_templates.controlled(manifest):
             continue
         with suppress(MalformedError):
             if _marked(manifest):
@@ -85,8 +85,8 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left) -> tup
     claims = [dialect_of(pod, left) for pod in pods_to_come.example_pods(manifest)]
     if not any(claims):
         return ()
-    whole, unread = metadata_of(manifest).name, pod_templates.made_by(manifest) is Made.UNREAD
-    if unread and any(claim and claim[0].name in _BY_KINDS and claim[1].name == whole for claim in claims):
+    workload, unread = metadata_of(manifest).name, pod_templates.made_by(manifest) is Made.UNREAD
+    if unread and any(claim and claim[0].name in _BY_KINDS and claim[1].name == workload for claim in claims):
         return ()
     return tuple(pod for pod in pods_to_come.missing_pods(manifest, existing) if dialect_of(pod, left) is not None)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gangs.coexistence.ownership import Left
-from gangs.coexistence.schedulers import FIELD, told
+from gangs.coexistence.schedulers import FIELD, advice_on
 from gangs.dialects.claims import dialect_of, left_alone, pods_by_dialect, succeeded
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.reading import read_by
@@ -117,7 +117,7 @@ def _review_templates(ref: ObjectRef, workload: Manifest, sources: Sources, left
     for pod, template in zip(examples(workload), templates(workload), strict=False):
         if (claim := dialect_of(pod, left)) is not None:
             findings.take(fractions(ref, f"{template.path}.metadata.annotations", template.annotations))
-            if text := told(pod.spec.scheduler_name, claim[0].pod_keys, sources):
+            if text := advice_on(pod.spec.scheduler_name, claim[0].pod_keys, sources):
                 findings.advise(ref, f"{template.path}.{FIELD}", text)
 
 
@@ -130,8 +130,8 @@ def _asks_here(dialect: Dialect, workload: Manifest, sources: Sources, left: Lef
     if template_labels(workload, sources):
         return True
     claims = [dialect_of(pod, left) for pod in examples(workload)]
-    mine = any(claim is not None and claim[0] is dialect for claim in claims)
-    return mine and dialect.name != OWN
+    any_of_it = any(claim is not None and claim[0] is dialect for claim in claims)
+    return any_of_it and dialect.name != OWN
 
 
 def _about(ref: ObjectRef, reading: Reading) -> Findings:
@@ -152,9 +152,9 @@ def _add_bystanders(
     for fault in reading.faults:
         if fault.object != ref and fault.object.namespace in ("", ref.namespace):
             findings.advise(ref, NAME_FIELD, f"the gang {key} cannot be planned: {fault}")
-    said = {each.awaited for each in findings.advice}
+    awaited = {each.awaited for each in findings.advice}
     for gang in reading.gangs:
         own = any(each.namespace == ref.namespace for each in (gang.source, *gang.groups))
         for what in gang.waiting_for if own else ():
-            if what not in said:
+            if what not in awaited:
                 findings.advise(ref, at(what), f"the gang {gang.key} waits for {what}", what)

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from gangs.coexistence.ownership import admitted_by_us, left_to
-from gangs.coexistence.schedulers import FIELD, told
+from gangs.coexistence.schedulers import FIELD, advice_on
 from gangs.dialects.claims import dialect_of
 from gangs.dialects.table import DIALECTS
 from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of
@@ -46,17 +46,17 @@ _Said = tuple[Mapping[str, str], Mapping[str, str]]
 """Labels and annotations."""
 
 
-def slips(sources: Sources, told: Iterable[Advice | Fault]) -> list[Advice]:
+def typos(sources: Sources, reported: Iterable[Advice | Fault]) -> list[Advice]:
     """What pods without a node, and workloads, say that would ask for a gang but for a slip of the pen.
 
-    `told`: what is told already; of no field is anything told twice.
+    `reported`: what is told already; of no field is anything told twice.
     """
-    return _new(_slips(sources), told)
+    return _new(_all_typos(sources), reported)
 
 
-def slips_of(manifest: Manifest, sources: Sources, told: Iterable[Advice | Fault]) -> list[Advice]:
+def typos_of(manifest: Manifest, sources: Sources, reported: Iterable[Advice | Fault]) -> list[Advice]:
     """The same of one object, as far as it is a workload."""
-    return _new(_of_workload(manifest, _others(sources)), told)
+    return _new(_of_workload(manifest, _others(sources)), reported)
 
 
 def _others(sources: Sources) -> frozenset[str]:
@@ -65,18 +65,18 @@ def _others(sources: Sources) -> frozenset[str]:
     return frozenset(key for key, names in _OF.items() if names <= theirs.keys())
 
 
-def _new(found: Iterable[Advice], told: Iterable[Advice | Fault]) -> list[Advice]:
-    known = {(each.object, each.field) for each in told}
+def _new(found: Iterable[Advice], reported: Iterable[Advice | Fault]) -> list[Advice]:
+    known = {(each.object, each.field) for each in reported}
     return [each for each in found if (each.object, each.field) not in known]
 
 
-def _slips(sources: Sources) -> Iterator[Advice]:
+def _all_typos(sources: Sources) -> Iterator[Advice]:
     for pod in sources.pods:
         if pod.bound or pod.finished:
             continue
         claim = dialect_of(pod)
         if claim is not None and names_another_scheduler(pod) and not admitted_by_us(pod):
-            if text := told(pod.spec.scheduler_name, claim[0].pod_keys, sources):
+            if text := advice_on(pod.spec.scheduler_name, claim[0].pod_keys, sources):
                 yield Advice(pod_ref(pod), FIELD, text)
         elif claim is None:
             yield from _told(pod_ref(pod), "", {"labels": pod.metadata.labels, "annotations": pod.metadata.annotations})
@@ -95,9 +95,9 @@ def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]
     except MalformedError:
         return  # the dialects say it
     for each in found:
-        said = {"labels": each.labels, "annotations": each.annotations}
+        by_place = {"labels": each.labels, "annotations": each.annotations}
         if dialect_of(Pod(metadata=ObjectMeta(labels=dict(each.labels), annotations=dict(each.annotations)))) is None:
-            yield from _told(ref, f"{each.path}.", said)
+            yield from _told(ref, f"{each.path}.", by_place)
     places: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
         "metadata": (metadata.labels, metadata.annotations)
     }
@@ -118,12 +118,12 @@ def _key(advice: Advice) -> str:
 def _misplaced(
     ref: ObjectRef,
     at: str,
-    said: tuple[Mapping[str, str], Mapping[str, str]],
+    metadata: tuple[Mapping[str, str], Mapping[str, str]],
     found: tuple[Template, ...],
     shape: WorkloadKind,
 ) -> Iterator[Advice]:
     """Keys of pods on the workload itself, unless its pods carry them as well."""
-    for place, written in zip(_MORE, said, strict=True):
+    for place, written in zip(_MORE, metadata, strict=True):
         for key in written:
             right = next((each for each in (place, *_MORE) if key in _MORE[each]), None)
             if right is None or (place, key) in _ON_WORKLOADS or any(key in getattr(each, right) for each in found):
@@ -133,8 +133,8 @@ def _misplaced(
             yield Advice(ref, f"{at}.{place}[{key}]", f"does not reach the pods: write it at {where}")
 
 
-def _told(ref: ObjectRef, at: str, said: Mapping[str, Mapping[str, str]]) -> Iterator[Advice]:
-    for place, written in said.items():
+def _told(ref: ObjectRef, at: str, by_place: Mapping[str, Mapping[str, str]]) -> Iterator[Advice]:
+    for place, written in by_place.items():
         other = next(each for each in _PLACES if each != place)
         for key, value in written.items():
             field = f"{at}metadata.{place}[{key}]"

@@ -91,12 +91,12 @@ def _units(sources: Sources, about: GangKey | None) -> list[tuple[groups.Unit | 
     found: list[tuple[groups.Unit | None, Findings]] = []
     for manifest in sources.of_kind(keys.GROUP, keys.POD_GROUP_KIND, about):
         ref, wrong = ref_of(manifest), Findings()
-        mine = pods.pop(GangKey(NAME, ref.namespace, ref.name), [])
-        found.append((_group_unit(manifest, mine, sources, wrong), wrong))
-    for key, mine in sorted(pods.items()):
+        pods_of_group = pods.pop(GangKey(NAME, ref.namespace, ref.name), [])
+        found.append((_group_unit(manifest, pods_of_group, sources, wrong), wrong))
+    for key, pods_of_group in sorted(pods.items()):
         if about in (None, key):
             wrong = Findings()
-            found.append((_loose_unit(key, mine, sources, wrong), wrong))
+            found.append((_loose_unit(key, pods_of_group, sources, wrong), wrong))
     return found
 
 

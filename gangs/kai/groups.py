@@ -59,18 +59,18 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, fin
     subgroups.check(spec, ref, findings)
     for key in metadata_of(manifest).annotations.keys() & {*keys.ON_PODS}:
         findings.advise(ref, members.annotation(key), "is ignored on a PodGroup: write it on the pods")
-    here = tuple(live(pods))
+    live_pods = tuple(live(pods))
     made = _jobs_naming(ref, sources)
     ended = sum(job.size - job.expected for _, job in made)
     minimum = max(0, max(spec.min_member or 0, Parts(spec.sub_groups).minimum) - ended)
-    if ended and not here and not minimum:
+    if ended and not live_pods and not minimum:
         return None
     return Unit(
         key=GangKey(NAME, ref.namespace, ref.name),
         ref=ref,
-        pods=here,
+        pods=live_pods,
         minimum=max(1, minimum),
-        expected=max(1, minimum, len(here), sum(job.expected for _, job in made)),
+        expected=max(1, minimum, len(live_pods), sum(job.expected for _, job in made)),
         created=metadata_of(manifest).creation_timestamp or "",
         spec=spec,
         jobs=tuple(at for at, _ in made),
@@ -89,12 +89,12 @@ def _by_part(jobs: Iterable[tuple[Job, int]]) -> Mapping[str, int]:
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod], sources: Sources) -> Unit | None:
     """The unit of pods without a PodGroup object: those of one Job, else as if each were alone; None without one."""
-    here = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
-    if not here:
+    live_pods = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
+    if not live_pods:
         return None
-    first = here[0]
-    unit = Unit(key, pod_ref(first), here, len(here), len(here), first.metadata.creation_timestamp or "")
-    if any(members.group_of(pod) for pod in here):
+    first = live_pods[0]
+    unit = Unit(key, pod_ref(first), live_pods, len(live_pods), len(live_pods), first.metadata.creation_timestamp or "")
+    if any(members.group_of(pod) for pod in live_pods):
         return replace(unit, waiting_for=(f"{keys.POD_GROUP_KIND} {key}",))
     if not members.job_of(first):
         return unit
@@ -102,7 +102,7 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod], sources: Sources) -> Unit | 
     if manifest is None:
         return replace(unit, waiting_for=(f"{JOB_KIND} {key}",))
     job = job_of(manifest)
-    count = max(job.expected, len(here))
+    count = max(job.expected, len(live_pods))
     return replace(
         unit,
         ref=ref_of(manifest),

@@ -64,12 +64,12 @@ def check(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> None:
 
     :param pods: all that there are.
     """
-    made, ref, said = pod_templates.made_by(manifest), ref_of(manifest), pod_templates.templates(manifest)
+    made, ref, found = pod_templates.made_by(manifest), ref_of(manifest), pod_templates.templates(manifest)
     if made is None or pod_templates.controlled(manifest):
         return
-    asking = [each for each in said if asks(each)]
+    asking = [each for each in found if asks(each)]
     if not asking:
-        named = any(members.named_by(each.annotations) for each in said)
+        named = any(members.named_by(each.annotations) for each in found)
         if made is Made.UNREAD and keys.POLICY in metadata_of(manifest).annotations and not named:
             text = f"does not reach the pods, and pods of {ref.kind}s are not read as one group yet: {TO_GROUP}"
             findings.advise(ref, members.annotation(keys.POLICY), text)

@@ -91,11 +91,11 @@ def settings_of(sources: Sources, findings: Findings) -> Settings:
 def _read(manifest: Manifest, findings: Findings) -> Settings:
     ref = ref_of(manifest)
     text = section(manifest, "data").get(keys.CONFIG_FILE, "")
-    whole, problem = yaml_mapping(text if isinstance(text, str) else "")
+    document, problem = yaml_mapping(text if isinstance(text, str) else "")
     if problem:
         findings.fault(ref, AT, problem, "correct the text")
         return DEFAULTS
-    part = whole.get(keys.CONFIG_SECTION)
+    part = document.get(keys.CONFIG_SECTION)
     at = f"{AT}.{keys.CONFIG_SECTION}"
     if part is None:
         findings.advise(ref, AT, f"has no {keys.CONFIG_SECTION}: there are no policies, and the levels are the usual")
@@ -115,18 +115,18 @@ def _check_policies(settings: Settings, ref: ObjectRef, at: str, findings: Findi
     names: set[str] = set()
     targets = _targets(settings)
     for position, each in enumerate(settings.policies):
-        here = f"{at}[{position}]"
+        path = f"{at}[{position}]"
         if each.name in names:
-            findings.fault(ref, f"{here}.name", f'"{each.name}" is given twice', "give each policy a name of its own")
+            findings.fault(ref, f"{path}.name", f'"{each.name}" is given twice', "give each policy a name of its own")
         names.add(each.name)
         if not 1 <= each.weight <= MOST_WEIGHT:
-            findings.fault(ref, f"{here}.weight", f"{each.weight} is not from 1 to {MOST_WEIGHT}", "correct it")
+            findings.fault(ref, f"{path}.weight", f"{each.weight} is not from 1 to {MOST_WEIGHT}", "correct it")
         if each.strategy not in (PACK, PREFER):
             problem = f'"{each.strategy}" is not known'
-            findings.fault(ref, f"{here}.strategy", problem, f"write {PACK} or {PREFER}")
+            findings.fault(ref, f"{path}.strategy", problem, f"write {PACK} or {PREFER}")
         if each.topology not in targets:
             problem = f'"{each.topology}" is not known'
-            findings.fault(ref, f"{here}.topology", problem, f"write one of {', '.join(targets)}")
+            findings.fault(ref, f"{path}.topology", problem, f"write one of {', '.join(targets)}")
 
 
 def _targets(settings: Settings) -> tuple[str, ...]:

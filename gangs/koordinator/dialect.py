@@ -69,8 +69,8 @@ class KoordinatorDialect:
             return _read(group, faulty, topologies, configured, sources.pods)
 
         for group in groups.groups_of(known):
-            whole = read(group)
-            for part, (gang, own) in [(group, whole)] if not whole[1].faults else _apart(group, whole, read):
+            together = read(group)
+            for part, (gang, own) in [(group, together)] if not together[1].faults else _apart(group, together, read):
                 members = {unit.key for unit in part} | part[0].groups
                 if about in (None, *members):
                     findings.take(own.faults, own.advice)
@@ -113,7 +113,7 @@ class KoordinatorDialect:
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str]:
         """The sentences of its documents."""
-        return messages.told(no_room)
+        return messages.no_room_messages(no_room)
 
     def template_labels(  # noqa: D102 -- the protocol says it; Koordinator's workloads carry their keys themselves
         self, manifest: Manifest, sources: Sources, *, claimed: bool
@@ -141,12 +141,12 @@ def _read(
 
 
 def _apart(
-    group: Sequence[units.Unit], whole: _Outcome, read: Callable[[Sequence[units.Unit]], _Outcome]
+    group: Sequence[units.Unit], together: _Outcome, read: Callable[[Sequence[units.Unit]], _Outcome]
 ) -> Iterator[tuple[Sequence[units.Unit], _Outcome]]:
     """A group with something wrong in it, namespace by namespace: what one has written is no fault of another."""
     parts = parted(group)
     if len(parts) == 1:
-        yield group, whole
+        yield group, together
     else:
         yield from ((part, read(part)) for part in parts)
 
@@ -171,10 +171,10 @@ def _units(sources: Sources, about: GangKey | None) -> tuple[dict[GangKey, units
             known[key] = units.unit_of_group(manifest, pods.pop(key, []), found[key])
         except MalformedError as error:
             found[key].take([error.fault])
-    for key, mine in sorted(pods.items()):
+    for key, named in sorted(pods.items()):
         if linked is None or key in linked:
             found[key] = Findings()
-            unit = units.unit_of_pods(key, mine, found[key])
+            unit = units.unit_of_pods(key, named, found[key])
             if unit is not None:
                 known[key] = unit
     return known, found
@@ -193,8 +193,8 @@ def _pod_groups(sources: Sources, linked: Collection[GangKey] | None) -> Iterato
 def _links(pods: Mapping[GangKey, Sequence[Pod]]) -> defaultdict[GangKey, set[GangKey]]:
     """The gangs next to each, by the lists on pods: as `gangs.incremental.pods.KeptPods.linked`."""
     links: defaultdict[GangKey, set[GangKey]] = defaultdict(set)
-    for key, mine in pods.items():
-        for other in (other for pod in mine for other in units.listed(pod.metadata.annotations)):
+    for key, named in pods.items():
+        for other in (other for pod in named for other in units.listed(pod.metadata.annotations)):
             links[key].add(other)
             if other.namespace == key.namespace:
                 links[other].add(key)

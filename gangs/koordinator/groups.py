@@ -57,7 +57,7 @@ def check_agreement(units: Sequence[Unit], findings: Findings) -> None:
         if unit.listed != eldest.listed:
             problem = f"lists {_listed(unit.listed)}, but {eldest.ref} lists {_listed(eldest.listed)}"
             findings.fault(unit.ref, annotation(keys.GROUPS), problem, "write the same list on all of them")
-        elif unit.strategy.said() != eldest.strategy.said():
+        elif unit.strategy.stated() != eldest.strategy.stated():
             problem = f"differs from that of {eldest.ref}, which is in the same group"
             findings.fault(unit.ref, FIELD, problem, "write the same on all of them")
 

@@ -12,7 +12,7 @@ NEVER = "not eligible due to preemptionPolicy=Never."
 NO_PENDING_PODS = "no pending pods"
 
 
-def told(no_room: NoRoom) -> Sequence[str]:
+def no_room_messages(no_room: NoRoom) -> Sequence[str]:
     """The first member tells what each domain offers, the others that they were rejected because of it."""
     gang, (first, *others) = no_room.gang, no_room.pods
     preemption = _preemption(no_room)

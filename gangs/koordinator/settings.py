@@ -63,11 +63,11 @@ def _read(manifest: Manifest, findings: Findings) -> Settings:
     """The first profile that configures the plugin decides. Raises `MalformedError`."""
     ref = ref_of(manifest)
     text = section(manifest, "data").get(keys.CONFIG_NAME, "")
-    whole, problem = yaml_mapping(text if isinstance(text, str) else "")
+    document, problem = yaml_mapping(text if isinstance(text, str) else "")
     if problem:
         findings.fault(ref, AT, problem, "correct the text")
         return DEFAULTS
-    profiles = decode(whole, _Configuration, ref, AT).profiles or ()
+    profiles = decode(document, _Configuration, ref, AT).profiles or ()
     plugins = (each for profile in profiles for each in profile.plugin_config or ())
     arguments = next((each.args for each in plugins if each.name == keys.PLUGIN and each.args), _Arguments())
     return Settings(arguments.aware_network_topology, arguments.enable_preemption)

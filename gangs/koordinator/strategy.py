@@ -25,7 +25,7 @@ class Strategy:
         """Numbers of pods by layer of which each used domain holds a multiple."""
         return tuple(MultipleRule(each.layer, each.multiple) for each in self.gathers if each.multiple > 1)
 
-    def said(self) -> frozenset[tuple[str, bool, int]]:
+    def stated(self) -> frozenset[tuple[str, bool, int]]:
         """What it says, the order aside: what the groups of one gang must agree on."""
         return frozenset((each.layer, each.must, each.multiple) for each in self.gathers)
 

@@ -111,27 +111,34 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit | None:
     """The unit of a gang name without a PodGroup: its first speaker says what it is like; None without a live pod."""
-    here = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
-    if not here:
+    live_pods = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
+    if not live_pods:
         return None
-    first, created = speakers(here)[0], here[0].metadata.creation_timestamp or ""
+    first, created = speakers(live_pods)[0], live_pods[0].metadata.creation_timestamp or ""
     ref = pod_ref(first)
-    for pod in here:
+    for pod in live_pods:
         _check_member_keys(pod, findings)
-    advise_older(here, (keys.LIGHT_MIN_AVAILABLE,), "labels", findings)
-    advise_older(here, (keys.MIN_AVAILABLE, keys.WAITING_TIME, *keys.ON_GROUPS), "annotations", findings)
-    if any(keys.POD_GROUP in pod.metadata.labels for pod in here) or not any(_min_place(pod) for pod in here):
+    advise_older(live_pods, (keys.LIGHT_MIN_AVAILABLE,), "labels", findings)
+    advise_older(live_pods, (keys.MIN_AVAILABLE, keys.WAITING_TIME, *keys.ON_GROUPS), "annotations", findings)
+    if any(keys.POD_GROUP in pod.metadata.labels for pod in live_pods) or not any(_min_place(pod) for pod in live_pods):
         missing = (f"{keys.POD_GROUP_KIND} {key}",)
         return Unit(
-            key, ref, created, here, len(here), groups=frozenset({key}), listed=frozenset({key}), waiting_for=missing
+            key,
+            ref,
+            created,
+            live_pods,
+            len(live_pods),
+            groups=frozenset({key}),
+            listed=frozenset({key}),
+            waiting_for=missing,
         )
     annotations = first.metadata.annotations
-    minimum, at = _minimum([pod for pod in speakers(here) if _min_place(pod)] or here, findings)
+    minimum, at = _minimum([pod for pod in speakers(live_pods) if _min_place(pod)] or live_pods, findings)
     return Unit(
         key=key,
         ref=ref,
         created=created,
-        pods=here,
+        pods=live_pods,
         minimum=minimum,
         declared=_total(annotations, minimum, at, ref, findings),
         timeout=_waiting_time(annotations, ref, findings),
@@ -155,7 +162,7 @@ def _min_place(pod: Pod) -> tuple[str, str] | None:
 
 def _minimum(pods: Sequence[Pod], findings: Findings) -> tuple[int, str]:
     """The number that the pods say must start together, and the field of the first that says it."""
-    said: tuple[int, Pod, str] | None = None
+    stated: tuple[int, Pod, str] | None = None
     for pod in pods:
         place = _min_place(pod)
         if place is None:
@@ -164,12 +171,12 @@ def _minimum(pods: Sequence[Pod], findings: Findings) -> tuple[int, str]:
         number = integer(text)
         if number is None or number < 1:
             findings.fault(pod_ref(pod), at, f'"{text}" is not a whole number from 1 up', "correct it")
-        elif said is None:
-            said = number, pod, at
-        elif number != said[0]:
-            problem = f"{number} differs from {said[0]} of Pod {said[1].key}"
+        elif stated is None:
+            stated = number, pod, at
+        elif number != stated[0]:
+            problem = f"{number} differs from {stated[0]} of Pod {stated[1].key}"
             findings.fault(pod_ref(pod), at, problem, "write the same number on every member")
-    return (said[0], said[2]) if said else (0, "")
+    return (stated[0], stated[2]) if stated else (0, "")
 
 
 def _total(

@@ -70,11 +70,11 @@ class KueueDialect:
             _keep(_tried(_read_job, manifest, (), around, findings), gangs, findings)
         for kind in READ:
             for manifest in sources.of_kind(kind.group, kind.kind, about):
-                mine = [pod for pod in pods.get(_key(manifest), ()) if _made_by(pod, ref_of(manifest))]
-                _keep(_tried(owned.read_workload, manifest, mine, around, findings), gangs, findings)
-        for key, mine in sorted(pods.items()):
+                own_pods = [pod for pod in pods.get(_key(manifest), ()) if _made_by(pod, ref_of(manifest))]
+                _keep(_tried(owned.read_workload, manifest, own_pods, around, findings), gangs, findings)
+        for key, own_pods in sorted(pods.items()):
             if about in (None, key):
-                gang = _rest(key, mine, gangs.get(key), around, findings)
+                gang = _rest(key, own_pods, gangs.get(key), around, findings)
                 gangs |= {} if gang is None else {key: gang}
         for manifest in sources.called(about):
             if shape_of(manifest) is not None and not is_job(manifest):

@@ -36,17 +36,17 @@ def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings,
     if not asking:
         return None
     found, ref, metadata = Findings(), ref_of(manifest), metadata_of(manifest)
-    mine = sorted(live(pods), key=lambda pod: age(pod.metadata))
-    if not mine and pod_templates.ended(manifest):
+    own_pods = sorted(live(pods), key=lambda pod: age(pod.metadata))
+    if not own_pods and pod_templates.ended(manifest):
         return None
     sets = [SetAsked(each.role, each.count, _wish(ref, each, found, several=len(asking) > 1)) for each in asking]
     total = sum(each.count for each in sets)
     _check_rivals(ref, asking, found)
     _check_silent(manifest, ref, found)
-    pod_templates.check_parallel(manifest, total, mine, found)
-    check_priorities(mine, ref, found)
+    pod_templates.check_parallel(manifest, total, own_pods, found)
+    check_priorities(own_pods, ref, found)
     several = len(sets) > 1
-    seats = [Seat(pod, pod_templates.role_of(pod) if several else MAIN) for pod in mine]
+    seats = [Seat(pod, pod_templates.role_of(pod) if several else MAIN) for pod in own_pods]
     asked = Asked(
         key=GangKey(NAME, ref.namespace, ref.name),
         ref=ref,
@@ -187,22 +187,22 @@ def alone(kind: str, annotations: Mapping[str, str]) -> str:
 
 def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
     """The gang of pods without a group whose workload is not there or not read, or of one pod for itself."""
-    here = live(pods)
-    maker = pod_templates.maker_of(here[0]) if here else None
+    live_pods = live(pods)
+    maker = pod_templates.maker_of(live_pods[0]) if live_pods else None
     if maker is None:
-        return units.read_pods(key, here, around, findings)
+        return units.read_pods(key, live_pods, around, findings)
     if maker.made is Made.ALONE:
-        gang = units.read_pods(key, here, around, findings)
-        _tell_alone(here[0], findings)
+        gang = units.read_pods(key, live_pods, around, findings)
+        _tell_alone(live_pods[0], findings)
         return gang
     if maker.made is Made.UNREAD:
-        for pod in here:
+        for pod in live_pods:
             problem = f"pods of {maker.kind}s ({maker.name}) are not read as one group yet"
             findings.fault(pod_ref(pod), "metadata.ownerReferences", problem, TO_GROUP)
         return None
     if around.sources.get(group_of(maker.api_version), maker.kind, key.namespace, maker.name) is not None:
         return None  # what is wrong with it, or that it needs no more pods, has been said
-    return _awaiting(key, ObjectRef(maker.api_version, maker.kind, key.namespace, maker.name), here, findings)
+    return _awaiting(key, ObjectRef(maker.api_version, maker.kind, key.namespace, maker.name), live_pods, findings)
 
 
 def _awaiting(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Findings) -> Gang:

@@ -130,8 +130,8 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
         return None
     found = Findings()
     _check_job(job, ref, found)
-    if (whole := part_of(manifest)) is not None:
-        problem = f"{whole} makes several Jobs, which are not read as one group yet"
+    if (workload := part_of(manifest)) is not None:
+        problem = f"{workload} makes several Jobs, which are not read as one group yet"
         found.fault(ref, "metadata.ownerReferences", problem, TO_GROUP)
     of = Annotated(ref, "spec.template.metadata.annotations", job.pod_annotations, job.size)
     asked = Asked(
@@ -150,27 +150,27 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
 
 def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
     """The gang of plain pods that name a group, or of one that names none; None where they are wrong."""
-    mine = sorted(live(pods), key=lambda pod: age(pod.metadata))
-    if not mine:
+    own_pods = sorted(live(pods), key=lambda pod: age(pod.metadata))
+    if not own_pods:
         return None
-    speaking, found = speakers(mine), Findings()
+    speaking, found = speakers(own_pods), Findings()
     ref, meta = pod_ref(speaking[0]), speaking[0].metadata
     grouped = keys.POD_GROUP in meta.labels
     total = _total(speaking, found) if grouped else 1
-    check_alike(mine, (*keys.WISHES, keys.SPREADING), "write the same on all pods of the group", found)
+    check_alike(own_pods, (*keys.WISHES, keys.SPREADING), "write the same on all pods of the group", found)
     advise_ignored(ref, "metadata", {**meta.labels, **meta.annotations}, found)
     asked = Asked(
         key=key,
         ref=ref,
-        members=seated_in_order(mine, ref, found),
-        expected=max(total, len(mine)),
+        members=seated_in_order(own_pods, ref, found),
+        expected=max(total, len(own_pods)),
         minimum=total,
         queue=queue_of(meta.labels, meta.annotations),
         wish=wishes.read_wish(Annotated(ref, "metadata.annotations", meta.annotations, total, several=grouped), found),
-        created=mine[0].metadata.creation_timestamp or "",
+        created=own_pods[0].metadata.creation_timestamp or "",
     )
-    if grouped and len(mine) > total:
-        problem = f"is {total}, but {len(mine)} pods are in the group"
+    if grouped and len(own_pods) > total:
+        problem = f"is {total}, but {len(own_pods)} pods are in the group"
         found.fault(ref, f"metadata.annotations[{keys.POD_GROUP_TOTAL}]", problem, "write how many there are")
     return gang_asked(asked, around, found, findings)
 
@@ -256,16 +256,16 @@ def _promise(pod: Pod, findings: Findings) -> Promise | None:
 def _total(pods: Sequence[Pod], findings: Findings) -> int:
     """How many pods a group has: every pod must say the same."""
     at = f"metadata.annotations[{keys.POD_GROUP_TOTAL}]"
-    said = [pod.metadata.annotations.get(keys.POD_GROUP_TOTAL) for pod in pods]
-    for pod, text in zip(pods, said, strict=True):
+    totals = [pod.metadata.annotations.get(keys.POD_GROUP_TOTAL) for pod in pods]
+    for pod, text in zip(pods, totals, strict=True):
         total = integer(text) if text is not None else None
         if total is None or total < 1:
             problem = "is missing" if text is None else f'"{text}" is not a whole number from 1 up'
             findings.fault(pod_ref(pod), at, problem, "write how many pods the group has")
-        elif text != said[0] and integer(said[0] or ""):
-            problem = f'"{text}" differs from "{said[0]}" of Pod {pods[0].key}'
+        elif text != totals[0] and integer(totals[0] or ""):
+            problem = f'"{text}" differs from "{totals[0]}" of Pod {pods[0].key}'
             findings.fault(pod_ref(pod), at, problem, "write the same number on all pods of the group")
-    return max(1, integer(said[0] or "") or 1)
+    return max(1, integer(totals[0] or "") or 1)
 
 
 def _minimum(job: Job) -> int:

@@ -65,14 +65,14 @@ def read_gang(
     _check_queue(ref, spec, sources, own)
     for key in _WISHES.keys() & meta.annotations.keys():
         own.advise(ref, f"metadata.annotations[{key}]", f"is ignored on a Gang: write spec.{_WISHES[key]}")
-    here = live(pods)
-    _advise_keys(here, own)
-    settled = settle(replace(request_of(ref, spec), pods=tuple(here)), topologies, own)
+    live_pods = live(pods)
+    _advise_keys(live_pods, own)
+    settled = settle(replace(request_of(ref, spec), pods=tuple(live_pods)), topologies, own)
     if settled.topology is not None:
         check_slice_order(ref, spec, settled.topology, own)
     sets = _sets(ref, spec, sources)
-    check_priorities(here, ref, own)
-    members = seated(_seats(here, ref, sets, own), [each.name for each in sets], own)
+    check_priorities(live_pods, ref, own)
+    members = seated(_seats(live_pods, ref, sets, own), [each.name for each in sets], own)
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
@@ -201,9 +201,9 @@ def ref_of_key(key: GangKey) -> ObjectRef:
 
 def orphans(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Findings) -> Gang | None:
     """The gang of pods that name an object, `ref`, which is not there (yet): it waits for that. None without pods."""
-    here, own = live(pods), Findings()
-    members = seated([Seat(pod, MAIN, promised(pod, rank_places(pod), own)) for pod in here], (MAIN,), own)
-    _advise_keys(here, own)
+    live_pods, own = live(pods), Findings()
+    members = seated([Seat(pod, MAIN, promised(pod, rank_places(pod), own)) for pod in live_pods], (MAIN,), own)
+    _advise_keys(live_pods, own)
     findings.take(own.faults, own.advice)
     if own.faults or not members:
         return None

@@ -50,9 +50,9 @@ def _paths(view: TopologyView, depth: int) -> list[DomainPath]:
     """The domains of the `depth` widest levels, each before those inside it, in the order of the tree."""
     found: dict[DomainPath, None] = {}
     for name, above in view.path_of.items():
-        whole = (*above, name)
+        path = (*above, name)
         for end in range(1, depth + 1):
-            found.setdefault(whole[:end])
+            found.setdefault(path[:end])
     return list(found)
 
 

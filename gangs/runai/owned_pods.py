@@ -41,29 +41,29 @@ def read_pods(
     name: str, pods: Sequence[Pod], topologies: Sequence[Topology], findings: Findings, *, taken: bool
 ) -> Gang | None:
     """The gang of one controller's pods; None where they are wrong or gone. `taken`: a Job of that name is a gang."""
-    mine = sorted(live(pods), key=lambda pod: age(pod.metadata))
-    if not mine:
+    own_pods = sorted(live(pods), key=lambda pod: age(pod.metadata))
+    if not own_pods:
         return None
-    first, says, own = mine[0], speakers(mine)[0], Findings()
+    first, says, own = own_pods[0], speakers(own_pods)[0], Findings()
     ref, asked = pod_ref(says), wishes.of_pod(says)
     if taken:
         problem = f"Job {first.metadata.namespace}/{name}, which is a gang, has the same name"
         own.fault(ref, "metadata.ownerReferences", problem, "rename one of the two workloads")
     minimum = _minimum(says, asked, own)
-    for pod in mine:
+    for pod in own_pods:
         wishes.check_keys(pod_ref(pod), wishes.of_pod(pod), "is not built", _INSTEAD, own)
-    _check_owners(mine, own)
-    check_alike(mine, keys.WISHES, "write the same on all pod templates", own)
+    _check_owners(own_pods, own)
+    check_alike(own_pods, keys.WISHES, "write the same on all pod templates", own)
     pool = says.metadata.labels.get(keys.NODE_POOL)
     settled = settle(wishes.request_of(ref, asked, wishes.in_pool(says, pool)), topologies, own)
     if settled.topology is not None:
         wishes.check_order(ref, asked, settled.topology, own)
-    check_priorities(mine, ref, own)
-    members = seated([Seat(pod, SET) for pod in mine], (SET,), own)
+    check_priorities(own_pods, ref, own)
+    members = seated([Seat(pod, SET) for pod in own_pods], (SET,), own)
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
-    count = max(minimum, len(mine))
+    count = max(minimum, len(own_pods))
     return Gang(
         key=GangKey(NAME, first.metadata.namespace, name),
         source=ref,

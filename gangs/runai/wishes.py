@@ -110,9 +110,9 @@ def rules_of(pool: str | None) -> tuple[NodeRule, ...]:
 def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
     """Note what contradicts itself, whatever the topology, and what is not read."""
     for key in keys.WISHES:
-        here, there = job.metadata.annotations.get(key), job.pod_annotations.get(key)
-        if here is not None and there not in (None, here):
-            problem = f'"{there}" differs from "{here}" on the Job'
+        on_job, on_pods = job.metadata.annotations.get(key), job.pod_annotations.get(key)
+        if on_job is not None and on_pods not in (None, on_job):
+            problem = f'"{on_pods}" differs from "{on_job}" on the Job'
             findings.fault(ref, annotation(key, _AT_TEMPLATE), problem, _REMEDY)
     if (minimum := wishes.get(keys.MIN_MEMBER)) is not None:
         annotated_jobs.check_minimum(job, ref, minimum.field, minimum.value, findings)

@@ -128,10 +128,10 @@ def template_says(manifest: Manifest, part: str) -> Mapping[str, str]:
     :param part: "labels" or "annotations".
     """
     try:
-        said = manifest["spec"]["template"]["metadata"][part]
+        values = manifest["spec"]["template"]["metadata"][part]
     except (KeyError, TypeError):
         return {}
-    written = said.items() if isinstance(said, Mapping) else ()
+    written = values.items() if isinstance(values, Mapping) else ()
     return {key: value for key, value in written if isinstance(value, str)}
 
 
@@ -180,12 +180,12 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]
     if job.size > MOST_PODS:
         problem = f"{job.size} pods at a time are more than can be planned ahead"
         raise MalformedError(Fault(ref_of(manifest), "spec.parallelism", problem, f"ask for at most {MOST_PODS}"))
-    mine = live(pod for pod in existing if owned_by(pod, job))
+    own_pods = live(pod for pod in existing if owned_by(pod, job))
     if job.spec.suspend:
         return ()
     template = example_pod(manifest)
     try:
-        numbers = _free_numbers(job, mine, max(0, job.expected - len(mine)))
+        numbers = _free_numbers(job, own_pods, max(0, job.expected - len(own_pods)))
     except ValueError as error:
         remedy = "leave the Job's status to its controller"
         raise MalformedError(Fault(ref_of(manifest), "status.completedIndexes", str(error), remedy)) from error
@@ -225,13 +225,13 @@ def _numbered(job: Job, template: Pod, number: int) -> Pod:
     return msgspec.structs.replace(template, metadata=metadata)
 
 
-def _free_numbers(job: Job, mine: Sequence[Pod], count: int) -> list[int]:
+def _free_numbers(job: Job, own_pods: Sequence[Pod], count: int) -> list[int]:
     """The lowest numbers that are neither running nor done, by completion index or by name."""
     if job.spec.completion_mode == "Indexed":
-        running = [range(index, index + 1) for pod in mine if (index := workload_index(pod)) is not None]
+        running = [range(index, index + 1) for pod in own_pods if (index := workload_index(pod)) is not None]
         limit = job.spec.completions or job.size
         return list(islice(_between([*running, *indexes(job.status.completed_indexes)], limit), count))
-    names = {pod.metadata.name for pod in mine}
+    names = {pod.metadata.name for pod in own_pods}
     free = (number for number in range(count + len(names)) if f"{job.name.rstrip('-')}-{number}" not in names)
     return list(islice(free, count))
 

@@ -70,8 +70,8 @@ def _along(manifest: Manifest, way: Sequence[str]) -> list[Any]:
     """The object and everything on the way below it."""
     parts: list[Any] = [manifest]
     for step in way:
-        here = parts[-1]
-        parts.append(here[int(step)] if isinstance(here, list) else here[step])
+        last = parts[-1]
+        parts.append(last[int(step)] if isinstance(last, list) else last[step])
     return parts
 
 

@@ -98,8 +98,8 @@ class InTurn(Generic[Ground]):
             elif not isinstance(found, No):
                 decisions, ground = found
         late = {each.key for each in crowded} - never
-        told = [self._not_proven(each, decisions) if each.key in late else each for each in decisions]
-        return [_beside_others(each, decisions) if each.key in never else each for each in told], ground
+        marked = [self._not_proven(each, decisions) if each.key in late else each for each in decisions]
+        return [_beside_others(each, decisions) if each.key in never else each for each in marked], ground
 
     def _with(
         self, late: Decision, decisions: Sequence[Decision], order: Mapping[GangKey, int], end: float

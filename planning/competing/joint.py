@@ -102,14 +102,14 @@ def _with_bounds(tier: Tier, framings: Mapping[GangKey, Framing], decisions: lis
     first goal where one is not, what it would have alone is a bound, and nothing is known of the goals after it.
     Without a bound stays all that is not known in time (`BOUNDING`).
     """
-    mine = [decision for decision in decisions if decision.key in framings]
-    if not all(_whole(decision) for decision in mine):
+    framed = [decision for decision in decisions if decision.key in framings]
+    if not all(_whole(decision) for decision in framed):
         return decisions
     best = _alone(framings, _at_most(tier.limits, BOUNDING))
     if best is None:
         return decisions
     same = min(
-        (_as_good(decision.goals, best[decision.key].goals) for decision in mine),
+        (_as_good(decision.goals, best[decision.key].goals) for decision in framed),
         default=0,
     )
     return [

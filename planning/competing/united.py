@@ -71,7 +71,7 @@ def united(gangs: Sequence[Gang]) -> United | None:
     first = gangs[0]
     if not all(map(_sayable, gangs)) or any(_nodes(each) != _nodes(first) for each in gangs):
         return None
-    whole = replace(
+    merged = replace(
         first,
         members=tuple(
             replace(member, pod_set=_name(place, member.pod_set))
@@ -85,7 +85,7 @@ def united(gangs: Sequence[Gang]) -> United | None:
         preferred=None,
         together=tuple(rule for place, gang in enumerate(gangs) for rule in _together(place, gang)),
     )
-    return United(whole, {member.pod.key: gang.key for gang in gangs for member in gang.members})
+    return United(merged, {member.pod.key: gang.key for gang in gangs for member in gang.members})
 
 
 def plan_as_one(tier: Tier, gangs: Sequence[Gang], end: float) -> tuple[list[Decision], Snapshot] | No:
@@ -93,14 +93,14 @@ def plan_as_one(tier: Tier, gangs: Sequence[Gang], end: float) -> tuple[list[Dec
     is for `planning.competing.joint`.
     """
     pods = [member.pod for gang in gangs for member in gang.members]
-    whole = united(gangs) if len(pods) <= MOST_MEMBERS and any(map(looks_around, pods)) else None
-    if whole is None:
+    merged = united(gangs) if len(pods) <= MOST_MEMBERS and any(map(looks_around, pods)) else None
+    if merged is None:
         return No.UNKNOWN
-    decision = tier.plan(whole.gang, tier.snapshot, False)  # noqa: FBT003 -- as `weighed`
+    decision = tier.plan(merged.gang, tier.snapshot, False)  # noqa: FBT003 -- as `weighed`
     if decision.outcome is not Outcome.PLACED:
         return No.PROVEN if is_no(decision) else No.UNKNOWN
     for order in (gangs, gangs[::-1]):
-        if time.monotonic() < end and (found := _taken_apart(tier, order, whole.parts(decision))):
+        if time.monotonic() < end and (found := _taken_apart(tier, order, merged.parts(decision))):
             return found
     return No.UNKNOWN
 
@@ -126,8 +126,8 @@ def _taken_apart(
 def _sayable(gang: Gang) -> bool:
     """Whether its sets, each for itself, say how many must run, and nothing else counts over all of them."""
     sets = [each for each in gang.pod_sets if each.count]
-    whole = len(sets) == 1 or sum(each.min_count for each in sets) >= gang.min_member
-    return whole and not gang.multiples and not gang.succeeded and gang.account is None and not gang.waiting_for
+    complete = len(sets) == 1 or sum(each.min_count for each in sets) >= gang.min_member
+    return complete and not gang.multiples and not gang.succeeded and gang.account is None and not gang.waiting_for
 
 
 def _nodes(gang: Gang) -> object:

@@ -15,7 +15,7 @@ from gangs.coexistence.systems import CHOICES
 from gangs.dialects.claims import dialect_of, left_alone
 from gangs.dialects.reading import read_all
 from gangs.dialects.topologies import topologies
-from gangs.dialects.typos import slips
+from gangs.dialects.typos import typos
 from gangs.model import Gang
 from gangs.sources import Sources
 from gangs.topology.levels import choose
@@ -45,7 +45,7 @@ def check_up(snapshot: Snapshot, sources: Sources, now: datetime | None = None) 
     findings += [Finding(Severity.ERROR, str(f.object), f"{f.field}: {f.problem}", f.remedy) for f in reading.faults]
     findings += [
         Finding(Severity.WARNING, str(a.object), f"{a.field}: {a.text}")
-        for a in (*reading.advice, *slips(sources, (*reading.faults, *reading.advice)))
+        for a in (*reading.advice, *typos(sources, (*reading.faults, *reading.advice)))
         if not a.awaited
     ]
     findings += _members(sources)

@@ -33,8 +33,8 @@ class Document:
         metadata = self.manifest.get("metadata")
         metadata = metadata if isinstance(metadata, Mapping) else {}
         name = shown(str(metadata.get("name") or metadata.get("generateName") or "(no name)"))
-        whole = f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
-        return f"{self.manifest.get('kind', 'object')} {whole}"
+        qualified = f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
+        return f"{self.manifest.get('kind', 'object')} {qualified}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ def _json_values(text: str | bytes, doubled: list[str], deadline: Deadline) -> l
         objects += 1
         if objects % _OFTEN == 0:
             deadline.look()
-        whole = {key: value for key, value in pairs if value is not None}
-        if len(whole) < len(pairs):
+        values = {key: value for key, value in pairs if value is not None}
+        if len(values) < len(pairs):
             doubled.extend(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
-        return whole
+        return values
 
     text = text.decode() if isinstance(text, bytes) else text
     values, decoder = [], json.JSONDecoder(object_pairs_hook=mapping, parse_constant=_no_json)

@@ -295,8 +295,8 @@ def _quantities(value: Struct) -> Iterator[tuple[str, str, str | float]]:
 
 def _shape_mistake(document: Document, message: str) -> Mistake:
     problem, where = parted(message, document.manifest)
-    told = f"{problem[:1].lower()}{problem[1:].replace('`', '')}; {shape_remedy(problem)}"
-    return _mistake(document, where.lstrip("."), told)
+    text = f"{problem[:1].lower()}{problem[1:].replace('`', '')}; {shape_remedy(problem)}"
+    return _mistake(document, where.lstrip("."), text)
 
 
 def _mistake(document: Document, path: str, problem: str) -> Mistake:

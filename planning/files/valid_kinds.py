@@ -106,8 +106,8 @@ def _selecting(manifest: Manifest) -> Iterator[Wrong]:
     if selector is None:
         yield "spec.selector", "is missing; write the labels of the pod template as its matchLabels"
     elif isinstance(selector, Mapping) and isinstance(wanted := selector.get("matchLabels") or {}, Mapping):
-        told = {str(key): str(value) for key, value in labels.items()}
-        if not selects(LabelSelector(match_labels={str(k): str(v) for k, v in wanted.items()}), told):
+        expected = {str(key): str(value) for key, value in labels.items()}
+        if not selects(LabelSelector(match_labels={str(k): str(v) for k, v in wanted.items()}), expected):
             yield "spec.selector", "does not match the labels of the pod template; write the same on both"
 
 

@@ -29,8 +29,8 @@ def wrong_pod_spec(spec: Mapping[str, Any], path: str, policies: Sequence[str] =
     yield from _containers(spec, path)
     policy = spec.get("restartPolicy", "Always")
     if isinstance(policy, str) and policy not in policies:
-        told = f'"{policy}" cannot stand here' if "restartPolicy" in spec else "is not set, and so it is Always"
-        yield f"{path}.restartPolicy", f"{told}; write {' or '.join(policies)}"
+        problem = f'"{policy}" cannot stand here' if "restartPolicy" in spec else "is not set, and so it is Always"
+        yield f"{path}.restartPolicy", f"{problem}; write {' or '.join(policies)}"
     for field, known in _KNOWN.items():
         yield from _one_of(spec.get(field), known, f"{path}.{field}")
     for field in ("nodeName", "priorityClassName"):
@@ -191,8 +191,8 @@ def _spread(written: Any, path: str) -> Iterator[Wrong]:
         yield from at_least(1, each.get("maxSkew", 0), f"{at}.maxSkew")
         yield from _topology_key(each, at)
         if each.get("whenUnsatisfiable") not in ("DoNotSchedule", "ScheduleAnyway"):
-            told = f'"{each["whenUnsatisfiable"]}" is not known' if each.get("whenUnsatisfiable") else "is missing"
-            yield f"{at}.whenUnsatisfiable", f"{told}; write DoNotSchedule or ScheduleAnyway"
+            problem = f'"{each["whenUnsatisfiable"]}" is not known' if each.get("whenUnsatisfiable") else "is missing"
+            yield f"{at}.whenUnsatisfiable", f"{problem}; write DoNotSchedule or ScheduleAnyway"
 
 
 def _mapping(part: Any) -> Mapping[str, Any]:

@@ -52,10 +52,10 @@ def overdrawn(gone: AbstractSet[str], snapshot: Snapshot) -> str:
     spent_in = _spent_in(snapshot)
     for budget in snapshot.budgets:
         namespace = budget.metadata.namespace
-        mine = {each.pod.key for each in going if _takes(budget, each)}
-        planned = mine | {each.pod.key for each in spent_in.get(namespace, ()) if _takes(budget, each)}
-        allowed = max(0, _allowed(budget, running_in.get(namespace, ()))) if mine else 0
-        if mine and len(planned) > allowed:
+        covered = {each.pod.key for each in going if _takes(budget, each)}
+        planned = covered | {each.pod.key for each in spent_in.get(namespace, ()) if _takes(budget, each)}
+        allowed = max(0, _allowed(budget, running_in.get(namespace, ()))) if covered else 0
+        if covered and len(planned) > allowed:
             name = f"{namespace}/{budget.metadata.name}"
             return f"PodDisruptionBudget {name} allows {allowed} more evictions, and {len(planned)} are planned"
     return ""

@@ -36,8 +36,8 @@ def apart(
         groups = _groups(key, nodes) if pairs else ()
         cliques = _cliques([each for each in shapes if frozenset((each,)) in pairs], pairs)
         exclusions += [Exclusion(_all_of(shapes, clique), groups) for clique in cliques]
-        told = {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
-        for one, others in _sides([*shapes], pairs - told):
+        known = {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
+        for one, others in _sides([*shapes], pairs - known):
             separations.append(Separation(_all_of(shapes, one), _all_of(shapes, others), groups))
     return tuple(exclusions), tuple(separations)
 

@@ -21,14 +21,14 @@ def nearness(tree: DomainTree, nodes: Sequence[str], beside: Sequence[str]) -> l
     there: Counter[tuple[str, ...]] = Counter()
     for name in beside:
         if name in tree.path_of:
-            whole = (*tree.path_of[name], name)
-            there.update(whole[:end] for end in range(1, len(whole) + 1))
+            path = (*tree.path_of[name], name)
+            there.update(path[:end] for end in range(1, len(path) + 1))
     return [_weight((*tree.path_of[name], name), there) for name in nodes]
 
 
-def _weight(whole: tuple[str, ...], there: Counter[tuple[str, ...]]) -> int:
+def _weight(path: tuple[str, ...], there: Counter[tuple[str, ...]]) -> int:
     """The narrowest domain counts most."""
     weight = 0
-    for end in range(len(whole), 0, -1):
-        weight = weight * (_MOST + 1) + min(there[whole[:end]], _MOST)
+    for end in range(len(path), 0, -1):
+        weight = weight * (_MOST + 1) + min(there[path[:end]], _MOST)
     return weight * _BASE

@@ -50,7 +50,7 @@ def _near_to(
     ]
     itself = all(term.matches(tenant.pod, namespaces) for term in terms)
     for key in dict.fromkeys(term.topology_key for term in terms):
-        mine = state.node.metadata.labels.get(key)
-        near = {pod for node, pod in meant if node.metadata.labels.get(key) == mine}
+        value = state.node.metadata.labels.get(key)
+        near = {pod for node, pod in meant if node.metadata.labels.get(key) == value}
         if near and not (itself and len(near) == len(meant)):
             yield key, near

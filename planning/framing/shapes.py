@@ -116,11 +116,11 @@ class ShapeBook:
         """The position of the shape of a member that was let go to `node`: it could run there alone, and does not for
         `why`. `room`: room is all that it lacks there.
         """
-        here = frozenset(position for position, state in enumerate(self.nodes) if state.name == node)
-        excluded = dict.fromkeys(range(len(self.nodes)), ELSEWHERE) | dict.fromkeys(here, why)
+        on_node = frozenset(position for position, state in enumerate(self.nodes) if state.name == node)
+        excluded = dict.fromkeys(range(len(self.nodes)), ELSEWHERE) | dict.fromkeys(on_node, why)
         if room:
-            excluded = {position: reason for position, reason in excluded.items() if position not in here}
-        shape = Shape(requests, here if room else frozenset(), excluded)
+            excluded = {position: reason for position, reason in excluded.items() if position not in on_node}
+        shape = Shape(requests, on_node if room else frozenset(), excluded)
         return self._merge(pod, shape, Manners(self.traits.of(pod)))
 
     @property
@@ -177,8 +177,8 @@ class ShapeBook:
 def _on(nodes: frozenset[int], obstacles: Iterable[Obstacle]) -> Iterator[Obstacle]:
     """The obstacles as far as they are about some nodes."""
     for each in obstacles:
-        if here := each.nodes & nodes:
-            yield replace(each, nodes=here)
+        if common := each.nodes & nodes:
+            yield replace(each, nodes=common)
 
 
 def _told(one: Mapping[int, str], other: Mapping[int, str]) -> Mapping[int, str]:

@@ -72,11 +72,11 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
     if answer is UNFULFILLED:
         message = wording.unfulfilled(needed, framing.among_members)
     else:
-        told = replace(answer, nearest=explanation.nearest)
-        near = told.nearest
+        answered = replace(answer, nearest=explanation.nearest)
+        near = answered.nearest
         keeping = (each(framing, near) for each in (limiting_budgets, overruling_budgets, whole_gangs))
         kept = tuple(wording.kept(*keeping))
-        message = wording.refused(needed, told, required, misfits(framing), [text for text, _ in kept])
+        message = wording.refused(needed, answered, required, misfits(framing), [text for text, _ in kept])
     return Decision(
         gang=gang,
         key=gang.key,

@@ -91,8 +91,8 @@ def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple
     if not framing.overruled:
         return ()
     usable = frozenset[int]().union(*(shape.nodes for shape in framing.problem.shapes))
-    here = [framing.nodes[place] for place in _places(framing, nearest) & usable]
-    return tuple(sorted({name for node in here for name in framing.overruled.get(node, ())}))
+    usable_nodes = [framing.nodes[place] for place in _places(framing, nearest) & usable]
+    return tuple(sorted({name for node in usable_nodes for name in framing.overruled.get(node, ())}))
 
 
 def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
@@ -106,11 +106,11 @@ def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, .
     for victim, whose in enumerate(problem.victims.gang.tolist()):
         members.setdefault(whose, set()).add(victim)
     for position, gang in enumerate(problem.victim_gangs):
-        mine = members.get(position, set())
-        here = {victim for victim in mine if int(problem.victims.node[victim]) in places}
-        parts = [(here, gang.running - gang.minimum)]
-        parts += [(here & each.victims, each.running - each.minimum) for each in gang.sets]
-        if len(mine) < gang.running and any(len(part) > max(0, spare) for part, spare in parts):
+        members_of_gang = members.get(position, set())
+        inside = {victim for victim in members_of_gang if int(problem.victims.node[victim]) in places}
+        parts = [(inside, gang.running - gang.minimum)]
+        parts += [(inside & each.victims, each.running - each.minimum) for each in gang.sets]
+        if len(members_of_gang) < gang.running and any(len(part) > max(0, spare) for part, spare in parts):
             found.append(gang.name)
     return tuple(sorted(found))
 

@@ -244,11 +244,11 @@ def _where(levels: Sequence[LevelUse]) -> str:
 
     Where even the widest level needs several domains, those.
     """
-    whole = [level for level in levels if len(level.domains) == 1]
-    if whole and whole[-1] is levels[-1]:
+    shared = [level for level in levels if len(level.domains) == 1]
+    if shared and shared[-1] is levels[-1]:
         return ""
-    if whole:
-        return domain(whole[-1].domains[0].path)
+    if shared:
+        return domain(shared[-1].domains[0].path)
     if len(levels) == 1:
         return ""
     paths = [domain(each.path) for each in levels[0].domains]

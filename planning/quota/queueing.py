@@ -135,11 +135,11 @@ def _covered(gang: Gang, purses: Mapping[str, Purse], usage: Usage) -> Sequence[
 
 
 def _short(purse: Purse, need: int, left: int) -> _Tried:
-    whole, name = purse.left(NO_USAGE), purse.resource
+    everything, name = purse.left(NO_USAGE), purse.resource
     wanted, where = f"{written(name, need)} {name}", f"flavor {purse.flavor} of ClusterQueue {purse.queue.name}"
-    if need > whole:
-        return _Tried(f"needs {wanted}, and {where} never has more than {written(name, whole)}", never=True)
-    held = f"{written(name, max(0, left))} of {written(name, whole)} left"
+    if need > everything:
+        return _Tried(f"needs {wanted}, and {where} never has more than {written(name, everything)}", never=True)
+    held = f"{written(name, max(0, left))} of {written(name, everything)} left"
     return _Tried(f"quota: the gang needs {wanted}, and {where} has {held}")
 
 

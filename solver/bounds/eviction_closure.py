@@ -34,8 +34,8 @@ def all_that_go(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] | Non
     gang_of = problem.victims.gang
     broken = gangs_broken(problem, np.flatnonzero(going).tolist())
     going |= np.isin(gang_of, broken)
-    whole = Counter(gang_of[going].tolist())
-    if any(whole[gang] < problem.victim_gangs[gang].running for gang in broken):
+    going_of_gang = Counter(gang_of[going].tolist())
+    if any(going_of_gang[gang] < problem.victim_gangs[gang].running for gang in broken):
         return None
     if any(going[list(budget.victims)].sum() > budget.allowed for budget in problem.budgets):
         return None

@@ -50,8 +50,8 @@ def alike(instance: Instance) -> tuple[MemberClass, ...] | None:
         members = pod_set.members
         if any(member.node is not None or member.shape != members[0].shape for member in members):
             return None
-        whole = everybody or pod_set.minimum == len(members)
-        if pod_set.slices and not (whole and all(len(members) % each.size == 0 for each in pod_set.slices)):
+        everyone = everybody or pod_set.minimum == len(members)
+        if pod_set.slices and not (everyone and all(len(members) % each.size == 0 for each in pod_set.slices)):
             return None
     return tuple(
         MemberClass(position, pod_set.members[0].shape, tuple(range(len(pod_set.members))))

@@ -26,9 +26,9 @@ def _victim_gang(model: Model, gang: int, variables: dict[int, IntVar]) -> None:
     parts: list[tuple[AbstractSet[int], int]] = [(variables.keys(), running.running - running.minimum)]
     parts += [(each.victims & variables.keys(), each.running - each.minimum) for each in running.sets]
     binding = [
-        (Sum(tuple((1, variables[victim]) for victim in sorted(mine))), max(0, spare))
-        for mine, spare in parts
-        if len(mine) > max(0, spare)
+        (Sum(tuple((1, variables[victim]) for victim in sorted(members))), max(0, spare))
+        for members, spare in parts
+        if len(members) > max(0, spare)
     ]
     if not binding:
         return
@@ -47,6 +47,6 @@ def _victim_gang(model: Model, gang: int, variables: dict[int, IntVar]) -> None:
 def add_budgets(model: Model) -> None:
     """Disruption budgets hold over all victims together."""
     for budget in model.instance.problem.budgets:
-        mine = [model.evict[victim] for victim in sorted(budget.victims) if victim in model.evict]
-        if len(mine) > budget.allowed:
-            model.cp.add(Sum(tuple((1, variable) for variable in mine)).expression() <= budget.allowed)
+        flags = [model.evict[victim] for victim in sorted(budget.victims) if victim in model.evict]
+        if len(flags) > budget.allowed:
+            model.cp.add(Sum(tuple((1, variable) for variable in flags)).expression() <= budget.allowed)

@@ -37,11 +37,11 @@ class JointGoals:
         filled = [[pod_set for pod_set in gang if sets[pod_set]] for gang in self._gangs]
         gangs = self._touched(model)
         for level, name in enumerate(model.instance.problem.levels):
-            least = sum(covers.least(level, [seat for each in mine for seat in sets[each]]) for mine in filled)
+            least = sum(covers.least(level, [seat for each in own_sets for seat in sets[each]]) for own_sets in filled)
             flags = [flag for touched in gangs for flag in touched[level].values()]
             yield Stage(f"compactness/{name}", "gang", total(flags), least, len(flags))
-            if any(len(mine) > 1 for mine in filled):
-                each = [pod_set for mine in filled for pod_set in mine]
+            if any(len(own_sets) > 1 for own_sets in filled):
+                each = [pod_set for own_sets in filled for pod_set in own_sets]
                 flags = [flag for pod_set in each for flag in model.set_touched[pod_set][level].values()]
                 least = sum(covers.least(level, sets[pod_set]) for pod_set in each)
                 yield Stage(f"compactness/{name}", "sets", total(flags), least, len(flags))

@@ -92,8 +92,8 @@ def coming_in(model: Model, group: tuple[str | None, ...], shapes: Collection[in
     """By group, the members of some shapes that may come there."""
     found: dict[str, Coming] = {}
     for node, name in enumerate(group):
-        if name is not None and (here := coming_to(model, (node,), shapes)):
-            found.setdefault(name, []).extend(here)
+        if name is not None and (arrivals := coming_to(model, (node,), shapes)):
+            found.setdefault(name, []).extend(arrivals)
     return found
 
 

@@ -31,12 +31,12 @@ def _add_seats(model: Model) -> None:
     model.on_node = [[] for _ in range(len(model.instance.problem.nodes))]
     for position, kind in enumerate(model.instance.deadline.through(model.kinds)):
         most = capacity[kind.shape].clip(max=len(kind.ranks))
-        here = {}
+        variables = {}
         for node in np.flatnonzero(most).tolist():
             count = int(most[node])
-            here[node] = model.flag() if count == 1 else model.cp.new_int_var(0, count, "")
-            model.on_node[node].append((position, here[node]))
-        model.seats.append(here)
+            variables[node] = model.flag() if count == 1 else model.cp.new_int_var(0, count, "")
+            model.on_node[node].append((position, variables[node]))
+        model.seats.append(variables)
 
 
 def _add_victims(model: Model) -> None:
@@ -67,21 +67,21 @@ def _touched_nodes(model: Model, pod_set: int) -> dict[int, Sum]:
     kinds = list(model.kinds_of(pod_set))
     for node in instance.deadline.through(sorted({node for kind in kinds for node in model.seats[kind]})):
         if node not in found:
-            mine = [(kind, model.seats[kind][node]) for kind in kinds if node in model.seats[kind]]
-            found[node] = _any_seat(model, node, mine)
+            on_this_node = [(kind, model.seats[kind][node]) for kind in kinds if node in model.seats[kind]]
+            found[node] = _any_seat(model, node, on_this_node)
     return dict(sorted(found.items()))
 
 
-def _any_seat(model: Model, node: int, mine: list[tuple[int, IntVar]]) -> Sum:
+def _any_seat(model: Model, node: int, seats: list[tuple[int, IntVar]]) -> Sum:
     """1 where at least one of these seats is taken."""
     cp = model.cp
-    most = {kind: model.most(kind, node) for kind, _ in mine}
-    if len(mine) == 1 and most[mine[0][0]] == 1:
-        return one(mine[0][1])
+    most = {kind: model.most(kind, node) for kind, _ in seats}
+    if len(seats) == 1 and most[seats[0][0]] == 1:
+        return one(seats[0][1])
     flag = model.flag()
-    for kind, variable in mine:
+    for kind, variable in seats:
         cp.add(variable <= most[kind] * flag)
-    cp.add(Sum(tuple((1, variable) for _, variable in mine)).expression() >= flag)
+    cp.add(Sum(tuple((1, variable) for _, variable in seats)).expression() >= flag)
     return one(flag)
 
 
@@ -102,24 +102,24 @@ def any_of(model: Model, flags: list[Sum]) -> Sum:
         return Sum((), 1)
     if len(flags) == 1:
         return flags[0]
-    whole = model.flag()
+    either = model.flag()
     for flag in flags:
-        model.cp.add_implication(flag.terms[0][1], whole)
-    model.cp.add_bool_or([flag.terms[0][1] for flag in flags] + [~whole])
-    return one(whole)
+        model.cp.add_implication(flag.terms[0][1], either)
+    model.cp.add_bool_or([flag.terms[0][1] for flag in flags] + [~either])
+    return one(either)
 
 
 def _room(model: Model) -> None:
     """On every node the members fit into what is free and what the victims leave, resource by resource."""
-    for node, here in enumerate(model.instance.deadline.through(model.on_node)):
-        if here:
+    for node, seats in enumerate(model.instance.deadline.through(model.on_node)):
+        if seats:
             for resource, free in enumerate(model.instance.problem.nodes.free[node].tolist()):
-                _room_of(model, node, resource, free, here)
+                _room_of(model, node, resource, free, seats)
 
 
-def _room_of(model: Model, node: int, resource: int, free: int, here: list[tuple[int, IntVar]]) -> None:
+def _room_of(model: Model, node: int, resource: int, free: int, seats: list[tuple[int, IntVar]]) -> None:
     problem, cp = model.instance.problem, model.cp
-    asked = [(problem.shapes[model.kinds[kind].shape].requests[resource], variable) for kind, variable in here]
+    asked = [(problem.shapes[model.kinds[kind].shape].requests[resource], variable) for kind, variable in seats]
     taken = Sum(tuple((request, variable) for request, variable in asked if request > 0))
     if not taken.terms:
         return
@@ -202,10 +202,10 @@ def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
     for kind in kinds:
         for node, variable in model.seats[kind].items():
             inside.setdefault(instance.tree.domain(level, node), []).append(variable)
-    for domain, here in sorted(inside.items()):
+    for domain, members in sorted(inside.items()):
         flag = model.flag()
         flags.append(flag)
-        for variable in here:
+        for variable in members:
             model.cp.add_implication(variable, flag)
         if held and domain not in held:
             model.cp.add(flag == 0)
@@ -221,9 +221,9 @@ def _multiples(model: Model) -> None:
     most = sum(len(pod_set.members) for pod_set in problem.sets)
     for rule in problem.multiples:
         for domain in model.touched[rule.level]:
-            here = total(model.set_in_domain(at, rule.level, domain) for at in range(len(problem.sets)))
+            count = total(model.set_in_domain(at, rule.level, domain) for at in range(len(problem.sets)))
             times = model.cp.new_int_var(0, most // rule.of, "")
-            model.cp.add(here.expression() == rule.of * times)
+            model.cp.add(count.expression() == rule.of * times)
 
 
 def _add_multiples(model: Model, pod_set: int, level: int, of: int) -> None:
@@ -267,9 +267,9 @@ def everybody_placed(model: Model, solution: Sequence[int]) -> bool:
 def told_apart(counts: Model, solution: Sequence[int], members: Model) -> dict[int, int]:
     """A solution over counts as values of the seats and victims of a model in which every member stands alone."""
     values = {flag.index: solution[counts.evict[victim].index] for victim, flag in members.evict.items()}
-    for kind, here in zip(counts.kinds, counts.seats, strict=True):
-        nodes = sorted(here, key=counts.instance.tree.order.__getitem__)
-        row = [node for node in nodes for _ in range(solution[here[node].index])]
+    for kind, seats in zip(counts.kinds, counts.seats, strict=True):
+        nodes = sorted(seats, key=counts.instance.tree.order.__getitem__)
+        row = [node for node in nodes for _ in range(solution[seats[node].index])]
         for place, rank in enumerate(kind.ranks):
             for node, flag in seat_variables(members, Seat(kind.pod_set, rank)).items():
                 values[flag.index] = int(place < len(row) and row[place] == node)

@@ -163,8 +163,8 @@ class _Row:
         flags = []
         for level in range(self.tree.depth):
             flag = self.model.flag()
-            whole, count = self._domain_of_last(level)
-            self.model.cp.add(whole.expression() == count).only_enforce_if(flag)
+            in_domain, count = self._domain_of_last(level)
+            self.model.cp.add(in_domain.expression() == count).only_enforce_if(flag)
             flags.append(flag)
         for wider, narrower in pairwise(flags):
             self.model.cp.add_implication(wider, narrower)
@@ -172,8 +172,8 @@ class _Row:
 
     def _domain_of_last(self, level: int) -> tuple[Sum, int]:
         domain = self.tree.domain(level, self.nodes[-1])
-        whole = self.model.in_domain(self.kind, level, domain)
-        return whole, sum(self.done[node] for node in self.tree.nodes(level, domain))
+        in_domain = self.model.in_domain(self.kind, level, domain)
+        return in_domain, sum(self.done[node] for node in self.tree.nodes(level, domain))
 
     def _parting(self, node: int) -> int:
         """The widest level at which a node's domain is not the last member's; the tree's depth: it is that node."""
@@ -194,8 +194,8 @@ class _Row:
     def _seat(self, node: int) -> None:
         """Hold that the next member is on `node`."""
         for level in range(self._parting(node), self.tree.depth if self.nodes else 0):
-            whole, count = self._domain_of_last(level)
-            self.search.hold(whole, count)
+            in_domain, count = self._domain_of_last(level)
+            self.search.hold(in_domain, count)
             self.out.update(self.tree.nodes(level, self.tree.domain(level, self.nodes[-1])))
         self.nodes.append(node)
         self.done[node] += 1

@@ -133,8 +133,8 @@ def ranks(model: Model, solution: Solution) -> Iterator[Stage]:
             _cross_into_each(
                 model, pod_set, level, [crossings[pair, level] for pair in pairs if pair[0].pod_set == pod_set]
             )
-        whole = total(crossings[pair, level] for pair in pairs)
-        yield Stage("ranks", name, whole, whole.constant, len(pairs))
+        crossed = total(crossings[pair, level] for pair in pairs)
+        yield Stage("ranks", name, crossed, crossed.constant, len(pairs))
 
 
 def _cross_into_each(model: Model, pod_set: int, level: int, crossings: list[Sum]) -> None:
@@ -148,10 +148,10 @@ def terminating(model: Model, _solution: Solution) -> Iterator[Stage]:
     instance = model.instance
     waits = []
     most = 0
-    for node, here in enumerate(model.on_node):
+    for node, seats in enumerate(model.on_node):
         leaving = instance.problem.nodes[node].terminating[instance.scarce]
         taken = model.used(node)
-        if leaving <= 0 or not any(weight for weight, _ in taken.terms) or not here:
+        if leaving <= 0 or not any(weight for weight, _ in taken.terms) or not seats:
             continue
         wait = model.cp.new_int_var(0, instance.potential[node], "")
         _wait_for(model, taken, _room_now(model, node), wait)
@@ -227,10 +227,10 @@ def _potential(model: Model, solution: Solution, level: int, part: str, *, singl
     """The summed potential of the touched domains of a level. `single`: exactly one is touched."""
     instance = model.instance
     weighted = [(instance.domain_potential(level, domain), flag) for domain, flag in model.touched[level].items()]
-    whole = total(flag.times(weight) for weight, flag in weighted if weight)
+    potential = total(flag.times(weight) for weight, flag in weighted if weight)
     used = model.used_in(ROOT, 0).value(solution)
-    least = max(used, whole.constant, min(weight for weight, _ in weighted) if single else 0)
-    return Stage("waste", part, whole, least, sum(weight for weight, _ in weighted))
+    least = max(used, potential.constant, min(weight for weight, _ in weighted) if single else 0)
+    return Stage("waste", part, potential, least, sum(weight for weight, _ in weighted))
 
 
 def _with_room_left(model: Model, level: int, part: str) -> Stage:
@@ -247,8 +247,8 @@ def _with_room_left(model: Model, level: int, part: str) -> Stage:
         rest = model.flag()
         model.cp.add((used + one(rest).times(potential)).expression() >= flag.times(potential).expression())
         left.append(one(rest))
-    whole = total(left)
-    return Stage("waste", part, whole, whole.constant, len(left))
+    domains = total(left)
+    return Stage("waste", part, domains, domains.constant, len(left))
 
 
 TERMS: dict[str, GoalStages] = {
@@ -293,8 +293,8 @@ def _crossing(model: Model, pair: tuple[Seat, Seat], level: int) -> Sum:
     if all(fixed):
         return Sum((), int(before.keys() != after.keys()))
     crossed = model.flag()
-    for domain, here in sorted(before.items()):
-        gap = here + after.get(domain, Sum()).times(-1)
+    for domain, count in sorted(before.items()):
+        gap = count + after.get(domain, Sum()).times(-1)
         model.cp.add(gap.expression() <= crossed)
     return one(crossed)
 

@@ -65,5 +65,7 @@ def _coming(coming: Coming) -> Sum:
 def _staying(model: Model, rule: Affinity, group: tuple[str | None, ...], name: str) -> Sum:
     """How many of the victims in a group stay."""
     nodes = model.instance.problem.victims.node
-    here = [victim for victim in sorted(rule.victims) if group[int(nodes[victim])] == name]
-    return total(one(model.evict[each]).times(-1) + Sum((), 1) if each in model.evict else Sum((), 1) for each in here)
+    victims = [victim for victim in sorted(rule.victims) if group[int(nodes[victim])] == name]
+    return total(
+        one(model.evict[each]).times(-1) + Sum((), 1) if each in model.evict else Sum((), 1) for each in victims
+    )

@@ -50,9 +50,9 @@ class Model:
 
     def in_domain(self, kind: int, level: int, domain: int) -> Sum:
         """How many members of a kind are in a domain."""
-        here = self.seats[kind]
+        seats = self.seats[kind]
         nodes = self.instance.tree.nodes(level, domain)
-        return Sum(tuple((1, here[node]) for node in nodes if node in here))
+        return Sum(tuple((1, seats[node]) for node in nodes if node in seats))
 
     def kinds_of(self, pod_set: int) -> Iterator[int]:
         """The kinds that belong to a set."""

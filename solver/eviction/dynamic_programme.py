@@ -262,8 +262,8 @@ class _Leaf:
         """Domains that are as good share no node, so the first name decides."""
         if self.score != other.score:
             return self.score < other.score
-        mine, its = (first_node(each.tables, each.domain, each.tables.members) for each in (self, other))
-        return mine < its
+        own, its = (first_node(each.tables, each.domain, each.tables.members) for each in (self, other))
+        return own < its
 
 
 def _leaf_of(tables: _EvictionTables, level: int, number: int) -> _Leaf | None:

@@ -101,11 +101,13 @@ class EvictionPrices:
     def shares_on(self, node: int) -> dict[int, int]:
         """Who may go from a node, and what each costs at least."""
         order, nodes = self._by_node
-        here = self.columns.positions[order[np.searchsorted(nodes, node) : np.searchsorted(nodes, node + 1)]].tolist()
+        victims_on_node = self.columns.positions[
+            order[np.searchsorted(nodes, node) : np.searchsorted(nodes, node + 1)]
+        ].tolist()
         victims = self.instance.problem.victims
         return {
             victim: self.shares[victim] if victim in self.shares else self.weights.of(victims, victim)
-            for victim in here
+            for victim in victims_on_node
             if victim not in self.fixed
         }
 

@@ -135,8 +135,8 @@ class Offers:
             max(
                 0,
                 *(
-                    min(len(kind.victims), -(-(amount - whole + len(kind.victims) * held) // held))
-                    for amount, whole, held in zip(missing, rest, kind.requests, strict=True)
+                    min(len(kind.victims), -(-(amount - total + len(kind.victims) * held) // held))
+                    for amount, total, held in zip(missing, rest, kind.requests, strict=True)
                     if amount > 0 and held > 0
                 ),
                 0,

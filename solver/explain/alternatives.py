@@ -49,9 +49,9 @@ def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline =
     used = sorted({instance.tree.domain(level, node) for row in other.nodes for node in row if node is not None})
     paths = tuple(instance.tree.paths[level][domain] for domain in used)
     goals = goals_of(instance_of(problem, evicting=bool(other.victims)), other.nodes, other.victims)
-    for goal, part, here, there in _pairs(plan.goals, goals):
-        if here != there:
-            return NextDoor(name, paths, goal, part, here, there) if _worse(goal, here, there) else None
+    for goal, part, own, there in _pairs(plan.goals, goals):
+        if own != there:
+            return NextDoor(name, paths, goal, part, own, there) if _worse(goal, own, there) else None
     return NextDoor(name, paths)
 
 

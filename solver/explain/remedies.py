@@ -193,13 +193,13 @@ def _open_to(problem: Problem, path: tuple[str, ...]) -> tuple[list[int], tuple[
     in it that has all nodes which they may use, itself where those are all of its nodes.
     """
     shapes = sorted({member.shape for member in pending(problem)})
-    whole = [(*above, name) for above, name in zip(problem.nodes.layout.paths, problem.nodes.layout.names, strict=True)]
-    inside = {place for place, each in enumerate(whole) if each[: len(path)] == path}
+    paths = [(*above, name) for above, name in zip(problem.nodes.layout.paths, problem.nodes.layout.names, strict=True)]
+    inside = {place for place, each in enumerate(paths) if each[: len(path)] == path}
     if not inside:
         return shapes, path
     may = [shape for shape in shapes if not inside.isdisjoint(problem.shapes[shape].nodes)]
     used = inside & frozenset[int]().union(*(problem.shapes[shape].nodes for shape in may))
-    return may, path if used == inside else _common([whole[place] for place in used])
+    return may, path if used == inside else _common([paths[place] for place in used])
 
 
 def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:

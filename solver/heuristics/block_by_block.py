@@ -66,9 +66,7 @@ def _renamed(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ...]:
     """The places of a block for one that is like it."""
     if isinstance(part, Run):
         return ()
-    return tuple(
-        Seated(mine, its.nodes, _renamed(mine, its.parts)) for mine, its in zip(part.parts, parts, strict=True)
-    )
+    return tuple(Seated(own, its.nodes, _renamed(own, its.parts)) for own, its in zip(part.parts, parts, strict=True))
 
 
 class Seating:

@@ -78,15 +78,15 @@ def _bound_together(
     left = list(pod_sets)
     while left:
         chain, inside = _chain(left[0], rules)
-        mine = [each for each in left if each in chain]
+        bound = [each for each in left if each in chain]
         left = [each for each in left if each not in chain]
         if not inside:
-            parts.append(_of_set(instance, mine[0], seats[mine[0]]))
+            parts.append(_of_set(instance, bound[0], seats[bound[0]]))
             continue
         level = min(rule.level for rule in inside)
         narrower = [rule for rule in inside if rule.level > level]
-        inner = _bound_together(instance, tuple(mine), narrower, seats)
-        parts.append(_block(instance, level, inner, (seats[each] for each in mine)))
+        inner = _bound_together(instance, tuple(bound), narrower, seats)
+        parts.append(_block(instance, level, inner, (seats[each] for each in bound)))
     return sorted(parts, key=_weight, reverse=True)
 
 

@@ -106,14 +106,14 @@ def _at_most(requests: Counts, free: Counts, most: list[int]) -> list[int]:
         if (asked > 0).any():
             sizes = (requests[:, asked > 0] // asked[asked > 0]).min(axis=1)
             measures.append((sizes.tolist(), int(fitting(free, asked).sum())))
-    return min((_smallest_first(sizes, whole, most) for sizes, whole in measures), key=sum)
+    return min((_smallest_first(sizes, room, most) for sizes, room in measures), key=sum)
 
 
-def _smallest_first(sizes: list[int], whole: int, most: list[int]) -> list[int]:
+def _smallest_first(sizes: list[int], room: int, most: list[int]) -> list[int]:
     """How many members of each kind there are at most of these sizes in so much room."""
     counts = list(most)
     for place in sorted(range(len(sizes)), key=sizes.__getitem__):
         if sizes[place] > 0:
-            counts[place] = min(counts[place], whole // sizes[place])
-            whole -= counts[place] * sizes[place]
+            counts[place] = min(counts[place], room // sizes[place])
+            room -= counts[place] * sizes[place]
     return counts

@@ -144,20 +144,20 @@ class RemainingRoom:
             if forbidden.intersection(forced):
                 return None
             if not forbidden:
-                whole = self._with_gangs(chosen) or ()
+                going = self._with_gangs(chosen) or ()
                 freed = [self._pods.holds[victim] for victim in chosen if self._pods.node[victim] == node]
                 room = (
                     (int(self.free[node, each]) + sum(held[each] for held in freed)) // need
                     for each, need in self._asked[shape]
                 )
                 members = max(1, min((wanted, *room)))
-                return Toll(sum(self._price(victim, wanted) for victim in chosen), tuple(sorted(whole)), members)
+                return Toll(sum(self._price(victim, wanted) for victim in chosen), tuple(sorted(going)), members)
             kept |= forbidden
         return None
 
     def spare(self) -> None:
         """Let those stay who go in vain, the dearest first. Expects that all are seated; there is no way back."""
-        whole: dict[int, list[int]] = {}
+        gone_gangs: dict[int, list[int]] = {}
         lone: list[int] = []
         in_the_way = {
             victim for node, shape, _, _ in self._log for victim in self._pods.in_the_way.get(shape, {}).get(node, ())
@@ -165,10 +165,10 @@ class RemainingRoom:
         for victim in self.gone:
             gang = self._pods.gang[victim]
             if gang >= 0 and not self._left_of_gang[gang]:
-                whole.setdefault(gang, []).append(victim)
+                gone_gangs.setdefault(gang, []).append(victim)
             else:
                 lone.append(victim)
-        parts = [*([victim] for victim in lone), *whole.values()]
+        parts = [*([victim] for victim in lone), *gone_gangs.values()]
         for part in sorted(parts, key=lambda each: (-sum(map(self._pods.own.__getitem__, each)), each)):
             if in_the_way.isdisjoint(part) and self._all_fit(part):
                 self._moved(part, -1)
@@ -222,10 +222,10 @@ class RemainingRoom:
 
     def _forbidden(self, chosen: Sequence[int]) -> set[int]:
         """Those who cannot go together with the others: by a budget, or because part of their gang may not."""
-        whole = self._with_gangs(chosen)
-        if whole is None:
+        going = self._with_gangs(chosen)
+        if going is None:
             return {victim for victim in chosen if self._with_gangs([victim]) is None} or {chosen[-1]}
-        spent = Counter(budget for victim in whole for budget in self._pods.budgets_of.get(victim, ()))
+        spent = Counter(budget for victim in going for budget in self._pods.budgets_of.get(victim, ()))
         short = {budget for budget, count in spent.items() if count > self._left_in_budget[budget]}
         if not short:
             return set()
@@ -243,8 +243,8 @@ class RemainingRoom:
         for victim in going:
             if self._pods.gang[victim] >= 0:
                 cut.setdefault(self._pods.gang[victim], set()).add(victim)
-        for gang, mine in cut.items():
-            if self._falls_short(gang, mine):
+        for gang, members in cut.items():
+            if self._falls_short(gang, members):
                 rest = [victim for victim in self._pods.members[gang] if victim not in self.gone]
                 if len(rest) < self._left_of_gang[gang]:
                     return None

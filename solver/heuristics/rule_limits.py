@@ -110,9 +110,9 @@ class Allowances:
 
     def _separations(self) -> list[_Rule]:
         return [
-            _Rule(_of_shapes(mine), _of_shapes(its), rule.group, _NONE_OF_THEM, Counter())
+            _Rule(_of_shapes(own), _of_shapes(its), rule.group, _NONE_OF_THEM, Counter())
             for rule in self._instance.problem.separations
-            for mine, its in ((rule.shapes, rule.others), (rule.others, rule.shapes))
+            for own, its in ((rule.shapes, rule.others), (rule.others, rule.shapes))
         ]
 
     def _spreads(self) -> list[_Rule]:

@@ -33,9 +33,9 @@ class RunningPods:
         found: dict[int, dict[int, frozenset[int]]] = {}
         for rule in self.problem.conflicts:
             for shape in rule.shapes:
-                here = found.setdefault(shape, {})
+                by_node = found.setdefault(shape, {})
                 for node in rule.nodes:
-                    here[node] = here.get(node, frozenset()) | rule.victims
+                    by_node[node] = by_node.get(node, frozenset()) | rule.victims
         return found
 
     @cached_property

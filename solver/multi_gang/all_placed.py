@@ -184,8 +184,8 @@ def _level(gang: Problem) -> int:
 
 
 def _same_places(one: Problem, other: Problem) -> bool:
-    mine, theirs = one.nodes.layout, other.nodes.layout
-    return mine is theirs or (mine.names, mine.paths) == (theirs.names, theirs.paths)
+    own, theirs = one.nodes.layout, other.nodes.layout
+    return own is theirs or (own.names, own.paths) == (theirs.names, theirs.paths)
 
 
 def _aligned(amounts: Counts, gang: Problem, units: Sequence[int], resources: Sequence[str]) -> Counts:
@@ -200,12 +200,12 @@ def _free(gangs: Sequence[Problem], units: Sequence[Sequence[int]], resources: t
     found = np.zeros((len(gangs[0].nodes), len(resources)), dtype=np.int64)
     known = np.zeros(len(resources), dtype=np.bool_)
     for gang, sizes in zip(gangs, units, strict=True):
-        mine = np.array([name in gang.resources for name in resources])
+        asked = np.array([name in gang.resources for name in resources])
         rows = _aligned(gang.nodes.free, gang, sizes, resources)
-        if (rows[:, mine & known] != found[:, mine & known]).any():
+        if (rows[:, asked & known] != found[:, asked & known]).any():
             return None
-        found[:, mine] = rows[:, mine]
-        known |= mine
+        found[:, asked] = rows[:, asked]
+        known |= asked
     return found
 
 

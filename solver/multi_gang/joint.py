@@ -85,8 +85,8 @@ def solve_joint(joint: JointProblem, limits: Limits, deadline: Deadline = NO_DEA
         proven = proven and (isinstance(solved, tuple) or not placed)
     if not isinstance(solved, tuple):
         return JointAnswer((None,) * len(joint.gangs), Proof.OPTIMAL if proven else Proof.FEASIBLE)
-    plan, whole = solved
-    shares = dict(zip(placed, whole.shares(plan.nodes, plan.victims), strict=True))
+    plan, merged = solved
+    shares = dict(zip(placed, merged.shares(plan.nodes, plan.victims), strict=True))
     proof = Proof.OPTIMAL if proven and plan.proven else Proof.FEASIBLE
     return JointAnswer(
         tuple(Share(*shares[gang]) if gang in shares else None for gang in everybody),
@@ -123,9 +123,9 @@ def faults_of(joint: JointProblem, answer: JointAnswer) -> tuple[str, ...]:
         return ("the answer speaks of levels, and not everybody is placed without evictions",)
     if not any(share.victims for share in shares):
         return tuple(_overfull(joint, answer))
-    whole = _merged(joint, placed)
-    nodes, victims = whole.joined([share.nodes for share in shares], [share.victims for share in shares])
-    return broken_rules(whole.problem, Plan(nodes, victims, (), Proof.FEASIBLE))
+    merged = _merged(joint, placed)
+    nodes, victims = merged.joined([share.nodes for share in shares], [share.victims for share in shares])
+    return broken_rules(merged.problem, Plan(nodes, victims, (), Proof.FEASIBLE))
 
 
 def _everybody(joint: JointProblem, answer: JointAnswer) -> bool:
@@ -181,15 +181,15 @@ def _merged(joint: JointProblem, gangs: Sequence[int]) -> Merged:
 
 def _best(joint: JointProblem, gangs: Sequence[int], budget: TimeBudget) -> tuple[Solved, Merged] | Found:
     """The best plan that has the minimum of all these gangs, without evictions where that is possible."""
-    whole = _merged(joint, gangs)
-    goals = JointGoals(whole.sets)
+    merged = _merged(joint, gangs)
+    goals = JointGoals(merged.sets)
     found = Found.INFEASIBLE
-    for evicting in (False, True) if whole.problem.victims else (False,):
+    for evicting in (False, True) if merged.problem.victims else (False,):
         solved = solve_within(
-            _instance(whole.problem, budget, evicting=evicting), budget, terms() | {"precedence"}, goals.where
+            _instance(merged.problem, budget, evicting=evicting), budget, terms() | {"precedence"}, goals.where
         )
         if isinstance(solved, Solved):
-            return solved, whole
+            return solved, merged
         found = solved
         if solved is not Found.INFEASIBLE:
             break

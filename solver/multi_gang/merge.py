@@ -40,8 +40,8 @@ class Merged:
             place = {name: position for position, name in enumerate(part.nodes.layout.names)}
             names = self.problem.nodes.layout.names
             rows = tuple(tuple(None if n is None else place[names[n]] for n in nodes[each]) for each in sets)
-            mine = {self.problem.victims.keys[victim] for victim in victims if owners[victim] == gang}
-            gone = tuple(position for position, key in enumerate(part.victims.keys) if key in mine)
+            own_victims = {self.problem.victims.keys[victim] for victim in victims if owners[victim] == gang}
+            gone = tuple(position for position, key in enumerate(part.victims.keys) if key in own_victims)
             found.append((rows, gone))
         return found
 
@@ -67,7 +67,9 @@ class Merged:
         for victim in victims:
             kin = self._kin(victim, victims)
             places = {self.problem.victims[each].node for each in kin}
-            takers = (gang for gang, mine in enumerate(used) if mine & places or not obstacles[gang].isdisjoint(kin))
+            takers = (
+                gang for gang, own_nodes in enumerate(used) if own_nodes & places or not obstacles[gang].isdisjoint(kin)
+            )
             owners[victim] = next(takers, 0)
         return owners
 
@@ -248,9 +250,9 @@ class _Merger:
         found: dict[str, DisruptionBudget] = {}
         for part in self.parts:
             for budget in part.budgets:
-                mine = self._among_all(part, budget.victims)
+                victims = self._among_all(part, budget.victims)
                 before = found.get(budget.name)
-                both = mine if before is None else mine | before.victims
+                both = victims if before is None else victims | before.victims
                 allowed = budget.allowed if before is None else min(budget.allowed, before.allowed)
                 found[budget.name] = DisruptionBudget(budget.name, both, allowed)
         return tuple(found.values())

@@ -44,8 +44,8 @@ def merged(one: Table, other: Table, most: Vector) -> Table:
     best = np.full(spread.size, INFEASIBLE_COST, dtype=np.int64)
     finite = np.nonzero(other < INFEASIBLE_COST)
     for place, cost in zip(np.ravel_multi_index(finite, wide).tolist(), other[finite].tolist(), strict=True):
-        here = best[place : place + len(flat)]
-        np.minimum(here, flat + cost, out=here)
+        part = best[place : place + len(flat)]
+        np.minimum(part, flat + cost, out=part)
     return best.reshape(wide)[tuple(slice(count + 1) for count in most)].copy()
 
 
@@ -65,12 +65,12 @@ def splitting(table: Table) -> int:
     return table.size + _CALL
 
 
-def splits(one: Table, other: Table, whole: Vector, cost: int) -> list[tuple[Vector, Vector]]:
-    """All ways to make `whole` of a part of each table at exactly this cost."""
+def splits(one: Table, other: Table, goal: Vector, cost: int) -> list[tuple[Vector, Vector]]:
+    """All ways to make `goal` of a part of each table at exactly this cost."""
     # one's part p runs from low to high; other's is whole - p, so its slice is read from the far end (flip).
-    low = [max(0, c - size + 1) for c, size in zip(whole, other.shape, strict=True)]
-    high = [min(c, size - 1) for c, size in zip(whole, one.shape, strict=True)]
-    mine = one[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))]
-    rest = other[tuple(slice(c - b, c - a + 1) for c, a, b in zip(whole, low, high, strict=True))]
-    found = np.argwhere(mine + np.flip(rest) == cost) + np.array(low, dtype=np.int64)
-    return [(tuple(part), tuple(c - p for c, p in zip(whole, part, strict=True))) for part in found.tolist()]
+    low = [max(0, c - size + 1) for c, size in zip(goal, other.shape, strict=True)]
+    high = [min(c, size - 1) for c, size in zip(goal, one.shape, strict=True)]
+    own = one[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))]
+    rest = other[tuple(slice(c - b, c - a + 1) for c, a, b in zip(goal, low, high, strict=True))]
+    found = np.argwhere(own + np.flip(rest) == cost) + np.array(low, dtype=np.int64)
+    return [(tuple(part), tuple(c - p for c, p in zip(goal, part, strict=True))) for part in found.tolist()]

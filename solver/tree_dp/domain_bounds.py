@@ -109,10 +109,10 @@ class _Rooms:
         before = np.cumsum(room) - room
         starts = np.searchsorted(around, np.arange(count))
         needed = (before - before[starts][around] < self.members) & (room > 0)
-        whole, fewest = np.zeros((2, count), dtype=np.int64)
-        np.add.at(whole, around, room)
+        complete, fewest = np.zeros((2, count), dtype=np.int64)
+        np.add.at(complete, around, room)
         np.add.at(fewest, around, needed)
-        return fewest, whole >= self.members
+        return fewest, complete >= self.members
 
     def confine(self, fewest: Counts, narrower: int, wider: Counts) -> None:
         """Raise `fewest` to what it is where the domains of the level around `narrower` are no more than they must be:

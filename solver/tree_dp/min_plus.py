@@ -93,8 +93,8 @@ def merged(one: Table, other: Table, most: int) -> Table:
             _keep_better(best, _best_of_all(one, other[:, some], some, width))
         return best
     for count in counts.tolist():
-        here = min(one.shape[1], width - count)
-        _keep_better(best[:, count : count + here], one[:, :here] + other[:, count : count + 1])
+        columns = min(one.shape[1], width - count)
+        _keep_better(best[:, count : count + columns], one[:, :columns] + other[:, count : count + 1])
     return best
 
 

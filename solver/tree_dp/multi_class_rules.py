@@ -59,8 +59,10 @@ class MultiClassRules:
         for each in problem.together:
             if each.level == level:
                 bound = [place for place, position in enumerate(self.filled) if position in each.pod_sets]
-                here = self.in_set[bound].sum(axis=0)
-                fine &= (here == 0) | (here == sum(len(problem.sets[position].members) for position in each.pod_sets))
+                in_bound_set = self.in_set[bound].sum(axis=0)
+                fine &= (in_bound_set == 0) | (
+                    in_bound_set == sum(len(problem.sets[position].members) for position in each.pod_sets)
+                )
         return fine
 
     @cached_property
@@ -83,17 +85,17 @@ class MultiClassRules:
         return present
 
 
-def _allowed_of(pod_set: PodSet, level: int, here: Table) -> Allowed:
+def _allowed_of(pod_set: PodSet, level: int, counts: Table) -> Allowed:
     """Whether the rules of a set allow so many of it in one domain of a level."""
-    fine = np.ones(here.shape, dtype=np.bool_)
+    fine = np.ones(counts.shape, dtype=np.bool_)
     if pod_set.required == level:
-        fine &= (here == 0) | (here == len(pod_set.members))
+        fine &= (counts == 0) | (counts == len(pod_set.members))
     for cap in pod_set.caps:
         if cap.level == level:
-            fine &= here <= cap.count
+            fine &= counts <= cap.count
     rules = [(rule.level, rule.of) for rule in pod_set.multiples]
     rules += [(rule.level, rule.size) for rule in pod_set.slices]
     for at, of in rules:
         if at == level:
-            fine &= here % of == 0
+            fine &= counts % of == 0
     return fine

@@ -177,16 +177,16 @@ class Tables:
         level, now = instance.tree.depth - 1, rules.now[node] if self.costs.terminating else 0
         sign = (level, *most, *amounts, *penalties, now, self._potential(level, node))
         if sign not in self._keys:
-            here = tuple(slice(count + 1) for count in most)
+            own_part = tuple(slice(count + 1) for count in most)
             table = np.zeros([count + 1 for count in most], dtype=np.int64)
             if any(penalties):
-                lack = np.tensordot(np.array(penalties), rules.counts[:, *here], axes=1)
+                lack = np.tensordot(np.array(penalties), rules.counts[:, *own_part], axes=1)
                 weight = self.costs.disliked
                 table += np.where(lack > INFEASIBLE_COST // weight, INFEASIBLE_COST, lack * weight)
             if self.costs.terminating:
-                table += self.costs.terminating * np.maximum(rules.used[here] - now, 0)
+                table += self.costs.terminating * np.maximum(rules.used[own_part] - now, 0)
             for resource, amount in enumerate(amounts):
-                asked = rules.asked[resource][here]
+                asked = rules.asked[resource][own_part]
                 table[(asked > amount) & (asked > 0)] = INFEASIBLE_COST
             self._keys[sign] = len(self._known)
             self._known.append(_Domain(self._with_own(level, node, table)))
@@ -202,11 +202,11 @@ class Tables:
         if level == ROOT:
             return inside
         rules, costs = self.rules, self.costs
-        here = tuple(map(slice, inside.shape))
-        potential, present = self._potential(level, number), rules.present[here]
+        own_part = tuple(map(slice, inside.shape))
+        potential, present = self._potential(level, number), rules.present[own_part]
         own = present * (costs.gang[level] + costs.room[level] * potential)
-        own += costs.sets[level] * rules.sets_present[here]
-        own += costs.left[level] * present * (rules.used[here] < potential)
-        allowed = rules.allowed[level][here] & (inside < INFEASIBLE_COST)
+        own += costs.sets[level] * rules.sets_present[own_part]
+        own += costs.left[level] * present * (rules.used[own_part] < potential)
+        allowed = rules.allowed[level][own_part] & (inside < INFEASIBLE_COST)
         table: Table = np.where(allowed, np.minimum(inside + own, INFEASIBLE_COST), INFEASIBLE_COST)
         return table

@@ -177,9 +177,9 @@ class _Seating:
         fits = (others >= 0) & (others < rest.shape[1]) & (own[0] < INFEASIBLE_COST)
         fits[:, 0] = False
         end, members = np.nonzero(fits)
-        whole = done + own[:, members] + rest[:, others[end, members]]
+        total = done + own[:, members] + rest[:, others[end, members]]
         usable = np.zeros(own.shape[1], dtype=np.bool_)
-        usable[members[(whole == raw[:, ends[end]]).all(axis=0)]] = True
+        usable[members[(total == raw[:, ends[end]]).all(axis=0)]] = True
         return usable
 
     def _may_end(self, around: _Open, count: int, done: Table) -> bool:

@@ -185,6 +185,6 @@ def _score(tables: DomainTables, domain: Domain, members: int) -> Score:
 def _rows(tables: DomainTables, nodes: list[int]) -> Nodes:
     rows: list[tuple[int | None, ...]] = []
     for position, pod_set in enumerate(tables.instance.problem.sets):
-        mine = nodes if position == tables.kind.pod_set else []
-        rows.append((*mine, *[None] * (len(pod_set.members) - len(mine))))
+        nodes_of_set = nodes if position == tables.kind.pod_set else []
+        rows.append((*nodes_of_set, *[None] * (len(pod_set.members) - len(nodes_of_set))))
     return tuple(rows)

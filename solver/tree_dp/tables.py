@@ -102,8 +102,8 @@ def components(instance: Instance, kind: MemberClass) -> tuple[list[tuple[str, i
     spread = int(weights.max(initial=0) - weights.min(initial=0))
     primary = [(f"touched {level}", members) for level in range(depth)]
     primary.append(("preferences", members * spread))
-    whole = sum(instance.potential)
-    secondary = [(f"room {level}", whole) for level in range(depth)]
+    total = sum(instance.potential)
+    secondary = [(f"room {level}", total) for level in range(depth)]
     secondary += [(f"left {level}", members) for level in range(depth)]
     secondary.append(("terminating", members * shape.requests[instance.scarce]))
     return primary, secondary

@@ -256,11 +256,11 @@ CHECKS: tuple[Callable[[PlanView], Iterator[str]], ...] = (
 
 def _wrong_goals(picture: PlanView) -> Iterator[str]:
     """Goals that are missing, wrongly counted, or whose bound contradicts the proof."""
-    told, counted = picture.plan.goals, list(recounted(picture))
-    if [goal.name for goal in told] != [name for name, _, _ in counted]:
+    claimed, counted = picture.plan.goals, list(recounted(picture))
+    if [goal.name for goal in claimed] != [name for name, _, _ in counted]:
         yield "the goals are not those of the contract, in its order"
         return
-    for goal, (name, value, parts) in zip(told, counted, strict=True):
+    for goal, (name, value, parts) in zip(claimed, counted, strict=True):
         if goal.value != value or dict(goal.parts) != (parts if len(parts) > 1 else {}):
             yield f"goal {name} is {value} {parts}, not {goal.value} {dict(goal.parts)}"
         if not _bound_fits(goal, picture.plan.proof):

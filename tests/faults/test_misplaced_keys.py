@@ -25,7 +25,7 @@ from workloads_of_kinds import (
 from cli.main import group
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
-from gangs.dialects.typos import slips_of
+from gangs.dialects.typos import typos_of
 from gangs.manifests import key_of
 from gangs.phalanx.wishes import WISHES
 from gangs.sources import Sources
@@ -185,5 +185,5 @@ def test_every_key_that_comes_to_a_workload_later_is_answered(kind: str, place: 
     manifest["metadata"] |= {"uid": "1", place: {key: "true" if key == "phalanx.dev/gang" else "4"}}
     sources = Sources(objects={key_of(manifest): manifest})
     faults, advice = review(manifest, sources, exists=True)
-    told = [*faults, *advice, *slips_of(manifest, sources, (*faults, *advice))]
+    told = [*faults, *advice, *typos_of(manifest, sources, (*faults, *advice))]
     assert any(each.field in (f"metadata.{place}[{key}]", f"metadata.{place}") for each in told), told

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from solving import Answer, solved, written
 
-from gangs.koordinator.messages import told
+from gangs.koordinator.messages import no_room_messages
 from gangs.no_room import NoRoom
 from planning.dry_run import dry_run
 from planning.files.documents import parse
@@ -114,7 +114,9 @@ def test_the_domain_of_a_replacement_offers_what_is_left_of_it_in_koordinators_w
     (decision,) = dry_run([each for file in files for each in parse(file.read_bytes(), file.name)[0]]).decisions
     assert decision.gang is not None
     waiting = [member.pod for member in decision.gang.members if not member.pod.bound]
-    (text,) = told(NoRoom(decision.gang, waiting, 12, decision.explanation.offered, evicting=False, node_offers=list))
+    (text,) = no_room_messages(
+        NoRoom(decision.gang, waiting, 12, decision.explanation.offered, evicting=False, node_offers=list)
+    )
     assert text == (
         "0/12 nodes are available: no candidate topology nodes can accommodate job, desiredOfferSlot: 1, topology "
         "topologyNode SpineLayer/spine-1: 0. preemption: 0/12 nodes are available: 12 Preemption is not helpful for "

@@ -12,7 +12,7 @@ from cli.main import group
 from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
-from gangs.dialects.typos import slips_of
+from gangs.dialects.typos import typos_of
 from gangs.manifests import key_of, pod_of
 from gangs.model import Gang
 from gangs.sources import Sources
@@ -95,7 +95,7 @@ def said(manifest: Object) -> tuple[list[str], list[str]]:
     """What admission refuses it for, and what it warns of."""
     sources = Sources(objects={key_of(manifest): manifest})
     faults, advice = review(manifest, sources)
-    told = [*advice, *slips_of(manifest, sources, (*faults, *advice))]
+    told = [*advice, *typos_of(manifest, sources, (*faults, *advice))]
     return [str(each) for each in faults], [str(each) for each in told]
 
 

@@ -3,7 +3,7 @@
 from ack_objects import LINGJUN, job, member, network
 from written import sources
 
-from gangs.ack.messages import told
+from gangs.ack.messages import no_room_messages
 from gangs.dialects.reading import read_all
 from gangs.model import Gang
 from gangs.no_room import NodeOffer, NoRoom
@@ -46,12 +46,12 @@ def test_the_nodes_that_offer_nothing_are_counted_by_their_reasons() -> None:
         "[path:RootNode->p1, freeSlotNum:1], [path:RootNode->p2, freeSlotNum:1] [NetworkTopology end], "
         "1 NetworkTopology bestPlan empty. network topology job net/sample gets rejected due to pod is unschedulable."
     )
-    assert told(no_room(gang(), offers, (("p1",), 1), (("p2",), 1))) == [expected, expected]
+    assert no_room_messages(no_room(gang(), offers, (("p1",), 1), (("p2",), 1))) == [expected, expected]
 
 
 def test_no_node_at_all_offers_anything() -> None:
     offers = [NodeOffer("n1", 0, NO_GPU, ("p1", "a1"))]
-    (text, _) = told(no_room(gang(), offers, (("p1",), 0))) or ["", ""]
+    (text, _) = no_room_messages(no_room(gang(), offers, (("p1",), 0))) or ["", ""]
     assert text == (
         "0/1 nodes are available: 1 Insufficient nvidia.com/gpu, [NetworkTopology begin] cluster total nodes:1, "
         "0 node provide 0 freeSlot, 1 node unavailable cause Insufficient nvidia.com/gpu, job desireNum:2, "
@@ -62,12 +62,12 @@ def test_no_node_at_all_offers_anything() -> None:
 
 def test_without_a_layer_that_must_be_shared_the_whole_cluster_is_the_path() -> None:
     loose = gang("[{layer: ASWTopologyLayer, strategy: PreferGather}]")
-    (text, _) = told(no_room(loose, [NodeOffer("n1", 1, "", ("p1", "a1"))], ((), 1))) or ["", ""]
+    (text, _) = no_room_messages(no_room(loose, [NodeOffer("n1", 1, "", ("p1", "a1"))], ((), 1))) or ["", ""]
     assert "all fail topology paths by freeSlot reason: [path:RootNode, freeSlotNum:1]" in text
 
 
 def test_while_victims_leave_there_is_room_and_the_guide_has_no_words() -> None:
-    assert told(no_room(gang(), [], evicting=True)) is None
+    assert no_room_messages(no_room(gang(), [], evicting=True)) is None
 
 
 def test_a_job_without_completions_waits_for_nobody_once_a_pod_has_ended_well() -> None:

@@ -15,7 +15,7 @@ from gangs.dialects.protection import protection
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
 from gangs.dialects.templates import queued, template_labels
-from gangs.dialects.typos import slips_of
+from gangs.dialects.typos import typos_of
 from gangs.sources import Sources
 from kube.objects import Pod
 
@@ -159,8 +159,8 @@ def test_workloads_whose_pods_ask_are_left_to_their_system_and_it_is_said(kind: 
     faults, advice = review(workload, there)
     assert faults == []
     assert [str(each).partition(", which")[0] for each in advice] == [f"{kind} default/web: metadata: is left to Kueue"]
-    assert slips_of(workload, there, advice) == []
-    assert len(slips_of(workload, cluster(texts=(POOL,)), ())) == 1
+    assert typos_of(workload, there, advice) == []
+    assert len(typos_of(workload, cluster(texts=(POOL,)), ())) == 1
     assert read_all(expanded(there.having(workload))[0]).gangs == ()
 
 

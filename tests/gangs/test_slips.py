@@ -8,7 +8,7 @@ from written import sources
 
 from gangs.dialects.reading import read_all
 from gangs.dialects.table import DIALECTS
-from gangs.dialects.typos import slips
+from gangs.dialects.typos import typos
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 UNKNOWN = "is not known, so that it asks for nothing"
@@ -28,7 +28,7 @@ def told(kind: str, metadata: dict[str, Any]) -> list[str]:
             "spec": {"template": {"metadata": metadata}},
         }
     standing = sources(json.dumps(written))
-    return [str(each) for each in slips(standing, read_all(standing).advice)]
+    return [str(each) for each in typos(standing, read_all(standing).advice)]
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_nothing_is_told_twice() -> None:
 
 def test_a_pod_that_runs_is_left_alone() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"phalanx.dev/gnag": "x"}}}
-    assert not slips(sources(json.dumps({**pod, "spec": {"nodeName": "n"}})), ())
+    assert not typos(sources(json.dumps({**pod, "spec": {"nodeName": "n"}})), ())

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gangs.dialects.reviewing import review
 from gangs.dialects.templates import template_labels
-from gangs.dialects.typos import slips_of
+from gangs.dialects.typos import typos_of
 from gangs.incremental.dependencies import OBJECT, Look, Looks
 from gangs.manifests import MalformedError, key_of
 from gangs.model import Advice, Fault, Manifest
@@ -86,16 +86,16 @@ def checked(
         if again is not sources:
             sources = again
             faults, advice, new = _reviewed(manifest, old, sources)
-    advice += slips_of(manifest, sources, (*faults, *advice))
+    advice += typos_of(manifest, sources, (*faults, *advice))
     if old is not None and is_job(manifest):
         advice = [replace(each, text=_made_anew(each.text)) for each in advice]
         faults = [replace(each, remedy=_made_anew(each.remedy)) for each in faults]
         new = [replace(each, remedy=_made_anew(each.remedy)) for each in new]
     if new:
         return Refused("; ".join(map(str, new)), lines(advice))
-    told = forecast(manifest) if old is None and not faults else ()
-    said = {f"waits for {each.awaited}" for each in advice}
-    more = [text for text in told if text.partition(": ")[2] not in said]
+    messages = forecast(manifest) if old is None and not faults else ()
+    announced = {f"waits for {each.awaited}" for each in advice}
+    more = [text for text in messages if text.partition(": ")[2] not in announced]
     return Admitted(warnings=lines([*faults, *advice, *more]))
 
 

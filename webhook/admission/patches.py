@@ -59,20 +59,20 @@ class PatchBuilder:
         return operations
 
     def _parent(self, path: Sequence[str]) -> dict[str, Any]:
-        here: Any = self._object
+        node: Any = self._object
         for depth, key in enumerate(path[:-1], start=1):
-            if isinstance(here, list):
-                here = here[int(key)]
+            if isinstance(node, list):
+                node = node[int(key)]
             else:
-                if here.get(key) is None:
-                    here[key] = {}
+                if node.get(key) is None:
+                    node[key] = {}
                     self._add(path[:depth], {})
-                here = here[key]
-            if not isinstance(here, dict | list):
+                node = node[key]
+            if not isinstance(node, dict | list):
                 raise Unavailable(f"/{'/'.join(path[:depth])} is not a map")
-        if not isinstance(here, dict):
+        if not isinstance(node, dict):
             raise Unavailable(f"/{'/'.join(path[:-1])} is not a map")
-        return here
+        return node
 
     def _add(self, path: Sequence[str], value: Any) -> None:
         pointer = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path)

@@ -65,8 +65,8 @@ def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisio
     advice += arriving.advice
     if arriving.faults:
         return Refused("; ".join(map(str, arriving.faults)), lines(advice))
-    told = _beside_siblings(manifest, arriving, picture, patch, foretell)
-    return Admitted(patch.build(), lines([*advice, *told]))
+    messages = _beside_siblings(manifest, arriving, picture, patch, foretell)
+    return Admitted(patch.build(), lines([*advice, *messages]))
 
 
 def _among(dialect: Dialect, key: GangKey, picture: Picture) -> tuple[Sources, Left]:
@@ -97,8 +97,8 @@ def _send(pod: Pod, dialect: Dialect, picture: Picture, sources: Sources, patch:
         )
     if (meant := schedulers.meant(name, dialect.pod_keys, sources)) != name:
         patch.set(("spec", "schedulerName"), meant)
-    told = schedulers.told(name, dialect.pod_keys, sources)
-    return [Advice(pod_ref(pod), "spec.schedulerName", told)] if told else []
+    advice = schedulers.advice_on(name, dialect.pod_keys, sources)
+    return [Advice(pod_ref(pod), "spec.schedulerName", advice)] if advice else []
 
 
 def _arrival(manifest: Manifest, key: GangKey, sources: Sources, picture: Picture) -> Arrival:

@@ -48,14 +48,14 @@ def updated(request: AdmissionRequest, manifest: Manifest, old: Manifest, source
         return Refused(str(error.fault))
     manager = request.options.field_manager if request.options else ""
     if not applied_again(old, manager):
-        told = "is suspended by its user: its pods are deleted and their room is given back; to go on: "
-        told += _command(ref, suspend=False)
-        return Admitted(warnings=lines([Advice(ref, _FIELD, told)]))
+        warning = "is suspended by its user: its pods are deleted and their room is given back; to go on: "
+        warning += _command(ref, suspend=False)
+        return Admitted(warnings=lines([Advice(ref, _FIELD, warning)]))
     patch = PatchBuilder(manifest)
     patch.set(("spec", "suspend"), value=False)
-    told = "was lifted when the Job was made, and applying its manifest again changes nothing; to suspend it: "
-    told += _command(ref, suspend=True)
-    return Admitted(patch.build(), lines([Advice(ref, _FIELD, told)]))
+    warning = "was lifted when the Job was made, and applying its manifest again changes nothing; to suspend it: "
+    warning += _command(ref, suspend=True)
+    return Admitted(patch.build(), lines([Advice(ref, _FIELD, warning)]))
 
 
 def applied_again(old: Manifest, manager: str) -> bool:

@@ -78,7 +78,7 @@ class QuickForecasts:
         try:
             with self._slot.taken(0.0):
                 version = picture.snapshot().version
-                told = told_of(gang, picture.sources_about(), self._others, picture, SOLVE_SECONDS)
+                messages = told_of(gang, picture.sources_about(), self._others, picture, SOLVE_SECONDS)
         except BusyError:
             return "busy", ()
         except Exception:
@@ -86,8 +86,8 @@ class QuickForecasts:
             return "failed", ()
         else:
             if gang.account is None:  # what is left of a queue's quota changes without a change of the snapshot
-                self._keep(gang.key, _Answer(_request(gang), version, told))
-            return "told", told
+                self._keep(gang.key, _Answer(_request(gang), version, messages))
+            return "told", messages
         finally:
             self._idle.release()
 

@@ -48,10 +48,10 @@ def broken_cuts(parts: Iterable[ColumnShare], displaced: Counts, room: Counts) -
     for part in parts:
         inside.setdefault(part.domain, []).append(part)
     found = []
-    for domain, mine in inside.items():
-        if len(mine) > 1:
+    for domain, used in inside.items():
+        if len(used) > 1:
             for shape in range(len(displaced)):
-                cut = _most_broken(domain, shape, mine, displaced[:, shape].tolist(), int(room[shape, domain]))
+                cut = _most_broken(domain, shape, used, displaced[:, shape].tolist(), int(room[shape, domain]))
                 if cut is not None:
                     found.append(cut)
     return found

@@ -274,9 +274,9 @@ class ColumnGeneration:
         at = dict(zip(map(id, columns), takes, strict=True))
         for gang in range(len(self.demands)):
             cp.add_exactly_one(take for column, take in zip(columns, takes, strict=True) if column.gang == gang)
-        for (shape, where), mine in self._rows(columns).items():
+        for (shape, where), rows in self._rows(columns).items():
             cp.add(
-                LinearExpr.weighted_sum([takes[each] for each, _ in mine], [count for _, count in mine])
+                LinearExpr.weighted_sum([takes[each] for each, _ in rows], [count for _, count in rows])
                 <= int(self.offered[shape, where])
             )
         for each in range(level + 1):

@@ -222,11 +222,11 @@ def _parted(step: _Round, before: Counts, counts: Mapping[int, int]) -> dict[int
     parted: dict[int, int] = {}
     for position, count in counts.items():
         left, right = int(step.left[position]), int(step.right[position])
-        mine = count
+        share = count
         if right >= 0:
-            mine = int((before[: count + 1, left] + before[count::-1, right]).argmin())
-        if mine:
-            parted[left] = mine
-        if count - mine:
-            parted[right] = count - mine
+            share = int((before[: count + 1, left] + before[count::-1, right]).argmin())
+        if share:
+            parted[left] = share
+        if count - share:
+            parted[right] = count - share
     return parted

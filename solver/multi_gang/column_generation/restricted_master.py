@@ -90,8 +90,8 @@ class LpSolution:
         return replace(
             self,
             room=(self.room + other.room) / 2,
-            held=tuple((mine + theirs) / 2 for mine, theirs in zip(self.held, other.held, strict=True)),
-            cuts={cut: (mine + other.cuts.get(cut, 0.0)) / 2 for cut, mine in self.cuts.items()},
+            held=tuple((dual + theirs) / 2 for dual, theirs in zip(self.held, other.held, strict=True)),
+            cuts={cut: (dual + other.cuts.get(cut, 0.0)) / 2 for cut, dual in self.cuts.items()},
         )
 
 
