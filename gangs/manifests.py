@@ -161,8 +161,17 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return merged
 
 
+def yaml_of(manifest: Manifest, key: str) -> dict[str, Any]:
+    """The mapping that a ConfigMap holds as YAML under a key; {} where there is none. Raises `MalformedError`."""
+    text = section(manifest, "data").get(key, "")
+    mapping, problem = _yaml_mapping(text if isinstance(text, str) else "")
+    if problem:
+        raise MalformedError(Fault(ref_of(manifest), f"data[{key}]", problem, "correct the text"))
+    return mapping
+
+
 @lru_cache(maxsize=16)
-def yaml_mapping(text: str) -> tuple[dict[str, Any], str]:
+def _yaml_mapping(text: str) -> tuple[dict[str, Any], str]:
     """The mapping of a YAML text and "", or an empty one and what is wrong with the text.
 
     Remembered: the texts are those of ConfigMaps, and they are asked for often. Nobody may change the mapping.

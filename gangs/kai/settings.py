@@ -7,7 +7,7 @@ import msgspec
 
 from gangs.findings import Findings
 from gangs.kai import keys
-from gangs.manifests import MalformedError, advise_unknown, decode, ref_of, section, yaml_mapping
+from gangs.manifests import MalformedError, advise_unknown, decode, ref_of, yaml_of
 from gangs.model import Manifest, ObjectRef
 from gangs.sources import Sources
 
@@ -90,12 +90,7 @@ def settings_of(sources: Sources, findings: Findings) -> Settings:
 
 def _read(manifest: Manifest, findings: Findings) -> Settings:
     ref = ref_of(manifest)
-    text = section(manifest, "data").get(keys.CONFIG_FILE, "")
-    document, problem = yaml_mapping(text if isinstance(text, str) else "")
-    if problem:
-        findings.fault(ref, AT, problem, "correct the text")
-        return DEFAULTS
-    part = document.get(keys.CONFIG_SECTION)
+    part = yaml_of(manifest, keys.CONFIG_FILE).get(keys.CONFIG_SECTION)
     at = f"{AT}.{keys.CONFIG_SECTION}"
     if part is None:
         findings.advise(ref, AT, f"has no {keys.CONFIG_SECTION}: there are no policies, and the levels are the usual")

@@ -10,7 +10,7 @@ import msgspec
 
 from gangs.findings import Findings
 from gangs.koordinator import keys
-from gangs.manifests import MalformedError, decode, ref_of, section, yaml_mapping
+from gangs.manifests import MalformedError, decode, ref_of, yaml_of
 from gangs.model import Manifest
 from gangs.sources import Sources
 
@@ -53,20 +53,16 @@ def settings_of(sources: Sources, findings: Findings) -> Settings:
     if manifest is None:
         return DEFAULTS
     try:
-        return _read(manifest, findings)
+        return _read(manifest)
     except MalformedError as error:
         findings.take([error.fault])
         return DEFAULTS
 
 
-def _read(manifest: Manifest, findings: Findings) -> Settings:
+def _read(manifest: Manifest) -> Settings:
     """The first profile that configures the plugin decides. Raises `MalformedError`."""
     ref = ref_of(manifest)
-    text = section(manifest, "data").get(keys.CONFIG_NAME, "")
-    document, problem = yaml_mapping(text if isinstance(text, str) else "")
-    if problem:
-        findings.fault(ref, AT, problem, "correct the text")
-        return DEFAULTS
+    document = yaml_of(manifest, keys.CONFIG_NAME)
     profiles = decode(document, _Configuration, ref, AT).profiles or ()
     plugins = (each for profile in profiles for each in profile.plugin_config or ())
     arguments = next((each.args for each in plugins if each.name == keys.PLUGIN and each.args), _Arguments())
