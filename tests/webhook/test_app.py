@@ -218,7 +218,14 @@ def test_a_body_that_is_too_large_is_refused(client: FlaskClient) -> None:
 )
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/"), ("GET", "/v1/gangs"), ("GET", "/v1/topology"), ("GET", "/metrics"), ("POST", "/v1/solve")],
+    [
+        ("GET", "/"),
+        ("GET", "/page.js"),
+        ("GET", "/v1/gangs"),
+        ("GET", "/v1/topology"),
+        ("GET", "/metrics"),
+        ("POST", "/v1/solve"),
+    ],
 )
 def test_every_other_path_asks_who_it_is(
     client: FlaskClient, method: str, path: str, headers: dict[str, str], status: int

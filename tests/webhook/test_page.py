@@ -8,6 +8,7 @@ from pictures import Manifest, StillPicture, node, pod, pod_group, topology
 
 from webhook.live_view import data as live
 from webhook.live_view.page import HEADERS, MOST, page
+from webhook.live_view.page import SCRIPT as BUNDLE
 
 NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
 GROUP = "pod-group.scheduling.sigs.k8s.io"
@@ -81,17 +82,19 @@ def test_an_empty_cluster_is_said_in_words() -> None:
 def test_what_users_write_stays_text() -> None:
     mirror = gang_object("llm", "koordinator/default/llm", phase=SCRIPT, message=SCRIPT)
     text = shown(StillPicture([topology("rack"), pod_group(), mirror], nodes=[node("node-0", rack=SCRIPT)]))
-    assert "<script" not in text
+    assert text.count("<script") == text.count('<script src="page.js" defer></script>') == bool(BUNDLE)
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 2
 
 
-def test_it_needs_nothing_from_elsewhere_and_may_run_nothing(busy: StillPicture) -> None:
+def test_it_needs_nothing_from_elsewhere_and_may_run_only_its_own(busy: StillPicture) -> None:
     outline = Outline(shown(busy))
-    assert not any(name in {"script", "link", "img", "iframe", "form"} for name, _ in outline.elements)
+    assert outline.all("script") == ([{"src": "page.js", "defer": ""}] if BUNDLE else [])
+    assert not any(name in {"link", "img", "iframe", "form"} for name, _ in outline.elements)
     assert all(not name.startswith("on") and name != "style" for _, found in outline.elements for name in found)
     assert all(link["href"] == "" or link["href"].startswith("#") for link in outline.all("a"))
     policy = dict(each.split(" ", 1) for each in HEADERS["Content-Security-Policy"].split("; "))
     assert policy.pop("style-src").startswith("'sha256-")
+    assert {policy.pop(each) for each in ("script-src", "connect-src") if BUNDLE} <= {"'self'"}
     assert set(policy.values()) == {"'none'"}
     assert {"default-src", "frame-ancestors", "base-uri", "form-action"} == set(policy)
 

@@ -1,4 +1,6 @@
-"""`GET /`: the live picture for people. Made whole on the server: no script, nothing from elsewhere, no state."""
+"""`GET /`: the live picture for people. Whole as the server makes it; a script of ours, `GET /page.js`, puts a picture
+above the tables where it may run. Nothing from elsewhere, no state.
+"""
 
 import base64
 import hashlib
@@ -16,16 +18,22 @@ UNITS = {"cpu": (1000, ""), "memory": (2**30, " GiB"), "ephemeral-storage": (2**
 """How many of the base unit make one that is shown. Anything else is counted in pieces."""
 
 _STYLE = (files("webhook.live_view") / "page.css").read_text()
+_SCRIPT = files("webhook.live_view") / "page.js"
+SCRIPT = _SCRIPT.read_bytes() if _SCRIPT.is_file() else b""
+"""The script, built from `page/` by `make page`; empty where it was not: the page is whole without it."""
 _PAGE = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string(
     (files("webhook.live_view") / "page.html").read_text()
 )
 
 
 def _policy() -> str:
-    """Only the page's own style sheet is applied; nothing is loaded, run, sent or framed."""
+    """Only the page's own style sheet is applied, only our own script is run, which asks us alone; nothing is sent or
+    framed.
+    """
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     nothing = "; ".join(f"{each} 'none'" for each in ("default-src", "base-uri", "form-action", "frame-ancestors"))
-    return f"{nothing}; style-src 'sha256-{digest}'"
+    ours = "; script-src 'self'; connect-src 'self'" if SCRIPT else ""
+    return f"{nothing}; style-src 'sha256-{digest}'{ours}"
 
 
 HEADERS = {
@@ -41,6 +49,7 @@ def page(gangs: Json, topology: Json) -> str:
     phases = Counter(gang["phase"] or "new" for gang in gangs["gangs"])
     return _PAGE.render(
         style=_STYLE,
+        scripted=bool(SCRIPT),
         gangs=gangs,
         topology=topology,
         faults=[*gangs["faults"], *topology["faults"]],
