@@ -53,6 +53,8 @@ class _Known:
     """Whether no round has gone by yet: who went before is not known."""
     unfinished: bool = True
     """Whether a round is due though nothing has changed."""
+    due: float = 0.0
+    """When one is due even if nothing is unfinished (monotonic)."""
 
 
 class Controller:
@@ -96,7 +98,7 @@ class Controller:
             known, version = self._begin(journal), -1
             while not lost.is_set():
                 before, version = version, self._cache.wait_for_change(version, IDLE_SECONDS)
-                if version == before and not known.unfinished:
+                if version == before and not known.unfinished and monotonic() < known.due:
                     continue  # a round would look at what the last one has seen
                 settling = SETTLE_SECONDS if version != before else 0.0  # else a plan was found, or it is time
                 if not lost.wait(max(settling, self._writer.pause)) and not self._round_safely(known):
@@ -137,6 +139,7 @@ class Controller:
             known.invalid, standings = invalid, known.gang_rounds.standings()
             for each in self._observers:
                 each.stand(standings, invalid)
+        known.due = self._status_sync.due
         known.unfinished = any(
             each.unfinished for each in (known.gang_rounds, self._invalid_gangs, self._status_sync, self._strays)
         )

@@ -6,6 +6,7 @@ often.
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -60,6 +61,8 @@ class StatusSync:
         self._queues_stale = True
         self.unfinished = False
         """Whether something is left to be shown in a later round."""
+        self.due = 0.0
+        """When trees may be shown again that show something else by now (monotonic)."""
 
     def show(self, picture: ClusterView) -> None:
         """Bring the statuses of topologies, groups and queues up to date."""
@@ -70,7 +73,9 @@ class StatusSync:
             self._show_groups(picture)
             self._show_trees(picture)
         trees = picture.snapshot.version, list(picture.topologies)
-        self.unfinished = bool(self._stale) or self._queues_stale or trees != self._trees_of
+        others = self._trees_of is None or trees[1] != self._trees_of[1]
+        self.unfinished = bool(self._stale) or self._queues_stale or others
+        self.due = self._trees_due if trees != self._trees_of else inf
 
     def _show_groups(self, picture: ClusterView) -> None:
         keys, self._stale = self._stale, set()

@@ -1,13 +1,19 @@
 """Who is asked what objects show, and where that is written."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from math import inf
+from time import monotonic
 from typing import Any
 
 import pytest
+from kubernetes.client import ApiClient, Configuration
 
+from cluster.api.transport import Transport
 from cluster.capturing import snapshot_of
 from controller.cluster_view import ClusterView
-from controller.status.status_sync import group_statuses, topology_statuses
+from controller.status.status_sync import StatusSync, group_statuses, topology_statuses
+from controller.writes.writer import Writer
 from gangs.coexistence.ownership import Left, Neighbour
 from gangs.incremental.readings import KeptReadings
 from gangs.manifests import key_of
@@ -73,3 +79,15 @@ def test_objects_of_a_system_that_runs_here_are_left_to_it(
     keys = {GangKey("koordinator", "ns", "koord"), GangKey("kai", "ns", "kai"), GangKey("kueue", "ns", "kai")}
     assert {each.ref.name for each in group_statuses(keys, there, NOW)} == groups
     assert [each.ref.kind for each in topology_statuses(there)] == kinds
+
+
+def test_room_that_has_changed_has_no_round_begin_before_trees_may_be_written_again() -> None:
+    sync, there = StatusSync(Writer(Transport(ApiClient(Configuration()))), tree_seconds=1000.0), picture({})
+    sync.show(there)
+    assert (sync.unfinished, sync.due) == (False, inf)
+    fuller = replace(there, snapshot=replace(there.snapshot, version="2"))
+    sync.show(fuller)
+    assert not sync.unfinished
+    assert monotonic() + 900 < sync.due < inf
+    sync.show(replace(fuller, topologies=[NETWORK]))
+    assert sync.unfinished  # other topologies are shown at once
