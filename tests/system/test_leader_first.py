@@ -1,34 +1,38 @@
 """Workloads that make their later pods only when earlier ones run: room is held for pods that do not exist yet.
 
-Racks r1: n0, n1, n2; r2: n3, n4. A pod fills a node, so that a gang of three fits in r1 alone. The StatefulSet's
-controller is the real one: it makes the next pod when the one before is ready, and a
-readiness gate lets the test say when that is.
+Racks r1: n0, n1, n2, n3; r2: n4. A pod fills a node, so that a gang of three fits in r1 alone. The StatefulSet's
+controller is the real one: it makes the next pod when the one before is ready, and a readiness gate lets the test say
+when that is.
 """
 
 import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from node_manifests import node_manifest
-from system import Object, Phalanx, all_bound, numbered, pod, unschedulable
+from proxy import Proxy, Request
+from system import Object, Phalanx, all_bound, numbered, pod, priority_class, unschedulable
 
 from controlplane.recording import bound
 from kube.keys import SYSTEM_NAMESPACE
-from kube.placeholders import HELD_FOR
+from kube.placeholders import HELD_FOR, PLACEHOLDER, is_seat
 
 pytestmark = pytest.mark.controlplane
 
 RACK = "example.com/rack"
 GO = "test.phalanx.dev/go"
 """A readiness gate: the condition that the test writes where the next pod may come."""
-R1 = ["n0", "n1", "n2"]
+NAMES = numbered("w", 3)
 
 
 @pytest.fixture
 def racks(phalanx: Phalanx) -> Phalanx:
     """Five nodes in two racks, and a topology over them."""
     phalanx.apply(
-        *(node_manifest(f"n{number}", {RACK: "r1" if number < 3 else "r2"}) for number in range(5)),
+        *(node_manifest(f"n{number}", {RACK: "r1" if number < 4 else "r2"}) for number in range(5)),
         {
             "apiVersion": "phalanx.dev/v1alpha1",
             "kind": "Topology",
@@ -86,30 +90,160 @@ def rival(number: int, **spec: Any) -> Object:
     return pod(f"rival-{number}", cpu=6, nodeSelector={"kubernetes.io/hostname": f"n{number}"}, **spec)
 
 
+def await_held(phalanx: Phalanx) -> dict[str, str]:
+    """Wait until the first pod runs and room is held for the others; the plan."""
+    phalanx.await_bound(NAMES[:1])
+    planned = {each["pod"]: each["node"] for each in phalanx.status("w")["assignments"]}
+    held_for = {name: planned[name] for name in NAMES[1:]}
+    phalanx.wait(lambda: held(phalanx) == held_for, "room to be held for the others")
+    phalanx.wait(lambda: phalanx.status("w").get("reason") == "PodsToCome", "the gang to say so")
+    return planned
+
+
+def number_of(node: str) -> int:
+    """The number in a node's name."""
+    return int(node.removeprefix("n"))
+
+
 def test_the_room_of_pods_that_do_not_exist_yet_is_held_until_they_come(racks: Phalanx) -> None:
-    names = numbered("w", 3)
     racks.apply_once_told("gang default/w: 3 pods fit in r1: n0..2", stateful_set("w"))
-    racks.await_bound(names[:1])
-    planned = {each["pod"]: each["node"] for each in racks.status("w")["assignments"]}
-    assert sorted(planned.values()) == R1
-    racks.wait(lambda: held(racks) == {name: planned[name] for name in names[1:]}, "room to be held for the others")
-    racks.wait(lambda: racks.status("w").get("reason") == "PodsToCome", "the gang to say so")
+    planned = await_held(racks)
     status = racks.status("w")
     assert "room is held for w-1..2, until StatefulSet default/w makes them" in status["message"]
-    assert {key: status["members"][key] for key in ("expected", "existing", "bound")} == {
-        "expected": 3,
-        "existing": 1,
-        "bound": 1,
-    }
+    numbers = {key: status["members"][key] for key in ("expected", "existing", "bound")}
+    assert numbers == {"expected": 3, "existing": 1, "bound": 1}
+    assert all(each["spec"]["schedulingGates"] for each in placeholders(racks).values())
+    rivals = [f"rival-{number_of(planned[name])}" for name in NAMES[1:]]
     with racks.record() as recorder:
-        racks.apply(*(rival(int(node[1:])) for name, node in planned.items() if name != "w-0"))
-        rivals = [f"rival-{planned[name][1:]}" for name in names[1:]]
+        racks.apply(*(rival(number_of(planned[name])) for name in NAMES[1:]))
         racks.wait(lambda: all(unschedulable(racks.pod(each)) for each in rivals), "the rivals to be turned away")
-        for name in names[:2]:
+        for name, after in pairwise(NAMES):
             make_ready(racks, name)
-            racks.await_bound(names[: names.index(name) + 2])
-        events = recorder.wait_for(all_bound(names[1:]))
-    assert {e.name: bound(e) for e in events if e.name in names and bound(e)} == planned
-    assert not any(bound(event) for event in events if event.name.startswith("rival-"))
+            racks.await_bound([after])
+        events = recorder.wait_for(all_bound(NAMES[1:]))
+    assert {e.name: bound(e) for e in events if e.name in NAMES[1:] and bound(e)} == dict(list(planned.items())[1:])
+    assert not any(bound(event) for event in events if event.name in rivals)
     racks.wait(lambda: not placeholders(racks), "no placeholder to be left")
     racks.await_phase("w", "Placed")
+
+
+def test_a_pod_of_higher_priority_takes_the_room_and_it_is_held_elsewhere(racks: Phalanx) -> None:
+    racks.apply(priority_class("high", 1000), stateful_set("w"))
+    planned = await_held(racks)
+    taken = planned["w-1"]
+    racks.apply(rival(number_of(taken), priorityClassName="high"))
+    racks.await_bound([f"rival-{number_of(taken)}"])
+    (spare,) = {"n0", "n1", "n2", "n3"} - set(planned.values())
+    racks.wait(lambda: set(held(racks).values()) == {spare, planned["w-2"]}, "room to be held elsewhere")
+    assert "w" in racks.cluster.kubectl("get", "events", "--field-selector", "reason=RoomLost")
+    make_ready(racks, "w-0")
+    racks.await_bound(["w-1"])
+    make_ready(racks, "w-1")
+    assert set(racks.await_bound(NAMES).values()) == {"n0", "n1", "n2", "n3"} - {taken}
+
+
+def test_a_gang_whose_room_is_taken_for_good_is_taken_back_as_a_whole(racks: Phalanx) -> None:
+    racks.apply(priority_class("high", 1000), rival(3), stateful_set("w"))
+    planned = await_held(racks)
+    before = racks.pod("w-0")["metadata"]["uid"]
+    racks.apply(rival(number_of(planned["w-1"]), priorityClassName="high"))
+    racks.wait(lambda: not placeholders(racks), "the room to be given back")
+    racks.wait(lambda: racks.pod("w-0")["metadata"].get("uid", before) != before, "the first pod to be made again")
+    racks.await_phase("w", "Unplaceable")
+    assert racks.nodes_of(["w-0"]) == {"w-0": ""}
+    racks.cluster.kubectl("delete", "pod", "rival-3", "--force", "--grace-period=0")
+    await_held(racks)
+
+
+def test_the_room_goes_with_the_workload_and_is_charged_to_no_quota(racks: Phalanx) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "two", "namespace": "default"},
+        "spec": {"hard": {"pods": "2"}},
+    }
+    racks.apply(quota)
+    path = "/api/v1/namespaces/default/resourcequotas/two"
+    racks.wait(lambda: bool(racks.cluster.request("GET", path).get("status", {}).get("hard")), "the quota")
+    racks.apply(stateful_set("w"))
+    await_held(racks)
+    make_ready(racks, "w-0")
+    racks.await_bound(["w-1"])
+    racks.wait(lambda: list(held(racks)) == ["w-2"], "room for the last one alone")
+    assert "w-2" in racks.cluster.kubectl("get", "gang", "w", "-o", "jsonpath={.status.message}")
+    racks.cluster.kubectl("scale", "--replicas=2", "statefulset/w")
+    racks.wait(lambda: not placeholders(racks), "its room to be given back")
+    racks.await_phase("w", "Placed")
+    racks.cluster.kubectl("scale", "--replicas=3", "statefulset/w")
+    racks.wait(lambda: list(held(racks)) == ["w-2"], "room for it again")
+    racks.cluster.kubectl("delete", "statefulset", "w")
+    racks.wait(lambda: not placeholders(racks) and not racks.gang("w"), "all to go with the workload")
+
+
+def makes_placeholder(request: Request) -> bool:
+    """The first placeholder."""
+    return request.verb == "POST" and PLACEHOLDER in request.body["metadata"].get("labels", {})
+
+
+def nominates_placeholder(request: Request) -> bool:
+    """Its nomination."""
+    return "/pods/placeholder-" in request.path and request.path.split("?")[0].endswith("/status")
+
+
+def records_heir(request: Request) -> bool:
+    """The pod that has come, in the record of the plan."""
+    body = request.body if request.verb == "PATCH" and "/gangs/w/status" in request.path else {}
+    assigned = body.get("status", {}).get("assignments") or ()
+    return any(each["pod"] == "w-1" and not is_seat(each.get("uid", "/")) for each in assigned)
+
+
+def nominates_heir(request: Request) -> bool:
+    """Its nomination."""
+    return "/pods/w-1/status" in request.path and bool(request.body["status"].get("nominatedNodeName"))
+
+
+def frees(request: Request) -> bool:
+    """The end of its placeholder."""
+    return request.verb == "DELETE" and "/pods/placeholder-" in request.path
+
+
+def releases_heir(request: Request) -> bool:
+    """The patch that takes its gate away."""
+    return request.verb == "PATCH" and request.path.split("?")[0].endswith("/pods/w-1")
+
+
+WRITES = (makes_placeholder, nominates_placeholder, records_heir, nominates_heir, frees, releases_heir)
+
+
+@pytest.mark.parametrize("write", WRITES, ids=lambda each: each.__name__)
+def test_a_controller_killed_after_a_write_loses_no_room_and_leaves_no_placeholder(
+    racks: Phalanx, tmp_path: Path, write: Callable[[Request], bool]
+) -> None:
+    racks.cluster.program("controller").kill()
+    with Proxy(racks.cluster.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller"), tmp_path) as proxy:
+        doomed = racks.deployment.start_controller(proxy.kubeconfig())
+
+        def kill(request: Request) -> None:
+            if write(request):
+                doomed.kill()
+
+        proxy.after = kill
+        racks.apply(stateful_set("w"))
+        if write in WRITES[:2]:
+            racks.wait(lambda: not doomed.running, f"the controller to reach {write.__name__}")
+            racks.deployment.start_controller()
+        planned = await_held(racks)
+        rivals = {f"rival-{number_of(planned[name])}": number_of(planned[name]) for name in NAMES[1:]}
+        with racks.record() as recorder:
+            racks.apply(*(rival(each) for each in rivals.values()))
+            racks.wait(lambda: all(unschedulable(racks.pod(each)) for each in rivals), "the rivals to be turned away")
+            make_ready(racks, "w-0")
+            if write in WRITES[2:]:
+                racks.wait(lambda: not doomed.running, f"the controller to reach {write.__name__}")
+                racks.deployment.start_controller()
+            racks.await_bound(["w-1"])
+            make_ready(racks, "w-1")
+            events = recorder.wait_for(all_bound(["w-2"]))
+    assert {e.name: bound(e) for e in events if e.name in NAMES[1:] and bound(e)} == dict(list(planned.items())[1:])
+    assert not any(bound(event) for event in events if event.name in rivals)
+    racks.wait(lambda: not placeholders(racks), "no placeholder to be left")
