@@ -16,6 +16,8 @@ from workload_operators import ROWS, Row
 from controlplane.control_plane import ControlPlane
 from controlplane.recording import bound
 from gangs.workloads.kind_table import WORKLOADS
+from kube.keys import SYSTEM_NAMESPACE
+from kube.placeholders import PLACEHOLDER
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("operated_kinds")]
 
@@ -124,6 +126,40 @@ def test_nothing_starts_until_all_can_and_all_start_in_one_rack(racks: Phalanx, 
     assert set(running(racks).values()) == R1
     racks.cluster.request("DELETE", path_of(row))
     racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go with the workload")
+
+
+IN_TURN = {
+    "JobSet": ({"startupPolicy": {"startupPolicyOrder": "InOrder"}}, "nodes"),
+    "MPIJob": ({"launcherCreationPolicy": "WaitForWorkersReady"}, "launcher"),
+}
+"""What makes a workload make the pods of its last object when the others run, and their role."""
+
+
+def placeholders(phalanx: Phalanx) -> list[Object]:
+    """The pods that hold room for others."""
+    items = phalanx.cluster.request("GET", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods")["items"]
+    return [each for each in items if PLACEHOLDER in each["metadata"].get("labels", {})]
+
+
+@pytest.mark.parametrize("kind", IN_TURN)
+def test_room_is_held_for_the_pods_that_a_workload_makes_when_others_run(racks: Phalanx, kind: str) -> None:
+    row, (part, role) = ROWS[kind], IN_TURN[kind]
+    manifest = filling(row, gang="true", required="rack")
+    racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", {**manifest, "spec": {**manifest["spec"], **part}})
+    *first, last = operated(row, stored(racks, row))
+    make(racks, *first)
+    racks.wait(lambda: racks.status("w").get("reason") == "PodsToCome", "the first to run and room to be held")
+    before = running(racks)
+    assigned = racks.status("w")["assignments"]
+    assert {each["node"] for each in assigned} == R1
+    coming = {each["node"] for each in assigned if each["podSet"] == role}
+    assert coming == R1 - set(before.values())
+    assert {each["status"].get("nominatedNodeName") for each in placeholders(racks)} == coming
+    make(racks, last)
+    racks.wait(lambda: len(running(racks)) == 4, "the others to run where room was held for them")
+    assert set(running(racks).values()) == R1
+    racks.await_phase("w", "Placed")
+    assert placeholders(racks) == []
 
 
 def test_a_stateful_set_is_one_gang_and_stays_one_when_it_is_written_anew(racks: Phalanx) -> None:
