@@ -23,6 +23,7 @@ from controller.times import now
 from gangs.mirrors import is_marked
 from kube.keys import API_VERSION, GATE, SYSTEM_NAMESPACE
 from kube.objects import Node, Pod
+from kube.placeholders import is_placeholder
 
 PAGE = 500
 SETTLE_SECONDS = 1.0
@@ -98,7 +99,7 @@ def uninstall(*, kubeconfig: str | None, definitions: bool, yes: bool) -> None:
 
 
 def _confirm(transport: Transport, definitions: list[Manifest]) -> None:
-    waiting = len(gated_pods(transport))
+    waiting = sum(not _holds_room(pod) for pod in gated_pods(transport))
     click.echo(f"{waiting} pods wait behind our gate and will be let go, planned or not.")
     for each in definitions:
         click.echo(f"{each['metadata']['name']}: the definition and {_count(transport, each)} objects will be removed.")
@@ -167,7 +168,9 @@ def open_gates(transport: Transport) -> Released:
         if empty_looks == EMPTY_LOOKS:
             return Released(planned, unplanned)
         for pod in sorted(pods, key=_turn):
-            if _open(transport, pod):
+            if _holds_room(pod):
+                _gone(transport, _path(pod))
+            elif _open(transport, pod):
                 planned, unplanned = planned + _planned(pod), unplanned + (not _planned(pod))
         if pods and time.monotonic() > deadline:
             raise click.ClickException("somebody still gates new pods: is there another webhook configuration of ours?")
@@ -184,6 +187,15 @@ def gated_pods(transport: Transport) -> list[Manifest]:
     ]
 
 
+def _path(pod: Manifest) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+
+
+def _holds_room(pod: Manifest) -> bool:
+    """Whether it is a placeholder: nobody's pod, which is deleted and not let go."""
+    return is_placeholder(msgspec.convert(pod, Pod))
+
+
 def _turn(pod: Manifest) -> tuple[bool, int, str]:
     return not _planned(pod), -int(pod["spec"].get("priority") or 0), pod["metadata"]["creationTimestamp"]
 
@@ -194,11 +206,9 @@ def _planned(pod: Manifest) -> bool:
 
 def _open(transport: Transport, pod: Manifest) -> bool:
     """Take our gate off; whether that was done. A pod that changed meanwhile is seen again at the next look."""
-    metadata = pod["metadata"]
     body = release_patch(msgspec.convert(pod, Pod), _node_of(transport, pod), domain=None, now=now())
-    path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
     try:
-        transport.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+        transport.request("PATCH", _path(pod), body=body, content_type=MERGE_PATCH)
     except ApiException as error:
         if error.status in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
             return False

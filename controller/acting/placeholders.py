@@ -42,7 +42,12 @@ def hold(
 
 def free(writer: Writer, placeholders: Iterable[Pod]) -> None:
     """Delete placeholders."""
-    writer.all(partial(writer.delete, f"{PODS_PATH}/{pod.metadata.name}", pod.metadata.uid) for pod in placeholders)
+    writer.all(
+        partial(
+            writer.delete, f"{PODS_PATH}/{pod.metadata.name}", pod.metadata.uid, version=pod.metadata.resource_version
+        )
+        for pod in placeholders
+    )
 
 
 def placeholder_manifest(gang: GangKey, pod: Pod) -> dict[str, Any]:
