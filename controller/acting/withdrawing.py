@@ -151,8 +151,8 @@ def why_not(gang_round: GangRound, snapshot: Snapshot, topologies: Sequence[Topo
     in_time = patient or not _victims_left(gang_round, snapshot)
     able = [member for member in gang.members if _planned(member, gang_round, in_time=in_time)]
     able += [m for m in gang.members if not m.pod.gated_by(GATE) and m.pod.metadata.uid not in lost]
-    if gang.suffice(able):
-        return ""
+    if gang.suffice(able) or (gang.to_come and isinstance(gang_round.step, NeedPlan) and gang_round.decision is None):
+        return ""  # of a gang that starts in order some run alone for long: the answer is waited for
     if stuck:
         first = stuck[0]
         return f"{first.member.pod.metadata.name} was let go to {first.node}, which cannot take it: {first.why}"

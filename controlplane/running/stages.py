@@ -14,6 +14,9 @@ TERMINATES_AFTER = "kwok.phalanx.dev/terminates-after"
 GOES_ON = "kwok.phalanx.dev/goes-on"
 """Annotation on a Job's pod: it runs until it is deleted. Without it, its work is done as soon as it runs."""
 
+NOT_READY = "kwok.phalanx.dev/not-ready"
+"""Annotation on a pod: it runs and is not ready until somebody writes that it is."""
+
 _FILE = Path(__file__).with_name("kwok-stages.yaml")
 _PRIORITY_CLASS = ".spec.priorityClassName"
 _ANNOTATION = f'.metadata.annotations["{TERMINATES_AFTER}"]'

@@ -1,8 +1,7 @@
 """Workloads that make their later pods only when earlier ones run: room is held for pods that do not exist yet.
 
 Racks r1: n0, n1, n2, n3; r2: n4. A pod fills a node, so that a gang of three fits in r1 alone. The StatefulSet's
-controller is the real one: it makes the next pod when the one before is ready, and a readiness gate lets the test say
-when that is.
+controller is the real one: it makes the next pod when the one before is ready, and the test says when that is.
 """
 
 import json
@@ -17,14 +16,13 @@ from proxy import Proxy, Request
 from system import Object, Phalanx, all_bound, numbered, pod, priority_class, unschedulable
 
 from controlplane.recording import bound
+from controlplane.running.stages import NOT_READY
 from kube.keys import SYSTEM_NAMESPACE
 from kube.placeholders import HELD_FOR, PLACEHOLDER, is_seat
 
 pytestmark = pytest.mark.controlplane
 
 RACK = "example.com/rack"
-GO = "test.phalanx.dev/go"
-"""A readiness gate: the condition that the test writes where the next pod may come."""
 NAMES = numbered("w", 3)
 
 
@@ -49,8 +47,8 @@ def stateful_set(name: str, **spec: Any) -> Object:
     container = {"name": "c", "image": "b", "resources": {"requests": {"cpu": "6", "memory": "1Gi"}}}
     said = {"phalanx.dev/gang": "true", "phalanx.dev/required": "rack"}
     template = {
-        "metadata": {"labels": {"app": name}},
-        "spec": {"readinessGates": [{"conditionType": GO}], "containers": [container], **spec},
+        "metadata": {"labels": {"app": name}, "annotations": {NOT_READY: "true"}},
+        "spec": {"containers": [container], **spec},
     }
     return {
         "apiVersion": "apps/v1",
@@ -68,7 +66,7 @@ def stateful_set(name: str, **spec: Any) -> Object:
 def make_ready(phalanx: Phalanx, name: str) -> None:
     """Let the pod be ready, so that the next one is made."""
     phalanx.wait(lambda: phalanx.pod(name)["status"]["phase"] == "Running", f"{name} to run")
-    conditions = [{"type": each, "status": "True"} for each in (GO, "Ready", "ContainersReady")]
+    conditions = [{"type": each, "status": "True"} for each in ("Ready", "ContainersReady")]
     patch = json.dumps({"status": {"conditions": conditions}})
     phalanx.cluster.kubectl("patch", "pod", name, "--subresource=status", "--type=strategic", "-p", patch)
 
