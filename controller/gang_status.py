@@ -14,6 +14,7 @@ from gangs.mirrors import MARK
 from gangs.model import Fault, Gang, Member
 from kube.conditions import kept_conditions
 from kube.keys import PLANNED_NODE
+from kube.nulls import without_nulls
 from kube.text import one_line
 from planning.decision import Decision, Outcome
 from planning.messages.report import gang_report
@@ -192,7 +193,7 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
         "proof": report["proof"],
         "explanation": _explanation(decision, report, planned=phase.planned),
     }
-    return {key: _without_nulls(value) for key, value in plan.items()}
+    return {key: without_nulls(value) for key, value in plan.items()}
 
 
 def _explanation(decision: Decision, report: Status, *, planned: bool) -> Status | None:
@@ -213,13 +214,6 @@ def _topology(decision: Decision | None, before: Status) -> str | None:
     """The topology that the gang was planned in, now or last."""
     searched = decision is not None and decision.outcome in (Outcome.PLACED, Outcome.UNPLACEABLE)
     return decision.topology if decision is not None and searched else before.get("topology")
-
-
-def _without_nulls(value: Any) -> Any:
-    """The API server drops a null inside a merge patch, so none may be wanted."""
-    if isinstance(value, Mapping):
-        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
-    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def _settled_plan(gang: Gang, before: Status) -> dict[str, Any]:
@@ -249,7 +243,7 @@ def _levels_used(levels: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> l
 def _assigned(members: Iterable[Member]) -> list[dict[str, Any]]:
     """Where members are, or were nominated to be, as they say themselves."""
     return [
-        _without_nulls(
+        without_nulls(
             {
                 "namespace": each.pod.metadata.namespace,
                 "pod": each.pod.metadata.name,

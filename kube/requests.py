@@ -146,3 +146,8 @@ def _add(total: _Amounts, more: Mapping[str, int]) -> None:
 def _raise_to(total: _Amounts, least: Mapping[str, int]) -> None:
     for name, value in least.items():
         total[name] = max(total.get(name, 0), value)
+
+
+def shortage(resource: str) -> str:
+    """What is said of a node that has too little of a resource, as kube-scheduler words it (noderesources/fit.go)."""
+    return "Too many pods" if resource == PODS else f"Insufficient {resource}"

@@ -35,6 +35,8 @@ def measured() -> dict[str, dict[str, Any]]:
     """By file, how many lines and branches there are and were run."""
     coverage = Coverage()
     coverage.load()
+    coverage.combine()  # what processes have left that were not awaited
+    coverage.save()
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         coverage.json_report(outfile=report.name)
         found = json.loads(Path(report.name).read_text())

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from kube.nulls import without_nulls
 from kube.objects import NodeAffinity
 
 
@@ -104,7 +105,7 @@ class NodeAffinitySpec(Strict, frozen=True):
     def value(self) -> NodeAffinity | None:
         """The affinity as rooms pass it on; None where nothing is asked."""
         written = msgspec.to_builtins(self)
-        affinity = msgspec.convert(_without_nulls(written), NodeAffinity)
+        affinity = msgspec.convert(without_nulls(written), NodeAffinity)
         return affinity if affinity.required or affinity.preferred else None
 
 
@@ -123,11 +124,3 @@ class GangSpec(Strict, frozen=True):
     together: tuple[TogetherSpec, ...] | None = None
     multiples: tuple[MultipleSpec, ...] | None = None
     preempts: bool | None = None
-
-
-def _without_nulls(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
-    if isinstance(value, list | tuple):
-        return [_without_nulls(each) for each in value]
-    return value

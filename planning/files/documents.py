@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import msgspec
 import yaml
 
+from kube.nulls import without_nulls
 from kube.yaml_text import Doubled, read_all
 from planning.files.valid_metadata import shown
 from solver.deadline import NO_DEADLINE, Deadline
@@ -89,7 +90,7 @@ def _values(text: str | bytes, doubled: list[str | Doubled], deadline: Deadline)
             return
     lines: list[Doubled] = []
     for value in read_all(text, lines, deadline.look):
-        yield _without_nulls(value)
+        yield without_nulls(value)
     doubled += lines
 
 
@@ -161,15 +162,6 @@ def _flattened(value: Any, origin: str) -> Iterator[Document | Mistake]:
 def _named(value: Mapping[str, Any]) -> bool:
     metadata = value.get("metadata")
     return isinstance(metadata, Mapping) and bool(metadata.get("name"))
-
-
-def _without_nulls(value: Any) -> Any:
-    """The API server drops null fields before it looks at an object."""
-    if isinstance(value, Mapping):
-        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
-    if isinstance(value, list):
-        return [_without_nulls(each) for each in value]
-    return value
 
 
 def _doubled_mistake(doubled: str | Doubled, origin: str) -> Mistake:

@@ -14,10 +14,8 @@ from cluster.snapshot import NodeState, Snapshot
 from gangs.held_nodes import held_node
 from gangs.model import Gang, Member
 from kube.objects import Pod
-from kube.requests import PODS, pod_requests
+from kube.requests import pod_requests, shortage
 from planning.framing.shapes import scheduling_key, watched_labels
-
-TOO_MANY = "Too many pods"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ def _without_place(gang: Gang, waiting: Iterable[Member], snapshot: Snapshot) ->
         if why := refusing.why(member.pod, states[node]):
             yield Stranded(member, node, why, room=False)
         elif short := next((name for name, amount in asked.items() if amount > left[node].get(name, 0)), ""):
-            yield Stranded(member, node, TOO_MANY if short == PODS else f"Insufficient {short}", room=True)
+            yield Stranded(member, node, shortage(short), room=True)
         else:
             left[node] = {name: amount - asked.get(name, 0) for name, amount in left[node].items()}
 

@@ -10,7 +10,7 @@ from gangs.dialects.topologies import topology_of
 from gangs.held_nodes import held_node
 from gangs.model import Fault, Gang
 from gangs.no_room import NodeOffer
-from kube.requests import PODS, pod_requests
+from kube.requests import pod_requests, shortage
 from kube.topology import Topology
 from planning.framing.priorities import with_priorities
 from planning.messages.wording import lacking
@@ -63,4 +63,4 @@ def _counted(
     if slots[least]:
         return NodeOffer(state.name, slots[least], "", path)
     # As kube-scheduler words it (noderesources/fit.go).
-    return NodeOffer(state.name, 0, "Too many pods" if least == PODS else f"Insufficient {least}", path)
+    return NodeOffer(state.name, 0, shortage(least), path)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kube.requests import shortage
 from planning.framing.problem import Framing
 from planning.framing.promised_neighbours import AFFINITY
 from solver.capacity import scarcest
@@ -153,9 +154,7 @@ def _short(problem: Problem, shape: int, free: Sequence[int], order: Sequence[in
     """The resource that is short for a member of the shape; None where none is."""
     requests = problem.shapes[shape].requests
     resource = next((problem.resources[each] for each in order if 0 < requests[each] > free[each]), None)
-    if resource is None:
-        return None
-    return "Too many pods" if resource == "pods" else f"Insufficient {resource}"
+    return None if resource is None else shortage(resource)
 
 
 def _add(amounts: list[int], more: Sequence[int], sign: int) -> None:

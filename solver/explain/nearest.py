@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from kube.requests import shortage
 from solver.bounds.domain_cover import most_members
 from solver.bounds.eviction_closure import all_that_go, cleared
 from solver.capacity import Counts, capacities, deciding_level, needed_members, pending, room
@@ -239,11 +240,6 @@ def _reason(
             continue
         others = [each for each in range(len(problem.resources)) if each != instance.scarce]
         short = [each for each in (instance.scarce, *others) if 0 < shape.requests[each] > amounts[node, each]]
-        return _short_of(problem.resources[short[0]]) if short else blocked[position][node]
+        return shortage(problem.resources[short[0]]) if short else blocked[position][node]
     reasons = [problem.shapes[each].excluded.get(node, "not eligible") for each in shapes]
     return reasons[0] if reasons else PLACED
-
-
-def _short_of(resource: str) -> str:
-    """As kube-scheduler words it (noderesources/fit.go)."""
-    return "Too many pods" if resource == "pods" else f"Insufficient {resource}"

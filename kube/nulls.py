@@ -1,0 +1,13 @@
+"""Null fields: the API server stores none, whether in an object or in a merge patch."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def without_nulls(value: Any) -> Any:
+    """The same without null fields, at any depth; what stands in a list keeps its place."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list | tuple):
+        return [without_nulls(each) for each in value]
+    return value
