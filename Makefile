@@ -74,8 +74,9 @@ $(PAGE): $(STAMP) page/package-lock.json page/tsconfig.json $(wildcard page/src/
 $(BROWSER): $(STAMP) tests/browser/package-lock.json
 	@$(NPM) ci $(QUIETLY) --prefix tests/browser
 
-binaries: $(STAMP) ## Build the control plane's programs, and those that check files, into the user's cache, once
+binaries: $(STAMP) ## Build the control plane's programs, operators, and those that check files, into the user's cache, once
 	@$(BIN)/python -m controlplane
+	@$(BIN)/python -m controlplane.operators
 	@$(BIN)/python -m controlplane.checkers
 
 manifests: $(STAMP) ## Write anew what is made from others: install.yaml

@@ -4,14 +4,13 @@ They are built as the control plane's are, from modules pinned in `checker-pins`
 new version of one does not build the control plane again.
 """
 
-import hashlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from controlplane.programs.binaries import BuildError, Recipe, build, cache_directory
+from controlplane.programs.binaries import BuildError, Recipe, build_alone, cache_directory
 from controlplane.programs.toolchain import NoToolchainError, find_go
 from controlplane.progress import Progress
 
@@ -40,13 +39,7 @@ def checker(name: str, progress: Progress | None = None) -> Path:
     :raises controlplane.programs.binaries.BuildError: with the toolchain's last words.
     :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
     """
-    recipe = CHECKERS[name]
-    digest = hashlib.sha256(" ".join(recipe.flags).encode())
-    for path in sorted(recipe.module.glob("go.*")):
-        digest.update(path.read_bytes())
-    folder = cache_directory() / "checkers" / name / digest.hexdigest()[:16]
-    build([recipe], folder, progress or Progress())
-    return folder / name
+    return build_alone(CHECKERS[name], "checkers", progress or Progress())
 
 
 def check(name: str, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:

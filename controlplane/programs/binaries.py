@@ -91,6 +91,16 @@ def build(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> None:
             _build(find_go(cache_directory(), progress), wanted, folder, progress)
 
 
+def build_alone(recipe: Recipe, family: str, progress: Progress) -> Path:
+    """One program by itself, kept under a name that changes with its own pins. Raises as `find_binaries`."""
+    digest = hashlib.sha256(" ".join(recipe.flags).encode())
+    for path in sorted(recipe.module.glob("go.*")):
+        digest.update(path.read_bytes())
+    folder = cache_directory() / family / recipe.name / digest.hexdigest()[:16]
+    build([recipe], folder, progress)
+    return folder / recipe.name
+
+
 def cache_directory() -> Path:
     """Where everything is kept that takes long to make, outside of any checkout."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "phalanx"

@@ -79,7 +79,8 @@ class PhalanxDialect:
         for key, pods in sorted(self._by_gang(chain(*labelled.values(), *made.values())).items()):
             if about in (None, key) and key not in gangs:  # pods of a workload that is gone, and a gang of its name
                 ref = _maker_of(pods[0]) or gang_objects.ref_of_key(key)
-                _keep(gang_objects.orphans(key, ref, pods, findings), gangs, findings)
+                part = annotated.part_of(pods[0])
+                _keep(gang_objects.orphans(key, ref, pods, findings, part), gangs, findings)
         for manifest in sources.called(about):
             _check(manifest, sources, findings)
         return Reading(tuple(gangs.values()), findings.faults, findings.advice)

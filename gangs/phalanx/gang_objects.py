@@ -199,8 +199,11 @@ def ref_of_key(key: GangKey) -> ObjectRef:
     return ObjectRef(keys.API_VERSION, KIND, key.namespace, key.name)
 
 
-def orphans(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Findings) -> Gang | None:
-    """The gang of pods that name an object, `ref`, which is not there (yet): it waits for that. None without pods."""
+def orphans(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Findings, part: str = "") -> Gang | None:
+    """The gang of pods that name an object, `ref`, which is not there (yet): it waits for that. None without pods.
+
+    :param part: which part of it the gang is, where it asks for several.
+    """
     live_pods, own = live(pods), Findings()
     members = seated([Seat(pod, MAIN, promised(pod, rank_places(pod), own)) for pod in live_pods], (MAIN,), own)
     _advise_keys(live_pods, own)
@@ -217,5 +220,6 @@ def orphans(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Finding
         min_member=len(members),
         created=oldest.creation_timestamp or "",
         waiting_for=(str(ref),),
-        groups=(ref,),
+        part=part,
+        groups=() if part else (ref,),
     )

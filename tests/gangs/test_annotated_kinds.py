@@ -160,6 +160,7 @@ def test_pods_whose_workload_is_not_there_wait_for_it(row: Row) -> None:
     gang = gang_of(reading)
     assert gang.waiting_for == (str(ObjectRef(row.api_version, row.kind, "default", "w")),)
     assert len(gang.members) == 4
+    assert gang.shown_as == row.gang
 
 
 @every_kind

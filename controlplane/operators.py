@@ -1,0 +1,101 @@
+"""Operators that make pods of other projects' workloads. `python -m controlplane.operators` builds them ahead.
+
+They are built as the control plane is, each from the module pinned for it in `operator-pins`, into a cache of its own.
+The libraries of Kubernetes are pinned there in the versions of the control plane (MVS lets a build ask for newer ones
+than a module does), so that Go has compiled them already: 10 s of CPU for lws, 23 for jobset, about 30 for kuberay.
+Their definitions of kinds and their webhooks are taken from the same module.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from controlplane.programs.binaries import BuildError, Recipe, build_alone, cache_directory
+from controlplane.programs.toolchain import NoToolchainError, find_go
+from controlplane.progress import Progress
+
+STARTED = ("lws",)
+"""Those that tests start. Of the others the definitions are read."""
+_PINS = Path(__file__).parent / "operator-pins"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One of them. `module`: where it is from; `definitions`, `webhooks`: files of its module, "": it has none."""
+
+    name: str
+    module: str
+    package: str
+    definitions: str
+    webhooks: str = ""
+
+    @property
+    def recipe(self) -> Recipe:
+        """What its program is built from."""
+        return Recipe(self.name, _PINS / self.name, f"{self.module}{self.package}", ("-ldflags", "-s -w"))
+
+
+OPERATORS = {
+    each.name: each
+    for each in (
+        Operator(
+            "jobset",
+            "sigs.k8s.io/jobset",
+            "",
+            "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml",
+            "config/components/webhook",
+        ),
+        Operator("lws", "sigs.k8s.io/lws", "/cmd", "config/crd/bases/*.yaml", "config/webhook"),
+        Operator("kuberay", "github.com/ray-project/kuberay/ray-operator", "", "config/crd/bases/*.yaml"),
+    )
+}
+
+
+def program(name: str, progress: Progress | None = None) -> Path:
+    """Where an operator's program is; built now where it is not there yet (half a minute, once).
+
+    :raises KeyError: there is none of that name.
+    :raises controlplane.programs.binaries.BuildError: with the toolchain's last words.
+    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
+    """
+    return build_alone(OPERATORS[name].recipe, "operators", progress or Progress())
+
+
+def definitions(name: str) -> Iterator[dict[str, Any]]:
+    """The definitions of an operator's kinds, as its module has them. Raises as `source`."""
+    for file in sorted(source(name).glob(OPERATORS[name].definitions)):
+        yield from filter(None, yaml.load_all(file.read_text(), yaml.CSafeLoader))
+
+
+def source(name: str) -> Path:
+    """The files of an operator's module, in Go's own cache, checked against its sum.
+
+    :raises controlplane.programs.binaries.BuildError: it cannot be had; with the toolchain's last words.
+    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
+    """
+    answer = subprocess.run(
+        [find_go(cache_directory(), Progress()), "mod", "download", "-json", OPERATORS[name].module],
+        cwd=_PINS / name,
+        env={**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode != 0:
+        raise BuildError(f"{name} could not be downloaded:\n{(answer.stderr or answer.stdout).strip()[-2000:]}")
+    return Path(json.loads(answer.stdout)["Dir"])
+
+
+if __name__ == "__main__":
+    try:
+        for each in STARTED:
+            program(each)
+    except (BuildError, NoToolchainError) as error:
+        sys.exit(f"error: {error}")

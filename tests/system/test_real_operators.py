@@ -1,0 +1,129 @@
+"""One annotation on a workload, and its real operator makes the pods.
+
+Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone, and one of five nowhere.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+import yaml
+from node_manifests import node_manifest
+from real_operators import Running, running
+from system import Object, Phalanx
+from workload_operators import ROWS
+
+from controlplane.control_plane import ControlPlane
+from controlplane.recording import bound
+from gangs.workloads.kind_table import WORKLOADS
+
+pytestmark = pytest.mark.controlplane
+
+RACK = "example.com/rack"
+R1 = ["n0", "n1", "n2", "n3"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kind and its operator. `rank`: the pod label of its rank; `count`: the field of how many pods there are."""
+
+    operator: str
+    kind: str
+    rank: str
+    count: tuple[str, ...]
+
+
+CASES = (Case("lws", "LeaderWorkerSet", "leaderworkerset.sigs.k8s.io/worker-index", ("leaderWorkerTemplate", "size")),)
+
+
+@pytest.fixture(scope="module", params=CASES, ids=[each.kind for each in CASES])
+def operated(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Iterator[tuple[Case, Running]]:
+    """A kind with its operator running."""
+    with running(control_plane, request.param.operator) as operator:
+        yield request.param, operator
+
+
+@pytest.fixture
+def case(operated: tuple[Case, Running], phalanx: Phalanx) -> Case:
+    """Seven nodes in two racks, a topology over them, and the operator's webhooks."""
+    operated[1].register()
+    phalanx.apply(
+        *(node_manifest(f"n{number}", {RACK: "r1" if number < 4 else "r2"}) for number in range(7)),
+        {
+            "apiVersion": "phalanx.dev/v1alpha1",
+            "kind": "Topology",
+            "metadata": {"name": "datacenter"},
+            "spec": {"levels": [{"name": "rack", "nodeLabel": RACK}]},
+        },
+    )
+    phalanx.cluster.await_nodes(f"n{number}" for number in range(7))
+    return operated[0]
+
+
+def manifest(case: Case, *, pods: int) -> Object:
+    """The workload, of so many pods of which each fills a node, all in one rack."""
+    text = yaml.safe_dump(ROWS[case.kind].manifest(gang="true", required="rack"), sort_keys=False)
+    found: Object = yaml.safe_load(text.replace("cpu: '1'", "cpu: '6'"))
+    *way, last = case.count
+    part = found["spec"]
+    for step in way:
+        part = part[step]
+    part[last] = pods
+    return found
+
+
+def path_of(case: Case) -> str:
+    """Where the API server keeps the workload."""
+    row = ROWS[case.kind]
+    return f"/apis/{row.api_version}/namespaces/default/{WORKLOADS[row.group, row.kind].plural}/w"
+
+
+def nodes(phalanx: Phalanx) -> dict[str, str]:
+    """Where the pods that have nodes are."""
+    pods = ((each["metadata"]["name"], each["spec"].get("nodeName", "")) for each in phalanx.pods())
+    return {name: node for name, node in pods if node}
+
+
+def by_rank(phalanx: Phalanx, case: Case) -> list[str]:
+    """The nodes of the pods in the order of their ranks."""
+    found = sorted(phalanx.pods(), key=lambda pod: int(pod["metadata"]["labels"][case.rank]))
+    return [each["spec"].get("nodeName", "") for each in found]
+
+
+def test_its_gang_starts_whole_in_order_is_mended_and_goes(phalanx: Phalanx, case: Case) -> None:
+    gang = ROWS[case.kind].gang
+    with phalanx.record() as recorder:
+        phalanx.apply_once_told(f"gang default/{gang}: 4 pods fit in r1: n0..3", manifest(case, pods=4))
+        phalanx.wait(lambda: len(nodes(phalanx)) == 4, "all pods to be bound")
+        events = recorder.events
+    complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
+    assert not any(bound(event) for event in events[:complete])
+    assert by_rank(phalanx, case) == R1
+    phalanx.await_phase(gang, "Placed")
+    (owner,) = phalanx.gang(gang)["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == (case.kind, "w")
+
+    gone = next(each for each in phalanx.pods() if each["spec"]["nodeName"] == "n2")["metadata"]
+    phalanx.cluster.kubectl("delete", "pod", gone["name"])
+
+    def mended() -> bool:
+        there = {each["metadata"]["uid"]: each["spec"].get("nodeName") for each in phalanx.pods()}
+        return gone["uid"] not in there and sorted(map(str, there.values())) == R1
+
+    phalanx.wait(mended, "another pod in its place, beside its siblings")
+    phalanx.cluster.request("DELETE", path_of(case), {"propagationPolicy": "Background"})
+    phalanx.wait(lambda: not phalanx.gang(gang) and not phalanx.pods(), "the gang and its pods to go")
+    assert phalanx.cluster.request("GET", "/apis/phalanx.dev/v1alpha1/gangs")["items"] == []
+
+
+def test_one_pod_too_many_and_none_starts(phalanx: Phalanx, case: Case) -> None:
+    gang = ROWS[case.kind].gang
+    said = "needs 5 pods in one rack: r1 fits 4 of 5; r2 fits 3 of 5"
+    with phalanx.record() as recorder:
+        phalanx.apply_once_told(f"gang default/{gang}: {said}", manifest(case, pods=5))
+        status = phalanx.await_phase(gang, "Unplaceable")
+        events = recorder.events
+    assert said in status["message"]
+    assert not any(bound(event) for event in events)
+    assert len(phalanx.pods()) == 5
+    assert all(each["spec"]["schedulingGates"] for each in phalanx.pods())
