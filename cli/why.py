@@ -14,8 +14,8 @@ from cli.asking.progress import waiting
 from cli.asking.requests import NOT_INSTALLED, TIMEOUT, asked, listed, split, told_in_a_line
 from cli.asking.watching import redraw
 from cli.options.looking import KUBECONFIG, WATCH
-from cli.text.gang_state import GangFacts, render
 from cli.text.line import PlaceInLine, in_line, place
+from cli.text.why_text import GangFacts, render
 from cluster.api.transport import Transport
 from controller.telemetry.events import REPORTING_CONTROLLER
 from gangs.coexistence.ownership import ADMISSION, EVIDENCE_KINDS, left_to

@@ -9,9 +9,8 @@ from solver.bounds.domain_cover import Covers
 from solver.cp_sat import objectives as goals
 from solver.cp_sat.lexicographic import Stage
 from solver.cp_sat.linear import Sum, one, total
-from solver.cp_sat.model import any_of
 from solver.cp_sat.solve import Stated
-from solver.cp_sat.variables import Model
+from solver.cp_sat.variables import Model, any_of
 from solver.tree import ROOT
 
 Touched = list[dict[int, Sum]]

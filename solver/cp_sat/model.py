@@ -1,112 +1,26 @@
-"""The CP-SAT model of one instance: its variables (`variables`), and every hard rule as one function."""
+"""The CP-SAT model of one instance: every hard rule as one function, over the variables of `variables`."""
 
 from collections.abc import Sequence
 
-import numpy as np
 from ortools.sat.python.cp_model import IntVar
 
 from solver.bounds.member_classes import MemberClass
 from solver.cp_sat.disruption import add_budgets, add_victim_gangs
 from solver.cp_sat.keeping_apart import add_conflicts, add_exclusions, add_separations
-from solver.cp_sat.linear import Sum, one, total
+from solver.cp_sat.linear import Sum, total
 from solver.cp_sat.pod_affinity import add_affinities
 from solver.cp_sat.topology_spread import add_spreads
-from solver.cp_sat.variables import Model
+from solver.cp_sat.variables import Model, add_variables, any_of
 from solver.instance import Instance, Seat
 
 
 def model_of(instance: Instance, kinds: tuple[MemberClass, ...]) -> Model:
     """The variables and all hard rules. Raises `OutOfTimeError`."""
     model = Model(instance, kinds)
-    _add_seats(model)
-    _add_victims(model)
-    _add_touched(model)
+    add_variables(model)
     for rule in instance.deadline.through(RULES, often=1):
         rule(model)
     return model
-
-
-def _add_seats(model: Model) -> None:
-    capacity = model.instance.capacity
-    model.on_node = [[] for _ in range(len(model.instance.problem.nodes))]
-    for position, kind in enumerate(model.instance.deadline.through(model.kinds)):
-        most = capacity[kind.shape].clip(max=len(kind.ranks))
-        variables = {}
-        for node in np.flatnonzero(most).tolist():
-            count = int(most[node])
-            variables[node] = model.flag() if count == 1 else model.cp.new_int_var(0, count, "")
-            model.on_node[node].append((position, variables[node]))
-        model.seats.append(variables)
-
-
-def _add_victims(model: Model) -> None:
-    for victim in model.instance.useful:
-        model.evict[victim] = model.flag()
-        model.victims_on.setdefault(model.instance.problem.victims[victim].node, []).append(victim)
-
-
-def _add_touched(model: Model) -> None:
-    """Tie "is touched" to the members, from the node outward, for each set and for the gang."""
-    filled = [position for position, pod_set in enumerate(model.instance.problem.sets) if pod_set.members]
-    for pod_set in range(len(model.instance.problem.sets)):
-        at_nodes = _touched_nodes(model, pod_set)
-        model.set_touched.append(_outward(model, at_nodes))
-    if len(filled) == 1:
-        model.touched = model.set_touched[filled[0]]
-        return
-    gang: dict[int, list[Sum]] = {}
-    for levels in model.set_touched:
-        for node, flag in levels[-1].items():
-            gang.setdefault(node, []).append(flag)
-    model.touched = _outward(model, {node: any_of(model, flags) for node, flags in sorted(gang.items())})
-
-
-def _touched_nodes(model: Model, pod_set: int) -> dict[int, Sum]:
-    instance = model.instance
-    found = {instance.pinned_node(seat): Sum((), 1) for seat in instance.pinned if seat.pod_set == pod_set}
-    kinds = list(model.kinds_of(pod_set))
-    for node in instance.deadline.through(sorted({node for kind in kinds for node in model.seats[kind]})):
-        if node not in found:
-            on_this_node = [(kind, model.seats[kind][node]) for kind in kinds if node in model.seats[kind]]
-            found[node] = _any_seat(model, node, on_this_node)
-    return dict(sorted(found.items()))
-
-
-def _any_seat(model: Model, node: int, seats: list[tuple[int, IntVar]]) -> Sum:
-    """1 where at least one of these seats is taken."""
-    cp = model.cp
-    most = {kind: model.most(kind, node) for kind, _ in seats}
-    if len(seats) == 1 and most[seats[0][0]] == 1:
-        return one(seats[0][1])
-    flag = model.flag()
-    for kind, variable in seats:
-        cp.add(variable <= most[kind] * flag)
-    cp.add(Sum(tuple((1, variable) for _, variable in seats)).expression() >= flag)
-    return one(flag)
-
-
-def _outward(model: Model, at_nodes: dict[int, Sum]) -> list[dict[int, Sum]]:
-    tree = model.instance.tree
-    levels = [at_nodes]
-    for level in range(tree.depth - 2, -1, -1):
-        inside: dict[int, list[Sum]] = {}
-        for domain, flag in levels[0].items():
-            inside.setdefault(tree.parent(level + 1, domain), []).append(flag)
-        levels.insert(0, {domain: any_of(model, flags) for domain, flags in sorted(inside.items())})
-    return levels
-
-
-def any_of(model: Model, flags: list[Sum]) -> Sum:
-    """1 where at least one of the flags is 1."""
-    if any(not flag.terms for flag in flags):
-        return Sum((), 1)
-    if len(flags) == 1:
-        return flags[0]
-    either = model.flag()
-    for flag in flags:
-        model.cp.add_implication(flag.terms[0][1], either)
-    model.cp.add_bool_or([flag.terms[0][1] for flag in flags] + [~either])
-    return one(either)
 
 
 def _room(model: Model) -> None:

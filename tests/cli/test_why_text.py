@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cli.text.ages import age
-from cli.text.gang_state import GangFacts, leader_trouble, pod_state, render
+from cli.text.why_text import GangFacts, leader_trouble, pod_state, render
 from cli.why import member_keys
 from gangs.model import GangKey
 from kube.keys import GATE, PLANNED_NODE

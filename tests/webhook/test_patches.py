@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.admission.patches import PatchBuilder
+from webhook.admission.patch_builder import PatchBuilder
 from webhook.errors import Unavailable
 
 KEYS = st.sampled_from(["a", "b", "x/y", "t~e", ""])

@@ -11,7 +11,7 @@ from gangs.model import Advice, Manifest
 from gangs.sources import PodKeys
 from kube.keys import STOCK_SCHEDULER
 from kube.scheduling import names_another_scheduler
-from webhook.admission.patches import PatchBuilder
+from webhook.admission.patch_builder import PatchBuilder
 from webhook.admission.reviews import Admitted, Decision
 from webhook.admission.warnings import lines
 from webhook.errors import Unavailable

@@ -14,7 +14,7 @@ from gangs.workloads.jobs import is_job
 from gangs.workloads.pod_templates import templates
 from kube.keys import WORKLOAD
 from webhook.admission import suspending
-from webhook.admission.patches import PatchBuilder
+from webhook.admission.patch_builder import PatchBuilder
 from webhook.admission.reviews import Admitted, Decision, Refused
 from webhook.admission.warnings import lines
 

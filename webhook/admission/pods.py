@@ -26,7 +26,7 @@ from kube.objects import Pod
 from kube.topology import Topology
 from planning.framing.ties import Labels, holds_affinity, noted
 from planning.pins import siblings_domain
-from webhook.admission.patches import PatchBuilder
+from webhook.admission.patch_builder import PatchBuilder
 from webhook.admission.reviews import Admitted, Decision, Refused
 from webhook.admission.warnings import lines
 from webhook.errors import Unavailable

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from kube.objects import OwnerReference, Struct
-from webhook.admission.patches import Operation
+from webhook.admission.patch_builder import Operation
 from webhook.errors import BadReview
 
 API_VERSION = "admission.k8s.io/v1"

@@ -16,7 +16,7 @@ from gangs.manifests import MalformedError, ref_of
 from gangs.model import Advice, Manifest, ObjectRef
 from gangs.sources import Sources
 from kube.keys import CREATED_SUSPENDED
-from webhook.admission.patches import PatchBuilder
+from webhook.admission.patch_builder import PatchBuilder
 from webhook.admission.reviews import AdmissionRequest, Admitted, Decision, Refused
 from webhook.admission.warnings import lines
 
