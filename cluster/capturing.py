@@ -1,6 +1,7 @@
 """From nodes and pods to a `Snapshot`, at once or kept up to date change by change."""
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from functools import lru_cache
 from typing import TypeVar
@@ -11,7 +12,7 @@ from cluster.snapshot import Amounts, NodeState, Snapshot, Tenant
 from cluster.volumes import Claim, PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
 from kube.names import natural_key
-from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass
+from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 from kube.placeholders import as_held
 from kube.quantities import amount
 from kube.requests import PODS, pod_requests
@@ -120,6 +121,7 @@ class Capture:
         self,
         *,
         budgets: Iterable[PodDisruptionBudget] = (),
+        quotas: Iterable[ResourceQuota] = (),
         namespaces: Mapping[str, Mapping[str, str]] | None = None,
         volumes: Mapping[str, Claim] | None = None,
         version: str = "",
@@ -135,6 +137,7 @@ class Capture:
             nodes=tuple(self._states[name] for name in self._order),
             priority_classes=dict(self._classes),
             budgets=tuple(sorted(budgets, key=lambda each: (each.metadata.namespace, each.metadata.name))),
+            quotas=_by_namespace(quotas),
             namespaces=namespaces or {},
             volumes=volumes or {},
             version=version,
@@ -146,12 +149,20 @@ class Capture:
         return NodeState(node, self._allocatable[name], tuple(each for each in there if _may_come(each.pod, node)))
 
 
+def _by_namespace(quotas: Iterable[ResourceQuota]) -> dict[str, tuple[ResourceQuota, ...]]:
+    found: defaultdict[str, list[ResourceQuota]] = defaultdict(list)
+    for each in sorted(quotas, key=lambda each: (each.metadata.namespace, each.metadata.name)):
+        found[each.metadata.namespace].append(each)
+    return {namespace: tuple(there) for namespace, there in found.items()}
+
+
 def snapshot_of(
     nodes: Iterable[Node],
     pods: Iterable[Pod],
     *,
     priority_classes: Iterable[PriorityClass] = (),
     budgets: Iterable[PodDisruptionBudget] = (),
+    quotas: Iterable[ResourceQuota] = (),
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
     claims: Iterable[PersistentVolumeClaim] = (),
     volumes: Iterable[PersistentVolume] = (),
@@ -170,7 +181,7 @@ def snapshot_of(
     for pod in pods:
         _named(f"Pod {pod.key}", capture.put_pod, pod)
     known = claims_of(claims, volumes, storage_classes)
-    return capture.snapshot(budgets=budgets, namespaces=namespaces, volumes=known)
+    return capture.snapshot(budgets=budgets, quotas=quotas, namespaces=namespaces, volumes=known)
 
 
 def _named(what: str, put: Callable[[Thing], None], thing: Thing) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cluster.volumes import Claim
-from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass
+from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 
 Amounts = Mapping[str, int]
 
@@ -125,6 +125,8 @@ class Snapshot:
     nodes: tuple[NodeState, ...] = ()
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
     budgets: tuple[PodDisruptionBudget, ...] = ()
+    quotas: Mapping[str, tuple[ResourceQuota, ...]] = field(default_factory=dict)
+    """ResourceQuotas by namespace."""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     volumes: Mapping[str, Claim] = field(default_factory=dict)
     """PersistentVolumeClaims by `namespace/name` with what ties them to nodes, where known."""

@@ -334,3 +334,45 @@ class PodDisruptionBudget(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
     status: DisruptionBudgetStatus = DisruptionBudgetStatus()
+
+
+class QuotaScope(Struct, frozen=True):
+    """v1 ScopedResourceSelectorRequirement: which pods a quota counts."""
+
+    scope_name: str = ""
+    operator: str = "Exists"
+    values: tuple[str, ...] = ()
+
+
+class ScopeSelector(Struct, frozen=True):
+    """v1 ScopeSelector."""
+
+    match_expressions: tuple[QuotaScope, ...] = ()
+
+
+class ResourceQuotaSpec(Struct, frozen=True):
+    """v1 ResourceQuotaSpec. `hard`: quantities by what is limited, as written."""
+
+    hard: dict[str, str | int | float] = {}
+    scopes: tuple[str, ...] = ()
+    scope_selector: ScopeSelector | None = None
+
+    @property
+    def all_scopes(self) -> tuple[QuotaScope, ...]:
+        """All that a pod has to fulfil to be counted, whichever way they are written."""
+        selected = self.scope_selector.match_expressions if self.scope_selector else ()
+        return (*(QuotaScope(scope_name=each) for each in self.scopes), *selected)
+
+
+class ResourceQuotaStatus(Struct, frozen=True):
+    """v1 ResourceQuotaStatus. `used`: as `hard`."""
+
+    used: dict[str, str | int | float] = {}
+
+
+class ResourceQuota(Struct, frozen=True):
+    """v1 ResourceQuota."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()

@@ -177,6 +177,7 @@ def _request(objects: Objects) -> _Request:
         pods,
         priority_classes=classes.values(),
         budgets=objects.budgets(),
+        quotas=objects.quotas(),
         namespaces=namespaces,
         claims=objects.claims(),
         volumes=objects.volumes(),

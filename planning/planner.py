@@ -33,6 +33,7 @@ from planning.quota.strict_order import behind_others, strict_queue, waits_behin
 from planning.quota.usage import NO_USAGE, Usage
 from planning.scheduler_rules.holdups import holdups
 from planning.scheduler_rules.member_affinity import UNFULFILLED, answer_with_companions, stands
+from planning.scheduler_rules.resource_quotas import quotas_in_the_way
 from planning.solver_pool.pool import shared_workers
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.heuristics.greedy import unproven
@@ -356,7 +357,7 @@ def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) 
     lacking = [] if named is None or mentioned else [f"{gang.topology_kind or 'Topology'} {named}"]
     objects = dict.fromkeys((*gang.waiting_for, *lacking, *_missing_classes(gang, snapshot)))
     missing = missing_members(gang) or ([] if gang.members else ["members to be made again"])
-    return [*objects, *missing, *holdups(gang, snapshot)]
+    return [*objects, *missing, *holdups(gang, snapshot), *quotas_in_the_way(gang, snapshot)]
 
 
 def _missing_classes(gang: Gang, snapshot: Snapshot) -> list[str]:

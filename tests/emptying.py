@@ -32,6 +32,7 @@ _AWAITED = (
 _OTHERS = (
     "policy/v1/poddisruptionbudgets",
     "storage.k8s.io/v1/storageclasses",
+    "v1/resourcequotas",
     "v1/persistentvolumeclaims",
     "v1/persistentvolumes",
     "v1/resourcequotas",

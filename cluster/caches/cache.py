@@ -22,7 +22,7 @@ from cluster.snapshot import Snapshot
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
 from kube.catalog import Catalog, ObjectKey
-from kube.objects import Namespace, Node, Pod, PodDisruptionBudget, PriorityClass
+from kube.objects import Namespace, Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 from kube.topology import Topology
 
 log = logging.getLogger(__name__)
@@ -101,6 +101,7 @@ class ClusterCache:
         self._nodes = Nodes(self, capture)
         self._classes: Table[PriorityClass] = Table(self)
         self._budgets: Table[PodDisruptionBudget] = Table(self)
+        self._quotas: Table[ResourceQuota] = Table(self)
         self._namespaces: Table[Namespace] = Table(self)
         self._sharing: tuple[tuple[Namespace, ...], Mapping[str, str]] = (), {}
         self._labelled: tuple[tuple[Namespace, ...], Mapping[str, Mapping[str, str]]] = (), {}
@@ -117,6 +118,7 @@ class ClusterCache:
         for path, kind, table in (
             ("/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass, self._classes),
             ("/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget, self._budgets),
+            ("/api/v1/resourcequotas", ResourceQuota, self._quotas),
             ("/api/v1/namespaces", Namespace, self._namespaces),
             ("/api/v1/persistentvolumeclaims", PersistentVolumeClaim, self._claims),
             ("/api/v1/persistentvolumes", PersistentVolume, self._volumes),
@@ -234,6 +236,7 @@ class ClusterCache:
                 self._capture.set_priority_classes(self._classes.all())
                 self._snapshot = self._capture.snapshot(
                     budgets=self._budgets.all(),
+                    quotas=self._quotas.all(),
                     namespaces=self.namespaces(),
                     volumes=claims_of(self._claims.all(), self._volumes.all(), self._storage_classes.all()),
                     version=version,

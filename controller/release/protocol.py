@@ -260,6 +260,8 @@ def _fallen(
         return Cause.MEMBER_GONE, vanished
     if changed := _changed(situation, record):
         return Cause.REQUEST_CHANGED, changed
+    if not situation.gang.suffice(situation.gang.members):
+        return Cause.MEMBER_GONE, "a member beside the planned ones is gone, and too few are left"
     lost = situation.lost(planned, gone=(v.uid for v in victims), count_terminating=True)
     return (Cause.ROOM_LOST, lost) if lost else (None, "")
 

@@ -33,6 +33,7 @@ from kube.objects import (
     Pod,
     PodDisruptionBudget,
     PriorityClass,
+    ResourceQuota,
     Struct,
 )
 from kube.quantities import amount
@@ -56,6 +57,7 @@ TYPED: Mapping[_GroupKind, type[Struct]] = {
     ("storage.k8s.io", "StorageClass"): StorageClass,
     ("scheduling.k8s.io", "PriorityClass"): PriorityClass,
     ("policy", "PodDisruptionBudget"): PodDisruptionBudget,
+    ("", "ResourceQuota"): ResourceQuota,
 }
 """Kinds of the cluster itself, and the struct that each is read into."""
 
@@ -96,6 +98,10 @@ class Objects:
     def budgets(self) -> list[PodDisruptionBudget]:
         """The disruption budgets."""
         return [each for each in self.typed.values() if isinstance(each, PodDisruptionBudget)]
+
+    def quotas(self) -> list[ResourceQuota]:
+        """The resource quotas."""
+        return [each for each in self.typed.values() if isinstance(each, ResourceQuota)]
 
     def claims(self) -> list[PersistentVolumeClaim]:
         """The volume claims."""

@@ -14,6 +14,7 @@ import msgspec
 from cluster.selectors import selects
 from gangs.manifests import group_of
 from kube.objects import LabelSelector
+from kube.quantities import amount
 from planning.files.valid_metadata import LONGEST_VALUE, Wrong, is_dns_label, wrong_metadata
 from planning.files.valid_pods import at_least, wrong_pod_spec, wrong_taints
 
@@ -149,6 +150,21 @@ def _budget(manifest: Manifest) -> Iterator[Wrong]:
             yield f"spec.{field}", f'"{value}" is neither a number nor a percentage; write 1 or 50%, say'
 
 
+def _quota(manifest: Manifest) -> Iterator[Wrong]:
+    for section, name in (("spec", "hard"), ("status", "used")):
+        for key, value in _part(_part(manifest, section), name).items():
+            if isinstance(value, str | int | float) and not _is_quantity(value):
+                yield f"{section}.{name}[{key}]", f'"{value}" is not a quantity from 0 up; write 8, 500m or 64Gi, say'
+
+
+def _is_quantity(value: str | float) -> bool:
+    try:
+        amount("", value)
+    except ValueError:
+        return False
+    return True
+
+
 def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     part = whole.get(name)
     return part if isinstance(part, Mapping) else {}
@@ -163,5 +179,6 @@ _RULES: Mapping[tuple[str, str], Callable[[Manifest], Iterator[Wrong]]] = {
     ("apps", "StatefulSet"): _stateful_set,
     ("scheduling.k8s.io", "PriorityClass"): _priority_class,
     ("policy", "PodDisruptionBudget"): _budget,
+    ("", "ResourceQuota"): _quota,
 }
 """By API group and kind."""

@@ -8,10 +8,13 @@ other people. Who is where is counted here by hand; of the protocol nothing but 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import msgspec
 from protocol_scenes import gang, pod, snapshot
 
 from controller.release.protocol import Evict, NeedPlan, Nominate, Release, Renominate, Situation, Step, next_step
 from controller.release.records import PlannedMember, PlannedVictim, PlanRecord
+from gangs.model import PodSet
+from kube.keys import PLAN, PLANNED_NODE
 from kube.objects import Pod
 
 NODES = ("n1", "n2", "n3")
@@ -34,8 +37,8 @@ class Thing:
     ending: bool = False
 
     def pod(self) -> Pod:
-        """As the protocol sees it."""
-        return pod(
+        """As the protocol sees it. Where it was planned stays written on it, whoever takes its nomination."""
+        made = pod(
             self.name,
             gated=self.gated,
             nominated=self.nominated,
@@ -44,6 +47,8 @@ class Thing:
             priority=self.priority,
             terminating=self.ending,
         )
+        marks = {PLAN: self.plan, PLANNED_NODE: self.let_go} if self.let_go else made.metadata.annotations
+        return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, annotations=marks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,8 @@ class World:
         things, pods = dict(self.things), {name: each.pod() for name, each in self.things.items()}
         mine = [pods[each.name] for each in self.members()]
         live = {each.metadata.uid: each for each in pods.values()}
-        step = next_step(Situation(gang(*mine), self.record, snapshot(*pods.values()), live))
+        whole = replace(gang(*mine), pod_sets=(PodSet("main", SIZE, SIZE),), expected=SIZE, min_member=SIZE)
+        step = next_step(Situation(whole, self.record, snapshot(*pods.values()), live))
         seen = Look(things, self.record, step)
         return replace(seen, plan=self._plan()) if isinstance(step, NeedPlan) else seen
 

@@ -139,9 +139,10 @@ class Releases(RuleBasedStateMachine):
                 self.schedule(number)
 
     def room_is_held_until_bound(self) -> None:
-        """A member that was let go and can be bound has its nomination, or gets it in the next round."""
-        look = self.world.look()
-        self.carry_out(look)
+        """A member that was let go and can be bound has its nomination, or gets it once its siblings are let go."""
+        for _ in range(2):
+            look = self.world.look()
+            self.carry_out(look)
         for each in self.world.members():
             if each.let_go and not each.bound and not self.world.on(each.let_go):
                 record = self.world.record

@@ -48,6 +48,7 @@ RESOURCES = (
     Resource("", "v1", "nodes", "Node", namespaced=False, status=True),
     Resource("", "v1", "namespaces", "Namespace", namespaced=False, status=True),
     Resource("", "v1", "configmaps", "ConfigMap"),
+    Resource("", "v1", "resourcequotas", "ResourceQuota", status=True),
     Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", status=True),
     Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False, status=True),
     Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False),

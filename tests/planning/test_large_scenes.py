@@ -26,6 +26,8 @@ from solver.verify.rules import verify
 sys.path.insert(0, str(Path(__file__).parents[1] / "solver"))
 from large_scenes import SCENES, Scene, problem_of
 
+pytestmark = pytest.mark.thorough
+
 LONG = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "0")) >= 20_000
 LATE = 1.1
 TRIES = 10

@@ -103,6 +103,21 @@ def number_of(node: str) -> int:
     return int(node.removeprefix("n"))
 
 
+def test_no_room_is_held_for_pods_that_a_quota_of_their_namespace_would_refuse(racks: Phalanx) -> None:
+    """The first of three pods is there: of a quota of two, one is left."""
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": "default"}}
+    racks.apply({**quota, "spec": {"hard": {"pods": "2"}}})
+    path = "/api/v1/namespaces/default/resourcequotas/few"
+    racks.wait(lambda: racks.cluster.request("GET", path).get("status", {}).get("hard"), "the quota to be in force")
+    racks.apply(stateful_set("w"))
+    why = "waits for ResourceQuota few to have room for 2 more pods (pods: 2 needed, 1 of 2 left)"
+    racks.wait(lambda: racks.status("w").get("message") == why, "the gang to wait for the quota")
+    assert not held(racks)
+    assert not racks.pod("w-0")["spec"].get("nodeName")
+    racks.cluster.request("PATCH", path, {"spec": {"hard": {"pods": "3"}}}, "application/merge-patch+json")
+    await_held(racks)
+
+
 def test_the_room_of_pods_that_do_not_exist_yet_is_held_until_they_come(racks: Phalanx) -> None:
     racks.apply_once_told("gang default/w: 3 pods fit in r1: n0..2", stateful_set("w"))
     planned = await_held(racks)
