@@ -169,14 +169,15 @@ def test_a_gang_whose_room_is_taken_for_good_is_taken_back_as_a_whole(racks: Pha
 
 
 def test_the_room_goes_with_the_workload_and_is_charged_to_no_quota(racks: Phalanx) -> None:
+    """A quota of three is enough for three pods: those that hold their room are not charged beside them."""
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
-        "metadata": {"name": "two", "namespace": "default"},
-        "spec": {"hard": {"pods": "2"}},
+        "metadata": {"name": "three", "namespace": "default"},
+        "spec": {"hard": {"pods": "3"}},
     }
     racks.apply(quota)
-    path = "/api/v1/namespaces/default/resourcequotas/two"
+    path = "/api/v1/namespaces/default/resourcequotas/three"
     racks.wait(lambda: bool(racks.cluster.request("GET", path).get("status", {}).get("hard")), "the quota")
     racks.apply(stateful_set("w"))
     await_held(racks)
