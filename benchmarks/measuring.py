@@ -17,7 +17,7 @@ from benchmarks.network import TOPOLOGY
 from benchmarks.stages import Clock
 from gangs.model import Gang
 from planning import planner
-from planning.competing import joint as joining
+from planning.competing import planned_together
 from planning.decision import Decision, Outcome
 from planning.framing.problem import frame
 from planning.solver_pool.pool import Workers
@@ -84,7 +84,7 @@ class Bench:
         stages.spent(self._folder)
         with (
             patch.object(planner, "shared_workers", lambda: self._workers),
-            patch.object(joining, "shared_workers", lambda: self._workers),
+            patch.object(planned_together, "shared_workers", lambda: self._workers),
         ):
             began = time.perf_counter()
             decisions = planner.plan_all(gangs, cluster.snapshot, [TOPOLOGY], running_gangs=cluster.running)

@@ -7,7 +7,7 @@ import click
 from kubernetes.client.exceptions import ApiException, NotFoundException
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cli.installation import checks
+from cli.installation import doctor_checks
 from cli.live import live_picture
 from cluster.api.transport import Transport, message_of
 from gangs.coexistence.ownership import MUTATING, left_to
@@ -54,30 +54,32 @@ def _installation(transport: Transport, left: Mapping[str, str]) -> Iterator[Fin
     served = _read(transport, f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}")
     for kind, name in CONFIGURATIONS:
         found = _read(transport, f"{_ADMISSION}/{kind.lower()}s/{name}")
-        yield from checks.configuration(kind, name, found, served, now)
+        yield from doctor_checks.configuration(kind, name, found, served, now)
         if kind == MUTATING:
-            yield from checks.asked(found, left)
-    yield checks.answering(_tried(transport))
-    yield checks.certificate(served, now)
+            yield from doctor_checks.asked(found, left)
+    yield doctor_checks.answering(_tried(transport))
+    yield doctor_checks.certificate(served, now)
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases"
-    yield checks.leader(_read(transport, f"{leases}/{CONTROLLER_LEASE}"), now)
-    yield checks.version(_read(transport, "/version"))
+    yield doctor_checks.leader(_read(transport, f"{leases}/{CONTROLLER_LEASE}"), now)
+    yield doctor_checks.version(_read(transport, "/version"))
 
 
-def _tried(transport: Transport) -> checks.Found:
+def _tried(transport: Transport) -> doctor_checks.Found:
     """What would be stored of a gang's pod, or the API server's words; nothing is."""
     path = "/api/v1/namespaces/default/pods"
     try:
-        answer: checks.Object = transport.request("POST", path, query={"dryRun": "All"}, body=checks.probe())
+        answer: doctor_checks.Object = transport.request(
+            "POST", path, query={"dryRun": "All"}, body=doctor_checks.probe()
+        )
     except ApiException as error:
         return message_of(error)
     return answer
 
 
-def _read(transport: Transport, path: str) -> checks.Found:
+def _read(transport: Transport, path: str) -> doctor_checks.Found:
     """The object, None where there is none, the API server's words where it is not for us."""
     try:
-        found: checks.Object = transport.request("GET", path)
+        found: doctor_checks.Object = transport.request("GET", path)
     except NotFoundException:
         return None
     except ApiException as error:

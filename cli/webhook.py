@@ -75,7 +75,7 @@ def webhook(
     from kubernetes.config import ConfigException  # noqa: PLC0415 -- the client takes long to import
 
     from cluster.api.connecting import connect  # noqa: PLC0415 -- as above
-    from webhook.callers import Certified, anybody  # noqa: PLC0415 -- as above
+    from webhook.client_certificates import Certified, anybody  # noqa: PLC0415 -- as above
     from webhook.service import WebhookService  # noqa: PLC0415 -- as above
     from webhook.serving import Settings, WebhookServer  # noqa: PLC0415 -- as above
 

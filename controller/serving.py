@@ -5,8 +5,8 @@ import logging
 import threading
 from dataclasses import dataclass
 
-from cluster.api.access import AccessReviewer
 from cluster.api.connecting import connect
+from cluster.api.token_reviews import AccessReviewer
 from cluster.api.transport import Transport
 from cluster.caches.cache import ClusterCache
 from controller.acting.executing import PlanExecutor

@@ -1,9 +1,9 @@
 """The domain that an arriving member cannot leave, because siblings that were let go already tie it there.
 
-Written on the member at its CREATE (`webhook.admission.pods`), while it is still gated, and recognised at its release
-(`controller.release.patches`): docs/decisions/0001. Only what the running siblings and a required level make certain
-goes in: a gated pod's required node affinity can be narrowed later, never widened. A tie that has lost its sense is
-undone by making the pod again, so a pod that cannot be made again for nothing is not tied.
+Written on the member at its CREATE (`webhook.admission.arriving_pods`), while it is still gated, and recognised at its
+release (`controller.release.patches`): docs/decisions/0001. Only what the running siblings and a required level make
+certain goes in: a gated pod's required node affinity can be narrowed later, never widened. A tie that has lost its
+sense is undone by making the pod again, so a pod that cannot be made again for nothing is not tied.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

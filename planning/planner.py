@@ -1,7 +1,8 @@
 """Decides for one gang or for all that wait, on one snapshot. Pure: nothing is changed anywhere.
 
 Several gangs are planned by priority, the higher first; each plan's room is taken for those that follow. Gangs of one
-priority that compete are weighed against each other (`planning.competing.joint`), the older first, then by name.
+priority that compete are weighed against each other (`planning.competing.planned_together`), the older first, then by
+name.
 """
 
 import time
@@ -19,7 +20,7 @@ from kube.topology import Topology
 from planning.after_plan import after
 from planning.competing.evicted import staying, with_evicted
 from planning.competing.in_turn import InTurn
-from planning.competing.joint import LONGEST, plan_tier
+from planning.competing.planned_together import LONGEST, plan_tier
 from planning.competing.tier import Tier
 from planning.decision import Decision, Explanation, Outcome
 from planning.framing.priorities import missing_class, with_priorities

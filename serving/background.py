@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from serving.application import WSGI, Application, Pool
 from serving.limits import ConnectionLimits
-from serving.server import ContextOf, Port
+from serving.port import ContextOf, Port
 
 SMALL = ConnectionLimits(
     connections=100,

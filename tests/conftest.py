@@ -39,7 +39,7 @@ from emptying import empty
 from controlplane.control_plane import ControlPlane, Options
 from controlplane.programs.previous_version import asked_for
 from planning import planner
-from planning.competing import joint as joining
+from planning.competing import planned_together
 
 SLOW_SECONDS = 3.0
 
@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """What this process plans is limited by CP-SAT's own unit of work alone, so that a slow machine proves the same."""
-    for module, name in ((joining, "LONGEST"), (joining, "BOUNDING"), (planner, "COMPARING")):
+    for module, name in ((planned_together, "LONGEST"), (planned_together, "BOUNDING"), (planner, "COMPARING")):
         monkeypatch.setattr(module, name, replace(getattr(module, name), seconds=600.0))
 
 

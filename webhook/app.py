@@ -12,14 +12,14 @@ import msgspec
 from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException
 
-from cluster.api.access import AccessCheck, refusal
+from cluster.api.token_reviews import AccessCheck, refusal
 from gangs.manifests import MalformedError
 from gangs.model import Gang, Manifest
 from serving.application import WAITED
 from serving.limits import LARGEST_BODY
 from webhook.admission import dispatch
 from webhook.admission.reviews import AdmissionRequest, Admitted, Decision, Refused, decode, encode
-from webhook.callers import Caller, anybody
+from webhook.client_certificates import Caller, anybody
 from webhook.dry_run import InputError, TooLongError, solve_stream
 from webhook.errors import BadReview, Unavailable
 from webhook.forecasts.forecasting import forecast, waits

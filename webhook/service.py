@@ -6,7 +6,7 @@ from datetime import datetime
 
 from flask import Flask
 
-from cluster.api.access import AccessReviewer
+from cluster.api.token_reviews import AccessReviewer
 from cluster.api.transport import Transport
 from cluster.caches.cache import ClusterCache
 from gangs.dialects.concerned import places_of
@@ -14,7 +14,7 @@ from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
 from planning.solver_pool.pool import shared_workers
 from webhook.app import create_app
-from webhook.callers import Caller, anybody
+from webhook.client_certificates import Caller, anybody
 from webhook.health import Check
 from webhook.metrics import Metrics
 from webhook.picture import LivePicture

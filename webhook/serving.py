@@ -20,7 +20,7 @@ from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]  # as above
 from serving.application import Application, Pool
 from serving.background import BackgroundPort
 from serving.limits import ConnectionLimits
-from serving.server import Port
+from serving.port import Port
 from serving.tls import CertificateFolder
 from serving.worker import LoopWorker, PoliteArbiter
 from webhook.health import Check, TLSSelfCall, health_server

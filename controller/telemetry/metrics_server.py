@@ -13,7 +13,7 @@ from pathlib import Path
 from werkzeug.wrappers import Request, Response
 
 from certs.authority import AUTHORITY_LIFETIME, ServerNames, issue, new_authority
-from cluster.api.access import AccessCheck, refusal
+from cluster.api.token_reviews import AccessCheck, refusal
 from controller.telemetry.metrics import CONTENT_TYPE, Metrics
 from serving.background import BackgroundPort
 

@@ -90,7 +90,7 @@ def united(gangs: Sequence[Gang]) -> United | None:
 
 def plan_as_one(tier: Tier, gangs: Sequence[Gang], end: float) -> tuple[list[Decision], Snapshot] | No:
     """See `planning.competing.in_turn.Together`. Where room is all that they take from each other it is not tried: that
-    is for `planning.competing.joint`.
+    is for `planning.competing.planned_together`.
     """
     pods = [member.pod for gang in gangs for member in gang.members]
     merged = united(gangs) if len(pods) <= MOST_MEMBERS and any(map(looks_around, pods)) else None

@@ -7,7 +7,7 @@ from http.client import HTTPSConnection
 
 import pytest
 
-from cluster.api.access import Access, AccessError
+from cluster.api.token_reviews import Access, AccessError
 from controller.telemetry.metrics import Metrics
 from controller.telemetry.metrics_server import metrics_server
 from serving.background import BackgroundPort

@@ -8,7 +8,7 @@ import pytest
 import scenes
 
 from planning import planner
-from planning.competing import joint as joining
+from planning.competing import planned_together
 from planning.decision import Outcome
 from planning.messages.report import gang_report
 from planning.solver_pool.pool import Workers
@@ -22,7 +22,7 @@ PATIENT = Limits(seconds=600.0)
 def dying_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """All solving processes of this process die of every problem."""
     pool = Workers(command=(sys.executable, str(FAULTY), "killed"))
-    for module in (planner, joining):
+    for module in (planner, planned_together):
         monkeypatch.setattr(module, "shared_workers", lambda: pool)
     yield
     pool.close()

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import scenes
 
-from planning.competing import joint as joining
+from planning.competing import planned_together
 from planning.decision import Decision, Outcome
 from planning.dry_run import DryRun
 from planning.solver_pool.pool import shared_workers
 from solver.plan import Answer
 from solver.problem import Limits, Problem
 
-BOUNDING = joining.BOUNDING
+BOUNDING = planned_together.BOUNDING
 """As it is; tests are in no hurry (`tests/conftest.py`)."""
 TWO_NODES = [scenes.topology(), *scenes.nodes("s/b: node-0 node-1")]
 
@@ -169,13 +169,13 @@ def test_three_gangs_find_room_together_where_one_by_one_the_third_would_find_no
 
 
 def test_in_a_large_cluster_they_find_it_too_and_nothing_is_called_optimal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joining, "SMALL", 0)
+    monkeypatch.setattr(planned_together, "SMALL", 0)
     run = scenes.solved(RACKS, COMPETING)
     assert {each.outcome for each in run.decisions} == {Outcome.PLACED}
 
 
 def test_one_by_one_is_not_called_optimal_where_it_is_not_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joining, "SMALL", 0)
+    monkeypatch.setattr(planned_together, "SMALL", 0)
     run = scenes.solved(RACKS, gang_of("a", 2), gang_of("b", 2))
     assert [each.proof for each in run.decisions] == ["Feasible", "Feasible"]
 
@@ -189,7 +189,7 @@ def bounds(decision: Decision) -> dict[str, tuple[int, int]]:
 def test_of_many_gangs_compactness_and_ranks_are_proven_together_and_waste_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(joining, "SMALL", 0)
+    monkeypatch.setattr(planned_together, "SMALL", 0)
     run = scenes.solved(RACKS, gang_of("a", 2), gang_of("b", 2))
     for decision in run.decisions:
         goals = {each.name: each for each in decision.goals}
@@ -201,7 +201,7 @@ def test_of_many_gangs_compactness_and_ranks_are_proven_together_and_waste_is_no
 def test_of_many_gangs_the_one_without_room_is_told_so_and_the_others_are_proven(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(joining, "SMALL", 0)
+    monkeypatch.setattr(planned_together, "SMALL", 0)
     run = scenes.solved(RACKS, gang_of("a", 2), gang_of("b", 99), gang_of("c", 2))
     assert [(each.outcome, each.proof) for each in run.decisions] == [
         (Outcome.PLACED, "Feasible"),
@@ -215,7 +215,7 @@ def test_who_is_as_compact_as_alone_is_proven_so_even_where_gangs_are_not_weighe
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Alone, a would have one of the racks and b the other, or the same one: both as compact as can be."""
-    monkeypatch.setattr(joining, "SMALL", 0)
+    monkeypatch.setattr(planned_together, "SMALL", 0)
     run = scenes.solved(RACKS, gang_of("a", 2), gang_of("b", 2))
     for decision in run.decisions:
         assert all(value == bound for value, bound in bounds(decision).values())
@@ -225,7 +225,7 @@ def test_who_is_less_compact_than_alone_is_proven_to_be_where_the_sum_cannot_be_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One rack of two nodes, two of one: a and b would each have the larger alone."""
-    monkeypatch.setattr(joining, "SMALL", 0)
+    monkeypatch.setattr(planned_together, "SMALL", 0)
     first, second = scenes.solved(UNEQUAL_RACKS, gang_of("a", 2), gang_of("b", 2)).decisions
     level = next(name for name in bounds(second) if name.startswith("compactness"))
     assert sorted((bounds(first)[level], bounds(second)[level])) == [(1, 1), (2, 2)]
@@ -236,8 +236,8 @@ def test_who_is_less_compact_than_alone_is_told_what_was_possible_where_no_sum_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The same, one after the other: a takes the larger rack, b would have had it alone."""
-    monkeypatch.setattr(joining, "SMALL", 0)
-    monkeypatch.setattr(joining, "shared_workers", lambda: Clocked(0.0))
+    monkeypatch.setattr(planned_together, "SMALL", 0)
+    monkeypatch.setattr(planned_together, "shared_workers", lambda: Clocked(0.0))
     first, second = scenes.solved(UNEQUAL_RACKS, gang_of("a", 2), gang_of("b", 2)).decisions
     level = next(name for name in bounds(second) if name.startswith("compactness"))
     assert bounds(first)[level] == (1, 1)
@@ -276,11 +276,11 @@ def test_all_gangs_share_one_second_to_learn_how_each_would_be_alone(
     what: str, seconds: float, limits: Limits, given: list[float], *, proven: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers = Clocked(seconds)
-    monkeypatch.setattr(joining, "SMALL", 0)
-    monkeypatch.setattr(joining, "shared_workers", lambda: workers)
-    monkeypatch.setattr(joining, "BOUNDING", BOUNDING)
+    monkeypatch.setattr(planned_together, "SMALL", 0)
+    monkeypatch.setattr(planned_together, "shared_workers", lambda: workers)
+    monkeypatch.setattr(planned_together, "BOUNDING", BOUNDING)
     clock = SimpleNamespace(monotonic=lambda: workers.now, perf_counter=time.perf_counter)
-    monkeypatch.setattr(joining, "time", clock)
+    monkeypatch.setattr(planned_together, "time", clock)
     run = scenes.solved(RACKS, *(gang_of(name, 1) for name in "abcd"), limits=limits)
     assert {each.outcome for each in run.decisions} == {Outcome.PLACED}
     assert workers.given == given, what

@@ -11,7 +11,7 @@ import yaml
 from flask.testing import FlaskClient
 from pictures import StillPicture, node, topology
 
-from cluster.api.access import Access
+from cluster.api.token_reviews import Access
 from webhook.app import create_app
 from webhook.metrics import Metrics
 

@@ -16,7 +16,7 @@ from gangs.model import Gang, GangKey, Manifest
 from gangs.sources import Sources
 from kube.catalog import ObjectKey
 from kube.objects import ObjectMeta, Pod
-from webhook.admission import dispatch, pods
+from webhook.admission import arriving_pods, dispatch
 from webhook.admission.reviews import AdmissionRequest, Admitted, GroupVersionResource
 
 MOST = 12
@@ -61,7 +61,7 @@ class Crowded:
     def admitted(self) -> set[ObjectKey]:
         """What is looked at for a pod of the first gang, three siblings of which are there."""
         self.seen.clear()
-        decision = pods.created(arriving(Sources(objects=self.plain), 0), self, _nothing)
+        decision = arriving_pods.created(arriving(Sources(objects=self.plain), 0), self, _nothing)
         assert isinstance(decision, Admitted)
         assert any(each["path"] == "/spec/schedulingGates" for each in decision.patch)
         return set(self.seen)
@@ -250,14 +250,14 @@ def test_a_pod_that_arrives_costs_a_look_at_one_sibling_of_each_kind(way: Way, s
 
     for index in (1, 2, 3):
         picture.handed = 0
-        assert isinstance(pods.created(arriving(of_job, 0, index), picture, foretell), Admitted)
+        assert isinstance(arriving_pods.created(arriving(of_job, 0, index), picture, foretell), Admitted)
         assert picture.handed <= MOST
     assert not told
     if "phalanx.dev/gang" in bare["metadata"]["labels"]:
         picture.change(("phalanx.dev", "Gang", NAMESPACE, "gang-0"), spec={"minMember": SIZE})
         del bare["metadata"]["ownerReferences"]
         bare["metadata"]["name"] = "bare"
-        assert isinstance(pods.created(bare, picture, foretell), Admitted)
+        assert isinstance(arriving_pods.created(bare, picture, foretell), Admitted)
         assert told == [siblings + 1]
 
 

@@ -18,8 +18,8 @@ from servers import PATIENCE, REPOSITORY, RunningServer, stop
 from certs.cluster_edge import CONFIGURATIONS
 from certs.files import write_self_signed
 from cli.installation.manifests import custom_resource_definitions, system_objects, webhook_configurations
-from cluster.api.access import Access, AccessError, AccessReviewer
 from cluster.api.connecting import connect
+from cluster.api.token_reviews import Access, AccessError, AccessReviewer
 from controlplane.control_plane import ControlPlane, wait_until
 from controlplane.running.ports import free_ports
 

@@ -10,7 +10,7 @@ import pytest
 from flask.testing import FlaskClient
 from pictures import Manifest, StillPicture, job, node, pod, pod_group, topology
 
-from cluster.api.access import Access, AccessError
+from cluster.api.token_reviews import Access, AccessError
 from serving.limits import LARGEST_BODY
 from webhook.app import Webhook, create_app
 from webhook.forecasts.quick import QuickForecasts

@@ -14,7 +14,7 @@ from pictures import Manifest, StillPicture, node, pod, topology
 from gangs.model import Gang
 from kube.objects import Node, Pod
 from planning.framing.ties import holds_affinity, pinned_domain
-from webhook.admission import pods
+from webhook.admission import arriving_pods
 from webhook.admission.reviews import Admitted
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -51,7 +51,7 @@ def told(of: Gang, _whole: object = None) -> tuple[str, ...]:
 def answer(manifest: Manifest, *siblings: Manifest, request: Manifest | None = None, **picture: Any) -> Admitted:
     """The answer to the CREATE of a pod."""
     still = StillPicture([request or gang(), topology("rack")], nodes=NODES, pods=siblings, **picture)
-    decision = pods.created(manifest, still, told)
+    decision = arriving_pods.created(manifest, still, told)
     assert isinstance(decision, Admitted), decision
     return decision
 
@@ -164,6 +164,6 @@ def test_all_groups_of_a_gang_are_counted() -> None:
     label = "pod-group.scheduling.sigs.k8s.io"
     existing = [pod(f"b-{number}", labels={label: "b"}) for number in range(2)]
     still = StillPicture([*groups, topology("rack")], nodes=NODES, pods=existing)
-    decision = pods.created(pod("a-0", labels={label: "a"}), still, told)
+    decision = arriving_pods.created(pod("a-0", labels={label: "a"}), still, told)
     assert isinstance(decision, Admitted)
     assert [each.rpartition(" ")[2] for each in decision.warnings] == ["3"]

@@ -14,7 +14,7 @@ import pytest
 from pictures import StillPicture, node, pod, pod_group, topology
 from werkzeug.serving import make_server
 
-from cluster.api.access import Access
+from cluster.api.token_reviews import Access
 from webhook.app import create_app
 from webhook.live_view.page import SCRIPT
 from webhook.metrics import Metrics

@@ -10,7 +10,7 @@ from pictures import EVIDENCE, SCHEDULERS, Manifest, StillPicture, pod, pod_grou
 
 from gangs.dialects.claims import dialect_of
 from gangs.model import Gang
-from webhook.admission import pods
+from webhook.admission import arriving_pods
 from webhook.admission.reviews import Admitted, Decision, Refused
 from webhook.errors import Unavailable
 
@@ -27,7 +27,7 @@ def unforetold(_gang: Gang, _whole: object) -> tuple[str, ...]:
 
 def created(manifest: Manifest, picture: StillPicture) -> Decision:
     """What becomes of the pod where no plan is known."""
-    return pods.created(manifest, picture, unforetold)
+    return arriving_pods.created(manifest, picture, unforetold)
 
 
 def admitted(manifest: Manifest, picture: StillPicture = EMPTY) -> Manifest:
@@ -145,11 +145,11 @@ def test_admitting_the_admitted_pod_again_changes_nothing(labels: Any, spec: Any
     before = pod(labels=labels, **spec)
     after = jsonpatch.JsonPatch(decision.patch).apply(before)
     assert created(after, EMPTY) == Admitted()
-    gang = dialect_of(pods.pod_of(before))
+    gang = dialect_of(arriving_pods.pod_of(before))
     gated = after["spec"].get("schedulingGates", []).count(GATE)
     if gang is not None and not spec.get("nodeName"):
         assert gated == 1
-        named = dialect_of(pods.pod_of(after))
+        named = dialect_of(arriving_pods.pod_of(after))
         assert named is not None
         assert named[1] == gang[1]
     else:
@@ -158,13 +158,13 @@ def test_admitting_the_admitted_pod_again_changes_nothing(labels: Any, spec: Any
 
 def test_an_update_gets_the_old_scheduler_back() -> None:
     old = pod(labels={GROUP: "llm"})
-    decision = pods.updated(pod(labels={GROUP: "llm"}, schedulerName="koord-scheduler"), old, EMPTY)
+    decision = arriving_pods.updated(pod(labels={GROUP: "llm"}, schedulerName="koord-scheduler"), old, EMPTY)
     assert decision == Admitted(({"op": "add", "path": "/spec/schedulerName", "value": "default-scheduler"},))
 
 
 @pytest.mark.parametrize("labels", [{}, {"app": "web"}])
 def test_an_update_of_a_pod_of_no_gang_is_left_alone(labels: dict[str, str]) -> None:
-    assert pods.updated(pod(labels=labels, schedulerName="mine"), pod(labels=labels), EMPTY) == Admitted()
+    assert arriving_pods.updated(pod(labels=labels, schedulerName="mine"), pod(labels=labels), EMPTY) == Admitted()
 
 
 KOORDINATOR = {
@@ -228,10 +228,10 @@ def test_a_pod_of_a_system_that_runs_here_waits_until_it_is_known_whether_its_ga
 def test_the_scheduler_of_such_a_pod_is_not_put_back() -> None:
     old = pod(labels={GROUP: "llm"}, schedulerName="default-scheduler")
     new = pod(labels={GROUP: "llm"}, schedulerName="koord-scheduler")
-    assert pods.updated(new, old, StillPicture([KOORDINATOR])) == Admitted()
+    assert arriving_pods.updated(new, old, StillPicture([KOORDINATOR])) == Admitted()
     mine = {GROUP: "llm", "phalanx.dev/dialect": "koordinator", "phalanx.dev/gang": "llm"}
     begun = StillPicture([KOORDINATOR], pods=[pod(labels=mine)])
-    assert pods.updated(new, pod(labels=mine), begun) != Admitted()
+    assert arriving_pods.updated(new, pod(labels=mine), begun) != Admitted()
 
 
 def test_the_members_still_missing_of_a_gang_that_has_begun_are_gated() -> None:
@@ -260,7 +260,7 @@ OWN = {"phalanx.dev/gang": "llm", "phalanx.dev/dialect": "phalanx"}
     ids=["all labels go", "another gang", "another system's gang of the name", "our own label goes"],
 )
 def test_a_gated_member_stays_in_its_gang(old: dict[str, str], new: dict[str, str], field: str) -> None:
-    decision = pods.kept(gated(new), gated(old), StillPicture())
+    decision = arriving_pods.kept(gated(new), gated(old), StillPicture())
     assert decision == Refused(
         f"Pod default/p0: {field}: the pod is held by the gate phalanx.dev/gang until its gang default/llm starts, "
         "and would leave the gang; put it back, delete the pod, or take the gate away in the same change to let it "
@@ -273,7 +273,7 @@ def test_a_pod_of_a_job_keeps_the_label_by_which_the_job_has_it() -> None:
     old, new = gated({**labels, "phalanx.dev/workload": "Job"}), gated(labels)
     for each in (old, new):
         each["metadata"]["ownerReferences"] = JOB_OWNER
-    decision = pods.kept(new, old, StillPicture())
+    decision = arriving_pods.kept(new, old, StillPicture())
     assert isinstance(decision, Refused)
     assert decision.message.startswith("Pod default/p0: metadata.labels[phalanx.dev/workload]: the pod is held")
 
@@ -289,4 +289,4 @@ def test_a_pod_of_a_job_keeps_the_label_by_which_the_job_has_it() -> None:
     ],
 )
 def test_any_other_change_of_a_gated_pod_passes(what: str, old: Manifest, new: Manifest) -> None:
-    assert pods.kept(new, old, StillPicture()) == Admitted(), what
+    assert arriving_pods.kept(new, old, StillPicture()) == Admitted(), what

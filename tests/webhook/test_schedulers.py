@@ -21,7 +21,7 @@ from gangs.sources import Sources
 from kube.keys import GATE
 from kube.objects import Pod
 from kube.scheduling import release_note, tried
-from webhook.admission.pods import created
+from webhook.admission.arriving_pods import created
 from webhook.admission.reviews import Admitted
 from webhook.errors import Unavailable
 

@@ -6,9 +6,9 @@ from gangs.model import Manifest
 from gangs.sources import Sources
 from gangs.workloads.kind_table import BY_ANNOTATION
 from kube import keys
-from webhook.admission import absent_schedulers, objects, pods, suspending
+from webhook.admission import absent_schedulers, arriving_pods, objects, suspending
+from webhook.admission.arriving_pods import Foretell
 from webhook.admission.objects import Forecast
-from webhook.admission.pods import Foretell
 from webhook.admission.reviews import AdmissionRequest, Admitted, Decision
 from webhook.errors import BadReview, Unavailable
 from webhook.picture import Picture
@@ -29,9 +29,9 @@ def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, a
     """
     match request.resource.group, request.resource.resource, request.operation:
         case "", "pods", "CREATE":
-            return pods.created(_object(request), picture, foretell)
+            return arriving_pods.created(_object(request), picture, foretell)
         case "", "pods", "UPDATE":
-            return pods.updated(_object(request), _old(request), picture)
+            return arriving_pods.updated(_object(request), _old(request), picture)
         case "batch", "jobs", "CREATE":
             sources = _without_pods(picture)
             known = _automatic(sources, request.namespace) if automatic else sources
@@ -68,7 +68,9 @@ def validate(request: AdmissionRequest, picture: Picture, forecast: Forecast) ->
     if request.sub_resource or request.operation not in (CREATE, UPDATE):
         return Admitted()
     if (request.resource.group, request.resource.resource) == ("", "pods"):
-        return pods.kept(_object(request), _old(request), picture) if request.operation == UPDATE else Admitted()
+        return (
+            arriving_pods.kept(_object(request), _old(request), picture) if request.operation == UPDATE else Admitted()
+        )
     old = _old(request) if request.operation == UPDATE else None
     _await(picture)
     manifest = _object(request)
