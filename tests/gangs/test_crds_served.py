@@ -99,8 +99,8 @@ def test_a_gang_is_stored_as_written_and_its_status_is_apart(served: ControlPlan
     assert stored["spec"] == yaml.safe_load(GANG)["spec"]
     assert stored["status"] == STATUS
     table = [line.split() for line in served.kubectl("get", "gangs").splitlines()]
-    assert table[0] == ["NAME", "PHASE", "PODS", "LEVEL", "DOMAIN", "REASON", "AGE"]
-    assert table[1][:6] == ["llm", "Placed", "4/4", "rack", "b1/r2", "AllBound"]
+    assert table[0] == ["NAME", "PHASE", "PODS", "DOMAIN", "REASON", "AGE"]
+    assert table[1][:5] == ["llm", "Placed", "4/4", "b1/r2", "AllBound"]
 
 
 REFUSED = {

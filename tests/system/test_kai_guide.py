@@ -127,8 +127,12 @@ def test_the_guide_step_by_step(phalanx: Phalanx) -> None:
     # Step 6: one pod of two waits; the second completes the gang, in the rack that still has two nodes
     guide.apply("multi-node-tas.yaml")
     guide.await_message(TRAINING, "trainer-node-0", "waits for 1 more pod: 1 of 2 exist")
-    assert guide.await_phase("multi-node-training", "Pending")["conditions"][0]["message"] == (
-        "waits for 1 more pod: 1 of 2 exist"
+    guide.phalanx.wait(
+        lambda: (
+            guide.await_phase("multi-node-training", "Pending")["conditions"][0]["message"]
+            == "waits for 1 more pod: 1 of 2 exist"
+        ),
+        "the PodGroup to say so, too",
     )
     guide.apply("complete/trainer-node-1.yaml")
     taken = guide.await_nodes(TRAINING, "multi-node-training", 2)

@@ -199,9 +199,11 @@ KINDS = ("Job", "CronJob", "StatefulSet", "Deployment", "ReplicaSet", *(kind for
 
 
 def calls(phalanx: Phalanx) -> dict[str, float]:
-    """How often the API server has called each validating webhook, by its own count."""
+    """How often the API server has called each validating webhook for what is created, by its own count. Controllers
+    change their ReplicaSets whenever they like.
+    """
     metrics = str(phalanx.cluster.request("GET", "/metrics"))
-    ours = r'[^}]*name="([^"]*phalanx[^"]*)"[^}]*type="validating"[^}]*'
+    ours = r'[^}]*name="([^"]*phalanx[^"]*)"[^}]*operation="CREATE"[^}]*type="validating"[^}]*'
     found: dict[str, float] = {}
     for name, count in re.findall(
         rf"^apiserver_admission_webhook_request_total\{{{ours}\}} (\S+)$", metrics, re.MULTILINE
