@@ -4,14 +4,12 @@ They are built as the control plane's are, from modules pinned in `checker-pins`
 new version of one does not build the control plane again.
 """
 
-import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
-from controlplane.programs.binaries import BuildError, Recipe, build_alone, cache_directory
-from controlplane.programs.toolchain import NoToolchainError, find_go
+from controlplane.programs.binaries import BuildError, Recipe, build_alone, module_files
+from controlplane.programs.toolchain import NoToolchainError
 from controlplane.progress import Progress
 
 _PINS = Path(__file__).parent / "checker-pins"
@@ -49,22 +47,8 @@ def check(name: str, *arguments: str, stdin: str | None = None) -> subprocess.Co
 
 
 def source(name: str) -> Path:
-    """The files of the one module that `checker-pins/<name>` requires, in Go's own cache, checked against its sum.
-
-    :raises controlplane.programs.binaries.BuildError: it cannot be had; with the toolchain's last words.
-    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
-    """
-    answer = subprocess.run(
-        [find_go(cache_directory(), Progress()), "mod", "download", "-json"],
-        cwd=_PINS / name,
-        env={**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if answer.returncode != 0:
-        raise BuildError(f"{name} could not be downloaded:\n{(answer.stderr or answer.stdout).strip()[-2000:]}")
-    return Path(json.loads(answer.stdout)["Dir"])
+    """The files of the one module that `checker-pins/<name>` requires. Raises as `module_files`."""
+    return module_files(_PINS / name)
 
 
 if __name__ == "__main__":

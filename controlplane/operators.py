@@ -6,9 +6,6 @@ than a module does), so that Go has compiled them already: 10 s of CPU for lws, 
 Their definitions of kinds and their webhooks are taken from the same module.
 """
 
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from controlplane.programs.binaries import BuildError, Recipe, build_alone, cache_directory
-from controlplane.programs.toolchain import NoToolchainError, find_go
+from controlplane.programs.binaries import BuildError, Recipe, build_alone, module_files
+from controlplane.programs.toolchain import NoToolchainError
 from controlplane.progress import Progress
 
 STARTED = ("lws",)
@@ -75,22 +72,8 @@ def definitions(name: str) -> Iterator[dict[str, Any]]:
 
 
 def source(name: str) -> Path:
-    """The files of an operator's module, in Go's own cache, checked against its sum.
-
-    :raises controlplane.programs.binaries.BuildError: it cannot be had; with the toolchain's last words.
-    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
-    """
-    answer = subprocess.run(
-        [find_go(cache_directory(), Progress()), "mod", "download", "-json", OPERATORS[name].module],
-        cwd=_PINS / name,
-        env={**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if answer.returncode != 0:
-        raise BuildError(f"{name} could not be downloaded:\n{(answer.stderr or answer.stdout).strip()[-2000:]}")
-    return Path(json.loads(answer.stdout)["Dir"])
+    """The files of an operator's module. Raises as `module_files`."""
+    return module_files(_PINS / name, OPERATORS[name].module)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ the user's cache directory, under a name that changes with the pins.
 
 import fcntl
 import hashlib
+import json
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -89,6 +90,26 @@ def build(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> None:
         wanted = [each for each in recipes if not (folder / each.name).exists()]
         if wanted:
             _build(find_go(cache_directory(), progress), wanted, folder, progress)
+
+
+def module_files(pins: Path, *module: str) -> Path:
+    """The files of a module that `pins` requires (the only one, or the one named), in Go's own cache, checked against
+    its sum.
+
+    :raises BuildError: it cannot be had; with the toolchain's last words.
+    :raises controlplane.programs.toolchain.NoToolchainError: there is no Go and none to be had.
+    """
+    answer = subprocess.run(
+        [find_go(cache_directory(), Progress()), "mod", "download", "-json", *module],
+        cwd=pins,
+        env={**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode != 0:
+        raise BuildError(f"{pins.name} could not be downloaded:\n{(answer.stderr or answer.stdout).strip()[-2000:]}")
+    return Path(json.loads(answer.stdout)["Dir"])
 
 
 def build_alone(recipe: Recipe, family: str, progress: Progress) -> Path:

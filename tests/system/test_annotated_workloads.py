@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 from foreign_kinds import served
-from node_manifests import node_manifest
 from system import Object, Phalanx
+from two_racks import apply_two_racks
 from workload_operators import ROWS, Row
 
 from controlplane.control_plane import ControlPlane
@@ -21,7 +21,6 @@ from kube.placeholders import PLACEHOLDER
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("operated_kinds")]
 
-RACK = "example.com/rack"
 R1 = {"n0", "n1", "n2", "n3"}
 OPERATED = {name: row for name, row in ROWS.items() if row.group != "apps" and "," not in name and not row.makers}
 """Kinds whose operator is not here, and whose pods are made by it or by Jobs."""
@@ -37,17 +36,7 @@ def operated_kinds(control_plane: ControlPlane) -> Iterator[None]:
 @pytest.fixture
 def racks(phalanx: Phalanx) -> Phalanx:
     """Seven nodes in two racks, and a topology over them."""
-    phalanx.apply(
-        *(node_manifest(f"n{number}", {RACK: "r1" if number < 4 else "r2"}) for number in range(7)),
-        {
-            "apiVersion": "phalanx.dev/v1alpha1",
-            "kind": "Topology",
-            "metadata": {"name": "datacenter"},
-            "spec": {"levels": [{"name": "rack", "nodeLabel": RACK}]},
-        },
-    )
-    phalanx.cluster.await_nodes(f"n{number}" for number in range(7))
-    return phalanx
+    return apply_two_racks(phalanx, 7)
 
 
 def filling(row: Row, **annotations: str) -> Object:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_manifests import node_manifest
 from proxy import Proxy, Request
 from system import Object, Phalanx, all_bound, numbered, pod, priority_class, unschedulable
+from two_racks import apply_two_racks
 
 from controlplane.recording import bound
 from controlplane.running.stages import NOT_READY
@@ -22,24 +22,13 @@ from kube.placeholders import HELD_FOR, PLACEHOLDER, is_seat
 
 pytestmark = pytest.mark.controlplane
 
-RACK = "example.com/rack"
 NAMES = numbered("w", 3)
 
 
 @pytest.fixture
 def racks(phalanx: Phalanx) -> Phalanx:
     """Five nodes in two racks, and a topology over them."""
-    phalanx.apply(
-        *(node_manifest(f"n{number}", {RACK: "r1" if number < 4 else "r2"}) for number in range(5)),
-        {
-            "apiVersion": "phalanx.dev/v1alpha1",
-            "kind": "Topology",
-            "metadata": {"name": "datacenter"},
-            "spec": {"levels": [{"name": "rack", "nodeLabel": RACK}]},
-        },
-    )
-    phalanx.cluster.await_nodes(f"n{number}" for number in range(5))
-    return phalanx
+    return apply_two_racks(phalanx, 5)
 
 
 def stateful_set(name: str, **spec: Any) -> Object:

@@ -1,0 +1,21 @@
+"""Nodes in two racks, the first of four, and a topology over them: for gangs that a rack just holds, or does not."""
+
+from node_manifests import node_manifest
+from system import Phalanx
+
+RACK = "example.com/rack"
+
+
+def apply_two_racks(phalanx: Phalanx, count: int) -> Phalanx:
+    """Nodes n0 to n3 in rack r1, so many in all, the rest in r2; returns when they are ready."""
+    phalanx.apply(
+        *(node_manifest(f"n{number}", {RACK: "r1" if number < 4 else "r2"}) for number in range(count)),
+        {
+            "apiVersion": "phalanx.dev/v1alpha1",
+            "kind": "Topology",
+            "metadata": {"name": "datacenter"},
+            "spec": {"levels": [{"name": "rack", "nodeLabel": RACK}]},
+        },
+    )
+    phalanx.cluster.await_nodes(f"n{number}" for number in range(count))
+    return phalanx
