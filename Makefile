@@ -22,10 +22,13 @@ QUIETLY := --ignore-scripts --no-audit --no-fund --loglevel=error
 FAST := not controlplane and not thorough
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-fast test-long test-image bench bench-solver lint page binaries manifests image sbom lock clean
+.PHONY: help install demo examples test test-fast test-long test-image bench bench-solver lint page docs binaries manifests image sbom krew lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+install: $(STAMP) ## All set-up: the locked dependencies and the command, into .venv
+	@echo "$(BIN)/phalanx is ready: source $(BIN)/activate"
 
 demo: $(STAMP) ## All set-up, then the Koordinator guide's examples on a control plane of its own
 	@$(BIN)/phalanx demo
@@ -67,12 +70,21 @@ lint: $(STAMP) ## Style, types, and which room may import which
 
 page: $(PAGE) ## The web page's script, from TypeScript, into the package (npm of the Node that PyPI has)
 
-$(PAGE): $(STAMP) page/package-lock.json page/tsconfig.json $(wildcard page/src/*.ts)
+$(PAGE): $(STAMP) page/package-lock.json page/tsconfig.json page/build.mjs $(wildcard page/src/*.ts)
 	@$(NPM) ci $(QUIETLY) --prefix page
 	@$(NPM) run build --silent --prefix page
 
 $(BROWSER): $(STAMP) tests/browser/package-lock.json
 	@$(NPM) ci $(QUIETLY) --prefix tests/browser
+
+DOCS_TOOLS := dist/docs-$(shell cksum < requirements-docs.txt | tr -d ' ')
+
+docs: $(DOCS_TOOLS) ## The docs site, strictly, into dist/site (to search it: python3 -m http.server -d dist/site)
+	@$(DOCS_TOOLS)/bin/zensical build --clean --strict
+
+$(DOCS_TOOLS):
+	$(PYTHON) -m venv $@
+	$@/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.txt
 
 binaries: $(STAMP) ## Build the control plane's programs, operators, and those that check files, into the user's cache, once
 	@$(BIN)/python -m controlplane
@@ -92,11 +104,12 @@ image: $(STAMP) page ## Build the image with docker, podman or buildah (dist/pha
 RUNTIME ?= dist/runtime/bin/python
 MATERIALS := dist/materials-$(shell cksum < requirements-materials.txt | tr -d ' ')
 
-sbom: $(RUNTIME) $(MATERIALS) ## What the image holds (dist/phalanx.cdx.json), and under which licences
+sbom: $(RUNTIME) $(MATERIALS) ## What the image holds (dist/phalanx.cdx.json; the page's script: dist/phalanx-page.cdx.json), and under which licences
 	$(MATERIALS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
 		--output-format JSON --output-file dist/phalanx.cdx.json $(RUNTIME)
 	$(MATERIALS)/bin/pip-licenses --python $(RUNTIME) --with-urls --order license --format markdown \
 		--output-file dist/licences.md
+	@$(NPM) sbom --omit=dev --package-lock-only --sbom-format=cyclonedx --prefix page > dist/phalanx-page.cdx.json
 
 dist/runtime/bin/python: $(STAMP) requirements.txt image/leave_out.py
 	$(PYTHON) -m venv --clear --without-pip dist/runtime
@@ -110,12 +123,19 @@ $(MATERIALS):
 	$(PYTHON) -m venv $@
 	$@/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-materials.txt
 
+krew: $(STAMP) ## The plugin for krew, dist/krew: URI= where its archive will lie, HOMEPAGE= what people are shown
+	@test -n "$(URI)" -a -n "$(HOMEPAGE)" || { echo "make krew URI=https://… HOMEPAGE=https://…"; exit 2; }
+	@rm -rf dist/krew
+	@$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist/krew .
+	@$(BIN)/python -m krew dist/krew/*.whl $(URI) $(HOMEPAGE)
+
 lock: $(STAMP) ## Pin all dependencies anew
 	$(BIN)/uv --version >/dev/null 2>&1 || $(BIN)/pip install --quiet uv
 	$(BIN)/uv $(LOCK) -o requirements.txt pyproject.toml
 	$(BIN)/uv $(LOCK) --extra tracing --group dev -c requirements.txt -o requirements-dev.txt pyproject.toml
 	$(BIN)/uv $(LOCK) --group build -c requirements-dev.txt -o requirements-build.txt
 	$(BIN)/uv $(LOCK) --group materials -o requirements-materials.txt
+	$(BIN)/uv $(LOCK) --group docs -o requirements-docs.txt
 
 LOCK := pip compile --quiet --upgrade --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	--python-version 3.11 --python-platform linux

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from benchmarks.drawn_scenarios import SCENARIOS, SIZES
 from benchmarks.reference import naive_model
 from benchmarks.report import Report, show
 from benchmarks.running import measured
-from benchmarks.scenarios import SCENARIOS, SIZES
 
 RESULTS = Path(__file__).parent / "results" / "solver.json"
 

@@ -11,15 +11,16 @@ from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
 
-from benchmarks import stages
+from benchmarks import step_times
 from benchmarks.filling import Cluster
 from benchmarks.network import TOPOLOGY
-from benchmarks.stages import Clock
+from benchmarks.step_times import Clock
 from gangs.model import Gang
 from planning import planner
 from planning.competing import planned_together
 from planning.decision import Decision, Outcome
-from planning.framing.problem import frame
+from planning.framing.gang_problem import frame
+from planning.planning_options import PlanningOptions
 from planning.solver_pool.pool import Workers
 from solver.objective import SolvePhase, is_of_level, since
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
@@ -71,31 +72,32 @@ class Bench:
     def one(self, problem: Problem, framing_seconds: float) -> Sample:
         """One gang, stated already."""
         self._clock.take()
-        stages.spent(self._folder)
+        step_times.spent(self._folder)
         began = time.perf_counter()
         answer = self._workers.solve(problem, LIMITS)
         seconds = time.perf_counter() - began
         counted_none = isinstance(answer, NoPlan) and certainly_none(problem)
-        return self._sample(seconds, framing_seconds, [_verdict(answer)], counted_none=counted_none)
+        return self._sample(seconds, framing_seconds, [_measured(answer)], counted_none=counted_none)
 
     def several(self, gangs: Sequence[Gang], cluster: Cluster) -> Sample:
         """Gangs that wait together, planned as the product does it; stating them on the snapshot is not counted."""
         self._clock.take()
-        stages.spent(self._folder)
+        step_times.spent(self._folder)
         with (
             patch.object(planner, "shared_workers", lambda: self._workers),
             patch.object(planned_together, "shared_workers", lambda: self._workers),
         ):
+            options = PlanningOptions(running_gangs=cluster.running)
             began = time.perf_counter()
-            decisions = planner.plan_all(gangs, cluster.snapshot, [TOPOLOGY], running_gangs=cluster.running)
+            decisions = planner.plan_all(gangs, cluster.snapshot, [TOPOLOGY], options)
             seconds = time.perf_counter() - began
         framing = self._clock.seconds.get("snapshot", 0.0)
         return self._sample(seconds - framing, framing, [_of_decision(each) for each in decisions])
 
     def _sample(
-        self, seconds: float, framing: float, verdicts: list["_Verdict"], *, counted_none: bool = False
+        self, seconds: float, framing: float, verdicts: list["_Measured"], *, counted_none: bool = False
     ) -> Sample:
-        spent = stages.spent(self._folder)
+        spent = step_times.spent(self._folder)
         counted = self._clock.take()
         checked = sum(each.verify for each in spent) + counted.seconds.get("verify", 0.0)
         stated = sum(each.model for each in spent)
@@ -120,7 +122,7 @@ class Bench:
             gap=next((each.gap for each in verdicts if each.gap), None),
             gangs=len(verdicts),
             plan=next((each.plan for each in verdicts), None),
-            peak=stages.peak(self._folder),
+            peak=step_times.peak(self._folder),
             explaining=explaining,
         )
 
@@ -135,12 +137,12 @@ def bench() -> Iterator[Bench]:
         gc.freeze()
         stack.callback(gc.unfreeze)
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        stack.enter_context(patch.dict(os.environ, {stages.FOLDER: folder}))
-        workers = Workers(1, stages.COMMAND)
+        stack.enter_context(patch.dict(os.environ, {step_times.FOLDER: folder}))
+        workers = Workers(1, step_times.COMMAND)
         stack.callback(workers.close)
         workers.start()
         workers.await_started()
-        yield Bench(workers, stack.enter_context(stages.in_parent()), Path(folder))
+        yield Bench(workers, stack.enter_context(step_times.in_parent()), Path(folder))
 
 
 def stated(gang: Gang, cluster: Cluster) -> tuple[Problem, float]:
@@ -151,7 +153,7 @@ def stated(gang: Gang, cluster: Cluster) -> tuple[Problem, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Measured:
     placed: bool
     first: bool
     all: bool
@@ -159,26 +161,26 @@ class _Verdict:
     plan: Plan | None = None
 
 
-def _verdict(answer: Answer) -> _Verdict:
+def _measured(answer: Answer) -> _Measured:
     if isinstance(answer, NoPlan):
         sure = answer.proof is Proof.INFEASIBLE
-        return _Verdict(placed=False, first=sure, all=sure, gap=None if sure else Gap("plan", 0, 1))
+        return _Measured(placed=False, first=sure, all=sure, gap=None if sure else Gap("plan", 0, 1))
     return replace(_planned(answer.goals, optimal=answer.proof is Proof.OPTIMAL), plan=answer)
 
 
-def _of_decision(decision: Decision) -> _Verdict:
+def _of_decision(decision: Decision) -> _Measured:
     if decision.outcome is Outcome.PLACED:
         return _planned(decision.goals, optimal=decision.proof == Proof.OPTIMAL.value)
     sure = decision.proof == Proof.INFEASIBLE.value
-    return _Verdict(placed=False, first=sure, all=sure, gap=None if sure else Gap("plan", 0, 1))
+    return _Measured(placed=False, first=sure, all=sure, gap=None if sure else Gap("plan", 0, 1))
 
 
-def _planned(goals: tuple[Goal, ...], *, optimal: bool) -> _Verdict:
+def _planned(goals: tuple[Goal, ...], *, optimal: bool) -> _Measured:
     """A plan that is not optimal shows the bound of a goal's first part only: what has more parts counts as open."""
     open_goals = [] if optimal else [goal for goal in goals if goal.value != goal.bound or _hides(goal)]
     first = optimal or not any(goal.name not in _LATER for goal in open_goals)
     gap = Gap(open_goals[0].name, open_goals[0].value, open_goals[0].bound) if open_goals else None
-    return _Verdict(placed=True, first=first, all=optimal, gap=gap)
+    return _Measured(placed=True, first=first, all=optimal, gap=gap)
 
 
 def _hides(goal: Goal) -> bool:

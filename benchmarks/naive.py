@@ -53,8 +53,8 @@ def can_state(problem: Problem) -> bool:
 def _plain(pod_set: PodSet) -> bool:
     shapes = {member.shape for member in pod_set.members}
     bound = any(member.node is not None for member in pod_set.members)
-    whole = all(len(pod_set.members) % each.size == 0 for each in pod_set.slices)
-    alike = not pod_set.slices or (len(shapes) == 1 and whole)
+    complete = all(len(pod_set.members) % each.size == 0 for each in pod_set.slices)
+    alike = not pod_set.slices or (len(shapes) == 1 and complete)
     return alike and not (bound or pod_set.multiples or pod_set.caps)
 
 
@@ -113,8 +113,8 @@ class _Model:
         self.placed = {each: self.cp.new_int_var(0 if apart else 1, 1, "") for each in self.filled}
         self.seats = {each: self._seats(each) for each in self.filled}
         self.used = {each: self._indicators((each,)) for each in self.filled}
-        self.whole = not apart and len(self.filled) > 1
-        self.gang = self._indicators(tuple(self.filled)) if self.whole else self.used[self.filled[0]]
+        self.complete = not apart and len(self.filled) > 1
+        self.gang = self._indicators(tuple(self.filled)) if self.complete else self.used[self.filled[0]]
         self._room()
         self._levels()
         self._slices()
@@ -132,7 +132,7 @@ class _Model:
         scarce = scarcest(self.problem)
         yield LinearExpr.weighted_sum(self.evict, [each.requests[scarce] for each in victims])
         for level in range(len(self.problem.levels)):
-            if self.whole:
+            if self.complete:
                 yield _sum(self.gang[level])
             yield _sum([flag for each in self.filled for flag in self.used[each][level]])
 
@@ -173,8 +173,8 @@ class _Model:
                         taken[node].append((seat, self.problem.shapes[shape].requests, 1))
         for victim, flag in zip(self.problem.victims, self.evict, strict=True):
             taken[victim.node].append((flag, victim.requests, -1))
-        for room_here, terms in zip(self.problem.nodes.free.tolist(), taken, strict=True):
-            for resource, free in enumerate(room_here):
+        for room_left, terms in zip(self.problem.nodes.free.tolist(), taken, strict=True):
+            for resource, free in enumerate(room_left):
                 asking = [(one, asks[resource], sign) for one, asks, sign in terms if asks[resource]]
                 if any(sign > 0 for _, _, sign in asking):
                     self._fits(asking, free)
@@ -187,9 +187,9 @@ class _Model:
             return
         for one, _, sign in asking:
             if sign > 0:
-                here = self.cp.new_bool_var("")
-                self.cp.add(one == 0).only_enforce_if(here.negated())
-                self.cp.add(row <= free).only_enforce_if(here)
+                present = self.cp.new_bool_var("")
+                self.cp.add(one == 0).only_enforce_if(present.negated())
+                self.cp.add(row <= free).only_enforce_if(present)
 
     def _levels(self) -> None:
         """One domain of each required level."""
@@ -210,15 +210,15 @@ class _Model:
             for rule in self.problem.sets[each].slices:
                 for domain in range(self.tree.count(rule.level)):
                     nodes = self.tree.nodes(rule.level, domain)
-                    here = [
+                    present = [
                         seat
                         for seats in self.seats[each].values()
                         for node in nodes
                         if (seat := seats[node]) is not None
                     ]
-                    if here:
-                        whole = self.cp.new_int_var(0, len(self.problem.sets[each].members) // rule.size, "")
-                        self.cp.add(_sum(here) == rule.size * whole)
+                    if present:
+                        complete = self.cp.new_int_var(0, len(self.problem.sets[each].members) // rule.size, "")
+                        self.cp.add(_sum(present) == rule.size * complete)
 
     def _protection(self) -> None:
         """Gangs keep their minimum or go as a whole; budgets."""
@@ -227,8 +227,8 @@ class _Model:
             spare = max(0, gang.running - gang.minimum)
             self.cp.add(_sum(flags) <= spare + gang.running * broken)
             for part in gang.sets:
-                mine = _sum([self.evict[each] for each in sorted(part.victims)])
-                self.cp.add(mine <= max(0, part.running - part.minimum) + gang.running * broken)
+                evicted = _sum([self.evict[each] for each in sorted(part.victims)])
+                self.cp.add(evicted <= max(0, part.running - part.minimum) + gang.running * broken)
             if gang.running > len(flags):
                 self.cp.add(broken == 0)
             else:

@@ -14,7 +14,7 @@ from benchmarks.naive import Open, Proven
 from benchmarks.network import TOPOLOGY
 from benchmarks.rows import NAIVE_TIMES, Reference
 from gangs.model import Gang
-from planning.framing.problem import frame
+from planning.framing.gang_problem import frame
 from solver.multi_gang.merge import merged
 from solver.problem import Problem
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import msgspec
 
+from benchmarks.drawn_scenarios import Scenario
 from benchmarks.rows import Check, Row, checks, compared, exponent, growth_check
-from benchmarks.scenarios import Scenario
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -85,9 +85,9 @@ class Report:
             machine(), tuple(self.rows), self.growth(), round(self.seconds, 1), round(os.getloadavg()[2], 1)
         )
         file.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
-        missed = [f"- {row.scenario} at {row.nodes}: {_told(check)}" for row, check in self.found if not check.met]
+        missed = [f"- {row.scenario} at {row.nodes}: {_text(check)}" for row, check in self.found if not check.met]
         missed += [
-            f"- {name}: {_told(check)}"
+            f"- {name}: {_text(check)}"
             for name, check in ((name, growth_check(value)) for name, value in results.growth.items())
             if not check.met
         ]
@@ -121,10 +121,10 @@ def _cpu_lines() -> list[str]:
 
 
 def _line(check: Check) -> str:
-    return f"    {'met   ' if check.met else 'MISSED'} {_told(check)}"
+    return f"    {'met   ' if check.met else 'MISSED'} {_text(check)}"
 
 
-def _told(check: Check) -> str:
+def _text(check: Check) -> str:
     return f"{check.what}: {check.found} (wanted {check.wanted})"
 
 

@@ -41,9 +41,9 @@ class Room:
         held = (np.maximum(self._left[:, used], 0) // asked[used]).min(axis=1)
         for inner, size in slices:
             firsts, domains = np.unique(self._domains[inner], return_index=True, return_inverse=True)[1:]
-            whole = np.zeros(len(held), dtype=np.int64)
-            whole[firsts] = _summed(domains, held) // size * size
-            held = whole
+            in_slices = np.zeros(len(held), dtype=np.int64)
+            in_slices[firsts] = _summed(domains, held) // size * size
+            held = in_slices
         return int(held.sum()) if level is None else int(_summed(self._domains[level], held).max())
 
 

@@ -6,13 +6,13 @@ from functools import lru_cache
 from math import inf
 from random import Random
 
+from benchmarks.drawn_scenarios import Scenario
 from benchmarks.filling import Cluster, Load, filled
 from benchmarks.measuring import Bench, Sample, bench, stated
 from benchmarks.network import HOSTS
 from benchmarks.reference import Naive, reference
 from benchmarks.room import Room
 from benchmarks.rows import Row, row
-from benchmarks.scenarios import Scenario
 from gangs.model import Gang
 
 SEED = 4

@@ -63,10 +63,10 @@ def ensure_serving_certificate(
     now = now or datetime.now(UTC)
     secret = _get(transport, f"{place.secrets_path}/{place.secret}")
     held = _held(secret)
-    whole = held is not None and can_sign(held, now)
-    trusted = b"" if whole else _trusted(transport, place)
+    usable = held is not None and can_sign(held, now)
+    trusted = b"" if usable else _trusted(transport, place)
     after = next_step(held, service_names(place.service, place.namespace), now, schedule, trusted)
-    _trust(transport, union(after.bundle, held.bundle) if held and whole else after.bundle, place)
+    _trust(transport, union(after.bundle, held.bundle) if held and usable else after.bundle, place)
     if after is not held:
         _write(transport, secret, after, place)
         _trust(transport, after.bundle, place)

@@ -48,6 +48,13 @@ Example:
     help="How long a gang may run in part that cannot become whole.  [default: a second more than the Lease]",
 )
 @click.option(
+    "--restart-seconds",
+    type=SECONDS,
+    default=30.0,
+    show_default=True,
+    help="How long a lost member must have found no place before its gang is restarted (onFailure: Restart).",
+)
+@click.option(
     "--topology-seconds",
     type=SECONDS,
     default=30.0,
@@ -60,6 +67,13 @@ Example:
     default=30.0,
     show_default=True,
     help="How long a scheduler may take over a member that was let go.",
+)
+@click.option(
+    "--writes",
+    type=click.IntRange(1, 64),
+    default=16,
+    show_default=True,
+    help="Requests that write to the API server at the same time.",
 )
 @click.option(
     "--traces", is_flag=True, help="Tell OpenTelemetry of each gang's way; OTEL_EXPORTER_OTLP_ENDPOINT says where."
@@ -76,8 +90,10 @@ def controller(
     solve_seconds: float,
     lease_seconds: float,
     partly_seconds: float | None,
+    restart_seconds: float,
     topology_seconds: float,
     untried_seconds: float,
+    writes: int,
     traces: bool,
     keeping: Any,
 ) -> None:
@@ -102,6 +118,8 @@ def controller(
                 keeping,
                 topology_seconds=topology_seconds,
                 untried_seconds=untried_seconds,
+                restart_seconds=restart_seconds,
+                writes=writes,
                 observers=observers,
             )
         )
@@ -119,9 +137,9 @@ def _traces() -> "tuple[Traces, ...]":
         from controller.telemetry.tracing import traces  # noqa: PLC0415 - an extra that may not be installed
     except ImportError as error:
         raise click.ClickException(f"--traces needs the extra phalanx[tracing]: {error}") from error
-    told = traces()
-    atexit.register(told.close)
-    return (told,)
+    traces_to = traces()
+    atexit.register(traces_to.close)
+    return (traces_to,)
 
 
 class Listener(Protocol):

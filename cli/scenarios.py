@@ -218,8 +218,8 @@ def _table(act: Act, rows: Sequence[Row]) -> Table:
     for heading in ("", "WHAT", "EXPECTED", "SEEN"):
         table.add_column(heading, overflow="fold")
     for row in rows:
-        verdict = Text("ok", "green") if row.right else Text("differs", "red")
-        table.add_row(verdict, Text(row.what), Text(row.expected), Text(row.seen))
+        comparison = Text("ok", "green") if row.right else Text("differs", "red")
+        table.add_row(comparison, Text(row.what), Text(row.expected), Text(row.seen))
     return table
 
 

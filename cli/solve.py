@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -14,7 +15,7 @@ from kube.names import natural_key
 from planning.decision import Outcome
 from planning.dry_run import DryRun, dry_run
 from planning.files.documents import Document, Mistake, parse
-from planning.messages.report import solve_report
+from planning.messages.solve_report import solve_report
 from planning.solver_pool.pool import shared_workers
 from planning.what_if import UnknownNodeError, WhatIf
 
@@ -32,6 +33,7 @@ Examples:
   phalanx solve -f job.yaml --cluster live -o json
   phalanx solve --cluster live --gang default/llm --add-nodes 4=node-5
   phalanx solve --cluster live --drain node-5,node-6
+  phalanx solve -f examples/koordinator -o html > plan.html
 """
 )
 @click.option(
@@ -53,10 +55,10 @@ Examples:
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["table", "json", "yaml"]),
+    type=click.Choice(["table", "json", "yaml", "html"]),
     default="table",
     show_default=True,
-    help="How to say it.",
+    help="How to say it; html is the page with this picture in it, a file that opens without any server.",
 )
 @click.option("--preemption/--no-preemption", default=True, show_default=True, help="Whether anybody may be evicted.")
 @with_what_if
@@ -135,15 +137,28 @@ def read(sources: Sequence[str]) -> tuple[list[Document], list[Mistake]]:
 def print_result(result: DryRun, output: str) -> None:
     """Write the report to standard output."""
     if output == "table":
-        from cli.text.tables import render  # noqa: PLC0415 -- a machine that asks for JSON need not wait for it
+        from cli.text.decision_text import render  # noqa: PLC0415 -- a machine that asks for JSON need not wait for it
 
         click.echo(render(result.decisions), nl=False)
+        return
+    if output == "html":
+        click.echo(_page(result), nl=False)
         return
     report = solve_report(result.decisions)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
     else:
         click.echo(yaml.safe_dump(report, sort_keys=False), nl=False)
+
+
+def _page(result: DryRun) -> str:
+    """The page with the picture that was planned on. Raises `click.ClickException` where its script is not here."""
+    from webhook.live_view.page import SCRIPT  # noqa: PLC0415 -- Jinja takes its time, and nobody else needs it
+    from webhook.live_view.recorded import recorded  # noqa: PLC0415 -- as above
+
+    if not SCRIPT:
+        raise click.ClickException("this installation was built without the page's script: make page")
+    return recorded(result.decisions, result.snapshot, result.topologies, datetime.now(UTC))
 
 
 def status(mistakes: Sequence[Mistake], result: DryRun) -> int:

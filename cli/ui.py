@@ -6,7 +6,9 @@ A small server on the loopback, for one person and for as long as it runs, adds 
 import base64
 import logging
 import secrets
+import socket
 import ssl
+import sys
 import time
 import webbrowser
 from collections.abc import Callable
@@ -18,7 +20,7 @@ import click
 import urllib3
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
-from werkzeug.exceptions import Forbidden, HTTPException, MethodNotAllowed, NotFound
+from werkzeug.exceptions import Forbidden, HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 from werkzeug.serving import make_server
 from werkzeug.utils import redirect
 from werkzeug.wrappers import Request, Response
@@ -26,11 +28,24 @@ from werkzeug.wrappers import Request, Response
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cluster.api.connecting import connect, token_of
 from cluster.api.transport import UNREACHABLE, Transport, message_of
+from serving.limits import LARGEST_BODY
 
-PATHS = ("/", "/page.js", "/v1/gangs", "/v1/topology", "/metrics")
-KEPT_HEADERS = ("Content-Type", "Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy", "Cache-Control")
+PATHS = ("/", "/page.js", "/v1/gangs", "/v1/topology", "/v1/story", "/v1/changes", "/metrics")
+DRY_RUN = "POST", "/v1/solve"
+"""The one question that is no GET: it changes nothing, either."""
+KEPT_HEADERS = (
+    "Warning",
+    "Retry-After",
+    "Content-Type",
+    "Content-Security-Policy",
+    "X-Content-Type-Options",
+    "Referrer-Policy",
+    "Cache-Control",
+)
 LOOPBACK = "127.0.0.1"
 PATIENCE = urllib3.Timeout(connect=5, read=60)
+AT_ONCE = 8
+"""Questions of a browser, one of which waits for changes."""
 TOKEN_SECONDS = 3600
 """For how long a service account's token is asked; a new one is asked for after half of that."""
 
@@ -79,8 +94,7 @@ def ui(
         raise click.ClickException("your kubeconfig holds no token: name a --service-account NAMESPACE/NAME")
     gateway = Gateway(server, authority, token)
     listening = make_server(LOOPBACK, port, gateway.application, threaded=True)
-    gateway.hosts = {f"{name}:{listening.server_port}" for name in (LOOPBACK, "localhost")}
-    address = f"http://{LOOPBACK}:{listening.server_port}/?key={gateway.key}"
+    address = gateway.address(listening.server_port)
     click.echo(address)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line for each request, with the key in it
     if opening:
@@ -91,13 +105,14 @@ def ui(
 class Gateway:
     """Passes what its one browser asks on to the webhook, with a token; other programs of this machine are turned away.
 
-    The browser proves itself by the `key` in the address, once, and by a cookie from then on. `hosts` are the names
-    that it may call us by: a page from elsewhere that has its own name point here calls us by another.
+    The browser proves itself by the `key` in the address, once, and by a cookie from then on. Cookies know no ports: on
+    a name that others have, too, it would be sent to whoever serves on another port of this machine. `_hosts` are the
+    names that it may call us by: a page from elsewhere that has its own name point here calls us by another.
     """
 
     def __init__(self, server: str, authority: str, token: Token) -> None:
         self.key = secrets.token_urlsafe(24)
-        self.hosts: set[str] = set()
+        self._hosts: set[str] = set()
         self._token = token
         name = f"{DEFAULT_PLACE.service}.{DEFAULT_PLACE.namespace}.svc"
         there = urlsplit(server)
@@ -105,12 +120,19 @@ class Gateway:
             there.hostname or "",
             there.port,
             timeout=PATIENCE,
+            maxsize=AT_ONCE,
             retries=False,
             ssl_context=ssl.create_default_context(cadata=authority),
             server_hostname=name,
             assert_hostname=name,
         )
         self.application = Request.application(self._answer)
+
+    def address(self, port: int) -> str:
+        """What the browser is to open, where we are served on this port of the loopback."""
+        own = own_host()
+        self._hosts = {f"{name}:{port}" for name in (own, LOOPBACK, "localhost")}
+        return f"http://{own}:{port}/?key={self.key}"
 
     def _answer(self, request: Request) -> Response:
         try:
@@ -119,28 +141,50 @@ class Gateway:
             return Response(f"{error.description}\n", status=error.code)
 
     def _admitted(self, request: Request) -> Response:
-        if request.host not in self.hosts:
+        if request.host not in self._hosts:
             raise Forbidden("this is not the address that phalanx ui printed")
-        if request.method != "GET":
+        if request.method != "GET" and (request.method, request.path) != DRY_RUN:
             raise MethodNotAllowed
-        if request.path not in PATHS:
+        # A page of another server on this machine may send our cookie along, where we go by the same name.
+        if urlsplit(request.headers.get("Origin", f"http://{request.host}")).netloc not in self._hosts:
+            raise Forbidden("only the page that phalanx ui has opened may ask")
+        if request.path not in PATHS and (request.method, request.path) != DRY_RUN:
             raise NotFound
         cookie = f"phalanx-{request.host.rpartition(':')[2]}"
-        if secrets.compare_digest(request.args.get("key", ""), self.key):
+        if secrets.compare_digest(request.args.get("key", "").encode(), self.key.encode()):
             answer = redirect(request.path, HTTPStatus.SEE_OTHER, Response)
             answer.set_cookie(cookie, self.key, httponly=True, samesite="Strict")
             return answer
-        if not secrets.compare_digest(request.cookies.get(cookie, ""), self.key):
+        if not secrets.compare_digest(request.cookies.get(cookie, "").encode(), self.key.encode()):
             raise Forbidden("open the address that phalanx ui printed")
-        return self._ask(request.path)
+        if (request.content_length or 0) > LARGEST_BODY:
+            raise RequestEntityTooLarge
+        return self._ask(request)
 
-    def _ask(self, path: str) -> Response:
+    def _ask(self, request: Request) -> Response:
+        query = request.query_string.decode("latin-1")
         try:
-            answer = self._webhook.request("GET", path, headers={"Authorization": f"Bearer {self._token()}"})
+            answer = self._webhook.request(
+                request.method,
+                f"{request.path}?{query}" if query else request.path,
+                body=request.get_data() if request.method == "POST" else None,
+                headers={"Authorization": f"Bearer {self._token()}", "Accept-Encoding": "gzip"},
+            )
         except (ApiException, *UNREACHABLE) as error:
             return Response(f"the webhook cannot be asked: {message_of(error)}\n", status=HTTPStatus.BAD_GATEWAY)
         headers = {name: answer.headers[name] for name in KEPT_HEADERS if name in answer.headers}
         return Response(answer.data, answer.status, headers)
+
+
+def own_host() -> str:
+    """A name of this machine that nobody guesses, for one run: browsers know all below `localhost` (RFC 6761)."""
+    name = f"phalanx-{secrets.token_hex(8)}.localhost"
+    if sys.platform == "darwin":  # Safari asks the system, which knows them in newer versions
+        try:
+            socket.getaddrinfo(name, None)
+        except OSError:
+            return LOOPBACK
+    return name
 
 
 def _authority(transport: Transport) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
-from cli.installation import manifests as installing
+from cli.installation import installed_objects as installing
 from cluster.api.connecting import connect
 from cluster.api.transport import MERGE_PATCH, UNREACHABLE, Transport, message_of
 from controller.release.patches import release_patch

@@ -1,6 +1,6 @@
 """`phalanx why NAMESPACE/GANG`: how a gang of the live cluster stands, and why."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -9,28 +9,25 @@ import click
 import msgspec
 from kubernetes.client.exceptions import ForbiddenException, NotFoundException
 
-from cli.asking.names import qualified_gangs
+from cli.asking.api_requests import NOT_INSTALLED, TIMEOUT, asked, listed, split, told_in_a_line
+from cli.asking.offered_names import qualified_gangs
 from cli.asking.progress import waiting
-from cli.asking.requests import NOT_INSTALLED, TIMEOUT, asked, listed, split, told_in_a_line
 from cli.asking.watching import redraw
 from cli.options.looking import KUBECONFIG, WATCH
-from cli.text.line import PlaceInLine, in_line, place
-from cli.text.why_text import GangFacts, render
+from cli.text.why_text import render
 from cluster.api.transport import Transport
-from controller.telemetry.events import REPORTING_CONTROLLER
 from gangs.coexistence.ownership import ADMISSION, EVIDENCE_KINDS, left_to
-from gangs.dialects.claims import dialect_of, parts_of
-from gangs.dialects.table import OWN
+from gangs.dialects.claims import dialect_of
 from gangs.manifests import key_of
 from gangs.mirrors import mirrored_key
-from gangs.model import GangKey, Manifest
+from gangs.model import Manifest
 from gangs.sources import Sources
 from kube.keys import API_VERSION, CONTROLLER_LEASE, SYSTEM_NAMESPACE
 from kube.objects import Pod
 from kube.text import one_line_each
-
-_OWNERS_ASKED = 3
-"""Owners whose own events are looked up: a workload that cannot make its pods says so there."""
+from planning.stories.facts import GangFacts, member_keys, place_of
+from planning.stories.history import history
+from planning.stories.line import PlaceInLine, in_line
 
 
 @click.command(
@@ -61,8 +58,8 @@ def why(gang: str, *, watch: bool, kubeconfig: str | None) -> None:
         redraw(story, render)
     else:
         with waiting("asking the cluster"):
-            told = story()
-        click.echo(render(told, datetime.now(UTC)), nl=False)
+            facts = story()
+        click.echo(render(facts, datetime.now(UTC)), nl=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ class Reader:
         return GangFacts(
             manifest=manifest,
             pods=tuple(pods),
-            events=tuple(self.history(manifest, pods)),
+            events=tuple(history(self.transport, manifest, pods)),
             leader=self._leader(),
             place=self._place(manifest) if in_line(manifest) else None,
         )
@@ -105,12 +102,12 @@ class Reader:
         except ForbiddenException:
             return ""
         kinds = [kind.kind for kind in EVIDENCE_KINDS]
-        whole = [
+        documents = [
             {"apiVersion": f"{ADMISSION}/v1", "kind": kind, **each}
             for kind, items in zip(kinds, lists, strict=True)
             for each in items
         ]
-        left = left_to(Sources(objects={key_of(each): each for each in whole}))
+        left = left_to(Sources(objects={key_of(each): each for each in documents}))
         others = dict.fromkeys(map(str, left.values()))
         return f"; gangs are left to {' and '.join(others)}" if others else ""
 
@@ -124,22 +121,6 @@ class Reader:
         for each in listed(self.transport, f"/api/v1/namespaces/{namespace}/pods"):
             yield msgspec.convert(each, type=Pod)
 
-    def history(self, manifest: Manifest, pods: Sequence[Pod]) -> Iterator[Manifest]:
-        """Events on the Gang object; and others' warnings on what makes its pods, which may be why some are missing."""
-        meta = manifest["metadata"]
-        yield from self._events(meta["namespace"], meta["uid"])
-        owners = {owner["uid"]: None for owner in meta.get("ownerReferences", ())}
-        owners |= {owner.uid: None for pod in pods for owner in pod.metadata.owner_references if owner.controller}
-        for uid in list(owners)[:_OWNERS_ASKED]:
-            for event in self._events(meta["namespace"], uid):
-                if event.get("reportingComponent") != REPORTING_CONTROLLER and event.get("type") == "Warning":
-                    yield event
-
-    def _events(self, namespace: str, uid: str) -> Iterable[Manifest]:
-        query = {"fieldSelector": f"involvedObject.uid={uid}"}
-        events: Iterable[Manifest] = self._get(f"/api/v1/namespaces/{namespace}/events", query)["items"]
-        return events
-
     def _place(self, manifest: Manifest) -> PlaceInLine | None:
         """The gang's place in line; None where not all gangs, or not all their pods, are for the caller to see."""
         try:
@@ -150,13 +131,7 @@ class Reader:
             ]
         except ForbiddenException:
             return None
-        whose = {key: each["metadata"]["uid"] for each in gangs for key in member_keys(each)}
-        priority: dict[str, int] = {}
-        for pod in unbound:
-            if (claim := dialect_of(pod)) is not None and (uid := whose.get(claim[1])) is not None:
-                own = pod.spec.priority or 0
-                priority[uid] = min(own, priority.get(uid, own))
-        return place(manifest, gangs, priority)
+        return place_of(manifest, gangs, unbound)
 
     def _leader(self) -> Manifest | None:
         """The lease of the controllers: None where there is none, empty where it may not be read."""
@@ -172,13 +147,6 @@ class Reader:
     def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         """An answer, with nothing in it that a terminal would obey."""
         return one_line_each(self.transport.request("GET", path, query=query, timeout=TIMEOUT))
-
-
-def member_keys(manifest: Manifest) -> set[GangKey]:
-    """The names by which pods join the gang: its own, and those of the groups that are its pod sets."""
-    meta = manifest["metadata"]
-    gang = mirrored_key(manifest) or GangKey(OWN, meta["namespace"], meta["name"])
-    return parts_of(gang, [each["name"] for each in (manifest.get("spec") or {}).get("podSets") or ()])
 
 
 def _asked_by(manifest: Manifest) -> set[str]:

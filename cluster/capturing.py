@@ -249,7 +249,7 @@ def room(state: NodeState, *, priority: int, ignoring: Collection[str] = frozens
     of lower priority too. `ignoring` holds uids or `namespace/name`s of pods that do not count at all (the gang's own
     that are being planned). Free may be negative. The mappings are shared.
     """
-    if not state.reserving and state.marks.isdisjoint(ignoring):
+    if not state.reserving and (not ignoring or state.marks.isdisjoint(ignoring)):
         return state.room
     return state.room_beside(
         tenant

@@ -4,12 +4,15 @@ Amounts are integers per resource name in its base unit: cpu in millicores, memo
 everything else in pieces; "pods" counts pods.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from cluster.quota_charges import HeldPods
 from cluster.volumes import Claim
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
+from kube.placeholders import holds_for_later
 
 Amounts = Mapping[str, int]
 
@@ -47,7 +50,7 @@ class NodeState:
     allocatable: Amounts
     tenants: tuple[Tenant, ...] = ()
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The node's name."""
         return self.node.metadata.name
@@ -67,6 +70,11 @@ class NodeState:
     def reserving(self) -> bool:
         """Whether some room there is only reserved."""
         return any(tenant.reserved for tenant in self.tenants)
+
+    @cached_property
+    def held_for_later(self) -> tuple[Tenant, ...]:
+        """The room there that is held for pods which do not exist yet."""
+        return tuple(tenant for tenant in self.tenants if tenant.reserved and holds_for_later(tenant.pod))
 
     @cached_property
     def keeping_off(self) -> tuple[Tenant, ...]:
@@ -118,9 +126,12 @@ def _wants_others(pod: Pod) -> bool:
     return affinity is not None and affinity.pod_affinity is not None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Snapshot:
-    """One immutable picture of the cluster, ordered by the nodes' natural names."""
+    """One immutable picture of the cluster, ordered by the nodes' natural names.
+
+    What follows from it and many gangs ask for is worked out once.
+    """
 
     nodes: tuple[NodeState, ...] = ()
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
@@ -138,3 +149,16 @@ class Snapshot:
     """Pods, by `namespace/name`, that plans in force evict: they still have their nodes."""
     version: str = ""
     """Counts the changes of a cluster that is watched; "" for one described by files, of which less is known."""
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the nodes."""
+        return frozenset(state.name for state in self.nodes)
+
+    @cached_property
+    def held_by_namespace(self) -> Mapping[str, HeldPods]:
+        """The pods for which room is held before they exist, of each namespace that has any."""
+        held: defaultdict[str, defaultdict[str, list[Pod]]] = defaultdict(lambda: defaultdict(list))
+        for pod in (tenant.pod for state in self.nodes for tenant in state.held_for_later):
+            held[pod.metadata.namespace][pod.key].append(pod)
+        return {namespace: HeldPods(pods, self.quotas.get(namespace, ())) for namespace, pods in held.items()}

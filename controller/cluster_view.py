@@ -65,12 +65,14 @@ class Looker:
         self._uids: dict[str, str] = {}
         self._system: dict[str, Pod] = {}
         self._placeholders: Mapping[GangKey, Mapping[str, Pod]] = {}
+        self.version = -1
+        """The cache's, when the last picture was taken."""
 
     def look(self) -> ClusterView:
         """Take one consistent picture from the watch caches."""
         cache = self._cache
         with cache.still():
-            entries = self._journal.take()
+            entries, self.version = self._journal.take(), cache.version()
             sources = Sources(
                 cache.pods(), cache.objects(), cache.namespaces(), cache.found(), cache.tried(), cache.sharing()
             )

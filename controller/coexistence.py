@@ -14,12 +14,12 @@ class CoexistenceReporter:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._told: Mapping[str, Neighbour] = {}
+        self._reported: Mapping[str, Neighbour] = {}
 
     def tell(self, picture: ClusterView) -> None:
         """Record an event for every system that was not left alone before, or is not any more."""
         now = {each.system: each for each in picture.left.to.values()}
-        for name in sorted(now.keys() - self._told.keys()):
+        for name in sorted(now.keys() - self._reported.keys()):
             whose = ", ".join(sorted(dialect for dialect, each in picture.left.to.items() if each.system == name))
             note = (
                 f"gangs asked for in the keys of {whose} are left to {now[name]}; those that Phalanx has begun are "
@@ -29,7 +29,7 @@ class CoexistenceReporter:
             self._recorder.record(
                 now[name].evidence or OUR_CONFIGURATION, events.SYSTEM_LEFT, note, related=OUR_CONFIGURATION
             )
-        for name in sorted(self._told.keys() - now.keys()):
-            note = f"gangs asked for in the keys of {self._told[name].title} are placed from now on"
+        for name in sorted(self._reported.keys() - now.keys()):
+            note = f"gangs asked for in the keys of {self._reported[name].title} are placed from now on"
             self._recorder.record(OUR_CONFIGURATION, events.SYSTEM_TAKEN, note)
-        self._told = now
+        self._reported = now

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from controller.release.protocol import AllBound, NeedPlan, Step
+from controller.release.next_step import AllBound, NeedPlan, Step
 from controller.release.records import PlanRecord
 from controller.writes.writer import gang_path
 from gangs.model import Gang, Manifest
@@ -30,6 +30,10 @@ class GangRound:
     """What is to be said of members that were let go and that nobody tries."""
     withdrawn: str = ""
     """Why its members that have started are evicted in this round."""
+    restarts: int = 0
+    """How often it has been restarted as a whole, with this round's; 0: as often as its status says."""
+    stays: str = ""
+    """Why it is not restarted, where it asks for that and has lost a member."""
     watched: bool = False
     """Whether there are members that a scheduler could try now, that are to be made again, or to be withdrawn."""
     fallen: PlanRecord | None = None
@@ -42,6 +46,10 @@ class GangRound:
     """The answer of the round before, if nothing has changed since."""
     writing: bool = False
     """Whether something was written for it in this round, or tried."""
+    moved: bool = False
+    """Whether something that was written for it in this round stands now, and the scheduler need not be waited for."""
+    settled: bool = False
+    """Whether the scheduler is next: all that was to be written before it may do its part has been."""
     behind: bool = False
     """Whether it has not been told yet how it stands, for lack of time."""
     resting: bool = False

@@ -4,24 +4,40 @@ A round that has come to rest (nothing was written for it, and nothing will be u
 Any other is made anew from the cluster in each round, whatever became of it in the last one.
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from itertools import islice
 from time import monotonic
+from typing import NamedTuple
 
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.gang_status import Phase, status_patch
-from controller.release.protocol import AllBound, NeedPlan, Situation, next_step
+from controller.release.next_step import AllBound, NeedPlan, Situation, next_step
 from controller.release.records import record_from
 from controller.release.timeouts import timed_out
 from controller.status import mirrors
-from controller.status.reporting import BATCH, phase_of, turn_seconds
+from controller.status.fair_turns import in_turns, turn_of
+from controller.status.reporting import phase_of
 from controller.telemetry.metrics import GangSample
 from controller.writes.writer import Writer, gang_path
 from gangs.mirrors import MARK, claim_of
 from gangs.model import Gang, GangKey, Manifest
 from planning.quota.flavors import settled
+
+LOG = logging.getLogger(__name__)
+
+_SHORTEST_PAUSE, _LONGEST_PAUSE, _DOUBLINGS = 0.25, 30.0, 8
+"""Seconds until an object that was refused is written again, doubled each time."""
+
+
+class _Refusal(NamedTuple):
+    """A gang whose object was not taken: how often in a row, and (monotonic seconds) when it is tried again."""
+
+    gang: Gang | None
+    times: int
+    again: float
 
 
 class GangRounds:
@@ -36,11 +52,14 @@ class GangRounds:
         """Gangs whose objects could not be written as they should be."""
         self._gone: set[GangKey] = set()
         """Gangs that were dropped and have not been told of."""
+        self._refusals: dict[GangKey, _Refusal] = {}
+        """Gangs whose objects were not taken when they were last written."""
         self._made: dict[GangKey, mirrors.Unmarked] = {}
         """The mirrors that were made here, of gangs that are there."""
-        self._standings: dict[GangKey, GangSample] = {}
-        self.moved = True
-        """Whether some gang stands otherwise than after the last round."""
+        self._samples: dict[GangKey, GangSample] = {}
+        self._moved: dict[GangKey, None] = {}
+        """Gangs that stand otherwise than they were last told, or are no more."""
+        self._untold = True
 
     def look(self, picture: ClusterView) -> list[GangRound]:
         """The rounds that are open, each as it is to be decided on now."""
@@ -51,6 +70,7 @@ class GangRounds:
         for key in self._open.keys() - renewed:
             gang_round = self._cases[key]
             gang_round.last, gang_round.decision, gang_round.writing = gang_round.decision, None, False
+            gang_round.moved, gang_round.settled = False, False
         return [self._cases[key] for key in self._open]
 
     def keys(self) -> Collection[GangKey]:
@@ -66,21 +86,40 @@ class GangRounds:
         """The round is over for these."""
         for gang_round in gang_rounds:
             key, stands = gang_round.gang.key, _standing(gang_round)
-            if self._standings.get(key) != stands:
-                self._standings[key] = stands
-                self.moved = True
+            if self._samples.get(key) != stands:
+                self._samples[key] = stands
+                self._moved[key] = None
             if gang_round.resting and isinstance(gang_round.step, AllBound):
                 self._open.pop(key, None)
 
-    def standings(self) -> list[GangSample]:
-        """How every gang stands."""
-        self.moved = False
-        return list(self._standings.values())
+    @property
+    def moved(self) -> bool:
+        """Whether some gang stands otherwise than was last told, or none has been told of."""
+        return self._untold or bool(self._moved)
+
+    def moves(self) -> tuple[list[GangSample], list[GangKey] | None]:
+        """How the gangs stand that stand otherwise than was last told, and which are no more.
+
+        The first time all gangs, and None: there are no others.
+        """
+        moved, first = self._moved, self._untold
+        self._moved, self._untold = {}, False
+        if first:
+            return list(self._samples.values()), None
+        changed = [self._samples[key] for key in moved if key in self._samples]
+        return changed, [key for key in moved if key not in self._samples]
 
     @property
     def unfinished(self) -> bool:
         """Whether there may be something to do though nothing changes."""
         return bool(self._again) or any(self._cases[key].waits_for_time for key in self._open)
+
+    @property
+    def hurried(self) -> bool:
+        """Whether another step follows from what was written, or there was too little time."""
+        return not self._again <= self._refusals.keys() or any(
+            gang_round.moved or gang_round.behind for gang_round in map(self._cases.__getitem__, self._open)
+        )
 
     def _stays(self, key: GangKey) -> bool:
         """Whether the round is still what it was, if nothing has changed in the cluster."""
@@ -100,20 +139,51 @@ class GangRounds:
             self._delete_stale(key, gang, picture, existing)
             if gang is None:
                 self._made.pop(key, None)
+                self._refusals.pop(key, None)
                 self._drop(key)
             elif callable(found := self._object_of(gang, existing, picture.ending)):
                 writes[key] = found
             else:
                 self._put(gang, found, picture)
-        over, todo = monotonic() + turn_seconds(map(self._cases.__getitem__, self._open)), iter(writes.items())
-        while (batch := list(islice(todo, BATCH))) and monotonic() < over:
-            for (key, _), manifest in zip(batch, self._writer.each(write for _, write in batch), strict=True):
+        turn, todo = turn_of(map(self._cases.__getitem__, self._open)), iter(self._in_order(writes, picture))
+        over = monotonic() + turn.seconds
+        while (batch := list(islice(todo, turn.batch))) and monotonic() < over:
+            for key, manifest in zip(batch, self._writer.each(writes[key] for key in batch), strict=True):
+                self._note(key, picture.kept.gang(key), written=manifest is not None)
                 self._put(picture.kept.gang(key), manifest, picture)
-        for key, _ in (*batch, *todo):
+                del writes[key]
+        for key in writes:
             self._put(picture.kept.gang(key), None, picture)
 
+    def _in_order(self, keys: Iterable[GangKey], picture: ClusterView) -> list[GangKey]:
+        """Whose objects are written first: gangs on their way, then one of each namespace after the other; last those
+        that were refused before, once they have waited. So what is never taken keeps nobody else's from being written.
+        """
+        asked = [key for key in keys if not self._waits(key, picture.kept.gang(key))]
+        again = [key for key in asked if key in self._refusals]
+        first = [
+            key for key in asked if key not in self._refusals and key in self._cases and self._cases[key].on_its_way
+        ]
+        known = {*again, *first}
+        others = in_turns((key for key in asked if key not in known), lambda key: key.namespace)
+        return [*first, *others, *again]
+
+    def _waits(self, key: GangKey, gang: Gang | None) -> bool:
+        """Whether the gang's object was refused a moment ago, and nothing of the gang has changed."""
+        refusal = self._refusals.get(key)
+        return refusal is not None and refusal.gang == gang and monotonic() < refusal.again
+
+    def _note(self, key: GangKey, gang: Gang | None, *, written: bool) -> None:
+        """Remember whether the gang's object was taken."""
+        before = self._refusals.pop(key, None)
+        if not written:
+            times = before.times + 1 if before is not None and before.gang == gang else 1
+            pause = min(_SHORTEST_PAUSE * 2 ** min(times, _DOUBLINGS), _LONGEST_PAUSE)
+            self._refusals[key] = _Refusal(gang, times, monotonic() + pause)
+
     def _drop(self, key: GangKey) -> None:
-        self.moved |= self._standings.pop(key, None) is not None
+        if self._samples.pop(key, None) is not None:
+            self._moved[key] = None
         self._cases.pop(key, None)
         self._open.pop(key, None)
         self._gone.add(key)
@@ -126,7 +196,15 @@ class GangRounds:
             self._drop(gang.key)
             self._again.add(gang.key)
             return
-        self._cases[gang.key] = _case(gang, manifest, picture)
+        try:
+            self._cases[gang.key] = _case(gang, manifest, picture)
+        except Exception:
+            # An error of ours at one gang stops no other. What is held for it stays until it can be looked at again.
+            LOG.exception("gang %s: what is due for it cannot be told", gang.key)
+            self._drop(gang.key)
+            self._again.add(gang.key)
+            self._note(gang.key, gang, written=False)
+            return
         self._open[gang.key] = None
 
     def _delete_stale(
@@ -147,7 +225,10 @@ class GangRounds:
         """The gang's own object; where it mirrors another one and is not as it should be, what makes or mends it."""
         if not mirrors.is_mirrored(gang):
             own = (gang.source.namespace, gang.source.name)
-            return existing.at(own) or {"metadata": {"namespace": own[0], "name": own[1]}}
+            there = existing.at(own)
+            if there is None or claim_of(there):  # pods name a Gang that nobody has written; a mirror shows another
+                return {"metadata": {"namespace": own[0], "name": own[1]}}
+            return there
         place = mirrors.mirror_place(gang, existing)
         wanted, present = mirrors.mirror_of(gang, place), existing.at(place)
         if present is None:

@@ -11,13 +11,13 @@ from typing import Any
 
 from controller.release.wholeness import WHOLE, ever_whole, still_withdrawn, wholeness
 from gangs.mirrors import MARK
-from gangs.model import Fault, Gang, Member
+from gangs.model import RESTART, Fault, Gang, Member
 from kube.conditions import kept_conditions
 from kube.keys import PLANNED_NODE
 from kube.nulls import without_nulls
 from kube.text import one_line
 from planning.decision import Decision, Outcome
-from planning.messages.report import gang_report
+from planning.messages.solve_report import gang_report
 from planning.messages.wording import compressed, listed, more_pods, one_by_one, pods
 from solver.plan import Proof
 
@@ -77,7 +77,6 @@ def gang_status(
     now: str,
     decision: Decision | None = None,
     plan_id: str = "",
-    topology: str | None = None,
     previous: Status | None = None,
     generation: int | None = None,
     reason: str = "",
@@ -86,36 +85,37 @@ def gang_status(
     untried: str = "",
     mirrors: str = "",
     withdrawn: str = "",
+    restarts: int = 0,
 ) -> dict[str, Any]:
-    """The status that the gang's object should have.
+    """The status that the gang's object should have. `now`: RFC 3339, for conditions that change with this status.
 
-    :param now: RFC 3339, for conditions that change with this status.
     :param decision: a new answer; None keeps what the plan in force said, and drops it in a phase without a plan.
     :param plan_id: identity of the decision's plan, "" where it has none.
-    :param topology: name of the topology that applies; None: the one that the gang names or was planned in.
     :param previous: the status as it is; its conditions keep their times where they do not change.
     :param reason: one word, `message`: one line for a person; "" for those that the phase and the numbers give.
     :param timed_out: whether the gang's time is over; None: as it was, and over no more once it is released.
     :param untried: what is to be said of members that were let go and that nobody tries.
     :param mirrors: of a Gang that mirrors another object's gang: which (`controller.status.mirrors.mark_of`).
     :param withdrawn: why those that had started are evicted now; it is said until the gang is let go again.
+    :param restarts: how often it has been restarted as a whole; 0: as often as before.
     """
     before = previous or {}
     plan, counts = _plan_and_counts(gang, phase, decision, plan_id, before, room_taken=reason == ROOM_TAKEN)
     reason = reason or (NOT_TRIED if untried and phase is Phase.RELEASED else _reason(gang, phase, decision))
     withdrawn = withdrawn or still_withdrawn(before, released=phase.released)
     message = _all_on_one_line(message or _message(gang, phase, decision, plan), untried, withdrawn)
-    conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, told=timed_out))
-    conditions += _whole(gang, phase, before, withdrawn)
+    conditions = _conditions(gang, phase, reason, message, timed_out=_timed_out(phase, before, reported=timed_out))
+    conditions += _ever_complete(gang, phase, before, withdrawn)
     status = {
         "phase": phase.value,
         "reason": reason,
         "message": message,
         "observedGeneration": generation,
         MARK: mirrors,
-        "topology": topology or gang.topology or _topology(decision, before),
+        "topology": gang.topology or _topology(decision, before),
         "conditions": kept_conditions(conditions, before.get("conditions") or (), now, generation),
         "members": counts,
+        **_of_restarts(gang, before, restarts),
         "summary": _summary(counts, plan.get("levels") or ()),
         **plan,
     }
@@ -154,6 +154,15 @@ def status_patch(previous: Status | None, wanted: Status) -> dict[str, Any]:
             nested = isinstance(value, Mapping) and isinstance(old, Mapping)
             patch[key] = status_patch(old, value) if nested else value
     return patch
+
+
+def _of_restarts(gang: Gang, before: Status, restarts: int) -> dict[str, Any]:
+    """How often the gang was restarted, and how many ran when it was whole last: then fewer do, one has been lost."""
+    if gang.on_failure != RESTART:
+        return {}
+    bound = [member for member in gang.members if member.pod.bound]
+    most = len(bound) if gang.suffice(bound) else before.get("boundWhenWhole")
+    return {"restarts": restarts or before.get("restarts"), "boundWhenWhole": most}
 
 
 def _plan_and_counts(
@@ -343,10 +352,10 @@ def _victims(victims: Sequence[Mapping[str, Any]]) -> str:
     return f"{', '.join(names)} and {rest} more" if rest else listed(names or ["its victims"])
 
 
-def _timed_out(phase: Phase, before: Status, *, told: bool | None) -> bool | None:
+def _timed_out(phase: Phase, before: Status, *, reported: bool | None) -> bool | None:
     """None: the condition has never been set and is left out."""
-    if told is not None:
-        return told
+    if reported is not None:
+        return reported
     known = [each["status"] == "True" for each in before.get("conditions") or () if each["type"] == "TimedOut"]
     return (known[0] and not phase.released) if known else None
 
@@ -376,7 +385,7 @@ def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_ou
     return conditions
 
 
-def _whole(gang: Gang, phase: Phase, before: Status, withdrawn: str) -> list[dict[str, Any]]:
+def _ever_complete(gang: Gang, phase: Phase, before: Status, withdrawn: str) -> list[dict[str, Any]]:
     """The condition that tells whether all members that were let go are there, once there was a plan."""
     if not phase.planned and ever_whole(before) is None:
         return []

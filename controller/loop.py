@@ -6,11 +6,13 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from time import monotonic
+from time import monotonic, thread_time
 
 from cluster.caches.cache import ClusterCache
 from cluster.caches.journal import Journal
 from controller.acting.executing import PlanExecutor
+from controller.acting.quota_shortages import QuotaShortages
+from controller.acting.restarting import Restarter
 from controller.acting.untried import Reclaimer
 from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView, Looker
@@ -18,26 +20,25 @@ from controller.coexistence import CoexistenceReporter
 from controller.gang_round import GangRound
 from controller.gang_rounds import GangRounds
 from controller.leadership.election import LeadershipLostError
-from controller.release.protocol import AllBound, AwaitBinding, Cause, NeedPlan
+from controller.pace import IDLE_SECONDS, Due, Pace
+from controller.release.next_step import AllBound, AwaitBinding, Cause, NeedPlan
 from controller.release.records import record_of
 from controller.release.timeouts import expired
-from controller.scheduling.planner import Planner
 from controller.scheduling.promised_evictions import drop_unlawful
+from controller.scheduling.scheduling_queue import Planner
+from controller.status.described_kinds import DescribedKinds
 from controller.status.invalid_gangs import InvalidGangReporter
 from controller.status.reporting import Reporter
 from controller.status.status_sync import StatusSync
 from controller.status.strays import Strays
 from controller.telemetry.metrics import Metrics, Observer
+from controller.urgency import Urgencies
 from controller.writes.writer import Writer
 from gangs.model import Gang, GangKey
 from planning.decision import Outcome
 
 LOG = logging.getLogger(__name__)
 
-IDLE_SECONDS = 0.5
-"""A round is due this long after the last one though nothing changed, where pauses or timeouts may have ended."""
-SETTLE_SECONDS = 0.02
-"""Changes come in bursts: a round begins this long after the first one."""
 LAST_IN_LINE = "9998"
 """Stands for the age of a gang whose time was over once: it comes after the newer ones of its priority."""
 
@@ -48,13 +49,12 @@ class _Known:
 
     looker: Looker
     gang_rounds: GangRounds
+    urgencies: Urgencies
+    due: Due = field(default_factory=lambda: Due(unfinished=False))
+    """When the next round is."""
     invalid: list[GangKey] = field(default_factory=list)
     fresh: bool = True
     """Whether no round has gone by yet: who went before is not known."""
-    unfinished: bool = True
-    """Whether a round is due though nothing has changed."""
-    due: float = 0.0
-    """When one is due even if nothing is unfinished (monotonic)."""
 
 
 class Controller:
@@ -70,10 +70,12 @@ class Controller:
         reporter: Reporter,
         reclaimer: Reclaimer,
         withdrawer: Withdrawer,
+        restarter: Restarter,
         invalid_gangs: InvalidGangReporter,
         status_sync: StatusSync,
         coexistence: CoexistenceReporter,
         strays: Strays,
+        described: DescribedKinds,
         metrics: Metrics,
         observers: Sequence[Observer] = (),
     ) -> None:
@@ -84,33 +86,34 @@ class Controller:
         self._reporter = reporter
         self._reclaimer = reclaimer
         self._withdrawer = withdrawer
+        self._restarter = restarter
         self._invalid_gangs = invalid_gangs
         self._status_sync = status_sync
         self._coexistence = coexistence
         self._strays = strays
+        self._described = described
         self._metrics = metrics
         self._observers = (metrics, *observers)
+        self._quota_shortages = QuotaShortages()
 
     def lead(self, lost: threading.Event) -> None:
         """Work until leadership is lost."""
         with self._cache.journal() as journal:
             self._planner.forget_others(())
-            known, version = self._begin(journal), -1
+            known = self._begin(journal)
             while not lost.is_set():
-                before, version = version, self._cache.wait_for_change(version, IDLE_SECONDS)
-                if version == before and not known.unfinished and monotonic() < known.due:
-                    continue  # a round would look at what the last one has seen
-                settling = SETTLE_SECONDS if version != before else 0.0  # else a plan was found, or it is time
-                if not lost.wait(max(settling, self._writer.pause)) and not self._round_safely(known):
+                Pace(self._cache, journal, known.urgencies, self._planner.answered).wait(known.due, lost)
+                if not lost.wait(self._writer.pause) and not self._round_safely(known):
                     known = self._begin(journal)
+                    lost.wait(IDLE_SECONDS)
 
     def _begin(self, journal: Journal) -> "_Known":
         """Nothing is known: the next round looks at everything."""
-        return _Known(Looker(self._cache, journal), GangRounds(self._writer))
+        return _Known(Looker(self._cache, journal), GangRounds(self._writer), Urgencies(self._cache, self._writer.echo))
 
     def _round(self, known: "_Known") -> None:
         """Look once and do what is due."""
-        known.unfinished = True
+        started, done, known.due = thread_time(), self._writer.done, Due(known.looker.version)
         if not self._writer.echo.wait(self._cache):
             LOG.warning("the watch caches are late; this round is left out")
             return
@@ -119,30 +122,36 @@ class Controller:
         gang_rounds = known.gang_rounds.look(picture)
         if known.fresh:
             self._planner.forget_others(known.gang_rounds.keys())
-        self._planner.forget(known.gang_rounds.gone())
+        gone = known.gang_rounds.gone()
+        self._planner.forget(gone)
         known.fresh = False
         picture = self._decide(gang_rounds, picture)
         changed = [gang_round for gang_round in gang_rounds if not gang_round.unchanged]
         self._executor.execute(changed, picture)
         self._reclaimer.reclaim(changed, picture)
         self._withdrawer.withdraw(changed, picture)
+        self._restarter.restart(changed, picture)
         self._reporter.report(changed, picture)
         known.gang_rounds.close(changed)
+        known.urgencies.note(changed, gone, picture)
         self._tell(known, picture)
+        known.due.version, known.due.spent = known.looker.version, thread_time() - started
+        known.due.hurried = self._writer.done != done and known.gang_rounds.hurried
 
     def _tell(self, known: "_Known", picture: ClusterView) -> None:
         """Tell what concerns no gang that can be planned, and how all of them stand."""
         invalid = self._invalid_gangs.tell(picture)
         self._status_sync.show(picture)
         self._strays.tell(picture)
+        self._described.show(picture)
         if known.gang_rounds.moved or invalid != known.invalid:
-            known.invalid, standings = invalid, known.gang_rounds.standings()
+            known.invalid, (changed, gone) = invalid, known.gang_rounds.moves()
             for each in self._observers:
-                each.stand(standings, invalid)
-        known.due = self._status_sync.due
-        known.unfinished = any(
-            each.unfinished for each in (known.gang_rounds, self._invalid_gangs, self._status_sync, self._strays)
-        )
+                each.stand(changed, invalid, gone)
+        known.due.at = self._status_sync.due
+        telling = (self._invalid_gangs, self._status_sync, self._strays, self._described)
+        going_on = self._planner.pausing() or known.gang_rounds.unfinished
+        known.due.unfinished = going_on or any(each.unfinished for each in telling)
 
     def _round_safely(self, known: "_Known") -> bool:
         """Whether the round was carried through, so that the next one may go on from what is known."""
@@ -164,6 +173,7 @@ class Controller:
         for gang_round in gang_rounds:
             if gang_round.timed_out is None and expired(gang_round.gang, gang_round.status) and not _let_go(gang_round):
                 self._expire(gang_round, picture)
+        self._quota_shortages.find(gang_rounds, picture.snapshot)
         picture = drop_unlawful(picture, gang_rounds)
         needy = {
             gang_round.gang.key: gang_round

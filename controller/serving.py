@@ -1,6 +1,7 @@
 """Puts the controller together and runs it until it is told to stop."""
 
 import contextlib
+import gc
 import logging
 import threading
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from cluster.api.transport import Transport
 from cluster.caches.cache import ClusterCache
 from controller.acting.executing import PlanExecutor
 from controller.acting.probe import Probes
+from controller.acting.restarting import RESTART_SECONDS, Restarter
 from controller.acting.untried import UNTRIED_SECONDS, Reclaimer
 from controller.acting.withdrawing import Withdrawer
 from controller.coexistence import CoexistenceReporter
@@ -18,8 +20,10 @@ from controller.leadership.certificates import Keeping, keep_certificate
 from controller.leadership.election import Election, Term
 from controller.leadership.lease import timing_of
 from controller.loop import Controller
-from controller.scheduling.lanes import ThreadLane
-from controller.scheduling.planner import Lanes, Planner
+from controller.scheduling.lanes import Lanes, ThreadLane
+from controller.scheduling.restart_checks import RestartChecks
+from controller.scheduling.scheduling_queue import Planner
+from controller.status.described_kinds import DescribedKinds
 from controller.status.invalid_gangs import InvalidGangReporter
 from controller.status.reporting import Reporter
 from controller.status.status_sync import TREE_SECONDS, StatusSync
@@ -28,7 +32,7 @@ from controller.telemetry.events import Recorder
 from controller.telemetry.metrics import Metrics, Observer
 from controller.telemetry.metrics_server import metrics_server
 from controller.versions import tell_version
-from controller.writes.writer import Writer
+from controller.writes.writer import WRITERS, Writer
 from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
 from planning.solver_pool.pool import shared_workers
@@ -45,8 +49,10 @@ class Settings:
     """How a controller runs. `kubeconfig`: None for in-cluster, else the user's own.
 
     `partly_seconds`: a gang that cannot become whole may run in part so long before it is withdrawn.
+    `restart_seconds`: a lost member must have found no place for so long before its gang is restarted.
     `topology_seconds`: the statuses of topologies are not written more often than this.
     `untried_seconds`: a scheduler may take so long over a member that was let go.
+    `writes`: requests in flight at once.
     `observers` are told how the gangs stand after each round.
     """
 
@@ -58,6 +64,8 @@ class Settings:
     keeping: Keeping
     topology_seconds: float = TREE_SECONDS
     untried_seconds: float = UNTRIED_SECONDS
+    restart_seconds: float = RESTART_SECONDS
+    writes: int = WRITERS
     observers: tuple[Observer, ...] = ()
 
 
@@ -89,17 +97,33 @@ class Server:
                 if stop.is_set():
                     return
             LOG.info("caches are synced")
+            self._cache.snapshot()
+            gc.freeze()  # lives as long as the process; each full round of the collector would look at all of it
             _lead(self._settings, self._transport, self._cache, self._metrics, stop)
         finally:
             self._cache.stop()
             shared_workers().close()
 
 
+@dataclass(frozen=True, slots=True)
+class Planners:
+    """Who answers beside the rounds, from term to term."""
+
+    planner: Planner
+    restart_checks: RestartChecks
+
+    def close(self) -> None:
+        """Answer nothing any more."""
+        self.planner.close()
+        self.restart_checks.close()
+
+
 def controller_of(
-    cache: ClusterCache, writer: Writer, planner: Planner, recorder: Recorder, *, metrics: Metrics, settings: Settings
+    cache: ClusterCache, writer: Writer, planners: Planners, recorder: Recorder, *, metrics: Metrics, settings: Settings
 ) -> Controller:
     """The controller for one term, put together."""
-    reporter = Reporter(writer, recorder, metrics)
+    reporter, planner = Reporter(writer, recorder, metrics), planners.planner
+    withdrawer = Withdrawer(writer, reporter, seconds=settings.partly_seconds)
     return Controller(
         cache=cache,
         writer=writer,
@@ -107,11 +131,13 @@ def controller_of(
         executor=PlanExecutor(writer, reporter, planner, Probes(writer)),
         reporter=reporter,
         reclaimer=Reclaimer(writer, reporter, metrics, seconds=settings.untried_seconds),
-        withdrawer=Withdrawer(writer, reporter, seconds=settings.partly_seconds),
+        withdrawer=withdrawer,
+        restarter=Restarter(withdrawer, planners.restart_checks, seconds=settings.restart_seconds),
         invalid_gangs=InvalidGangReporter(writer, recorder),
         status_sync=StatusSync(writer, settings.topology_seconds),
         coexistence=CoexistenceReporter(recorder),
         strays=Strays(cache, recorder),
+        described=DescribedKinds(writer, cache),
         metrics=metrics,
         observers=settings.observers,
     )
@@ -122,20 +148,23 @@ def _lead(
 ) -> None:
     recorder = Recorder(transport, instance=settings.identity)
     lanes = Lanes(ThreadLane("plan-promptly"), ThreadLane("plan-patiently"))
-    planner = Planner(Limits(seconds=settings.solve_seconds), metrics, lanes, cache.wake)
+    limits = Limits(seconds=settings.solve_seconds)
+    planners = Planners(
+        Planner(limits, metrics, lanes, cache.wake), RestartChecks(ThreadLane("plan-restarts"), limits, cache.wake)
+    )
     election = Election(transport, identity=settings.identity, timing=timing_of(settings.lease_seconds))
 
     def lead(term: Term) -> None:
         fenced = transport.within(term.allowance)
-        writer = Writer(fenced)
+        writer = Writer(fenced, settings.writes)
         keep_certificate(fenced, settings.keeping, term.lost)
         tell_version(transport, recorder)
-        controller = controller_of(cache, writer, planner, recorder, metrics=metrics, settings=settings)
+        controller = controller_of(cache, writer, planners, recorder, metrics=metrics, settings=settings)
         with metrics.leading(), contextlib.closing(writer):
             controller.lead(term.lost)
 
     try:
         election.run(lead, stop)
     finally:
-        planner.close()
+        planners.close()
         recorder.close()

@@ -18,6 +18,7 @@ CHECKERS = {
     each.name: each
     for each in (
         Recipe("helm", _PINS / "helm", "helm.sh/helm/v4/cmd/helm", _SMALL),
+        Recipe("krew", _PINS / "krew", "sigs.k8s.io/krew/cmd/krew", _SMALL),
         Recipe("kube-score", _PINS / "kube-score", "github.com/zegl/kube-score/cmd/kube-score", _SMALL),
         Recipe(
             "promtool",
@@ -26,6 +27,7 @@ CHECKERS = {
             # Rules are checked, no targets found: the clients of two dozen clouds are left out.
             (*_SMALL, "-tags", "remove_all_sd"),
         ),
+        Recipe("validate-krew-manifest", _PINS / "krew", "sigs.k8s.io/krew/cmd/validate-krew-manifest", _SMALL),
     )
 }
 

@@ -6,7 +6,7 @@ import secrets
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from controlplane.api import REQUEST_SECONDS, ApiServer, Manifest
+from controlplane.api import REQUEST_SECONDS, ApiServer, Ask, Manifest
 from controlplane.programs.binaries import Binaries, find_binaries
 from controlplane.running.components import COMPONENTS, Place, arguments
 from controlplane.running.directories import RunDirectory
@@ -179,6 +179,10 @@ class ControlPlane:
         """Ask the API server as the administrator; returns the decoded answer, whatever its status."""
         return self._api().request(method, path, body, content_type, seconds=seconds)
 
+    def kept(self) -> AbstractContextManager[Ask]:
+        """See `ApiServer.kept`."""
+        return self._api().kept()
+
     def create(self, path: str, objects: Iterable[Manifest]) -> None:
         """Create many objects of one kind at once, such as pods at `/api/v1/namespaces/default/pods`.
 
@@ -200,9 +204,9 @@ class ControlPlane:
 
         :raises controlplane.api.RefusedError: one was not accepted.
         """
-        whole = list(nodes)
-        self.create("/api/v1/nodes", whole)
-        self.await_nodes(each["metadata"]["name"] for each in whole)
+        wanted_nodes = list(nodes)
+        self.create("/api/v1/nodes", wanted_nodes)
+        self.await_nodes(each["metadata"]["name"] for each in wanted_nodes)
 
     def await_nodes(self, names: Iterable[str]) -> None:
         """Wait until the nodes can take pods."""

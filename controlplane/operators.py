@@ -18,8 +18,8 @@ from controlplane.programs.binaries import BuildError, Recipe, build_alone, modu
 from controlplane.programs.toolchain import NoToolchainError
 from controlplane.progress import Progress
 
-STARTED = ("lws",)
-"""Those that tests start. Of the others the definitions are read."""
+STARTED = ("lws", "jobset", "kuberay")
+"""Those that tests start. Of others the definitions are read."""
 _PINS = Path(__file__).parent / "operator-pins"
 
 

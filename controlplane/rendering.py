@@ -52,13 +52,13 @@ def made() -> Iterator[tuple[Path, str]]:
 
 def _by_url(file: str) -> str:
     """The patch that has every webhook of a configuration called by URL; the address is put in by kustomize."""
-    whole = yaml.safe_load((MANIFESTS / "webhook" / file).read_text())
+    document = yaml.safe_load((MANIFESTS / "webhook" / file).read_text())
     webhooks = "".join(
         f"- name: {each['name']}\n"
         f"  clientConfig: {{service: null, url: https://address{each['clientConfig']['service']['path']}}}\n"
-        for each in whole["webhooks"]
+        for each in document["webhooks"]
     )
-    return _BY_URL.format(file=file, kind=whole["kind"], name=whole["metadata"]["name"], webhooks=webhooks)
+    return _BY_URL.format(file=file, kind=document["kind"], name=document["metadata"]["name"], webhooks=webhooks)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,15 @@ def decode(part: Any, type_: type[_T], ref: ObjectRef, path: str) -> _T:
         raise MalformedError(_fault_of(str(error), part, ref, path)) from error
 
 
+def spec_of(manifest: Manifest, type_: type[_T], findings: Findings) -> _T | None:
+    """What an object's `spec` says; None where that is malformed, which goes to `findings`."""
+    try:
+        return decode(manifest.get("spec"), type_, ref_of(manifest), "spec")
+    except MalformedError as error:
+        findings.take([error.fault])
+        return None
+
+
 def parted(message: str, part: Any) -> tuple[str, str]:
     """Msgspec's sentence about a value, which ends in "- at `$.where`" below its root: (problem, where).
 

@@ -11,6 +11,9 @@ from kube.objects import NodeAffinity, Pod, PreferredSchedulingTerm
 from kube.placeholders import to_come
 from kube.text import one_line
 
+WAIT, RESTART = "Wait", "Restart"
+"""What a gang does of which a member cannot be replaced where it must be (`Gang.on_failure`)."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectRef:
@@ -161,7 +164,9 @@ class Gang:
     multiples: tuple[MultipleRule, ...] = ()
     """Rules for the members of all sets together; those of one set stand there."""
     schedule_timeout_seconds: int | None = None
-    on_failure: str = "Wait"
+    on_failure: str = WAIT
+    max_restarts: int = 0
+    """How often it may be restarted as a whole, where `on_failure` is RESTART."""
     queue: str | None = None
     account: Account | None = None
     """Where its use of resources is counted against a quota; None: nowhere."""

@@ -33,7 +33,7 @@ def check_alike(pods: Sequence[Pod], annotations: Iterable[str], remedy: str, fi
         there = first.metadata.annotations.get(key)
         for pod in others:
             if (value := pod.metadata.annotations.get(key)) != there:
-                problem = f"{_said(value)}, but {_said(there)} on Pod {first.key}"
+                problem = f"{_quoted(value)}, but {_quoted(there)} on Pod {first.key}"
                 findings.fault(pod_ref(pod), f"metadata.annotations[{key}]", problem, remedy)
     advise_older(pods, keys, "annotations", findings)
 
@@ -48,11 +48,11 @@ def advise_older(pods: Sequence[Pod], keys: Iterable[str], part: str, findings: 
     for key in keys if len(speaking) == 1 else ():
         there = getattr(speaking[0].metadata, part).get(key)
         values = [(pod, getattr(pod.metadata, part).get(key)) for pod in pods]
-        older = next((f"{_said(value)} on Pod {pod.key}" for pod, value in reversed(values) if value != there), None)
+        older = next((f"{_quoted(value)} on Pod {pod.key}" for pod, value in reversed(values) if value != there), None)
         if older is not None:
-            text = f"{_said(there)}, but {older}: what the newest pod says counts for the whole gang"
+            text = f"{_quoted(there)}, but {older}: what the newest pod says counts for the whole gang"
             findings.advise(pod_ref(speaking[0]), f"metadata.{part}[{key}]", text)
 
 
-def _said(value: str | None) -> str:
+def _quoted(value: str | None) -> str:
     return "is missing" if value is None else f'is "{value}"'

@@ -1,6 +1,6 @@
 """Kinds of objects that are read from the API server, and which of their objects."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gangs.model import Manifest
@@ -21,6 +21,11 @@ class ResourceKind:
     """Which of them are worth keeping; None: all of them."""
     describes: str = ""
     """Of a kind whose objects users mean as topologies: the `kind` of these (`kube.topology.Topology`)."""
+
+    taught: "Callable[[Sequence[Manifest]], Iterable[ResourceKind]] | None" = field(default=None, compare=False)
+    """Of a kind whose objects each describe a further kind to be watched: which; None: they describe none."""
+    as_read: Callable[[Manifest], Manifest] | None = field(default=None, compare=False)
+    """What is kept of an object; None: the object as it is."""
 
     @property
     def resources(self) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from gangs.manifests import key_of
 from gangs.model import GangKey, Manifest
-from gangs.workloads.jobs import JOB_KIND, Job, controller_of, owned_by
+from gangs.workloads.jobs import Job, job_owner, owned_by
 from kube.catalog import Catalog, Naming, ObjectKey, cataloged
 from kube.objects import Pod
 from kube.topology import Topology
@@ -164,7 +164,7 @@ class Sources:
         """The pods that the Job controls, in their order. All Jobs together cost one look at each pod."""
         if self.pods and not self._made_by:
             object.__setattr__(self, "_made_by", _by_job(self.pods))
-        return [pod for pod in self._made_by.get((job.metadata.namespace, job.metadata.name), ()) if owned_by(pod, job)]
+        return [pod for pod in self._made_by.get((job.metadata.namespace, job.name), ()) if owned_by(pod, job)]
 
     def get(self, group: str, kind: str, namespace: str, name: str) -> Manifest | None:
         """One object, or None."""
@@ -177,8 +177,8 @@ def _by_job(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
     """The pods by the Job that each names as its controller; those of no Job under a name that no Job has."""
     found: defaultdict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
-        owner = controller_of(pod)
-        name = owner.name if owner is not None and owner.kind == JOB_KIND else ""
+        owner = job_owner(pod)
+        name = owner.name if owner is not None else ""
         found[pod.metadata.namespace, name].append(pod)
     return dict(found)
 

@@ -61,6 +61,13 @@ def as_held(pod: Pod) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, namespace=namespace, name=name)) if slash else pod
 
 
+def holds_for_later(pod: Pod) -> bool:
+    """Whether what holds room in a picture of the cluster stands for a pod that does not exist: it is a placeholder, by
+    the name of that pod (`as_held`), or the pod itself in a plan that was just made.
+    """
+    return to_come(pod) or (PLACEHOLDER in pod.metadata.labels and SEAT in pod.metadata.annotations)
+
+
 def matched(seats: Iterable[tuple[str, str]], pods: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Which pods have come for which seats: role and name of each; the seat's name by the pod's.
 

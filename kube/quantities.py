@@ -45,23 +45,24 @@ _parse_quantity = _load_parser()
 def amount(resource: str, quantity: str | float) -> int:
     """`quantity` of `resource` in its base unit, rounded up: cpu in millicores, all else in units (bytes, pieces).
 
-    Raises ValueError, naming the text, where it is not a quantity, not finite or negative.
+    Raises ValueError, naming the text (of a long one the beginning), where it is no quantity, not finite or negative.
     """
     text, scale = str(quantity), 1000 if resource == "cpu" else 1
     return _remembered(text, scale) if len(text) <= _LONG else _amount(text, scale)
 
 
 def _amount(text: str, scale: int) -> int:
+    shown = repr(text if len(text) <= _LONG else f"{text[:_LONG]}…")
     if not _CHARACTERS.fullmatch(text):
-        raise ValueError(f"{text!r} is not a quantity")
+        raise ValueError(f"{shown} is not a quantity")
     try:
         number = _parse_quantity(text)
     except (ValueError, ArithmeticError):
-        raise ValueError(f"{text!r} is not a quantity") from None
+        raise ValueError(f"{shown} is not a quantity") from None
     if not number.is_finite():
-        raise ValueError(f"{text!r} is not a finite quantity")
+        raise ValueError(f"{shown} is not a finite quantity")
     if number < 0:
-        raise ValueError(f"{text!r} is negative")
+        raise ValueError(f"{shown} is negative")
     return LARGEST if number > LARGEST // scale else math.ceil(number * scale)
 
 

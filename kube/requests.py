@@ -1,7 +1,7 @@
 """What a pod takes from a node, as the stock scheduler counts it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from kube.objects import Container, ContainerStatus, Pod, ResourceRequirements
@@ -49,6 +49,20 @@ def all_requests(pods: Iterable[Pod]) -> Mapping[str, int]:
     for pod in pods:
         total.update(pod_requests(pod))
     return +total
+
+
+def quantities(pod: Pod) -> Iterator[tuple[str, str, str | int | float]]:
+    """Every amount that the pod's spec asks for or is limited to: field below the pod, resource, what is written."""
+    spec = pod.spec
+    for resource, quantity in spec.overhead.items():
+        yield "spec.overhead", resource, quantity
+    held = [("spec.resources", spec.resources)] if spec.resources is not None else []
+    for name, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        held += [(f"spec.{name}[{at}].resources", each.resources) for at, each in enumerate(containers)]
+    for path, resources in held:
+        for part, asked in (("requests", resources.requests), ("limits", resources.limits)):
+            for resource, quantity in asked.items():
+                yield f"{path}.{part}", resource, quantity
 
 
 def _resized(pod: Pod) -> bool:

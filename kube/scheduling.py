@@ -22,13 +22,13 @@ def tried(pod: Pod) -> str:
 
     A pod that was made with its node has been tried by nobody, as long as its kubelet has not said that it is there.
     """
-    said = _said(pod)
-    if said is None or said.reason == _GATED or pod.spec.scheduling_gates:
+    condition = _pod_scheduled(pod)
+    if condition is None or condition.reason == _GATED or pod.spec.scheduling_gates:
         return ""
     _, _, before = pod.metadata.annotations.get(RELEASED, "").partition(" ")
-    if not pod.bound and before and before == _digest(said):
+    if not pod.bound and before and before == _digest(condition):
         return ""
-    return said.last_transition_time or pod.metadata.creation_timestamp or ""
+    return condition.last_transition_time or pod.metadata.creation_timestamp or ""
 
 
 def released(pod: Pod) -> str:
@@ -38,14 +38,14 @@ def released(pod: Pod) -> str:
 
 def release_note(pod: Pod, now: str) -> str:
     """What the annotation `phalanx.dev/released` says of a pod that is let go now."""
-    said = _said(pod)
-    return f"{now} {_digest(said)}" if said is not None else now
+    condition = _pod_scheduled(pod)
+    return f"{now} {_digest(condition)}" if condition is not None else now
 
 
-def _said(pod: Pod) -> Condition | None:
+def _pod_scheduled(pod: Pod) -> Condition | None:
     return next((each for each in pod.status.conditions if each.type == POD_SCHEDULED), None)
 
 
-def _digest(said: Condition) -> str:
-    text = f"{said.status}\n{said.reason}\n{said.message}"
+def _digest(condition: Condition) -> str:
+    text = f"{condition.status}\n{condition.reason}\n{condition.message}"
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from cluster.capturing import snapshot_of
@@ -13,17 +13,20 @@ from gangs.coexistence.ownership import ADMISSION, LeftAlone
 from gangs.dialects.claims import dialect_of, left_alone
 from gangs.dialects.expanding import expanded, unforeseen
 from gangs.dialects.protection import protection
-from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.templates import examples
 from gangs.dialects.topologies import topologies, topology_of
 from gangs.dialects.typos import typos
+from gangs.incremental.reading_apart import read_apart
 from gangs.manifests import MalformedError, group_of, pod_ref
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.sources import ObjectKey, Sources
+from gangs.workload_kinds import taught
 from gangs.workloads.jobs import controller_of
-from gangs.workloads.pod_templates import role_of, shape_of, templates
+from gangs.workloads.kind_table import shape_of
+from gangs.workloads.pod_templates import role_of, templates
+from gangs.workloads.taught_kinds import RESOURCE
 from kube.keys import GROUP
 from kube.objects import Pod
 from kube.topology import Topology
@@ -33,7 +36,8 @@ from planning.files.documents import Document, Mistake
 from planning.files.objects import Objects, read_objects
 from planning.framing.priorities import admitted
 from planning.framing.running_gangs import running_gangs
-from planning.planner import DEFAULT_LIMITS, is_pending, plan_all
+from planning.planner import is_pending, plan_all
+from planning.planning_options import DEFAULT_LIMITS, PlanningOptions
 from planning.quota.usage import usage_of
 from planning.what_if import AS_IT_IS, WhatIf, missing_gangs
 from solver.deadline import NO_DEADLINE, Deadline
@@ -61,6 +65,9 @@ class DryRun:
     mistakes: tuple[Mistake, ...] = ()
     warnings: tuple[Mistake, ...] = ()
     notes: tuple[str, ...] = ()
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    """The cluster that was planned on, as it was or would be before any of it."""
+    topologies: tuple[Topology, ...] = ()
 
 
 def dry_run(
@@ -80,10 +87,10 @@ def dry_run(
     of it. Raises `OutOfTimeError` where it comes before the objects are understood; gangs whose turn comes after it
     are not planned. `what_if`: the cluster is changed so before; raises `UnknownNodeError`.
     """
-    objects = read_objects(documents, deadline)
+    objects = read_objects(documents, deadline, {} if live is None else taught(live.sources))
     request, lost = _changed(_request(objects) if live is None else _applied(objects, live), what_if)
     deadline.look()
-    reading = read_all(request.sources)
+    reading = read_apart(request.sources)
     deadline.look()
     known, _ = topologies(request.sources)
     asking = [gang for gang in reading.gangs if request.asks_for(gang) or what_if.asks(gang, lost)]
@@ -96,18 +103,22 @@ def dry_run(
         [_as_if(each, known, what_if) for each in asking if is_pending(each) and each.key not in wrong],
         with_promised(request.snapshot, promised_by(request.sources.of_kind(GROUP, "Gang"))),
         known,
-        running_gangs=running_gangs(reading),
-        usage=usage_of(reading.gangs, request.snapshot),
-        preemption=preemption,
-        limits=limits,
-        comparing=comparing,
-        deadline=deadline,
+        PlanningOptions(
+            running_gangs=running_gangs(reading),
+            usage=usage_of(reading.gangs, request.snapshot),
+            preemption=preemption,
+            limits=limits,
+            comparing=comparing,
+            deadline=deadline,
+        ),
     )
     return DryRun(
         decisions=(*decisions, *invalid),
         mistakes=(*objects.mistakes, *(_mistake(f, objects) for f in faults), *_unasked(what_if, reading.gangs)),
         warnings=(*objects.doubtful, *_advice(reading, request, objects, pods), *_nowhere(decisions, request)),
         notes=(*_ignored(objects), *request.notes),
+        snapshot=request.snapshot,
+        topologies=tuple(known),
     )
 
 
@@ -157,7 +168,7 @@ def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) 
     advice = (
         *reading.advice,
         *typos(request.sources, (*reading.faults, *reading.advice)),
-        *unforeseen(request.sources, _spoken_of(reading)),
+        *unforeseen(request.sources, _named_objects(reading)),
         *_left_alone(objects, request),
     )
     return dict.fromkeys(
@@ -238,7 +249,7 @@ def _over(existing: Manifest | None, manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": metadata, "status": existing.get("status") or {}}
 
 
-def _spoken_of(reading: Reading) -> set[ObjectRef]:
+def _named_objects(reading: Reading) -> set[ObjectRef]:
     """The objects of which something is said."""
     return {fault.object for fault in reading.faults} | {advice.object for advice in reading.advice}
 
@@ -276,6 +287,8 @@ def _gang_of(ref: ObjectRef, sources: Sources, pods: _Pods) -> GangKey | None:
         claim = None if pod is None else dialect_of(pod)
         return None if claim is None else claim[1]
     group = group_of(ref.api_version)
+    if (group, ref.kind) == (RESOURCE.group, RESOURCE.kind):
+        return None
     if (named := _named_by_pods_of(sources.get(group, ref.kind, ref.namespace, ref.name))) is not None:
         return named
     for dialect in DIALECTS:
@@ -297,21 +310,21 @@ def _named_by_pods_of(manifest: Manifest | None) -> GangKey | None:
     return next((claim[1] for claim in claims if claim is not None), None)
 
 
-_Said = TypeVar("_Said", Fault, Advice)
+_Finding = TypeVar("_Finding", Fault, Advice)
 
 
-def _as_written(said: _Said, sources: Sources, objects: Objects, pods: _Pods) -> _Said:
+def _as_written(finding: _Finding, sources: Sources, objects: Objects, pods: _Pods) -> _Finding:
     """What is said of a pod that a workload would make, said of the workload's template: nobody has written the pod."""
-    ref = said.object
+    ref = finding.object
     key = (group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
     if key in objects.origins:
-        return said
+        return finding
     pod = pods.get(key)
     owner = None if pod is None else controller_of(pod)
     if pod is None or owner is None:
-        return said
+        return finding
     workload = ObjectRef(owner.api_version, owner.kind, ref.namespace, owner.name)
-    return replace(said, object=workload, field=f"{_template_of(pod, workload, sources)}.{said.field}")
+    return replace(finding, object=workload, field=f"{_template_of(pod, workload, sources)}.{finding.field}")
 
 
 def _template_of(pod: Pod, workload: ObjectRef, sources: Sources) -> str:

@@ -77,7 +77,7 @@ def _shared(names: Sequence[str], topology: Topology, level: str, node_named: No
     levels = topology.levels[: position + 1]
     domains = {domain_labels(topology, node, len(levels)) for node in nodes if node is not None}
     labels = domains.pop()
-    if domains or labels is None or not all(map(_told_by_label, levels, labels)):
+    if domains or labels is None or not all(map(_shown_by_label, levels, labels)):
         return ()
     return labels
 
@@ -88,7 +88,7 @@ def _stays(node: Node) -> bool:
     return node.ready and not node.spec.unschedulable and not evicting
 
 
-def _told_by_label(level: Level, label: tuple[str, str]) -> bool:
+def _shown_by_label(level: Level, label: tuple[str, str]) -> bool:
     """Whether exactly the nodes of the domain carry the label: no other key, and no node without one, counts in."""
     unlabelled = level.unlabelled is Unlabelled.DEFAULT_DOMAIN and label[1] == DEFAULT_DOMAIN_NAME
     return len(level.label_keys) == 1 and not unlabelled

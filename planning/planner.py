@@ -7,7 +7,7 @@ name.
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from cluster.snapshot import Snapshot
 from gangs.dialects.topologies import topology_of
 from gangs.model import Fault, Gang, GangKey
 from kube.names import natural_key
+from kube.text import one_line
 from kube.topology import Topology
 from planning.after_plan import after
 from planning.competing.evicted import staying, with_evicted
@@ -23,26 +24,23 @@ from planning.competing.in_turn import InTurn
 from planning.competing.planned_together import LONGEST, plan_tier
 from planning.competing.tier import Tier
 from planning.decision import Decision, Explanation, Outcome
+from planning.framing.gang_problem import Framing, UnknownLevelError, frame
 from planning.framing.priorities import missing_class, with_priorities
-from planning.framing.problem import Framing, UnknownLevelError, frame
-from planning.framing.running_gangs import RunningGangs
 from planning.messages import wording
 from planning.messages.outcomes import decided
 from planning.messages.unlabelled import labels_that_help
+from planning.planning_options import DEFAULT_OPTIONS, PlanningOptions
 from planning.quota.queueing import charged, decide_in_queue, takes_namespace
 from planning.quota.strict_order import behind_others, strict_queue, waits_behind
-from planning.quota.usage import NO_USAGE, Usage
+from planning.quota.usage import Usage
 from planning.scheduler_rules.holdups import holdups
 from planning.scheduler_rules.member_affinity import UNFULFILLED, answer_with_companions, stands
 from planning.scheduler_rules.resource_quotas import quotas_in_the_way
 from planning.solver_pool.pool import shared_workers
-from solver.deadline import NO_DEADLINE, Deadline
 from solver.heuristics.greedy import unproven
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 
-NO_RUNNING_GANGS: RunningGangs = {}
-DEFAULT_LIMITS = Limits()
 COMPARING = Limits(deterministic=0.5, seconds=1.0)
 """What looking next door may take."""
 
@@ -54,59 +52,39 @@ def plan_gang(
     gang: Gang,
     snapshot: Snapshot,
     topologies: Sequence[Topology],
+    options: PlanningOptions = DEFAULT_OPTIONS,
     *,
-    running_gangs: RunningGangs = NO_RUNNING_GANGS,
-    limits: Limits = DEFAULT_LIMITS,
-    preemption: bool = True,
-    usage: Usage = NO_USAGE,
     weighed: bool = True,
-    comparing: bool = False,
 ) -> Decision:
     """The decision for one gang: where its members go and who makes room, or why not and what would help.
 
-    `topologies`: all there are; the gang's own is chosen from them. `running_gangs`: the gangs of pods that run
-    already (`planning.framing.victims.running_gangs`). `usage`: what gangs use of their queues. `weighed` False: other
-    gangs compete, and a plan that is the best for this one need not be the best for all; it claims no more than holds
-    however they are placed. `comparing`: say also why it is better here than next door. Never raises for what a gang
-    asks.
+    `topologies`: all there are; the gang's own is chosen from them. `weighed` False: other gangs compete, and a plan
+    that is the best for this one need not be the best for all; it claims no more than holds however they are placed.
+    Never raises for what a gang asks.
     """
+    if options.deadline.over:
+        return _too_late(gang)
     full_gang = with_priorities(gang, snapshot.priority_classes)
     gang = staying(full_gang, snapshot)
 
     def placed(charged_to_nobody: Gang) -> Decision:
-        return _plan(
-            charged_to_nobody,
-            snapshot,
-            topologies,
-            running_gangs,
-            limits,
-            preemption=preemption,
-            weighed=weighed,
-            comparing=comparing,
-        )
+        return _plan(charged_to_nobody, snapshot, topologies, options, weighed=weighed)
 
     if gang.account is None:
         decision = placed(gang)
     elif reasons := _reasons_to_wait(gang, snapshot, None):
         decision = _waiting(gang, reasons)
     else:
-        decision = decide_in_queue(gang, usage, snapshot, placed)
+        decision = decide_in_queue(gang, options.usage, snapshot, placed)
     return with_evicted(decision, full_gang, snapshot)
 
 
 def _plan(
-    gang: Gang,
-    snapshot: Snapshot,
-    topologies: Sequence[Topology],
-    running_gangs: RunningGangs,
-    limits: Limits,
-    *,
-    preemption: bool,
-    weighed: bool,
-    comparing: bool,
+    gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology], options: PlanningOptions, *, weighed: bool
 ) -> Decision:
+    limits, running = options.limits_now(), options.running_gangs
     started = time.perf_counter()
-    framing = _framed(gang, snapshot, topologies, running_gangs, preemption=preemption)
+    framing = _framed(gang, snapshot, topologies, options)
     if isinstance(framing, Decision):
         return framing
     framed = time.perf_counter()
@@ -114,7 +92,7 @@ def _plan(
     if isinstance(answer, NoPlan) and framing.outside and answer is not UNFULFILLED:
 
         def on(changed: Snapshot) -> tuple[Framing, Answer]:
-            stated = frame(gang, changed, framing.topology, running=running_gangs, preemption=preemption)
+            stated = frame(gang, changed, framing.topology, running=running, preemption=options.preemption)
             return stated, _answer(gang, changed, stated, COMPARING)
 
         helping = labels_that_help(gang, snapshot, framing, answer, on)
@@ -125,8 +103,8 @@ def _plan(
     if isinstance(answer, Plan) and not (weighed and framing.exact):
         answer = replace(answer, goals=unproven(framing.problem, answer.goals), proof=Proof.FEASIBLE)
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
-    decision = decided(gang, framing, answer, running_gangs, seconds, in_turn=in_turn)
-    if not comparing or not weighed or not isinstance(answer, Plan) or answer.proof is not Proof.OPTIMAL:
+    decision = decided(gang, framing, answer, running, seconds, in_turn=in_turn)
+    if not options.comparing or not weighed or not isinstance(answer, Plan) or answer.proof is not Proof.OPTIMAL:
         return decision
     return _compared(decision, framing.problem, answer)
 
@@ -138,7 +116,7 @@ def _compared(decision: Decision, problem: Problem, plan: Plan) -> Decision:
 
 
 def _framed(
-    gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology], running_gangs: RunningGangs, *, preemption: bool
+    gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology], options: PlanningOptions
 ) -> Framing | Decision:
     """The problem, or the decision where there is nothing to place."""
     topology = topology_of(gang, topologies)
@@ -147,7 +125,7 @@ def _framed(
     if reasons := _reasons_to_wait(gang, snapshot, topology):
         return _waiting(gang, reasons)
     try:
-        return frame(gang, snapshot, topology, running=running_gangs, preemption=preemption)
+        return frame(gang, snapshot, topology, running=options.running_gangs, preemption=options.preemption)
     except UnknownLevelError as error:
         return _waiting(gang, [f'a topology with the level "{error.name}"'])
 
@@ -156,67 +134,45 @@ def plan_all(
     gangs: Iterable[Gang],
     snapshot: Snapshot,
     topologies: Sequence[Topology],
-    *,
-    running_gangs: RunningGangs = NO_RUNNING_GANGS,
-    limits: Limits = DEFAULT_LIMITS,
-    preemption: bool = True,
-    usage: Usage = NO_USAGE,
-    comparing: bool = False,
-    deadline: Deadline = NO_DEADLINE,
+    options: PlanningOptions = DEFAULT_OPTIONS,
 ) -> list[Decision]:
     """Decisions for all `gangs`, in the order of their planning; each plan counts for those that follow.
 
-    Gangs of one priority are planned together where they compete and none of them is charged to a queue. `deadline`:
-    of all together; whose turn comes after it is not looked at, and that is said.
+    Gangs of one priority are planned together where they compete and none of them is charged to a queue. Whose turn
+    comes after the deadline is not looked at, and that is said.
     """
-    tiers = plan_in_turn(
-        gangs,
-        snapshot,
-        topologies,
-        running_gangs=running_gangs,
-        limits=limits,
-        preemption=preemption,
-        usage=usage,
-        comparing=comparing,
-        deadline=deadline,
-    )
-    return [decision for tier in tiers for decision in tier]
+    return [decision for tier in plan_in_turn(gangs, snapshot, topologies, options) for decision in tier]
 
 
 def plan_in_turn(
     gangs: Iterable[Gang],
     snapshot: Snapshot,
     topologies: Sequence[Topology],
+    options: PlanningOptions = DEFAULT_OPTIONS,
     *,
-    running_gangs: RunningGangs = NO_RUNNING_GANGS,
-    limits: Limits = DEFAULT_LIMITS,
-    preemption: bool = True,
-    usage: Usage = NO_USAGE,
-    comparing: bool = False,
     standing: Iterable[Decision] = (),
-    deadline: Deadline = NO_DEADLINE,
 ) -> Iterator[Sequence[Decision]]:
     """The same priority by priority, the decisions for one as soon as they are known.
 
     `standing`: plans that were found before and that the snapshot does not show: they count for all gangs of the same
     or of a lower priority.
     """
-    each_gang = _EachGang(topologies, running_gangs, limits, preemption, comparing, deadline)
+    each_gang, usage = _EachGang(topologies, options), options.usage
     before, closed = sorted(standing, key=_priority_of), dict[str, GangKey]()
     ordered = in_order(with_priorities(each, snapshot.priority_classes) for each in gangs)
-    for priority, mates in groupby(ordered, key=lambda each: each.priority):
+    for priority, same_priority in groupby(ordered, key=lambda each: each.priority):
         while before and _priority_of(before[-1]) >= priority:
             snapshot, usage = after(before[-1], snapshot), charged(before.pop(), usage)
-        tier = tuple(mates)
+        tier = tuple(same_priority)
         if all(each.account is None for each in tier):
             left, start = tuple(staying(each, snapshot) for each in tier), snapshot
             found, snapshot = plan_tier(
-                Tier(left, snapshot, running_gangs, _until(deadline, limits), each_gang.framed, each_gang.plan)
+                Tier(left, snapshot, options.running_gangs, options.limits_now(), each_gang.framed, each_gang.plan)
             )
-            yield [with_evicted(each, whole, start) for each, whole in zip(found, tier, strict=True)]
+            yield [with_evicted(each, full_gang, start) for each, full_gang in zip(found, tier, strict=True)]
             continue
         turns = InTurn(_Charged(snapshot, usage, closed), each_gang.step, snapshot.namespaces)
-        found, (snapshot, usage, closed) = _charged_to_queues(tier, turns, limits)
+        found, (snapshot, usage, closed) = _charged_to_queues(tier, turns, options.limits)
         yield found
 
 
@@ -236,40 +192,23 @@ class _EachGang:
     """How one gang of many is planned: on what is left by those before it, until the time for all of them is over."""
 
     topologies: Sequence[Topology]
-    running_gangs: RunningGangs
-    limits: Limits
-    preemption: bool
-    comparing: bool
-    deadline: Deadline
+    options: PlanningOptions
 
-    def plan(self, gang: Gang, now: Snapshot, weighed: bool, used: Usage = NO_USAGE) -> Decision:  # noqa: FBT001 -- see Tier
+    def plan(self, gang: Gang, now: Snapshot, weighed: bool) -> Decision:  # noqa: FBT001 -- see Tier
         """The decision for it alone."""
-        if self.deadline.over:
-            return _too_late(gang)
-        return plan_gang(
-            gang,
-            now,
-            self.topologies,
-            running_gangs=self.running_gangs,
-            limits=_until(self.deadline, self.limits),
-            preemption=self.preemption,
-            usage=used,
-            weighed=weighed,
-            comparing=self.comparing,
-        )
+        return plan_gang(gang, now, self.topologies, self.options, weighed=weighed)
 
     def framed(self, gang: Gang, now: Snapshot) -> Framing | Decision:
         """Its problem, or the decision where there is none to solve."""
-        if self.deadline.over:
-            return _too_late(gang)
-        return _framed(gang, now, self.topologies, self.running_gangs, preemption=self.preemption)
+        return _too_late(gang) if self.options.deadline.over else _framed(gang, now, self.topologies, self.options)
 
     def step(self, gang: Gang, now: _Charged, weighed: bool) -> tuple[Decision, _Charged]:  # noqa: FBT001 -- see InTurn
         """The decision on what is left, unless its queue is closed to it, and what is left after it."""
         queue = strict_queue(gang)
         if ahead := now.closed.get(queue):
             return waits_behind(gang, ahead), now
-        decision = self.plan(gang, now.snapshot, weighed, now.usage)
+        options = self.options.with_usage(now.usage)
+        decision = plan_gang(gang, now.snapshot, self.topologies, options, weighed=weighed)
         closed = now.closed
         if queue and decision.outcome is not Outcome.PLACED and stands_in_line(gang, now.snapshot):
             closed = {**closed, queue: gang.key}
@@ -282,12 +221,12 @@ def _charged_to_queues(
     """Gangs of which one is charged to a queue: one after the other, and each the best for all as long as nobody is
     crowded out.
     """
-    decisions, ground = turns.planned(tier, weighed=True)
+    decisions, state = turns.planned(tier, weighed=True)
     crowded = turns.crowded_out(decisions)
     if not crowded:
-        return decisions, ground
-    decisions, ground = turns.planned(tier, weighed=False)
-    return turns.settled(decisions, ground, crowded, min(limits.seconds, LONGEST.seconds))
+        return decisions, state
+    decisions, state = turns.planned(tier, weighed=False)
+    return turns.settled(decisions, state, crowded, min(limits.seconds, LONGEST.seconds))
 
 
 def _priority_of(decision: Decision) -> int:
@@ -302,10 +241,12 @@ def stands_in_line(gang: Gang, snapshot: Snapshot) -> bool:
     return not _reasons_to_wait(staying(gang, snapshot), snapshot, None)
 
 
-def behind_in_line(gangs: Iterable[Gang], snapshot: Snapshot) -> Iterator[Decision]:
+def behind_in_line(
+    gangs: Iterable[Gang], snapshot: Snapshot, stands: Callable[[Gang, Snapshot], bool] = stands_in_line
+) -> Iterator[Decision]:
     """The decisions for gangs before which another one of their strict queue has to have its place."""
     strict = [with_priorities(each, snapshot.priority_classes) for each in gangs if strict_queue(each)]
-    line = [each for each in in_order(strict) if stands_in_line(each, snapshot)] if len(strict) > 1 else []
+    line = [each for each in in_order(strict) if stands(each, snapshot)] if len(strict) > 1 else []
     return (waits_behind(gang, ahead) for gang, ahead in behind_others(line))
 
 
@@ -328,7 +269,7 @@ def _answer(gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits) ->
         framing.problem,
         framing.spread_limits,
         lambda problem: _solved(problem, limits),
-        lambda plan: stands(decided(gang, framing, plan, NO_RUNNING_GANGS, {}), snapshot),
+        lambda plan: stands(decided(gang, framing, plan, {}, {}), snapshot),
     )
 
 
@@ -353,7 +294,7 @@ def is_pending(gang: Gang) -> bool:
 
 def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> list[str]:
     """Objects that are named and not there, then pods that are not."""
-    named = gang.topology
+    named = None if gang.topology is None else one_line(gang.topology)
     mentioned = topology is not None or any(named in (each, *each.split()[1:2]) for each in gang.waiting_for)
     lacking = [] if named is None or mentioned else [f"{gang.topology_kind or 'Topology'} {named}"]
     objects = dict.fromkeys((*gang.waiting_for, *lacking, *_missing_classes(gang, snapshot)))
@@ -383,11 +324,6 @@ def _waiting(gang: Gang, reasons: Sequence[str]) -> Decision:
     if missing_members(gang):
         message += wording.one_by_one(gang)
     return Decision(gang=gang, key=gang.key, outcome=Outcome.WAITING, message=message)
-
-
-def _until(deadline: Deadline, limits: Limits) -> Limits:
-    """The limits of one solve that ends before the deadline."""
-    return replace(limits, seconds=max(0.0, min(limits.seconds, deadline.left())))
 
 
 def _too_late(gang: Gang) -> Decision:

@@ -22,6 +22,32 @@ _OURS = (PINNED_DOMAIN, PLAN, PLANNED_NODE, RELEASED, TAKEN_BACK)
 """Annotations of a pod that tell of a plan."""
 
 
+MOST_ADDED = 20_000
+"""Nodes that may be added at once, of all kinds together."""
+
+
+def added_nodes(values: Iterable[str], most: int = MOST_ADDED, instead: str = "") -> dict[str, int]:
+    """How many more nodes there are like each, from texts as `4=node-5`. Raises `ValueError`, a line for a person.
+
+    :param instead: what to do about it where more than `most` are asked for.
+    """
+    added: dict[str, int] = {}
+    for value in values:
+        count, equals, name = value.partition("=")
+        number = int(count) if count.isascii() and count.isdecimal() and len(count) <= len(str(MOST_ADDED)) else 0
+        if not (equals and name and number):
+            raise ValueError(f"{value}: write COUNT=NODE, such as 4=node-5: 4 more nodes like node-5")
+        added[name] = added.get(name, 0) + number
+        if sum(added.values()) > most:
+            raise ValueError(f"{value}: {most} nodes can be added, all together{instead}")
+    return added
+
+
+def names(values: Iterable[str]) -> frozenset[str]:
+    """The names in texts that hold several, parted by commas."""
+    return frozenset(name.strip() for value in values for name in value.split(",") if name.strip())
+
+
 class UnknownNodeError(ValueError):
     """A node is named that is not there."""
 
@@ -49,8 +75,8 @@ class WhatIf:
         if missing := sorted(named - there.keys(), key=natural_key):
             raise UnknownNodeError(f"no node {missing[0]}")
         states = [self._changed(state) for state in snapshot.nodes]
+        taken = set(there)
         for like, count in self.added.items():
-            taken = {state.name for state in states}
             states += _more_like(there[like], count, taken)
         return replace(snapshot, nodes=tuple(sorted(states, key=lambda state: natural_key(state.name))))
 
@@ -60,9 +86,9 @@ class WhatIf:
 
     def gang(self, gang: Gang, topology: Topology | None) -> Gang:
         """The gang as it would ask, in its topology where that is known."""
-        meant = tuple(name for level in self.relaxed for name in _names(level, topology))
-        sets = tuple(_relaxed(each, meant) for each in gang.pod_sets)
-        return replace(_relaxed(gang, meant), pod_sets=sets) if meant else gang
+        levels = tuple(name for level in self.relaxed for name in _names(level, topology))
+        sets = tuple(_relaxed(each, levels) for each in gang.pod_sets)
+        return replace(_relaxed(gang, levels), pod_sets=sets) if levels else gang
 
     def asks(self, gang: Gang, lost: Container[str]) -> bool:
         """Whether the gang is asked about, though it is none of the files'. `lost`: `namespace/name`s of lost pods."""
@@ -92,12 +118,13 @@ def missing_gangs(what_if: WhatIf, gangs: Iterable[Gang]) -> list[str]:
 
 
 def _more_like(state: NodeState, count: int, taken: set[str]) -> Iterator[NodeState]:
-    """Empty nodes with the labels, taints and size of one; each has a name of its own."""
+    """Empty nodes with the labels, taints and size of one; each has a name of its own, which is `taken` then."""
     number = 0
     while count:
         number += 1
         name = f"{state.name}-more-{number}"
         if name not in taken:
+            taken.add(name)
             count -= 1
             tenants = tuple(_on(each, name) for each in state.tenants if _of_a_daemon_set(each.pod))
             yield NodeState(_renamed(state.node, name), state.allocatable, tenants)
@@ -154,7 +181,7 @@ def _names(level: str, topology: Topology | None) -> tuple[str, ...]:
 _Asking = TypeVar("_Asking", Gang, PodSet)
 
 
-def _relaxed(asking: _Asking, meant: Sequence[str]) -> _Asking:
-    if asking.required is None or asking.required not in meant:
+def _relaxed(asking: _Asking, levels: Sequence[str]) -> _Asking:
+    if asking.required is None or asking.required not in levels:
         return asking
     return replace(asking, required=None, preferred=asking.preferred or asking.required)

@@ -11,17 +11,19 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from io import BytesIO
 from typing import Any
 
 import msgspec
 from werkzeug.wrappers import Response
 
+from serving.http_protocol import PEER_CERTIFICATE
 from serving.limits import ConnectionLimits
-from serving.protocol import PEER_CERTIFICATE
-from serving.turns import OverloadedError, Turns
+from serving.turns import OverdrawnError, OverloadedError, Turns
 
 WAITED = "phalanx.waited"
+JUDGE, CALLER = "phalanx.judge", "X-Phalanx-Caller"
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -37,17 +39,25 @@ def peer_certificate(environ: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Threads for requests of one kind, so that another kind cannot take them all."""
+    """Threads for requests of one kind, so that another kind cannot take them all.
+
+    `judged_in`: the pool in which it is found out first whether such a request is to be answered at all, where having
+    a thread of this one is worth something: the application is asked with `JUDGE` in the environment, and says 204 to
+    one that is, and whose it is in the header `CALLER`. At most `most_each` of one caller then have a thread.
+    """
 
     threads: int
     waiting: int
+    judged_in: str = ""
+    most_each: int | None = None
 
 
 class _Lane:
     """A pool at work."""
 
     def __init__(self, name: str, pool: Pool) -> None:
-        self.turns = Turns(pool.threads, pool.waiting)
+        self.pool = pool
+        self.turns = Turns(pool.threads, pool.waiting, pool.most_each)
         self.threads = ThreadPoolExecutor(pool.threads, name)
 
 
@@ -73,19 +83,31 @@ class Application:
             self._held -= len(body)
 
     async def _answered(self, scope: Scope, body: bytes, send: Send) -> None:
-        lane = self._lanes[self._pool_of(scope["path"])]
+        lane, read_at = self._lanes[self._pool_of(scope["path"])], time.monotonic()
         source = scope["client"][0] if scope.get("client") else ""
-        whole = time.monotonic()
         try:
-            async with lane.turns.turn(source):
-                work = partial(answer, self._application, environ_of(scope, body), whole)
-                response = await asyncio.get_running_loop().run_in_executor(lane.threads, work)
+            if lane.pool.judged_in:
+                environ = {**environ_of(scope, b""), JUDGE: True}
+                response = await self._asked(self._lanes[lane.pool.judged_in], source, environ, read_at)
+                source = response.headers.get(CALLER, "")
+            if not lane.pool.judged_in or response.status_code == HTTPStatus.NO_CONTENT:
+                response = await self._asked(lane, source, environ_of(scope, body), read_at)
+        except OverdrawnError:
+            text = f"at most {lane.turns.most_each} requests of one caller wait here at a time; ask again"
+            await _refuse(send, 429, text, (b"retry-after", b"1"))
+            return
         except OverloadedError:
             text = f"overloaded: more than {lane.turns.waiting} requests wait to be answered; ask again"
             await _refuse(send, 429, text, (b"retry-after", b"1"))
             return
         headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
         await _send(send, response.status_code, headers, response.get_data())
+
+    async def _asked(self, lane: _Lane, source: str, environ: dict[str, Any], read_at: float) -> Response:
+        """The application's answer, in a thread of that pool. Raises `OverloadedError`."""
+        async with lane.turns.turn(source):
+            work = partial(answer, self._application, environ, read_at)
+            return await asyncio.get_running_loop().run_in_executor(lane.threads, work)
 
     async def _collected(self, scope: Scope, receive: Receive, send: Send, body: bytearray) -> bool:
         """Receive the body, counting it; False where there is nothing more to do."""
@@ -114,9 +136,9 @@ class Application:
         return not too_large
 
 
-def answer(application: WSGI, environ: dict[str, Any], whole: float) -> Response:
+def answer(application: WSGI, environ: dict[str, Any], read_at: float) -> Response:
     """The application's whole answer. Runs in a thread, which never waits for the loop."""
-    environ[WAITED] = time.monotonic() - whole
+    environ[WAITED] = time.monotonic() - read_at
     return Response.from_app(application, environ, buffered=True)
 
 

@@ -12,9 +12,9 @@ from uvicorn.server import ServerState
 
 from serving.application import Application
 from serving.connections import Connection, Connections, State
+from serving.http_protocol import Protocol
 from serving.limits import ConnectionLimits
 from serving.memory import give_back
-from serving.protocol import Protocol
 
 log = logging.getLogger(__name__)
 

@@ -5,20 +5,29 @@ B. Suter et al., Infocom 1998): whoever asks little is not refused because of on
 """
 
 import asyncio
-from collections import OrderedDict, deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 
 class OverloadedError(Exception):
     """Too many requests wait already."""
 
 
-class Turns:
-    """At most `threads` are answered at a time, at most `waiting` wait. For one event loop."""
+class OverdrawnError(OverloadedError):
+    """Too many of this source's requests are being answered already."""
 
-    def __init__(self, threads: int, waiting: int) -> None:
+
+class Turns:
+    """At most `threads` are answered at a time, at most `waiting` wait; of one source there are at most `most_each`.
+
+    For one event loop.
+    """
+
+    def __init__(self, threads: int, waiting: int, most_each: int | None = None) -> None:
         self.waiting = waiting
+        self.most_each = most_each
+        self._of_each: Counter[str] = Counter()
         self._free = threads
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self._queued = 0
@@ -26,14 +35,31 @@ class Turns:
     @asynccontextmanager
     async def turn(self, source: str) -> AsyncIterator[None]:
         """Wait for a thread, and give it back at the end. Raises `OverloadedError`."""
-        if self._free:
-            self._free -= 1
-        else:
-            await self._wait(source)
+        with self._counted(source):
+            if self._free:
+                self._free -= 1
+            else:
+                await self._wait(source)
+            try:
+                yield
+            finally:
+                self._next()
+
+    @contextmanager
+    def _counted(self, source: str) -> Iterator[None]:
+        """One more of that source is here, until the end. Raises `OverdrawnError`."""
+        if self.most_each is None:
+            yield
+            return
+        if self._of_each[source] >= self.most_each:
+            raise OverdrawnError
+        self._of_each[source] += 1
         try:
             yield
         finally:
-            self._next()
+            self._of_each[source] -= 1
+            if not self._of_each[source]:
+                del self._of_each[source]
 
     async def _wait(self, source: str) -> None:
         if self._queued >= self.waiting and not self._make_room(source):

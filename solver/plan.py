@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from solver.objective import criterion
-
 
 class Proof(Enum):
     """What has been proven. The first two go with a plan, the others without one."""
@@ -36,11 +34,6 @@ class Goal:
     def digits(self) -> tuple[int, ...]:
         """What is compared one after the other: the parts or, where there is but one, the value."""
         return tuple(self.parts.values()) or (self.value,)
-
-    @property
-    def key(self) -> tuple[int, ...]:
-        """The same, smaller being better for every goal."""
-        return tuple(-digit for digit in self.digits) if criterion(self.name).more_is_better else self.digits
 
 
 @dataclass(frozen=True, slots=True)

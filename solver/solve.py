@@ -17,10 +17,9 @@ from solver.explain.remedies import explained
 from solver.heuristics.greedy import unproven
 from solver.heuristics.incumbent import LARGE, LARGE_EVICTING, Incumbent, Tell, to_nobody, work
 from solver.instance import Instance, instance_of
-from solver.objective import is_countable
+from solver.objective import goals_of, is_countable
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.scoring import goals_of
 from solver.tree_dp.solve import no_room, solve_tree_dp
 from solver.verify.rules import verify
 
@@ -57,7 +56,7 @@ def decide(
     """
     if wanted is not None or not is_countable():
         return by_model(problem, limits, wanted)
-    return _said(_Course(problem, limits, deadline, Incumbent(problem, tell)).answer())
+    return _as_answer(_Course(problem, limits, deadline, Incumbent(problem, tell)).answer())
 
 
 def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = None) -> Answer:
@@ -69,7 +68,7 @@ def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = N
         )
         if answer is not Found.INFEASIBLE:
             break
-    return _said(answer or Found.UNKNOWN)
+    return _as_answer(answer or Found.UNKNOWN)
 
 
 class _Course:
@@ -162,7 +161,7 @@ def _bounded(instance: Instance) -> Found | None:
     return Found.INFEASIBLE if instance.evicting and no_room(instance) else None
 
 
-def _said(answer: Plan | Found) -> Answer:
+def _as_answer(answer: Plan | Found) -> Answer:
     if isinstance(answer, Plan):
         return answer
     return NoPlan(Proof.INFEASIBLE if answer is Found.INFEASIBLE else Proof.UNPROVEN)

@@ -40,14 +40,14 @@ class Right:
 
 def granted(objects: Iterable[Manifest]) -> list[Right]:
     """Every right that the bindings among `objects` give to one of the accounts, as often as it is given."""
-    return [right for binding, role in _bindings(objects) for right in _rights(binding, role["rules"])]
+    return [right for binding, role in _bindings(objects) for right in _rights(binding, role.get("rules") or ())]
 
 
 def without(objects: Iterable[Manifest], right: Right) -> list[dict[str, Any]]:
     """The roles that grant this right, each without it."""
     lessened = []
     for binding, role in _bindings(objects):
-        rules = [rule for each in role["rules"] for rule in _single(each)]
+        rules = [rule for each in role.get("rules") or () for rule in _single(each)]
         kept = [each for each in rules if right not in _rights(binding, [each])]
         if len(kept) < len(rules):
             lessened.append({**role, "rules": kept})

@@ -35,6 +35,7 @@ from dataclasses import replace
 
 import pytest
 from emptying import empty
+from hypothesis import settings
 
 from controlplane.control_plane import ControlPlane, Options
 from controlplane.programs.previous_version import asked_for
@@ -47,6 +48,9 @@ SLOW_SECONDS = 3.0
 def pytest_configure() -> None:
     """End on SIGTERM as on Ctrl-C: with the fixtures' own ends."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # An example may take long on a busy machine; pytest-timeout ends what hangs.
+    settings.register_profile("no deadline", deadline=None)
+    settings.load_profile("no deadline")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

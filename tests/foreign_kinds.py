@@ -31,6 +31,6 @@ def definition(group: str, kind: str, version: str) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
+        "metadata": {"name": f"{plural}.{group}", "annotations": {"api-approved.kubernetes.io": "unapproved, a test"}},
         "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [served]},
     }

@@ -1,7 +1,8 @@
 """Workloads of every kind whose annotations make gangs, and what their operators make of them.
 
 The operators' rules are those of their sources: Kubeflow's training operator v1.8 (pkg/core, pkg/controller.v1) and the
-StatefulSet and Deployment controllers, the MPI operator v0.5, JobSet v0.8, KubeRay v1.4 and LeaderWorkerSet v0.9.
+StatefulSet and Deployment controllers, the MPI operator v0.5, JobSet v0.8, KubeRay v1.4, LeaderWorkerSet v0.9, and
+Spark's operator v2 with Spark 4.
 Nothing of them runs here: tests make what they would make, in their order, with their labels and owner references.
 Where a Job makes pods it is the real one.
 """
@@ -334,6 +335,99 @@ def _ray_cluster() -> Row:
     )
 
 
+def _volcano_job() -> Row:
+    """A Job of Volcano, of two tasks. It names the scheduler of the cluster, so that its own need not run."""
+
+    def spec() -> Object:
+        parts = {"master": 1, "worker": 3}
+        tasks = [{"name": task, "replicas": count, "template": template()} for task, count in parts.items()]
+        return {"schedulerName": "default-scheduler", "tasks": tasks}
+
+    def pods(manifest: Object) -> Iterator[Object]:
+        name = manifest["metadata"]["name"]
+        for task in manifest["spec"]["tasks"]:
+            for index in range(task["replicas"]):
+                labels = {
+                    "volcano.sh/job-name": name,
+                    "volcano.sh/job-namespace": "default",
+                    "volcano.sh/task-spec": task["name"],
+                    "volcano.sh/task-index": str(index),
+                }
+                yield made(manifest, task["template"], f"{name}-{task['name']}-{index}", labels)
+
+    return Row(
+        api_version="batch.volcano.sh/v1alpha1",
+        kind="Job",
+        spec=spec,
+        sets={"master": 1, "worker": 3},
+        pods=pods,
+        names=("w-master-0", "w-worker-0", "w-worker-1", "w-worker-2"),
+        minimum={"minAvailable": 3},
+    )
+
+
+def spark_application() -> Row:
+    """A kind without pod templates, not among `ROWS`: a driver, and three executors that it makes when it runs.
+
+    The operator makes the driver alone, with its labels and owner; Spark's own scheduler in the driver the others.
+    """
+
+    def part(**more: Any) -> Object:
+        return {"coreRequest": "1", "memory": "1g", "annotations": {GOES_ON: "true"}, **more}
+
+    def spec() -> Object:
+        return {
+            "type": "Scala",
+            "mode": "cluster",
+            "sparkVersion": "4.0.0",
+            "image": "b",
+            "mainApplicationFile": "local:///opt/spark/examples/jars/spark-examples.jar",
+            "driver": part(serviceAccount="spark"),
+            "executor": part(instances=3),
+        }
+
+    def pod(manifest: Object, role: str, name: str, labels: Mapping[str, str]) -> Object:
+        app, own = manifest["metadata"]["name"], manifest["spec"][role]
+        resources = {"requests": {"cpu": own["coreRequest"], "memory": "1408Mi"}, "limits": {"memory": "1408Mi"}}
+        container = {"name": f"spark-kubernetes-{role}", "image": manifest["spec"]["image"], "resources": resources}
+        of = {
+            "metadata": {"labels": own.get("labels") or {}, "annotations": own.get("annotations") or {}},
+            "spec": {"containers": [container], "restartPolicy": "Never"},
+        }
+        common = {
+            "spark-role": role,
+            "spark-app-name": app,
+            "spark-app-selector": "spark-0a1b",
+            "sparkoperator.k8s.io/app-name": app,
+            "sparkoperator.k8s.io/launched-by-spark-operator": "true",
+        }
+        return made(manifest, of, name, {**common, **labels})
+
+    def pods(manifest: Object) -> Iterator[Object]:
+        name = manifest["metadata"]["name"]
+        driver = pod(manifest, "driver", f"{name}-driver", {})
+        yield driver
+        for index in range(1, manifest["spec"]["executor"].get("instances", 1) + 1):
+            found = pod(manifest, "executor", f"{name}-9f3c-exec-{index}", {"spark-exec-id": str(index)})
+            found["metadata"]["ownerReferences"] = [owned(driver)]
+            yield found
+
+    def makers(manifest: Object) -> Iterator[Object]:
+        yield next(pods(manifest))
+
+    return Row(
+        api_version="sparkoperator.k8s.io/v1beta2",
+        kind="SparkApplication",
+        spec=spec,
+        sets={"driver": 1, "executor": 3},
+        pods=pods,
+        names=("w-driver", "w-9f3c-exec-1", "w-9f3c-exec-2", "w-9f3c-exec-3"),
+        makers=makers,
+        suspend=("suspend",),
+        minimum={"dynamicAllocation": {"enabled": True, "minExecutors": 2}},
+    )
+
+
 ROWS: Mapping[str, Row] = {
     "PyTorchJob": of_replicas("PyTorchJob", "pytorchReplicaSpecs"),
     "PyTorchJob, elastic": of_replicas(
@@ -350,4 +444,56 @@ ROWS: Mapping[str, Row] = {
     "MPIJob": _mpi_job(),
     "JobSet": _job_set(),
     "RayCluster": _ray_cluster(),
+    "Volcano's Job": _volcano_job(),
 }
+
+
+def described() -> Object:
+    """What a platform team writes of the kind of an invented operator (`training_run`)."""
+    return {
+        "apiVersion": "phalanx.dev/v1alpha1",
+        "kind": "WorkloadKind",
+        "metadata": {"name": "trainingruns.ml.example.com"},
+        "spec": {
+            "group": "ml.example.com",
+            "kind": "TrainingRun",
+            "resource": "trainingruns",
+            "versions": ["v1"],
+            "podTemplates": [
+                {
+                    "path": "spec.roles.*.pods",
+                    "replicas": "spec.roles.*.count",
+                    "minReplicas": "spec.roles.*.atLeast",
+                }
+            ],
+            "minMember": "spec.together",
+            "rankKey": "ml.example.com/rank",
+            "suspended": "spec.paused",
+            "ended": [{"field": "status.phase", "values": ["Done"]}],
+        },
+    }
+
+
+def training_run() -> Row:
+    """A kind that nobody knows: `described` says what there is to know of it."""
+
+    def spec() -> Object:
+        parts = {"chief": 1, "worker": 3}
+        return {"roles": [{"name": role, "count": count, "pods": template()} for role, count in parts.items()]}
+
+    def pods(manifest: Object) -> Iterator[Object]:
+        for role in manifest["spec"]["roles"]:
+            for index in range(role["count"]):
+                name = f"{manifest['metadata']['name']}-{role['name']}-{index}"
+                yield made(manifest, role["pods"], name, {"ml.example.com/rank": str(index)})
+
+    return Row(
+        api_version="ml.example.com/v1",
+        kind="TrainingRun",
+        spec=spec,
+        sets={"chief": 1, "worker": 3},
+        pods=pods,
+        names=("w-chief-0", "w-worker-0", "w-worker-1", "w-worker-2"),
+        suspend=("paused",),
+        minimum={"together": 3},
+    )

@@ -1,5 +1,6 @@
 """The Flask application: admission, the dry run, the live picture as JSON and as a page, metrics."""
 
+import hashlib
 import logging
 import re
 import time
@@ -12,21 +13,25 @@ import msgspec
 from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException
 
+from cluster.api.callers import AsBearer, token_in
 from cluster.api.token_reviews import AccessCheck, refusal
 from gangs.manifests import MalformedError
 from gangs.model import Gang, Manifest
-from serving.application import WAITED
+from planning.what_if import UnknownNodeError, WhatIf, added_nodes, names
+from serving.application import CALLER, JUDGE, WAITED
 from serving.limits import LARGEST_BODY
 from webhook.admission import dispatch
 from webhook.admission.reviews import AdmissionRequest, Admitted, Decision, Refused, decode, encode
 from webhook.client_certificates import Caller, anybody
-from webhook.dry_run import InputError, TooLongError, solve_stream
+from webhook.dry_run import DryRunOptions, InputError, TooLongError, solve_stream
 from webhook.errors import BadReview, Unavailable
 from webhook.forecasts.forecasting import forecast, waits
 from webhook.forecasts.quick import QuickForecasts
-from webhook.forecasts.readings import RecentGangs
+from webhook.forecasts.recent_gangs import RecentGangs
 from webhook.forecasts.slots import BusyError, SolveSlot
 from webhook.live_view import data
+from webhook.live_view.changes import CHANGES, WAIT_SECONDS, LiveFeed
+from webhook.live_view.gang_stories import EventReader, story_of
 from webhook.live_view.page import HEADERS, SCRIPT, page
 from webhook.metrics import CONTENT_TYPE, Metrics
 from webhook.picture import Picture
@@ -37,12 +42,22 @@ MARGIN = 0.3
 LONGEST_FORECAST = 2.0
 """An admission waits this long for a plan, never longer."""
 LONGEST_DRY_RUN = 30.0
+MOST_ADDED_HERE = 2_000
+"""Nodes that may be added in one question: each costs the server some 8 KiB and a tenth of a millisecond."""
 MOST_MISTAKES = 1000
 MOST_WARNINGS = 30
 LONGEST_WARNING = 500
 """Clients read no more than so many headers, and so much of them."""
+LONGEST_WORD = 60
+SOLVE_PARAMETERS = frozenset(
+    {"cluster", "timeout", "preemption", "why", "add-nodes", "cordon", "drain", "relax", "gang"}
+)
 ABSENT_SCHEDULERS = "/mutate/absent-schedulers"
 """Where the API server sends pods of no gang that name a scheduler which may not run here, by choice."""
+DESCRIBED = "/mutate/described"
+"""Where the API server sends objects of all kinds that it is not told to send elsewhere and that ask to be gangs."""
+FEED = "live-feed"
+"""The name of what tells viewers of changes (a `LiveFeed`) among the application's extensions."""
 AUTOMATIC = "/mutate/automatic"
 """Where the API server sends the Jobs of namespaces whose label it has matched itself."""
 
@@ -63,10 +78,10 @@ class Webhook:
     def mutate(self, review: AdmissionRequest, *, automatic: bool = False) -> Decision:
         """The answer of `/mutate`, and of `/mutate/automatic`."""
 
-        def foretold(gang: Gang, whole: Callable[[], Gang]) -> tuple[str, ...]:
-            return self.quick.told(gang, self.picture, whole)
+        def forecast_arrival(gang: Gang, all_members: Callable[[], Gang]) -> tuple[str, ...]:
+            return self.quick.messages(gang, self.picture, all_members)
 
-        return dispatch.mutate(review, self.picture, foretold, automatic=automatic)
+        return dispatch.mutate(review, self.picture, forecast_arrival, automatic=automatic)
 
     def hand_over(self, review: AdmissionRequest) -> Decision:
         """The answer of `/mutate/absent-schedulers`."""
@@ -74,12 +89,16 @@ class Webhook:
 
     def validate(self, review: AdmissionRequest) -> Decision:
         """The answer of `/validate`; the plan is made within the caller's timeout."""
+        return dispatch.validate(review, self.picture, self._in_time())
+
+    def described(self, review: AdmissionRequest) -> Decision:
+        """The answer of `/mutate/described`; the plan likewise."""
+        return dispatch.described(review, self.picture, self._in_time())
+
+    def _in_time(self) -> Callable[[Manifest], tuple[str, ...]]:
+        """Forecasts until the caller's timeout, from now on."""
         deadline = time.monotonic() + min(_timeout() - MARGIN, LONGEST_FORECAST)
-
-        def planned(manifest: Manifest) -> tuple[str, ...]:
-            return self.forecast(manifest, deadline - time.monotonic())
-
-        return dispatch.validate(review, self.picture, planned)
+        return lambda manifest: self.forecast(manifest, deadline - time.monotonic())
 
     def forecast(self, manifest: Manifest, seconds: float) -> tuple[str, ...]:
         """The plan as sentences, none where there is no time for it. Never the reason why an object is not admitted."""
@@ -103,20 +122,34 @@ class Webhook:
         return messages
 
 
-def create_app(picture: Picture, access: AccessCheck, metrics: Metrics, caller: Caller = anybody) -> Flask:
-    """The application over one picture. `caller` guards the admission paths, `access` every other one."""
-    slot, others = SolveSlot(), RecentGangs()
+def create_app(
+    picture: Picture,
+    access: AccessCheck,
+    metrics: Metrics,
+    caller: Caller = anybody,
+    as_bearer: AsBearer | None = None,
+) -> Flask:
+    """The application over one picture. `caller` guards the admission paths, `access` every other one.
+
+    `as_bearer`: the API server as whoever asks, for what is his alone to see; None: nobody sees it.
+    """
+    slot, others, feed = SolveSlot(), RecentGangs(), LiveFeed(picture.following)
+    reader = EventReader()
     webhook = Webhook(picture, access, metrics, slot, QuickForecasts(slot, metrics, others), others)
     app = Flask("phalanx")
+    app.extensions[FEED] = feed
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     routes: tuple[tuple[str, str, Callable[[], Response]], ...] = (
         ("POST", "/mutate", _admission("/mutate", webhook.mutate, metrics, caller)),
         ("POST", AUTOMATIC, _admission(AUTOMATIC, partial(webhook.mutate, automatic=True), metrics, caller)),
         ("POST", ABSENT_SCHEDULERS, _admission(ABSENT_SCHEDULERS, webhook.hand_over, metrics, caller)),
+        ("POST", DESCRIBED, _admission(DESCRIBED, webhook.described, metrics, caller)),
         ("POST", "/validate", _admission("/validate", webhook.validate, metrics, caller)),
         ("POST", "/v1/solve", _guarded(access, lambda: _solve(webhook))),
         ("GET", "/v1/gangs", _guarded(access, lambda: _json(data.gangs(picture)))),
         ("GET", "/v1/topology", _guarded(access, lambda: _json(data.topology(picture)))),
+        ("GET", CHANGES, _guarded(access, lambda: _changes(picture, feed))),
+        ("GET", "/v1/story", _guarded(access, lambda: _story(picture, reader, as_bearer))),
         ("GET", "/", _guarded(access, lambda: _page(picture))),
         ("GET", "/page.js", _guarded(access, lambda: Response(SCRIPT, mimetype="text/javascript", headers=HEADERS))),
         ("GET", "/metrics", _guarded(access, lambda: Response(metrics.text(), content_type=CONTENT_TYPE))),
@@ -182,7 +215,7 @@ def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], 
     def guarded() -> Response:
         refused = refusal(access, request.headers.get("Authorization", ""), request.method.lower(), request.path)
         if refused is None:
-            return view()
+            return Response(status=204, headers={CALLER: _caller()}) if JUDGE in request.environ else view()
         answer = _error(refused.status, refused.text)
         answer.headers.extend(refused.headers)
         return answer
@@ -190,8 +223,38 @@ def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], 
     return guarded
 
 
+def _caller() -> str:
+    """The same for all requests with one token."""
+    return hashlib.sha256(token_in(request.headers.get("Authorization", "")).encode()).hexdigest()
+
+
 def _page(picture: Picture) -> Response:
-    return Response(page(data.gangs(picture), data.topology(picture)), mimetype="text/html", headers=HEADERS)
+    return Response(page(data.gangs(picture), data.domains(picture)), mimetype="text/html", headers=HEADERS)
+
+
+def _changes(picture: Picture, feed: LiveFeed) -> Response:
+    if not picture.synced():
+        abort(503, "still reading the cluster; try again in a few seconds")
+    wait = request.args.get("wait", str(WAIT_SECONDS))
+    if not re.fullmatch(r"\d{1,4}(\.\d{1,3})?", wait):
+        abort(400, "wait is a number of seconds")
+    found = feed.changes(request.args.get("since", ""), float(wait), _caller())
+    if found is None:
+        abort(503, "nobody could look at the cluster in time; ask again")
+    if request.accept_encodings["gzip"] and (compressed := found.compressed):
+        return Response(compressed, mimetype="application/json", headers={"Content-Encoding": "gzip"})
+    return Response(found.plain, mimetype="application/json")
+
+
+def _story(picture: Picture, reader: EventReader, as_bearer: AsBearer | None) -> Response:
+    namespace, name, dialect = (request.args.get(each, "") for each in ("namespace", "name", "dialect"))
+    if not (namespace and name):
+        abort(400, "say which gang: ?namespace=NAMESPACE&name=GANG")
+    api = as_bearer(token_in(request.headers.get("Authorization", ""))) if as_bearer else None
+    found = story_of(picture, namespace, name, dialect, lambda facts: reader.read(facts, api))
+    if found is None:
+        abort(404, "no Gang object shows this gang yet")
+    return _json(found)
 
 
 def _solve(webhook: Webhook) -> Response:
@@ -201,15 +264,38 @@ def _solve(webhook: Webhook) -> Response:
         abort(400, "cluster must be live, or absent")
     if cluster == "live" and not webhook.picture.synced():
         abort(503, "still reading the cluster; try again in a few seconds")
-    answer = _solved(webhook, body, webhook.picture if cluster == "live" else None)
+    if cluster != "live" and request.args.getlist("gang"):
+        abort(400, "gang names a gang of the live cluster: add cluster=live")
+    answer = _solved(webhook, body, webhook.picture if cluster == "live" else None, _asked())
     webhook.metrics.dry_runs.labels(str(answer.status_code)).inc()
     return answer
 
 
-def _solved(webhook: Webhook, body: bytes, picture: Picture | None) -> Response:
+def _asked() -> DryRunOptions:
+    """How to plan, from the query. What is not understood is refused: a plan of another question would be no answer."""
+    unknown = sorted(set(request.args) - SOLVE_PARAMETERS)
+    if unknown:
+        abort(400, f"{unknown[0][:LONGEST_WORD]} is no parameter; there are {', '.join(sorted(SOLVE_PARAMETERS))}")
+    switches = {"preemption": "true", "why": "false"}
+    chosen = {name: request.args.get(name, usual) for name, usual in switches.items()}
+    if wrong := next((name for name, value in chosen.items() if value not in ("true", "false")), None):
+        abort(400, f"{wrong} is true or false")
+    lists = request.args.getlist
     try:
-        with webhook.slot.taken(min(_timeout(LONGEST_DRY_RUN), LONGEST_DRY_RUN)) as seconds:
-            solved = solve_stream(body, picture, seconds)
+        added = added_nodes(lists("add-nodes"), MOST_ADDED_HERE, "; `phalanx solve --add-nodes` adds more")
+    except ValueError as error:
+        abort(400, f"add-nodes: {str(error)[:LONGEST_WARNING]}")
+    gangs = names(lists("gang"))
+    if any(each.count("/") != 1 or each.startswith("/") or each.endswith("/") for each in gangs):
+        abort(400, "gang is written as NAMESPACE/GANG")
+    what_if = WhatIf(added, names(lists("cordon")), names(lists("drain")), tuple(sorted(names(lists("relax")))), gangs)
+    return DryRunOptions(chosen["preemption"] == "true", chosen["why"] == "true", what_if)
+
+
+def _solved(webhook: Webhook, body: bytes, picture: Picture | None, asked: DryRunOptions) -> Response:
+    try:
+        with webhook.slot.taken(min(_timeout(LONGEST_DRY_RUN), LONGEST_DRY_RUN), _caller()) as seconds:
+            solved = solve_stream(body, picture, seconds, asked)
     except BusyError as error:
         answer = _error(429, str(error))
         answer.headers["Retry-After"] = "1"
@@ -219,6 +305,8 @@ def _solved(webhook: Webhook, body: bytes, picture: Picture | None) -> Response:
         if more := len(error.mistakes) - len(mistakes):
             mistakes.append(f"and {more} more")
         return _json({"error": "bad input", "mistakes": mistakes}, status=400)
+    except UnknownNodeError as error:
+        return _error(400, str(error)[:LONGEST_WARNING])
     except TooLongError as error:
         return _error(413, f"{error}; send fewer objects, or give more time: ?timeout=30s is the most")
     except RecursionError:

@@ -7,7 +7,8 @@ from typing import Any
 from planning.dry_run import Live, dry_run
 from planning.files.documents import Mistake, parse
 from planning.files.objects import read_objects
-from planning.messages.report import solve_report
+from planning.messages.solve_report import solve_report
+from planning.what_if import AS_IT_IS, WhatIf
 from solver.deadline import Deadline, OutOfTimeError
 from solver.problem import Limits
 from webhook.picture import Picture
@@ -35,12 +36,25 @@ class DryRunAnswer:
     warnings: tuple[str, ...]
 
 
-def solve_stream(body: bytes, picture: Picture | None, seconds: float) -> DryRunAnswer:
+@dataclass(frozen=True, slots=True)
+class DryRunOptions:
+    """How to plan: with evictions or not, on which cluster, and whether to say why here and not next door."""
+
+    preemption: bool = True
+    comparing: bool = False
+    what_if: WhatIf = AS_IT_IS
+
+
+AS_USUAL = DryRunOptions()
+
+
+def solve_stream(body: bytes, picture: Picture | None, seconds: float, asked: DryRunOptions = AS_USUAL) -> DryRunAnswer:
     """Plan the objects in `body` (YAML or JSON, any number of documents).
 
     :param picture: the live cluster that is asked, None where the objects describe their own.
     :param seconds: how long all of it may take.
     :raises InputError: the text or the shape of an object is wrong. A wrong request is a verdict: outcome Invalid.
+    :raises UnknownNodeError: "what if" names a node that is not there.
     :raises TooLongError: the objects were not read in this time.
     """
     end = time.monotonic() + seconds
@@ -51,7 +65,15 @@ def solve_stream(body: bytes, picture: Picture | None, seconds: float) -> DryRun
         if mistakes:
             raise InputError(mistakes)
         live = None if picture is None else Live(picture.snapshot(), picture.sources())
-        run = dry_run(documents, live=live, limits=Limits(seconds=seconds), deadline=deadline)
+        run = dry_run(
+            documents,
+            live=live,
+            preemption=asked.preemption,
+            limits=Limits(seconds=seconds),
+            comparing=asked.comparing,
+            deadline=deadline,
+            what_if=asked.what_if,
+        )
     except OutOfTimeError as error:
         raise TooLongError(f"cannot be read in the {seconds:.1f} s that are left of the time given") from error
     return DryRunAnswer(solve_report(run.decisions), tuple(map(str, (*run.mistakes, *run.warnings))))

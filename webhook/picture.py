@@ -1,6 +1,7 @@
 """What the webhook knows while it answers: the live picture, read from memory."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Protocol
 
@@ -11,11 +12,13 @@ from gangs.incremental.dependencies import Look
 from gangs.model import GangKey, Manifest
 from gangs.sources import Sources
 from kube.objects import Node, Pod
+from webhook.following import Follower, following
+from webhook.fresh_kinds import FreshKinds
 from webhook.rereading import Rereader
 
 
 class Picture(Protocol):
-    """The cluster as the watch caches hold it now. Every call but `reread` answers at once."""
+    """The cluster as the watch caches hold it now. Every call but `reread` and `describing` answers at once."""
 
     def synced(self) -> bool:
         """Whether everything has been listed once."""
@@ -43,6 +46,11 @@ class Picture(Protocol):
     def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
         """The sources with what was looked at as it is now; the one question that another server is asked for."""
 
+    def describing(self, group: str, kind: str) -> Manifest | None:
+        """What describes a kind of workloads that the caches know nothing of, as far as it is there by now; asked of
+        another server, too, once a second at most.
+        """
+
     def node(self, name: str) -> Node | None:
         """One node, None where it is not there."""
 
@@ -52,6 +60,9 @@ class Picture(Protocol):
     def age(self) -> float:
         """Seconds since the caches last heard from the API server."""
 
+    def following(self) -> AbstractContextManager[Follower]:
+        """One look after the other at what changes, by one thread of the caller's own."""
+
 
 class LivePicture:
     """A `Picture` over watch caches that group pods by `places_of` (`gangs.dialects.concerned`).
@@ -59,10 +70,13 @@ class LivePicture:
     Safe to share between threads.
     """
 
-    def __init__(self, cache: ClusterCache, rereader: Rereader | None = None) -> None:
-        """`rereader`: None where nothing is to be read but what the caches hold."""
+    def __init__(
+        self, cache: ClusterCache, rereader: Rereader | None = None, fresh_kinds: FreshKinds | None = None
+    ) -> None:
+        """`rereader`, `fresh_kinds`: None where nothing is to be read but what the caches hold."""
         self._cache = cache
         self._rereader = rereader
+        self._fresh_kinds = fresh_kinds
 
     def synced(self) -> bool:
         """Whether everything has been listed once."""
@@ -103,6 +117,10 @@ class LivePicture:
         """The sources with what was looked at as it is now."""
         return sources if self._rereader is None else self._rereader.reread(sources, looks)
 
+    def describing(self, group: str, kind: str) -> Manifest | None:
+        """What describes a kind of workloads by now."""
+        return None if self._fresh_kinds is None else self._fresh_kinds.describing(group, kind)
+
     def node(self, name: str) -> Node | None:
         """One node."""
         return self._cache.node(name)
@@ -114,6 +132,10 @@ class LivePicture:
     def age(self) -> float:
         """Seconds since the API server was last heard of, on the watch that has been silent longest."""
         return self._cache.age()
+
+    def following(self) -> AbstractContextManager[Follower]:
+        """One look after the other at what changes."""
+        return following(self._cache)
 
     def _with(self, pods: Sequence[Pod]) -> Sources:
         cache = self._cache

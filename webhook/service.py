@@ -13,8 +13,9 @@ from gangs.dialects.concerned import places_of
 from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
 from planning.solver_pool.pool import shared_workers
-from webhook.app import create_app
+from webhook.app import FEED, create_app
 from webhook.client_certificates import Caller, anybody
+from webhook.fresh_kinds import FreshKinds
 from webhook.health import Check
 from webhook.metrics import Metrics
 from webhook.picture import LivePicture
@@ -31,10 +32,10 @@ class WebhookService:
         self._cache.start()
         shared_workers().start()
         threading.Thread(target=self._settle, name="settle", daemon=True).start()
-        picture = LivePicture(self._cache, Rereader(transport))
+        picture = LivePicture(self._cache, Rereader(transport), FreshKinds(transport))
         self._metrics = Metrics()
         self._metrics.watch(self._cache)
-        self.app: Flask = create_app(picture, AccessReviewer(transport), self._metrics, caller)
+        self.app: Flask = create_app(picture, AccessReviewer(transport), self._metrics, caller, transport.for_bearers())
 
     def checks(self) -> dict[str, Check]:
         """What must hold before requests are sent here."""
@@ -46,6 +47,7 @@ class WebhookService:
 
     def close(self) -> None:
         """End the watches and the solving processes."""
+        self.app.extensions[FEED].close()
         self._cache.stop()
         shared_workers().close()
 

@@ -19,17 +19,20 @@ from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]  # as above
 
 from serving.application import Application, Pool
 from serving.background import BackgroundPort
+from serving.gunicorn_worker import LoopWorker, PoliteArbiter
 from serving.limits import ConnectionLimits
 from serving.port import Port
 from serving.tls import CertificateFolder
-from serving.worker import LoopWorker, PoliteArbiter
 from webhook.health import Check, TLSSelfCall, health_server
+from webhook.live_view.changes import CHANGES
 
 log = logging.getLogger(__name__)
 
-ADMISSION, GUARDED = "admission", "guarded"
-"""The pools: what API servers ask, and what asks for a token, whose check may take its time."""
+ADMISSION, GUARDED, VIEWERS = "admission", "guarded", "viewers"
+"""The pools: what API servers ask; what asks for a token, whose check may take its time; who waits for changes."""
 GUARDED_THREADS, GUARDED_WAITING = 6, 40
+MOST_VIEWERS, MOST_OF_ONE_VIEWER = 40, 8
+"""Pages that are told of changes at a time, and those of one token; their threads do nothing but wait."""
 
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- this table is not a binding
 """The loopback address through which a server that listens everywhere can be asked."""
@@ -61,9 +64,20 @@ class Settings:
     client_authority: Path | None = None
 
 
+def pools(threads: int, most_waiting: int) -> dict[str, Pool]:
+    """The pools by name; those for admission are chosen."""
+    return {
+        ADMISSION: Pool(threads, most_waiting),
+        GUARDED: Pool(GUARDED_THREADS, GUARDED_WAITING),
+        VIEWERS: Pool(MOST_VIEWERS, waiting=0, judged_in=GUARDED, most_each=MOST_OF_ONE_VIEWER),
+    }
+
+
 def pool_of(path: str) -> str:
     """The pool of threads that answers a path."""
-    return ADMISSION if path.startswith(("/mutate", "/validate")) else GUARDED
+    if path.startswith(("/mutate", "/validate")):
+        return ADMISSION
+    return VIEWERS if path == CHANGES else GUARDED
 
 
 class Service(Protocol):
@@ -100,7 +114,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         for name, value in {
             "bind": f"{host}:{settings.port}",
             "workers": 1,
-            "worker_class": "serving.worker.LoopWorker",
+            "worker_class": "serving.gunicorn_worker.LoopWorker",
             "timeout": 60,
             "graceful_timeout": settings.drain,
             "backlog": 512,
@@ -128,11 +142,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
             raise RuntimeError("gunicorn started a worker without loading the application")
         settings, (listening,) = self.settings, sockets
         limits = ConnectionLimits(connections=settings.connections, keep_seconds=settings.keepalive)
-        pools = {
-            ADMISSION: Pool(settings.threads, settings.most_waiting),
-            GUARDED: Pool(GUARDED_THREADS, GUARDED_WAITING),
-        }
-        application = Application(service.app, pools, pool_of, limits)
+        application = Application(service.app, pools(settings.threads, settings.most_waiting), pool_of, limits)
         self._port = Port(listening, application, limits, self._certificates.context)
         await self._port.serve()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.live import load, modes, report, usage
+from benchmarks.live import load, machine_usage, modes, report
 from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, Options
 
@@ -15,6 +15,8 @@ LONG_LEASES = {
     "kube-controller-manager": ["--node-monitor-grace-period=4000s"],
 }
 """5,000 nodes that renew a lease every ten seconds take a core by themselves: that would measure kwok."""
+LEASE = ("--lease-seconds", 4)
+"""As it is installed; tests have a shorter one."""
 LONGEST_START = 900.0
 LOOK_SECONDS = 5.0
 IDLE_SECONDS = 30.0
@@ -26,11 +28,15 @@ SETTLE_SECONDS = 20.0
 @click.option("--nodes", type=click.IntRange(load.PER_RACK), default=5000, show_default=True)
 @click.option("--sizes", default="512,64,8", show_default=True, help="Pods of a lot, by comma.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Lots of each size and mode.")
+@click.option("--modes", "names", default=",".join(modes.MODES), show_default=True, help="In turns; by comma.")
+@click.option("--scheduler-qps", type=click.IntRange(1), help="Requests a second of the scheduler; else its own 50.")
 @click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the page goes.")
-def main(*, nodes: int, sizes: str, rounds: int, write: Path | None) -> None:
+def main(*, nodes: int, sizes: str, rounds: int, names: str, scheduler_qps: int | None, write: Path | None) -> None:
     """Measure how long pods take from their creation to their nodes."""
     load_before = os.getloadavg()[0]
-    with ControlPlane(Options(more=LONG_LEASES)) as plane:
+    measured = names.split(",")
+    options = Options(feature_gates=load.FEATURE_GATES, runtime_config=load.RUNTIME_CONFIG, more=_flags(scheduler_qps))
+    with ControlPlane(options) as plane:
         _add_nodes(plane, nodes)
         click.echo(f"{nodes} nodes are ready")
         servers = _install(plane)
@@ -38,15 +44,24 @@ def main(*, nodes: int, sizes: str, rounds: int, write: Path | None) -> None:
         lots = []
         for size in map(int, sizes.split(",")):
             for number in range(rounds):
-                turn = number % len(modes.MODES)
-                for mode in (*modes.MODES[turn:], *modes.MODES[:turn]):
+                turn = number % len(measured)
+                for mode in (*measured[turn:], *measured[:turn]):
                     lots.append(modes.run(plane, mode, size, number, servers))
-                    click.echo(report.told(lots[-1]))
-    about = f"{nodes} nodes of kwok, {usage.machine()}, load before the run {load_before:.1f}."
+                    click.echo(report.text(lots[-1]))
+    about = (
+        f"{nodes} nodes of kwok, {machine_usage.machine()}, load before the run {load_before:.1f}. "
+        f"The scheduler may send {scheduler_qps or 50} requests a second and {scheduler_qps or 100} at once."
+    )
     text = report.page(lots, idle, about)
     click.echo(text)
     if write is not None:
         write.write_text(text, encoding="utf-8")
+
+
+def _flags(scheduler_qps: int | None) -> dict[str, list[str]]:
+    """What the components are told beside what they are in tests."""
+    limits = [f"--kube-api-qps={scheduler_qps}", f"--kube-api-burst={scheduler_qps}"] if scheduler_qps else []
+    return {**LONG_LEASES, "kube-scheduler": limits}
 
 
 def _add_nodes(plane: ControlPlane, count: int) -> None:
@@ -66,16 +81,16 @@ def _install(plane: ControlPlane) -> dict[str, int]:
     plane.apply([load.topology()])
     webhook = deployment.start_webhook()
     deployment.register_webhook()
-    return {"webhook": webhook.pid, "controller": deployment.start_controller().pid}
+    return {"webhook": webhook.pid, "controller": deployment.start_controller(options=LEASE).pid}
 
 
 def _idle(servers: dict[str, int]) -> dict[str, tuple[float, float]]:
     """By server: the percentage of a core that it uses with nothing to do, and its megabytes then."""
     time.sleep(SETTLE_SECONDS)
-    before = usage.usage_of(servers)
+    before = machine_usage.usage_of(servers)
     time.sleep(IDLE_SECONDS)
-    after = usage.usage_of(servers)
-    used = usage.spent(before, after)
+    after = machine_usage.usage_of(servers)
+    used = machine_usage.spent(before, after)
     return {name: (used[name] / IDLE_SECONDS * 100, after[name].megabytes) for name in servers}
 
 

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from benchmarks.live.modes import PHALANX, STOCK, Lot
+from benchmarks.live.modes import FLOOR, MODES, STOCK, Lot
 
 _HEAD = (
-    "| pods | mode | rounds | last created to all bound, s | first created to all bound, s | x stock | racks | CPU s, "
-    "webhook | CPU s, controller |\n"
-    "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    "| pods | mode | rounds | last created to all bound, s | first created to all bound, s | x stock | x floor | "
+    "racks | CPU s, webhook | CPU s, controller |\n"
+    "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
 )
 
 
-def told(lot: Lot) -> str:
+def text(lot: Lot) -> str:
     """One lot on a line."""
     cpu = ", ".join(f"{name} {seconds:.2f} s of CPU" for name, seconds in lot.cpu.items())
     times = f"{lot.since_last:6.2f} s from the last, {lot.since_first:6.2f} s from the first"
@@ -25,7 +25,8 @@ def page(lots: Sequence[Lot], idle: Mapping[str, tuple[float, float]], about: st
     :param idle: by server, the percentage of a core that it used with nothing to do, and its megabytes then.
     :param about: what was measured on what.
     """
-    rows = [_row(lots, size, mode) for size in dict.fromkeys(lot.size for lot in lots) for mode in (STOCK, PHALANX)]
+    sizes, measured = dict.fromkeys(lot.size for lot in lots), {lot.mode for lot in lots}
+    rows = [_row(lots, size, mode) for size in sizes for mode in MODES if mode in measured]
     idling = [f"- {name}: {percent:.1f} % of a core, {megabytes:.0f} MB" for name, (percent, megabytes) in idle.items()]
     return "\n".join(
         (
@@ -33,7 +34,8 @@ def page(lots: Sequence[Lot], idle: Mapping[str, tuple[float, float]], about: st
             "",
             about,
             "",
-            "Median (least-most). `make bench` writes this page; `x stock` compares the medians from the last created.",
+            "Median (least-most). `make bench` writes this page; `x stock` compares the medians from the last created,",
+            "`x floor` with pods that know their nodes and are let go at once when the last of them is there.",
             "",
             _HEAD,
             *rows,
@@ -47,20 +49,24 @@ def page(lots: Sequence[Lot], idle: Mapping[str, tuple[float, float]], about: st
 
 
 def _row(lots: Sequence[Lot], size: int, mode: str) -> str:
-    mine = [lot for lot in lots if (lot.size, lot.mode) == (size, mode)]
-    stock = [lot.since_last for lot in lots if (lot.size, lot.mode) == (size, STOCK)]
-    ratio = median(lot.since_last for lot in mine) / median(stock)
+    of_mode = [lot for lot in lots if (lot.size, lot.mode) == (size, mode)]
     cells = [
         str(size),
         mode,
-        str(len(mine)),
-        _spread([lot.since_last for lot in mine]),
-        _spread([lot.since_first for lot in mine]),
-        f"{ratio:.1f}",
-        str(round(median(lot.racks for lot in mine))),
-        *(_spread([lot.cpu[name] for lot in mine]) for name in ("webhook", "controller")),
+        str(len(of_mode)),
+        _spread([lot.since_last for lot in of_mode]),
+        _spread([lot.since_first for lot in of_mode]),
+        *(_ratio(lots, of_mode, size, other) for other in (STOCK, FLOOR)),
+        str(round(median(lot.racks for lot in of_mode))),
+        *(_spread([lot.cpu[name] for lot in of_mode]) for name in ("webhook", "controller")),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _ratio(lots: Sequence[Lot], of_mode: Sequence[Lot], size: int, other: str) -> str:
+    """How much longer the lots of a mode took than those of another, from the last created."""
+    others = [lot.since_last for lot in lots if (lot.size, lot.mode) == (size, other)]
+    return f"{median(lot.since_last for lot in of_mode) / median(others):.1f}" if others else "-"
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -15,7 +15,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from certs.files import write_self_signed
-from cli.installation.manifests import custom_resource_definitions, system_objects, webhook_configurations
+from cli.installation.installed_objects import custom_resource_definitions, system_objects, webhook_configurations
 from controlplane.control_plane import ControlPlane, StartError, free_ports, wait_until
 from controlplane.running.processes import Program
 from kube.keys import API_VERSION, GANG, SYSTEM_NAMESPACE

@@ -7,27 +7,21 @@ from typing import Any
 
 import click
 
-from cli.asking.names import levels, nodes, qualified_gangs
-from planning.what_if import WhatIf
+from cli.asking.offered_names import levels, nodes, qualified_gangs
+from planning.what_if import WhatIf, added_nodes, names
 
 Command = Callable[..., Any]
 
-MOST = 20_000
-"""Nodes that may be added at once."""
-
 
 def _added(_ctx: click.Context, _param: click.Parameter, values: Sequence[str]) -> dict[str, int]:
-    added: dict[str, int] = {}
-    for value in values:
-        found = re.fullmatch(r"(\d+)=(.+)", value)
-        if found is None or not 0 < int(found[1]) <= MOST:
-            raise click.BadParameter(f"{value}: write COUNT=NODE, such as 4=node-5: 4 more nodes like node-5")
-        added[found[2]] = added.get(found[2], 0) + int(found[1])
-    return added
+    try:
+        return added_nodes(values)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def _names(_ctx: click.Context, _param: click.Parameter, values: Sequence[str]) -> frozenset[str]:
-    return frozenset(name for value in values for name in value.split(",") if name)
+    return names(values)
 
 
 _OPTIONS = (

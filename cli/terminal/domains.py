@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from cluster.topology.domain_room import DomainRoom, rooms_under
 from cluster.topology.tree import Path, domains
 from gangs.dialects.claims import dialect_of
-from gangs.dialects.reading import read_all
 from gangs.dialects.topologies import topologies
+from gangs.incremental.reading_apart import read_apart
 from gangs.model import GangKey
 from kube.names import natural_key
 from kube.topology import Topology
@@ -63,7 +63,7 @@ def _picture(topology: Topology, live: Live) -> TopologyShown:
 
 def _placed(live: Live) -> Sequence[tuple[str, GangKey]]:
     """The nodes of members, and their gangs by the name of the whole gang."""
-    gang_of = {name: gang.key for gang in read_all(live.sources).gangs for name in gang.names}
+    gang_of = {name: gang.key for gang in read_apart(live.sources).gangs for name in gang.names}
     placed = []
     for state in live.snapshot.nodes:
         for tenant in state.tenants:

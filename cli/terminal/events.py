@@ -1,27 +1,27 @@
 """`phalanx events NAMESPACE/GANG`: a gang's story, from when it was asked for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import click
 from rich.text import Text
 
-from cli.asking.names import qualified_gangs
-from cli.asking.requests import asked, listed, split, told_in_a_line
+from cli.asking.api_requests import asked, split, told_in_a_line
+from cli.asking.offered_names import qualified_gangs
 from cli.asking.watching import Source, changes
 from cli.options.looking import FORMAT, KUBECONFIG, WATCH
 from cli.text.ages import since
 from cli.text.columns import Columns, lines
-from cli.text.story import Step, moment_of, step_of, story
 from cli.text.structured import FORMATS, document, structured
 from cli.why import Reader
 from cluster.api.transport import Transport
 from gangs.model import Manifest
 from kube.objects import Pod
+from planning.stories.history import POD_WARNINGS, events_path, history, warnings
+from planning.stories.timeline import Step, moment_of, step_of, story
 
 _TITLES = ("AFTER", "WHAT", "NOTE")
-_POD_WARNINGS = "involvedObject.kind=Pod,type=Warning"
 _WIDE = ("TIME", "AFTER", "WHAT", "OBJECT", "NOTE")
 
 
@@ -47,25 +47,20 @@ def events(gang: str, *, output: str, watch: bool, kubeconfig: str | None) -> No
         reader = Reader(transport)
         manifest = reader.gang(namespace, name)
         members = reader.members(manifest)
-        happened = [*reader.history(manifest, members), *_warnings(transport, members)]
+        happened = [*history(transport, manifest, members), *warnings(transport, members)]
     happened.sort(key=moment_of)
-    telling = Telling(manifest, output)
-    telling.show(happened)
+    printer = EventPrinter(manifest, output)
+    printer.show(happened)
     if watch:
-        follow(transport, telling, manifest, members, happened)
-
-
-def _warnings(transport: Transport, members: Sequence[Pod]) -> Iterator[Manifest]:
-    """Warnings on these pods."""
-    uids = {each.metadata.uid for each in members}
-    for namespace in sorted({each.metadata.namespace for each in members}):
-        for event in listed(transport, _path(namespace), {"fieldSelector": _POD_WARNINGS}):
-            if event["involvedObject"].get("uid") in uids:
-                yield event
+        follow(transport, printer, manifest, members, happened)
 
 
 def follow(
-    transport: Transport, telling: "Telling", manifest: Manifest, members: Sequence[Pod], happened: Sequence[Manifest]
+    transport: Transport,
+    printer: "EventPrinter",
+    manifest: Manifest,
+    members: Sequence[Pod],
+    happened: Sequence[Manifest],
 ) -> None:
     """What happens from now on to the gang itself, and warnings on the pods that it has now; until stopped."""
     meta = manifest["metadata"]
@@ -74,21 +69,17 @@ def follow(
     def of_a_member(event: Manifest) -> bool:
         return event["involvedObject"].get("uid") in uids
 
-    sources = [Source(_path(meta["namespace"]), happened, f"involvedObject.uid={meta['uid']}")]
+    sources = [Source(events_path(meta["namespace"]), happened, f"involvedObject.uid={meta['uid']}")]
     sources += [
-        Source(_path(namespace), happened, _POD_WARNINGS, of_a_member)
+        Source(events_path(namespace), happened, POD_WARNINGS, of_a_member)
         for namespace in sorted({each.metadata.namespace for each in members})
     ]
     for event, there in changes(transport, *sources):
         if there:
-            telling.tell(event)
+            printer.tell(event)
 
 
-def _path(namespace: str) -> str:
-    return f"/api/v1/namespaces/{namespace}/events"
-
-
-class Telling:
+class EventPrinter:
     """The lines of a story, as asked for."""
 
     def __init__(self, gang: Manifest, output: str) -> None:
@@ -112,9 +103,9 @@ class Telling:
 
     def tell(self, event: Manifest) -> None:
         """One event more."""
-        whole: dict[str, Any] = {"apiVersion": "v1", "kind": "Event", **event}
+        as_object: dict[str, Any] = {"apiVersion": "v1", "kind": "Event", **event}
         if self._output in FORMATS:
-            click.echo(document(whole, self._output), nl=False)
+            click.echo(document(as_object, self._output), nl=False)
         elif (step := step_of(event)) is not None:
             click.echo(lines([_styled(self._columns.row(self._cells(step)), step)]), nl=False)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from cli.asking.names import gang_names, namespaces
-from cli.asking.requests import asked, gang_objects, gangs_path, own_namespace
+from cli.asking.api_requests import asked, gang_objects, gangs_path, own_namespace
+from cli.asking.offered_names import gang_names, namespaces
 from cli.asking.watching import Source, changes
 from cli.options.looking import FORMAT, KUBECONFIG, WATCH
 from cli.text.ages import age
@@ -93,9 +93,9 @@ class Listing:
 
     def tell(self, manifest: Manifest, *, there: bool) -> None:
         """One gang that has changed: a line, or for programs a document."""
-        whole = {"apiVersion": API_VERSION, "kind": "Gang", **manifest}
+        as_object = {"apiVersion": API_VERSION, "kind": "Gang", **manifest}
         if self._output in FORMATS:
-            click.echo(document(whole, self._output), nl=False)
+            click.echo(document(as_object, self._output), nl=False)
         else:
             click.echo(lines([self._columns.row(self._cells(manifest, there=there))]), nl=False)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from cli.asking.names import levels
+from cli.asking.offered_names import levels
 from cli.asking.watching import redraw
 from cli.live import live_picture, picture_of, watched_cluster
 from cli.options.looking import FORMAT, KUBECONFIG, WATCH
@@ -43,14 +43,14 @@ def topology(
     their way out is. Exit status 1 where there is no such topology or level.
     """
 
-    def said(live: Live) -> str:
-        return _said(_chosen(pictures(live), name, level, nodes=nodes), output)
+    def rendered(live: Live) -> str:
+        return _rendered(_chosen(pictures(live), name, level, nodes=nodes), output)
 
     if not watch:
-        click.echo(said(live_picture(kubeconfig)[1]), nl=False)
+        click.echo(rendered(live_picture(kubeconfig)[1]), nl=False)
         return
     with watched_cluster(kubeconfig) as (_, cache):
-        redraw(lambda: picture_of(cache), lambda live, _: said(live))
+        redraw(lambda: picture_of(cache), lambda live, _: rendered(live))
 
 
 def _chosen(found: Sequence[TopologyShown], name: str | None, level: str | None, *, nodes: bool) -> list[TopologyShown]:
@@ -75,7 +75,7 @@ def _chosen(found: Sequence[TopologyShown], name: str | None, level: str | None,
     return chosen
 
 
-def _said(chosen: Sequence[TopologyShown], output: str) -> str:
+def _rendered(chosen: Sequence[TopologyShown], output: str) -> str:
     if output in FORMATS:
         data = {"apiVersion": API_VERSION, "kind": "TopologyReport", "topologies": [_data(each) for each in chosen]}
         return structured(data, output)
@@ -109,8 +109,8 @@ def _data(picture: TopologyShown) -> Json:
 
 def _text(picture: TopologyShown, *, wide: bool) -> str:
     above = " > ".join(each.name for each in picture.topology.levels)
-    whole = picture.domains[0]
-    resources = _resources(whole, wide=wide)
+    root = picture.domains[0]
+    resources = _resources(root, wide=wide)
     titles = ["DOMAIN", "NODES"]
     for resource in resources:
         titles += [f"{resource.upper()} FREE", "USED", *(["HELD"] if wide else [])]
@@ -128,9 +128,9 @@ def _text(picture: TopologyShown, *, wide: bool) -> str:
     return f"{picture.topology.title}: {above}\n\n{texts}{lacking}"
 
 
-def _resources(whole: DomainShown, *, wide: bool) -> list[str]:
+def _resources(root: DomainShown, *, wide: bool) -> list[str]:
     """What to show of: cpu, then what somebody has put into nodes, then the rest."""
-    there = [each for each in whole.room.free if whole.room.free[each] or whole.room.used.get(each)]
+    there = [each for each in root.room.free if root.room.free[each] or root.room.used.get(each)]
     if not wide:
         there = [each for each in there if each not in _SELDOM_SCARCE and not each.startswith("hugepages-")]
     return sorted(there, key=lambda each: (each != "cpu", each in _SELDOM_SCARCE, each))

@@ -1,13 +1,10 @@
 """Times of the API server, and how long ago or how much later they are, for people."""
 
-from datetime import UTC, datetime
+from datetime import datetime
+
+from planning.stories.timeline import moment
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-
-
-def moment(text: str) -> datetime:
-    """An RFC 3339 time."""
-    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def age(text: str, now: datetime) -> str:

@@ -2,26 +2,22 @@
 
 import io
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.text.ages import age, moment
-from cli.text.line import PlaceInLine
-from gangs.mirrors import mirrored_key
+from cli.text.ages import age
 from gangs.model import Manifest
-from kube.keys import GATE, PLANNED_NODE
+from kube.keys import PLANNED_NODE
 from kube.names import natural_key
-from kube.objects import Pod
 from kube.placeholders import is_seat
-from planning.messages.wording import NEAREST_COLUMNS, domain, listed, nearest_row, pods
+from planning.messages.wording import NEAREST_COLUMNS, nearest_row
+from planning.stories.facts import GangFacts, asked_by, left_over, pod_state, presence, shared, since, wants
+from planning.stories.timeline import moment
 
 NO_LEADER_SECONDS = 60
 """A lease that is older than this much beyond its duration has no holder any more."""
@@ -34,31 +30,6 @@ _STYLES = {
     "Unplaceable": "bold red",
     "Invalid": "bold red",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class GangFacts:
-    """What is known of a gang: its Gang object, its members, events (core/v1), and the spec of the controllers' lease.
-
-    `leader` is None where there is no lease, and empty where it could not be read. `place`: in the line of those that
-    wait for room; None where it does not stand in it, or where that may not be read.
-    """
-
-    manifest: Manifest
-    pods: Sequence[Pod] = ()
-    events: Sequence[Manifest] = ()
-    leader: Manifest | None = None
-    place: PlaceInLine | None = None
-
-    @property
-    def status(self) -> Mapping[str, Any]:
-        """The Gang's status, empty before the first."""
-        return self.manifest.get("status") or {}
-
-    @property
-    def spec(self) -> Mapping[str, Any]:
-        """What the gang asks for."""
-        return self.manifest.get("spec") or {}
 
 
 def render(story: GangFacts, now: datetime) -> str:
@@ -80,7 +51,7 @@ def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
         if table is not None:
             yield Text()
             yield table
-    for reason in _left_over(story):
+    for reason in left_over(story):
         yield Text()
         yield Text(f"  held back: {reason}")
     why_here = (story.status.get("explanation") or {}).get("whyHere")
@@ -109,83 +80,18 @@ def _headline(story: GangFacts) -> Text:
 
 
 def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
-    key = mirrored_key(story.manifest)
-    if key is not None:
-        owners = story.manifest["metadata"].get("ownerReferences") or ()
-        who = f"{owners[0]['kind']} {key.namespace}/{owners[0]['name']}" if owners else f"pods of gang {key}"
-        yield "asked by", f"{who} ({key.dialect})"
-    yield "wants", _wants(story.spec)
-    yield "members", _presence(story)
-    yield from _shared(story.status)
-    since = _since(story.status)
-    if since:
-        yield "since", f"{since} ({age(since, now)} ago)"
+    if who := asked_by(story.manifest):
+        yield "asked by", who
+    yield "wants", wants(story.spec)
+    yield "members", presence(story)
+    yield from shared(story.status)
+    if start := since(story.status):
+        yield "since", f"{start} ({age(start, now)} ago)"
     if story.place is not None:
         yield "in line", str(story.place)
     trouble = leader_trouble(story.leader, now)
     if trouble:
         yield "controller", trouble
-
-
-def _wants(spec: Mapping[str, Any]) -> str:
-    sets = spec.get("podSets") or ()
-    count = sum(each["count"] for each in sets)
-    least = spec.get("minMember")
-    if least is None:
-        least = sum(each.get("minCount") or each["count"] for each in sets)
-    if count:
-        parts = [
-            f"{pods(count)} that start together" if least >= count else f"at least {least} of {pods(count)} together"
-        ]
-    else:
-        parts = [f"at least {pods(least)} together" if least else "all its pods together"]
-    if spec.get("required"):
-        parts.append(f"in one {spec['required']}")
-    if spec.get("preferred"):
-        parts.append(f"if possible in one {spec['preferred']}")
-    return ", ".join(parts)
-
-
-def _presence(story: GangFacts) -> str:
-    members = story.status.get("members") or {}
-    here = [pod for pod in story.pods if not pod.terminating and not pod.finished]
-    expected = max(members.get("expected", 0), len(here))
-    parts = [f"{len(here)} of {expected} exist", f"{sum(pod.bound for pod in here)} bound"]
-    missing = _missing(story, here)
-    return ", ".join(parts) + (f"; missing: {missing}" if missing else "")
-
-
-def _missing(story: GangFacts, here: Sequence[Pod]) -> str:
-    """How many pods lack in which set, where there are several."""
-    sets = story.spec.get("podSets") or ()
-    if len(sets) < 2:  # noqa: PLR2004 - one set is the gang itself, whose numbers stand before
-        return ""
-    planned = {(e["namespace"], e["pod"]): e["podSet"] for e in story.status.get("assignments") or ()}
-    known = Counter(planned.get((pod.metadata.namespace, pod.metadata.name)) or set_of(pod, sets) for pod in here)
-    lacks = [(each["name"], each["count"] - known[each["name"]]) for each in sets]
-    return listed([f"{count} of {name}" for name, count in lacks if count > 0] or [""])
-
-
-def set_of(pod: Pod, sets: Sequence[Mapping[str, Any]]) -> str:
-    """The set that a label of the pod names, as our own dialect and groups of groups do."""
-    names = {each["name"] for each in sets}
-    full = {f"{pod.metadata.namespace}/{value}": value for value in pod.metadata.labels.values()}
-    return next((name for name in (*pod.metadata.labels.values(), *full) if name in names), "")
-
-
-def _shared(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The domains in use, level by level above the node."""
-    for level in (status.get("levels") or ())[:-1]:
-        used = [f"{domain(each['path'])} ({each['pods']})" for each in level["domains"]]
-        if used:
-            mode = "" if level["mode"] == "none" else f", {level['mode']}"
-            yield f"{level['level']}{mode}", ", ".join(used)
-
-
-def _since(status: Mapping[str, Any]) -> str:
-    """When the gang came to stand as it stands."""
-    times = [each.get("lastTransitionTime") or "" for each in status.get("conditions") or ()]
-    return max(times, default="")
 
 
 def leader_trouble(leader: Manifest | None, now: datetime) -> str:
@@ -216,27 +122,6 @@ def _members(story: GangFacts) -> RenderableType | None:
         if is_seat(each.get("uid", ""))
     ]
     return _table(("POD", "STATE", "NODE"), rows) if rows else None
-
-
-def pod_state(pod: Pod) -> str:
-    """How one member stands."""
-    if pod.terminating:
-        return "terminating"
-    if pod.finished or pod.bound:
-        return pod.status.phase if pod.status.phase != "Pending" else "bound, starting"
-    if pod.gated_by(GATE):
-        return "held back, room is held" if pod.status.nominated_node_name else "held back"
-    refusal = next((c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), "")
-    return f"let go, not bound yet: {refusal}" if refusal else "let go, not bound yet"
-
-
-def _left_over(story: GangFacts) -> Sequence[str]:
-    """Why members beyond the minimum wait while the gang has its place: they say it themselves, the gang does not."""
-    if story.status.get("phase") not in ("Placed", "Released"):
-        return ()
-    waiting = [pod for pod in story.pods if pod.gated_by(GATE) and not pod.status.nominated_node_name]
-    told = (c.message for pod in waiting for c in pod.status.conditions if c.type == "PodScheduled")
-    return tuple(dict.fromkeys(text.partition(": ")[2] for text in told if text.startswith("gang ")))
 
 
 def _victims(story: GangFacts) -> RenderableType | None:

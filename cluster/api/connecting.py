@@ -9,7 +9,7 @@ from kubernetes.client import ApiClient, Configuration
 
 from cluster.api.transport import Transport
 
-POOL_SIZE = 32
+POOL_SIZE = 64
 """Connections kept open: one for each watch, and one for each write in flight."""
 IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 DEFAULT_NAMESPACE = "default"

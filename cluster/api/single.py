@@ -1,4 +1,4 @@
-"""One object as it is now, read from the API server itself."""
+"""One object, or the few of a kind, as they are now, read from the API server itself."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -43,3 +43,13 @@ def read_one(
         typed = {"apiVersion": answer.get("apiVersion", ""), "kind": kind}  # a list's items have neither
         return {**typed, **trim_manifest(items[0])} if items else None
     return None
+
+
+def read_list(transport: Transport, path: str, kind: str, *, seconds: float) -> tuple[Mapping[str, Any], ...]:
+    """All objects of a kind of which there are few. `seconds`: as above. Raises `UnreadError`."""
+    try:
+        answer = transport.request("GET", path, timeout=(seconds, seconds))
+    except (ApiException, *UNREACHABLE) as error:
+        raise UnreadError(message_of(error)) from error
+    typed = {"apiVersion": answer.get("apiVersion", ""), "kind": kind}
+    return tuple({**typed, **trim_manifest(each)} for each in answer.get("items") or ())

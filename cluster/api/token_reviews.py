@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from kubernetes.client.exceptions import ApiException
 
+from cluster.api.callers import token_in
 from cluster.api.transport import UNREACHABLE, Transport, message_of
 
 KEEP_SECONDS = 60.0
@@ -54,14 +55,13 @@ class Refusal:
 
 def refusal(check: AccessCheck, authorization: str, verb: str, path: str) -> Refusal | None:
     """Why this request is not answered; None for one that is. `authorization` is the header, "" where it is absent."""
-    scheme, _, token = authorization.partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
+    if not (token := token_in(authorization)):
         return Refusal(401, "a bearer token is needed", _BEARER)
     try:
-        verdict = check.access(token.strip(), verb, path)
+        decision = check.access(token, verb, path)
     except AccessError as error:
         return Refusal(503, str(error))
-    match verdict:
+    match decision:
         case Access.ALLOWED:
             return None
         case Access.UNKNOWN_USER:

@@ -1,17 +1,23 @@
 """Requests to the API server over the official client: its authentication, TLS and connection pool, none of its models.
 
-The client's typed decode costs a hundred times more than msgspec's, so callers get raw bytes or plain JSON.
+The client's typed decode costs a hundred times more than msgspec's, so callers get raw bytes or plain JSON; and what it
+does with parameters and bodies before it sends them costs as much as to send them, so its pool is asked directly.
 """
 
 import threading
 from collections.abc import Callable, Generator, Mapping
+from functools import cached_property
 from http import HTTPStatus
+from time import monotonic
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 import urllib3
-from kubernetes.client import ApiClient
+from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
+
+from cluster.api.incoming import Incoming
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -22,7 +28,14 @@ UNREACHABLE = (urllib3.exceptions.HTTPError, OSError)
 
 SHORTEST_WAIT, LONGEST_WAIT = 1.0, 30.0
 """Seconds to wait for an API server that has too much to do: where it does not say, and however long it says."""
+SIGNED_IN_SECONDS = 1.0
+"""How long a token is used before the client is asked for it again."""
 _LONG_NUMBER = 6
+_SAME_FOR_BEARERS = (
+    *("host", "ssl_ca_cert", "ca_cert_data", "verify_ssl", "assert_hostname", "tls_server_name"),
+    *("proxy", "no_proxy", "proxy_headers", "retries", "keep_alive"),
+)
+"""Settings of a client that say where the API server is and by what it is believed, none of who asks."""
 
 Timeout = tuple[float, float]
 DEFAULT_TIMEOUT: Timeout = (5.0, 30.0)
@@ -42,6 +55,14 @@ _SENDING = _Sending()
 
 class _Connection(urllib3.connection.HTTPConnection):
     """One that may be sent nothing any more by the time it is made: to connect can take as long as to be stopped."""
+
+    incoming: Incoming | None = None
+    """The answer that is read from it, or was last."""
+
+    def response_class(self, *arguments: Any, **options: Any) -> Incoming:  # type: ignore[override]
+        """What http.client reads an answer by."""
+        self.incoming = Incoming(*arguments, **options)
+        return self.incoming
 
     def request(self, *arguments: Any, **options: Any) -> None:
         """Send a request."""
@@ -65,10 +86,13 @@ class _SafePool(urllib3.HTTPSConnectionPool):
 class Transport:
     """One API server, as one identity. Safe to share between threads."""
 
-    def __init__(self, api_client: ApiClient, allowance: Allowance | None = None) -> None:
+    def __init__(self, api_client: ApiClient, allowance: Allowance | None = None, *, bearer: str = "") -> None:
+        """`bearer`: the token to sign in by; "": as the client's configuration says."""
         self._client = api_client
-        self._client.rest_client.pool_manager.pool_classes_by_scheme = {"http": _Pool, "https": _SafePool}
+        self._bearer = bearer
         self._allowance = allowance
+        self._signature: tuple[float, Mapping[str, str]] = 0.0, {}
+        self._client.rest_client.pool_manager.pool_classes_by_scheme = {"http": _Pool, "https": _SafePool}
 
     def within(self, allowance: Allowance) -> "Transport":
         """The same API server and identity; every request but a GET asks `allowance` right before it is sent.
@@ -76,7 +100,18 @@ class Transport:
         What that allows is the limit for the client, and is told to the API server (`timeout`), which else could still
         carry out later what nobody waits for any more.
         """
-        return Transport(self._client, allowance)
+        return Transport(self._client, allowance, bearer=self._bearer)
+
+    def for_bearers(self) -> "Callable[[str], Transport]":
+        """Gives, for a token, the same API server as its bearer: nothing of our own identity goes with its requests."""
+        ours = self._client.configuration
+        theirs = Configuration()
+        theirs.api_key, theirs.api_key_prefix, theirs.refresh_api_key_hook = {}, {}, None
+        theirs.cert_file = theirs.key_file = None
+        for name in _SAME_FOR_BEARERS:
+            setattr(theirs, name, getattr(ours, name))
+        client = ApiClient(theirs)
+        return lambda token: Transport(client, bearer=token)
 
     def open(
         self,
@@ -100,16 +135,22 @@ class Transport:
         if self._allowance is not None and method != "GET":
             limit = min(self._allowance(), timeout[1])
             query = {**(query or {}), "timeout": f"{limit:.3f}s"}
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": "application/json", **self._client.default_headers, **self._signed_in()}
         if body is not None:
             headers["Content-Type"] = content_type
         pairs = [(key, value) for key, value in (query or {}).items() if value is not None]
-        verb, url, headers, _, _ = self._client.param_serialize(
-            method, path, query_params=pairs, header_params=headers, auth_settings=["BearerToken"]
-        )
         _SENDING.allowance = None if method == "GET" else self._allowance
-        answer = self._client.call_api(verb, url, headers, body, _request_timeout=limit)
-        response: urllib3.BaseHTTPResponse = answer.response
+        response: urllib3.BaseHTTPResponse = self._pool.urlopen(
+            method,
+            f"{self._prefix}{path}{'?' if pairs else ''}{urlencode(pairs)}",
+            body=None if body is None else msgspec.json.encode(body),
+            headers=headers,
+            assert_same_host=False,
+            timeout=urllib3.Timeout(connect=limit[0], read=limit[1])
+            if isinstance(limit, tuple)
+            else urllib3.Timeout(total=limit),
+            preload_content=False,
+        )
         if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
             text = response.data.decode("utf-8", "replace")
             raise ApiException.from_response(http_resp=response, body=text, data=None)
@@ -124,15 +165,49 @@ class Transport:
         body: Any = None,
         content_type: str = "application/json",
         timeout: Timeout = DEFAULT_TIMEOUT,
+        kind: Any = Any,
     ) -> Any:
-        """Send one request and return the answer as plain JSON. Parameters and errors as in `open`."""
+        """Send one request and return the answer as plain JSON. Parameters and errors as in `open`.
+
+        :param kind: what of the answer is looked at (a Struct, `msgspec.Raw` for nothing): the rest is not decoded.
+        """
         response = self.open(method, path, query=query, body=body, content_type=content_type, timeout=timeout)
-        return msgspec.json.decode(response.data or b"null")
+        return msgspec.json.decode(response.data or b"null", type=kind)
+
+    @cached_property
+    def _pool(self) -> urllib3.HTTPConnectionPool:
+        """The connections to the API server, without what a manager of such pools asks about each request."""
+        pool: urllib3.HTTPConnectionPool = self._client.rest_client.pool_manager.connection_from_url(
+            self._client.configuration.host
+        )
+        return pool
+
+    @cached_property
+    def _prefix(self) -> str:
+        """What stands before each path. What goes through a proxy without TLS is asked for by its whole URL."""
+        host: str = self._client.configuration.host
+        proxied = self._client.rest_client.pool_manager.proxy is not None and self._pool.scheme == "http"
+        return host if proxied else urlsplit(host).path
+
+    def _signed_in(self) -> Mapping[str, str]:
+        """The header that says who asks. The client is asked for it once a second: it makes its settings anew each
+        time, and gives a token that ends soon in time for a new one.
+        """
+        if self._bearer:
+            return {"Authorization": f"Bearer {self._bearer}"}
+        until, headers = self._signature
+        if monotonic() >= until:
+            made: dict[str, str] = {}
+            self._client.update_params_for_auth(made, [], ["BearerToken"], "", "GET", None)
+            headers = made
+            self._signature = monotonic() + SIGNED_IN_SECONDS, headers
+        return headers
 
 
-def lines_of(response: urllib3.BaseHTTPResponse) -> Generator[bytes, None, None]:
+def lines_of(response: urllib3.BaseHTTPResponse, *, drained: bool = False) -> Generator[bytes, None, None]:
     """Yield the lines of a watch as they come, until the server ends it; the connection is closed in the end.
 
+    :param drained: whether an empty line follows whenever all that has come was given, and the next is waited for.
     :raises urllib3.exceptions.HTTPError, OSError: the connection broke, or was silent for too long.
     """
     pending = b""
@@ -140,9 +215,17 @@ def lines_of(response: urllib3.BaseHTTPResponse) -> Generator[bytes, None, None]
         for chunk in response.stream(amt=None, decode_content=False):
             *complete, pending = (pending + chunk).split(b"\n")
             yield from (line for line in complete if line)
+            if drained and not pending and not _at_hand(response):
+                yield b""
     finally:
         response.close()
         response.release_conn()
+
+
+def _at_hand(response: urllib3.BaseHTTPResponse) -> bool:
+    """Whether more of an answer has come. Where nobody can tell, some has."""
+    incoming = getattr(response.connection, "incoming", None)
+    return not isinstance(incoming, Incoming) or incoming.at_hand()
 
 
 def message_of(error: Exception) -> str:

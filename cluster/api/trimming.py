@@ -45,9 +45,9 @@ def trim_node(node: Node) -> Node:
 
 def trim_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
     """A plain object without managed fields and what kubectl last applied; changed in place."""
-    metadata = manifest.get("metadata", {})
+    metadata = manifest.get("metadata") or {}
     metadata.pop("managedFields", None)
-    metadata.get("annotations", {}).pop(LAST_APPLIED, None)
+    (metadata.get("annotations") or {}).pop(LAST_APPLIED, None)
     return manifest
 
 

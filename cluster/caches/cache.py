@@ -10,13 +10,15 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from cluster.api.transport import Transport
 from cluster.api.trimming import trim_manifest, trim_node, trim_pod
+from cluster.caches.further_kinds import FurtherKinds, GroupKind
 from cluster.caches.journal import Journal
-from cluster.caches.reflector import DEFAULT_TIMING, Reflector, ReflectorTiming
-from cluster.caches.sinks import Grouping, Keeps, Manifests, Nodes, Pods, Table, ungrouped
+from cluster.caches.manifest_sinks import AsRead, Keeps, Manifests, ManifestsOfKind
+from cluster.caches.reflector import DEFAULT_TIMING, Reflector, ReflectorTiming, Sink
+from cluster.caches.sinks import Grouping, Nodes, Pods, Table, ungrouped
 from cluster.capturing import Capture, Protected, unprotected
 from cluster.snapshot import Snapshot
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
@@ -26,23 +28,6 @@ from kube.objects import Namespace, Node, Pod, PodDisruptionBudget, PriorityClas
 from kube.topology import Topology
 
 log = logging.getLogger(__name__)
-
-
-class GroupKind(Protocol):
-    """A kind of object to be watched beside the cluster's own, `versions` best first ("" = core group)."""
-
-    @property
-    def group(self) -> str: ...  # noqa: D102 - the class says what it is
-    @property
-    def versions(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def kind(self) -> str: ...  # noqa: D102
-    @property
-    def plural(self) -> str: ...  # noqa: D102
-    @property
-    def only(self) -> tuple[str, str] | None: ...  # noqa: D102
-    @property
-    def keeps(self) -> Keeps | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +42,10 @@ class WatchedKind:
     """(namespace, name) of the one object that is watched; None: all."""
     keeps: Keeps | None = None
     """Which of them are kept; None: all."""
+    as_read: AsRead | None = None
+    """What is kept of each; None: the object as it is."""
+    taught: "Callable[[Sequence[dict[str, Any]]], Iterable[GroupKind]] | None" = None
+    """Further kinds to be watched that its objects name; None: none."""
 
 
 Protecting = Callable[[Mapping[ObjectKey, Mapping[str, Any]]], Protected]
@@ -87,6 +76,7 @@ class ClusterCache:
         self._changed = threading.Condition(threading.RLock())
         self._version = 0
         self._woken = False
+        self._complete = False
         self._captured = 0
         """Version at which something in the snapshot last changed."""
         self._callbacks: list[Callable[[], None]] = []
@@ -98,17 +88,18 @@ class ClusterCache:
         self._capture = capture
         self._journals: list[Journal] = []
         self._pods = Pods(self, capture, groups_of, self._journals)
-        self._nodes = Nodes(self, capture)
-        self._classes: Table[PriorityClass] = Table(self)
-        self._budgets: Table[PodDisruptionBudget] = Table(self)
-        self._quotas: Table[ResourceQuota] = Table(self)
-        self._namespaces: Table[Namespace] = Table(self)
+        self._nodes = Nodes(self, capture, self._journals)
+        self._classes: Table[PriorityClass] = Table(self, self._journals)
+        self._budgets: Table[PodDisruptionBudget] = Table(self, self._journals)
+        self._quotas: Table[ResourceQuota] = Table(self, self._journals)
+        self._namespaces: Table[Namespace] = Table(self, self._journals)
         self._sharing: tuple[tuple[Namespace, ...], Mapping[str, str]] = (), {}
         self._labelled: tuple[tuple[Namespace, ...], Mapping[str, Mapping[str, str]]] = (), {}
-        self._claims: Table[PersistentVolumeClaim] = Table(self)
-        self._volumes: Table[PersistentVolume] = Table(self)
-        self._storage_classes: Table[StorageClass] = Table(self)
+        self._claims: Table[PersistentVolumeClaim] = Table(self, self._journals)
+        self._volumes: Table[PersistentVolume] = Table(self, self._journals)
+        self._storage_classes: Table[StorageClass] = Table(self, self._journals)
         self._manifests = Manifests(self, self._journals)
+        self._further: list[FurtherKinds] = []
         self._reflectors = [*self._own(transport, timing), *self._others(transport, kinds, timing)]
 
     def _own(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
@@ -129,19 +120,43 @@ class ClusterCache:
     def _others(
         self, transport: Transport, kinds: Iterable[GroupKind], timing: ReflectorTiming
     ) -> Iterator[Reflector[dict[str, Any]]]:
+        def sink_of(kind: GroupKind) -> ManifestsOfKind:
+            return self._manifests.of(kind.group, kind.kind, kind.keeps, kind.as_read)
+
+        def watching(kind: GroupKind, sink: Sink[dict[str, Any]]) -> Reflector[dict[str, Any]]:
+            return self._other(transport, kind, sink, timing, on_change=self._touch, of_kind=kind.kind)
+
         for kind in kinds:
-            root = f"/apis/{kind.group}" if kind.group else "/api"
-            within = f"namespaces/{kind.only[0]}/" if kind.only else ""
-            yield Reflector(
-                transport,
-                [f"{root}/{version}/{within}{kind.plural}" for version in kind.versions],
-                dict[str, Any],
-                self._manifests.of(kind.group, kind.kind, kind.keeps),
-                trim=trim_manifest,
-                field_selector=f"metadata.name={kind.only[1]}" if kind.only else None,
-                optional=True,
-                timing=timing,
-            )
+            sink: Sink[dict[str, Any]] = sink_of(kind)
+            if kind.taught is not None:
+                sink = FurtherKinds(sink, kind.taught, sink_of, watching)
+                self._further.append(sink)
+            yield self._other(transport, kind, sink, timing)
+
+    def _other(
+        self,
+        transport: Transport,
+        kind: GroupKind,
+        sink: Sink[dict[str, Any]],
+        timing: ReflectorTiming,
+        *,
+        on_change: Callable[[], None] | None = None,
+        of_kind: str = "",
+    ) -> Reflector[dict[str, Any]]:
+        root = f"/apis/{kind.group}" if kind.group else "/api"
+        within = f"namespaces/{kind.only[0]}/" if kind.only else ""
+        return Reflector(
+            transport,
+            [f"{root}/{version}/{within}{kind.plural}" for version in kind.versions],
+            dict[str, Any],
+            sink,
+            trim=trim_manifest,
+            field_selector=f"metadata.name={kind.only[1]}" if kind.only else None,
+            optional=True,
+            timing=timing,
+            on_change=on_change,
+            of_kind=of_kind,
+        )
 
     def start(self) -> None:
         """Begin to watch."""
@@ -151,9 +166,10 @@ class ClusterCache:
     def stop(self, timeout: float = 1.0) -> None:
         """End all watches; waits up to `timeout` seconds in all for the threads."""
         deadline = time.monotonic() + timeout
+        ending = [*self._reflectors, *(each for further in self._further for each in further.stop())]
         for each in self._reflectors:
             each.stop()
-        late = [each.name for each in self._reflectors if not each.join(max(0.0, deadline - time.monotonic()))]
+        late = [each.name for each in ending if not each.join(max(0.0, deadline - time.monotonic()))]
         if late:
             log.warning("still busy when told to stop: %s", ", ".join(late))
 
@@ -162,8 +178,19 @@ class ClusterCache:
         return not self.unsynced()
 
     def unsynced(self) -> tuple[str, ...]:
-        """The resources that have not been listed yet."""
-        return tuple(each.name for each in self._reflectors if not each.synced)
+        """The resources that have not been listed yet. Kinds that objects name count until everything has been listed
+        once: whoever describes another one later must not keep everybody from being served.
+        """
+        if self._complete:
+            return ()
+        waiting = [each.name for each in self._reflectors if not each.synced]
+        waiting += [each.name for further in self._further for each in further.reflectors() if not each.tried.is_set()]
+        self._complete = not waiting
+        return tuple(waiting)
+
+    def troubles(self) -> Mapping[tuple[str, str], str]:
+        """Of kinds that objects name, by group and kind: why their objects are not here; "" where they are."""
+        return {at: trouble for further in self._further for at, trouble in further.troubles().items()}
 
     def listed(self, plural: str) -> bool:
         """Whether the objects of a resource have been listed once."""
@@ -172,7 +199,10 @@ class ClusterCache:
     def wait_synced(self, timeout: float) -> bool:
         """Wait until `synced`; False where that takes longer than `timeout` seconds."""
         deadline = time.monotonic() + timeout
-        return all(each.wait_synced(max(0.0, deadline - time.monotonic())) for each in self._reflectors)
+        if not all(each.wait_synced(max(0.0, deadline - time.monotonic())) for each in self._reflectors):
+            return False
+        further = [each for further in self._further for each in further.reflectors()]
+        return all(each.tried.wait(max(0.0, deadline - time.monotonic())) for each in further)
 
     def age(self) -> float:
         """Seconds since the API server was last heard of, on the watch that has been silent longest."""
@@ -198,6 +228,11 @@ class ClusterCache:
             self._changed.wait_for(lambda: self._version > since or self._woken, timeout)
             self._woken = False
             return self._version
+
+    def _touch(self) -> None:
+        """Something is otherwise that no object says."""
+        with self.changing(captured=False):
+            pass
 
     def wake(self) -> None:
         """End the wait for a change that is under way, or else the next one: there is something else to do."""

@@ -19,7 +19,8 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 
 from cluster.api.transport import UNREACHABLE, Transport, lines_of, message_of
-from kube.objects import Struct
+from cluster.caches.bursts import Burst
+from cluster.caches.wire_types import Page, ServedResources, Versioned, WatchEvent
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,8 @@ class ReflectorTiming:
     opened again: a connection that died without a word looks the same. `answer`: the same for a list; the API server
     itself gives up after a minute. `missing`: how soon to look again for a resource that is not installed, twice as
     late each time up to `last_missing`. `unsynced_retry`: the longest pause before everything has been listed once;
-    nobody is served meanwhile.
+    nobody is served meanwhile. `overloaded`: how long a server that answers nothing to the point is waited for before
+    the resource counts as tried: an aggregated API may be down for good.
     """
 
     page: int = 500
@@ -61,6 +63,7 @@ class ReflectorTiming:
     first_retry: float = 1.0
     unsynced_retry: float = 5.0
     last_retry: float = 30.0
+    overloaded: float = 30.0
 
 
 DEFAULT_TIMING = ReflectorTiming()
@@ -70,24 +73,8 @@ def _as_it_is(thing: T) -> T:
     return thing
 
 
-class _ListMeta(Struct, frozen=True):
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _Page(Struct, Generic[T], frozen=True):
-    api_version: str = ""
-    metadata: _ListMeta = _ListMeta()
-    items: tuple[T, ...] = ()
-
-
-class _Event(Struct, frozen=True):
-    type: str
-    object: msgspec.Raw
-
-
-class _Versioned(Struct, frozen=True):
-    metadata: _ListMeta = _ListMeta()
+class _UnfitError(Exception):
+    """What is served there is not what was asked for."""
 
 
 class _StoppedError(Exception):
@@ -104,7 +91,10 @@ class Reflector(Generic[T]):
     :param paths: where the resource may be served, best first: the first that exists is used.
     :param kind: type of its objects (a Struct, or `dict[str, Any]`).
     :param trim: applied to each object as it comes, so that no full list of untrimmed ones is ever held.
+    :param on_change: called when `trouble` or `tried` has changed.
     :param optional: whether the resource may not be installed at all: then it counts as synced and empty until it is.
+    :param of_kind: where somebody else has said what is served there: the kind that objects in namespaces have. It is
+        looked up before everything is listed, and what is otherwise counts as not installed.
     """
 
     def __init__(
@@ -118,22 +108,34 @@ class Reflector(Generic[T]):
         field_selector: str | None = None,
         optional: bool = False,
         timing: ReflectorTiming = DEFAULT_TIMING,
+        on_change: Callable[[], None] | None = None,
+        of_kind: str = "",
     ) -> None:
         self.name = paths[0]
+        self._on_change = on_change
         self.relists = 0
         self._transport = transport
         self._paths = paths
         self._path = paths[0]
-        self._decode_page = msgspec.json.Decoder(_Page[kind], strict=False).decode  # type: ignore[valid-type]
+        self._decode_page = msgspec.json.Decoder(Page[kind], strict=False).decode  # type: ignore[valid-type]
         self._decode_object = msgspec.json.Decoder(kind, strict=False).decode
         self._sink = sink
         self._trim = trim or _as_it_is
         self._field_selector = field_selector
         self._optional = optional
+        self._of_kind = of_kind
+        self._began = time.monotonic()
+        self.trouble = ""
+        """Why nothing is copied at present; "" where all is well."""
+        self.tried = threading.Event()
+        """Whether the API server has said what there is, be it that nobody may know; or could not for long."""
         self._timing = timing
         self._version: str | None = None
         self._retry = timing.first_retry
         self._missing = timing.missing
+        self._fault_retry = timing.first_retry
+        self._faulty_until = 0.0
+        """Until when another fault of ours counts as the same one."""
         self._heard = time.monotonic()
         self._synced = threading.Event()
         self._stopping = threading.Event()
@@ -142,6 +144,7 @@ class Reflector(Generic[T]):
 
     def start(self) -> None:
         """Begin."""
+        self._began = time.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
@@ -182,17 +185,21 @@ class Reflector(Generic[T]):
                 return
             except _StaleError as reason:
                 self._start_over(str(reason))
+            except _UnfitError as reason:
+                self._empty(str(reason))
             except ApiException as error:
                 self._refused(error)
             except (*UNREACHABLE, msgspec.MsgspecError) as error:
                 self._failed(str(getattr(error, "reason", error)))
-            except Exception:
+            except Exception as error:
                 # A fault in a sink must not end the copy: the picture would stay old without anybody knowing.
                 log.exception("%s: starting over", self.name)
-                self._start_over("fault")
+                self._faulty(error)
 
     def _list(self) -> None:
         """List everything in pages and hand it over as one."""
+        if self._of_kind:
+            self._check_kind()
         objects: list[T] = []
         token: str | None = None
         while True:
@@ -205,16 +212,33 @@ class Reflector(Generic[T]):
         self._sink.replace(objects, page.api_version)
         self._version = page.metadata.resource_version
         self._heard_of_it()
+        self._settled("")
         self._synced.set()
 
-    def _get_page(self, query: dict[str, Any]) -> _Page[T]:
+    def _check_kind(self) -> None:
+        """Raises `_UnfitError` where objects of another kind are served there, or such as are in no namespace."""
+        version, _, plural = self._path.rpartition("/")
+        response = self._transport.open("GET", version, timeout=(self._timing.connect, self._timing.answer))
+        try:
+            served = msgspec.json.decode(response.data, type=ServedResources).resources
+        finally:
+            response.release_conn()
+        found = next((each for each in served if each.name == plural), None)
+        if found is None:
+            raise ApiException(status=HTTPStatus.NOT_FOUND)
+        if found.kind != self._of_kind:
+            raise _UnfitError(f"are of kind {found.kind}")
+        if not found.namespaced:
+            raise _UnfitError("are in no namespace")
+
+    def _get_page(self, query: dict[str, Any]) -> Page[T]:
         if self._stopping.is_set():
             raise _StoppedError
         response = self._transport.open(
             "GET", self._path, query=query, timeout=(self._timing.connect, self._timing.answer)
         )
         try:
-            page: _Page[T] = self._decode_page(response.data)
+            page: Page[T] = self._decode_page(response.data)
         finally:
             response.release_conn()
         return page
@@ -237,8 +261,13 @@ class Reflector(Generic[T]):
             self._heard_of_it()
             if self._stopping.is_set():
                 raise _StoppedError
-            for line in lines_of(response):
-                self._take(msgspec.json.decode(line, type=_Event))
+            burst = Burst()
+            for line in lines_of(response, drained=True):
+                if line:
+                    burst.came(time.monotonic())
+                    self._take(msgspec.json.decode(line, type=WatchEvent))
+                else:
+                    self._pause(burst.pause(time.monotonic()))
         except urllib3.exceptions.ReadTimeoutError:
             log.info("%s: silent for %.0f s, watching again", self.name, self._timing.silence)
         finally:
@@ -251,17 +280,23 @@ class Reflector(Generic[T]):
         """The resource version up to which everything has been copied (comparable numbers, KEP-5504); 0 if none."""
         return int(self._version or 0)
 
-    def _take(self, event: _Event) -> None:
+    def _take(self, event: WatchEvent) -> None:
         if self._stopping.is_set():
             raise _StoppedError
         match event.type:
             case "ADDED" | "MODIFIED":
-                self._sink.put(self._trim(self._decode_object(event.object)))
+                thing = self._decode_object(event.object)
+                self._sink.put(self._trim(thing))
+                version = _version_of(thing)
             case "DELETED":
-                self._sink.drop(self._decode_object(event.object))
+                thing = self._decode_object(event.object)
+                self._sink.drop(thing)
+                version = _version_of(thing)
             case "ERROR":
                 raise _StaleError(bytes(event.object).decode("utf-8", "replace"))
-        self._version = msgspec.json.decode(event.object, type=_Versioned).metadata.resource_version or self._version
+            case _:  # a bookmark
+                version = msgspec.json.decode(event.object, type=Versioned).metadata.resource_version
+        self._version = version or self._version
         self._heard_of_it()
 
     def _heard_of_it(self) -> None:
@@ -274,6 +309,16 @@ class Reflector(Generic[T]):
         self._version = None
         self._pause(self._retry * random.uniform(0.0, 0.5))  # noqa: S311 - spreads the load
 
+    def _faulty(self, error: Exception) -> None:
+        """A fault of ours: what is there is most often there the next time, and each try costs a full list."""
+        longest, again = self._timing.last_retry, time.monotonic() < self._faulty_until
+        self._fault_retry = min(self._fault_retry * 2, longest) if again else self._timing.first_retry
+        self._settled(f"failed in Phalanx itself ({type(error).__name__}); its log says where")
+        self.relists += 1
+        self._version = None
+        self._pause(self._fault_retry * random.uniform(0.8, 1.2))  # noqa: S311 - spreads the load
+        self._faulty_until = time.monotonic() + 2 * longest
+
     def _refused(self, error: ApiException) -> None:
         if error.status == HTTPStatus.NOT_FOUND:
             self._not_there()
@@ -282,7 +327,8 @@ class Reflector(Generic[T]):
         else:
             if error.status != HTTPStatus.TOO_MANY_REQUESTS:
                 self._version = None
-            self._failed(message_of(error))
+            answered = error.status is not None and error.status < HTTPStatus.INTERNAL_SERVER_ERROR
+            self._failed(message_of(error), answered=answered and error.status != HTTPStatus.TOO_MANY_REQUESTS)
 
     def _not_there(self) -> None:
         """Not served at this path: try the next; after the last, there is none of it for now."""
@@ -292,21 +338,44 @@ class Reflector(Generic[T]):
         if position < len(self._paths):
             return
         if not self._optional:
-            self._failed("not served")
+            self._failed("not served", answered=True)
             return
+        self._empty("is not served by this API server")
+
+    def _empty(self, trouble: str) -> None:
+        """There is none of it for now; it is looked for ever more seldom."""
+        self._version = None
         self._sink.replace([], "")
         self._heard_of_it()
+        self._settled(trouble)
         self._synced.set()
         self._pause(self._missing)
         self._missing = min(self._missing * 2, self._timing.last_missing)
 
-    def _failed(self, message: str) -> None:
+    def _failed(self, message: str, *, answered: bool = False) -> None:
+        """`answered`: whether to ask again soon is no use."""
         if self._stopping.is_set():
             return
         log.warning("%s: %s; again in about %.0f s", self.name, message, self._retry)
+        self._settled(message, answered=answered or time.monotonic() - self._began > self._timing.overloaded)
         self._pause(self._retry * random.uniform(0.8, 1.2))  # noqa: S311 - spreads the load
         longest = self._timing.last_retry if self.synced else self._timing.unsynced_retry
         self._retry = min(self._retry * 2, longest)
 
+    def _settled(self, trouble: str, *, answered: bool = True) -> None:
+        changed = trouble != self.trouble or (answered and not self.tried.is_set())
+        self.trouble = trouble
+        if answered:
+            self.tried.set()
+        if changed and self._on_change is not None:
+            self._on_change()
+
     def _pause(self, seconds: float) -> None:
-        self._stopping.wait(seconds)
+        if seconds > 0:
+            self._stopping.wait(seconds)
+
+
+def _version_of(thing: Any) -> str:
+    """The resource version of a decoded object: to read it from the text once more would cost as much again."""
+    meta = thing["metadata"] if isinstance(thing, dict) else thing.metadata
+    return str(meta.get("resourceVersion", "") if isinstance(meta, dict) else meta.resource_version)

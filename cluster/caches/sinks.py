@@ -3,9 +3,9 @@
 import logging
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -13,17 +13,10 @@ from cluster.caches.journal import Journal
 from cluster.capturing import Capture
 from cluster.schedulers import SchedulerIndex
 from cluster.topology.well_known_levels import found_by, known_labels
-from kube.catalog import Catalog, ObjectKey
 from kube.objects import Node, ObjectMeta, Pod
 from kube.topology import Topology
 
 log = logging.getLogger(__name__)
-
-Keeps = Callable[[Mapping[str, Any]], bool]
-"""Whether an object is worth keeping: of those that are not nobody hears."""
-
-_MOST_CHANGES = 10_000
-"""Names of objects, gone ones too, that are remembered until somebody asks."""
 
 
 class Changing(Protocol):
@@ -49,8 +42,10 @@ Kept = TypeVar("Kept", bound=HasMetadata)
 class Table(Generic[Kept]):
     """Keeps the objects of one kind, by namespace and name. A `Sink`."""
 
-    def __init__(self, cache: Changing) -> None:
+    def __init__(self, cache: Changing, journals: Iterable[Journal] = ()) -> None:
+        """`journals`: whom to tell of each change; more may be added to them later."""
         self._cache = cache
+        self._journals = journals
         self._kept: dict[tuple[str, str], Kept] = {}
         self._order: list[tuple[str, str]] | None = []
         """The keys in order; None while very many come at once."""
@@ -105,6 +100,7 @@ class Table(Generic[Kept]):
         with self._cache.changing(captured=True):
             self._all = None
             yield
+            self._noted()
 
     def _take(self, thing: Kept) -> None:
         key = _key(thing.metadata)
@@ -114,6 +110,11 @@ class Table(Generic[Kept]):
                 insort(self._order, key)
             self._kept[key] = thing
             self._added(thing)
+
+    def _noted(self) -> None:
+        """Something of it has changed: nobody is told of what by name."""
+        for journal in self._journals:
+            journal.other()
 
     def _added(self, thing: Kept) -> None:
         """It is kept from now on."""
@@ -128,8 +129,9 @@ class Table(Generic[Kept]):
 class Nodes(Table[Node]):
     """Nodes, passed on to the capture; their well-known topology labels are counted as they come and go."""
 
-    def __init__(self, cache: Changing, capture: Capture) -> None:
-        super().__init__(cache)
+    def __init__(self, cache: Changing, capture: Capture, journals: Iterable[Journal] = ()) -> None:
+        """`journals`: whom to tell of each change; more may be added to them later."""
+        super().__init__(cache, journals)
         self._capture = capture
         self._labels: dict[str, frozenset[str]] = {}
         self._counts: Counter[str] = Counter()
@@ -170,8 +172,7 @@ class Pods(Table[Pod]):
         self, cache: Changing, capture: Capture, groups_of: Grouping = ungrouped, journals: Iterable[Journal] = ()
     ) -> None:
         """`journals`: whom to tell of each change; more may be added to them later."""
-        super().__init__(cache)
-        self._journals = journals
+        super().__init__(cache, journals)
         self._capture = capture
         self._groups_of = groups_of
         self._groups: dict[Hashable, dict[Hashable, dict[str, Pod]]] = {}
@@ -224,6 +225,9 @@ class Pods(Table[Pod]):
         self._leave(thing.key)
         self._note(thing)
 
+    def _noted(self) -> None:
+        """Each is told by name."""
+
     def _note(self, thing: Pod) -> None:
         for journal in self._journals:
             journal.pod(_key(thing.metadata))
@@ -248,92 +252,6 @@ def _readable(what: str, put: Callable[[Readable], None], thing: Readable) -> No
         put(thing)
     except ValueError as error:
         log.warning("%s is left out of account: %s", what, error)
-
-
-class Manifests:
-    """Plain objects of many kinds in one mapping."""
-
-    def __init__(self, cache: Changing, journals: Iterable[Journal] = ()) -> None:
-        """`journals`: whom to tell of each change; more may be added to them later."""
-        self._cache = cache
-        self._journals = journals
-        self._all = Catalog()
-        self._changes: dict[ObjectKey, Mapping[str, Any] | None] = {}
-        """What has come and gone (None) since `_all` was made."""
-
-    def of(self, group: str, kind: str, keeps: Keeps | None = None) -> "ManifestsOfKind":
-        """A sink of one kind. There may be several, each for other objects of it. `keeps`: which; None: all."""
-        return ManifestsOfKind(self, group, kind, keeps)
-
-    def all(self) -> Catalog:
-        """Everything kept; the same object until something changes."""
-        if self._changes:
-            self._all, self._changes = self._all.changed(self._changes), {}
-        return self._all
-
-    @contextmanager
-    def changing(self) -> Iterator[None]:
-        """A change is made within it."""
-        with self._cache.changing(captured=False):
-            yield
-
-    def keep(self, key: ObjectKey, manifest: Mapping[str, Any] | None) -> None:
-        """Keep a manifest, or (None) forget it."""
-        self._changes[key] = manifest
-        if len(self._changes) > _MOST_CHANGES:  # nobody asks, as long as another replica leads
-            self.all()
-        for journal in self._journals:
-            journal.object(key)
-
-
-class ManifestsOfKind:
-    """The objects of one kind, as plain dicts with apiVersion and kind. A `Sink`, for one reflector's thread."""
-
-    def __init__(self, manifests: Manifests, group: str, kind: str, keeps: Keeps | None = None) -> None:
-        self._manifests = manifests
-        self._group = group
-        self._kind = kind
-        self._keeps = keeps
-        self._keys: set[ObjectKey] = set()
-
-    def replace(self, objects: Sequence[dict[str, Any]], api_version: str) -> None:
-        """These are all there are. The API server leaves version and kind out of a list's items."""
-        typed = ({"apiVersion": api_version, "kind": self._kind, **each} for each in objects)
-        kept = [each for each in typed if self._keeps is None or self._keeps(each)]
-        if not kept and not self._keys:
-            return
-        with self._manifests.changing():
-            for key in self._keys:
-                self._manifests.keep(key, None)
-            self._keys.clear()
-            for each in kept:
-                self._keep(each)
-
-    def put(self, thing: dict[str, Any]) -> None:
-        """This one is new or changed."""
-        if self._keeps is not None and not self._keeps(thing):
-            self.drop(thing)
-            return
-        with self._manifests.changing():
-            self._keep(thing)
-
-    def drop(self, thing: dict[str, Any]) -> None:
-        """This one is gone."""
-        key = self._key(thing)
-        if self._keeps is not None and key not in self._keys:
-            return  # nobody has heard of it
-        with self._manifests.changing():
-            self._keys.discard(key)
-            self._manifests.keep(key, None)
-
-    def _keep(self, manifest: dict[str, Any]) -> None:
-        key = self._key(manifest)
-        self._keys.add(key)
-        self._manifests.keep(key, manifest)
-
-    def _key(self, manifest: Mapping[str, Any]) -> ObjectKey:
-        metadata = manifest["metadata"]
-        return self._group, self._kind, metadata.get("namespace", ""), metadata["name"]
 
 
 def _alike(old: HasMetadata, new: HasMetadata) -> bool:

@@ -46,8 +46,8 @@ class Eligibility:
     has written there; `written`: the pod without them, where they stand in its spec. Pods of lower priority that only
     hold a reservation do not count. Pods on their way out count as gone, except where `until_gone` says that they still
     stand in the way (for the last check before a release). Pods that `may_go` exclude from no node by a host port or by
-    anti-affinity: they are `obstacles`. `mates`: members of its gang, which do not count here, may be those that its
-    affinity is about.
+    anti-affinity: they are `obstacles`. `with_members`: members of its gang, which do not count here, may be those that
+    its affinity is about.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Eligibility:
         written: Pod | None = None,
         until_gone: bool = False,
         may_go: MayGo = nobody_goes,
-        mates: bool = False,
+        with_members: bool = False,
     ) -> None:
         self._pod = pod
         self._may_go = may_go
@@ -75,7 +75,7 @@ class Eligibility:
         occupants = self._occupants(snapshot)
         self.spreads: tuple[Spread, ...] = spreads(pod, snapshot.nodes, occupants, may_go)
         """The pod's hard spread constraints, counted over the pods there."""
-        self._neighbours = Neighbourhood(pod, occupants, snapshot.namespaces, may_go, mates=mates)
+        self._neighbours = Neighbourhood(pod, occupants, snapshot.namespaces, may_go, with_members=with_members)
         self._anywhere = not (
             self._ports or self._claims or self.spreads or self._neighbours.closing or chooses(pod) or requires(also)
         )

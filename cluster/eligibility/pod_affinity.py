@@ -106,7 +106,8 @@ class Neighbourhood:
     """What one pod's affinity, anti-affinity and those of the pods there mean for each node.
 
     `occupants` are the pods that count, with their nodes. The work over them is done once, here. Those that `may_go`
-    close no node: they are `in_the_way`. `mates`: whether pods that come with it may be those it wants to be near to.
+    close no node: they are `in_the_way`. `with_members`: whether pods that come with it may be those that it
+    wants to be near to.
     """
 
     def __init__(
@@ -116,11 +117,11 @@ class Neighbourhood:
         namespaces: Namespaces,
         may_go: MayGo = nobody_goes,
         *,
-        mates: bool = False,
+        with_members: bool = False,
     ) -> None:
         self._affinity = affinity_terms(pod)
         self._first_of_its_kind = all(each.matches(pod, namespaces) for each in self._affinity)
-        self._mates = mates
+        self._with_members = with_members
         self._near: set[Domain] = set()
         self._near_leaving: set[Domain] = set()
         self._leaving: set[str] = set()
@@ -160,7 +161,7 @@ class Neighbourhood:
     @property
     def near(self) -> Near | None:
         """What the pod's affinity asks for, where that does not depend on the pods alone that stay; else None."""
-        if not self._leaving and not self._mates:
+        if not self._leaving and not self._with_members:
             return None
         keys = tuple(term.topology_key for term in self._affinity)
         there = tuple(frozenset(value for at, value in self._near if at == key) for key in keys)
@@ -187,7 +188,7 @@ class Neighbourhood:
         if not all(domains):
             return False
         near = all(domain <= self._near or domain <= self._near_leaving for domain in domains)
-        return near or self._mates or (not self._near and self._first_of_its_kind)
+        return near or self._with_members or (not self._near and self._first_of_its_kind)
 
 
 def _domain(node: Node, term: AffinityTerm) -> set[tuple[str, str]]:

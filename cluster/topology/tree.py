@@ -43,8 +43,27 @@ class DomainTree:
         return tuple(name for name, above in self.path_of.items() if (*above, name)[: len(path)] == path)
 
 
+_last: dict[Topology, tuple[list[Node], DomainTree]] = {}
+"""By topology: the nodes that it was asked about last, and their tree."""
+
+
 def domains(topology: Topology, nodes: Iterable[Node]) -> DomainTree:
-    """Place `nodes` in `topology` by their labels; a node without a level's label follows that level's rule."""
+    """Place `nodes` in `topology` by their labels; a node without a level's label follows that level's rule.
+
+    Every plan and every release asks this about nodes that have not changed: that costs one comparison of the list.
+    """
+    there = list(nodes)
+    known = _last.get(topology)
+    if known is not None and known[0] == there:
+        return known[1]
+    tree = _placed(topology, there)
+    if len(_last) >= _KEPT:
+        _last.clear()
+    _last[topology] = there, tree
+    return tree
+
+
+def _placed(topology: Topology, nodes: Iterable[Node]) -> DomainTree:
     levels = topology.levels[:-1]
     inside: dict[str, Path] = {}
     outside: dict[str, str] = {}

@@ -7,9 +7,8 @@ from controller.acting.placeholders import free, hold
 from controller.acting.probe import Probes
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
-from controller.release.patches import in_order, release_patch
-from controller.release.pinning import solved_domain
-from controller.release.protocol import (
+from controller.release.next_step import (
+    AwaitVictims,
     Cause,
     Evict,
     Free,
@@ -20,12 +19,15 @@ from controller.release.protocol import (
     Renominate,
     TakeOver,
 )
-from controller.release.records import PlannedVictim, record_from
-from controller.scheduling.planner import Planner
+from controller.release.patches import in_order, release_patch
+from controller.release.pinning import solved_domain
+from controller.release.records import PlannedVictim, PlanRecord, record_from
+from controller.scheduling.scheduling_queue import Planner
 from controller.status.conditions import Condition
 from controller.status.reporting import Reporter
 from controller.times import now
 from controller.writes.writer import Result, Writer, Written
+from gangs.model import RESTART
 from kube.objects import Pod
 from kube.placeholders import is_placeholder, seat_of, to_come
 from planning.quota.flavors import flavors_in_use, node_labels, settled
@@ -41,13 +43,15 @@ class PlanExecutor:
         self._probes = probes
 
     def execute(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
-        """Do what is due for every gang."""
+        """Do what is due for every gang. A probe's answer is read before that; the next one is sent after all of it."""
+        self._probes.read(picture.system)
         for gang_round in gang_rounds:
-            sent = self._writer.sent
+            sent, done = self._writer.sent, self._writer.done
             self._act(gang_round, picture)
             gang_round.writing = self._writer.sent != sent
+            gang_round.moved = self._writer.done != done and not gang_round.settled
         self._probes.keep({gang_round.record.plan_id for gang_round in gang_rounds if gang_round.record is not None})
-        self._probes.advance(picture.system)
+        self._probes.send()
         for key, held in picture.placeholders.items():
             if picture.kept.gang(key) is None:
                 free(self._writer, held.values())
@@ -57,15 +61,19 @@ class PlanExecutor:
             case NeedPlan() if not gang_round.deferred:
                 self._begin(gang_round, gang_round.step, picture)
             case Nominate(members):
-                self._nominate(gang_round, members)
+                self._probe_if(gang_round, picture, held=self._nominate(gang_round, members))
             case Renominate(members):
                 self._reporter.unbound(gang_round, members)
                 self._nominate(gang_round, members)
             case TakeOver(heirs):
                 self._take_over(gang_round, heirs)
             case Free(placeholders):
+                self._unsettle(gang_round)
                 free(self._writer, placeholders)
+            case AwaitVictims():
+                self._unsettle(gang_round)
             case Evict(victims):
+                self._unsettle(gang_round)
                 self._evict(gang_round, victims, picture)
             case Release(members):
                 self._release(gang_round, members, picture)
@@ -81,8 +89,9 @@ class PlanExecutor:
         if gang_round.record is not None and self._reporter.write_status(gang_round):
             self._reporter.planned(gang_round)
             members = _members(gang_round)
-            if self._nominate(gang_round, members, self._reporter.pod_conditions(gang_round, picture)):
+            if held := self._nominate(gang_round, members, self._reporter.pod_conditions(gang_round, picture)):
                 self._reporter.nominated(gang_round, members)
+            self._probe_if(gang_round, picture, held=held)
             kept = {member.uid for member in gang_round.record.members}
         stale = [pod for pod in step.stale if (seat_of(pod) or pod.metadata.uid) not in kept]
         self._writer.all(partial(self._writer.clear, pod) for pod in stale if not is_placeholder(pod))
@@ -129,6 +138,20 @@ class PlanExecutor:
             for m in members
         )
         return all(each.done for each in written)
+
+    def _probe_if(self, gang_round: GangRound, picture: ClusterView, *, held: bool) -> None:
+        """Ask for the probe in the round of the last nomination's answer. Where pods have to go first, victims
+        or others that end there, the scheduler has to have seen that, too: it is asked for when they have gone.
+        """
+        record = gang_round.record
+        if held and record is not None and not record.victims and not _ending_on(record, picture):
+            self._probes.want(record.plan_id)
+            gang_round.settled = True
+
+    def _unsettle(self, gang_round: GangRound) -> None:
+        """What the scheduler has to have seen before the release is just being written."""
+        if gang_round.record is not None:
+            self._probes.forget(gang_round.record.plan_id)
 
     def _take_over(self, gang_round: GangRound, heirs: Sequence[tuple[str, Planned]]) -> None:
         """Give pods that have come the places that were planned for them: in the record first, then by nomination."""
@@ -189,16 +212,25 @@ class PlanExecutor:
         flavors = flavors_in_use(gang_round.gang)
         domain = solved_domain(settled(gang_round.gang), _members(gang_round), picture.snapshot, picture.topologies)
         domain = (*domain, *node_labels(flavors)) if domain else ()
-        added = any(each.tolerations for each in flavors)
+        added, noting = any(each.tolerations for each in flavors), gang_round.gang.on_failure == RESTART
         nodes = {state.name: state.node for state in picture.snapshot.nodes}
         time = now()
         patches = [
-            (m.pod, release_patch(m.pod, nodes[m.node], domain=domain, now=time, tolerating=added))
+            (m.pod, release_patch(m.pod, nodes[m.node], domain=domain, now=time, tolerating=added, noting=noting))
             for m in in_order(members, gang_round.gang, picture.snapshot)
         ]
         written = self._writer.all([partial(self._writer.release, *each) for each in patches])
         if all(each.done for each in written):
+            gang_round.settled = True
             self._reporter.released(gang_round, members)
+
+
+def _ending_on(record: PlanRecord, picture: ClusterView) -> bool:
+    """Whether a pod is on its way out of a node of the plan."""
+    nodes = {member.node for member in record.members}
+    return any(
+        tenant.terminating for state in picture.snapshot.nodes if state.name in nodes for tenant in state.tenants
+    )
 
 
 def _members(gang_round: GangRound) -> list[Planned]:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from controller.acting.probe import PODS_PATH, never_run
-from controller.release.protocol import Planned
+from controller.release.next_step import Planned
 from controller.writes.writer import Writer, Written
 from gangs.model import GangKey
 from kube.keys import GATE, SYSTEM_NAMESPACE

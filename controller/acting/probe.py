@@ -28,14 +28,20 @@ class Probes:
         self._covered: set[str] = set()
         self._seen: set[str] = set()
         self._probe = ""
+        self._over: list[Pod] = []
+        """Probes that nobody waits for any more."""
 
     def seen(self, plan_id: str) -> bool:
         """Whether the scheduler is known to have seen this plan's nominations; asks for a probe if not."""
         if plan_id in self._seen:
             return True
-        if plan_id not in self._covered:
-            self._wanted.add(plan_id)
+        self.want(plan_id)
         return False
+
+    def want(self, plan_id: str) -> None:
+        """Ask for a probe: all that it is to come after has been answered by the API server."""
+        if plan_id not in self._covered | self._seen:
+            self._wanted.add(plan_id)
 
     def __len__(self) -> int:
         """How many plans are known."""
@@ -51,14 +57,15 @@ class Probes:
         for plans in (self._wanted, self._covered, self._seen):
             plans.discard(plan_id)
 
-    def advance(self, pods: Iterable[Pod]) -> bool:
-        """Read the answer of the probe under way, sweep away what is left of others, and send the next one.
+    def read(self, pods: Iterable[Pod]) -> None:
+        """Read the answer of the probe under way, and sweep away what is left of others.
 
-        :param pods: those of our own namespace. Returns whether a probe has just been answered.
+        :param pods: those of our own namespace, of the picture on which the round decides. What the scheduler wrote
+            before it tried the probe is in that picture, too: it came through the same watch, before the answer.
         """
-        probes = [pod for pod in pods if PROBE in pod.metadata.labels]
+        probes = [pod for pod in pods if is_probe(pod)]
         own = next((p for p in probes if p.metadata.uid == self._probe), None)
-        answered = own is not None and _tried(own)
+        answered = own is not None and tried_probe(own)
         if answered:
             self._seen |= self._covered
         elif own is None:
@@ -66,12 +73,15 @@ class Probes:
         if answered or own is None:
             self._covered.clear()
             self._probe = ""
-        for probe in probes:
-            if probe.metadata.uid != self._probe:
-                self._writer.delete(f"{PODS_PATH}/{probe.metadata.name}", probe.metadata.uid)
+        self._over = [probe for probe in probes if probe.metadata.uid != self._probe]
+
+    def send(self) -> None:
+        """Send the next probe, if one is wanted and none is under way; delete those that are over."""
         if self._wanted and not self._covered:
             self._send()
-        return answered
+        over, self._over = self._over, []
+        for probe in over:
+            self._writer.delete(f"{PODS_PATH}/{probe.metadata.name}", probe.metadata.uid)
 
     def _send(self) -> None:
         written = self._writer.create(
@@ -85,7 +95,13 @@ class Probes:
             self._covered, self._wanted = self._wanted, set()
 
 
-def _tried(pod: Pod) -> bool:
+def is_probe(pod: Pod) -> bool:
+    """Whether the pod is a probe, this controller's or another's."""
+    return PROBE in pod.metadata.labels
+
+
+def tried_probe(pod: Pod) -> bool:
+    """Whether the scheduler has tried it."""
     return any(condition.type == "PodScheduled" for condition in pod.status.conditions)
 
 

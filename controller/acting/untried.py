@@ -1,8 +1,8 @@
 """Members that were let go and that no scheduler tries: reported, their room given back, made again where that is free.
 
-A member may keep the scheduler that it names where that runs here (`gangs.coexistence.schedulers`). Whether it really
-does is only seen afterwards. One that lets a member wait in vain is noted in the ConfigMap `phalanx-schedulers`, from
-which admission learns, too, so that pods which are made again do not come back to it. The stock scheduler is never
+A member may keep the scheduler that it names where that runs here (`gangs.coexistence.running_schedulers`). Whether it
+really does is only seen afterwards. One that lets a member wait in vain is noted in the ConfigMap `phalanx-schedulers`,
+from which admission learns, too, so that pods which are made again do not come back to it. The stock scheduler is never
 judged like that: a long queue looks the same, and there is nobody else to go to.
 """
 
@@ -18,10 +18,10 @@ from controller.status.reporting import Reporter
 from controller.telemetry.metrics import Metrics
 from controller.times import now, seconds_since
 from controller.writes.writer import Writer
-from gangs.coexistence.schedulers import CONFIG_KIND, Learnt, learnable, learnt, misdirected, runs
+from gangs.coexistence.running_schedulers import CONFIG_KIND, Learnt, learnable, learnt, misdirected, runs
 from gangs.manifests import MalformedError
 from gangs.sources import Sources
-from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, controller_of, job_of
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, controller_of, job_of, job_owner
 from kube.keys import GATE, SCHEDULERS, STOCK_SCHEDULER, SYSTEM_NAMESPACE, TAKEN_BACK
 from kube.objects import Pod
 from kube.scheduling import released, tried
@@ -77,7 +77,7 @@ class Reclaimer:
         sent = self._writer.sent
         self._make_again(held, gang_round, sources)
         found = self._untried(free, gang_round, sources)
-        gang_round.untried = "; ".join(self._told(each, sources) for each in found)
+        gang_round.untried = "; ".join(self._message(each, sources) for each in found)
         for each in found:
             if each.dead:
                 self._take_back(each, gang_round, sources)
@@ -135,7 +135,7 @@ class Reclaimer:
                 self._metrics.made_again.inc()
                 self._reporter.made_again(gang_round, pod)
 
-    def _told(self, late: Untried, sources: Sources) -> str:
+    def _message(self, late: Untried, sources: Sources) -> str:
         names = ", ".join(sorted(pod.metadata.name for pod in late.pods)[:3])
         more = f" and {len(late.pods) - 3} more" if len(late.pods) > 3 else ""  # noqa: PLR2004 - as many as were named
         text = (
@@ -190,8 +190,8 @@ def _remade(pod: Pod, others: Sequence[Pod], sources: Sources) -> bool:
     """Whether the pod's controller makes it again at no price, or at one that its workload can pay."""
     if made_again(pod):
         return True
-    owner = controller_of(pod)
-    if owner is None or owner.kind != JOB_KIND:
+    owner = job_owner(pod)
+    if owner is None:
         return False
     manifest = sources.get(JOB_GROUP, JOB_KIND, pod.metadata.namespace, owner.name)
     siblings = sum(controller_of(each) == owner for each in others)
@@ -216,7 +216,7 @@ def _remedy(late: Sequence[Pod], sources: Sources) -> str:
     owner = controller_of(late[0])
     if owner is None:
         return f"delete them and create them again, for {STOCK_SCHEDULER} to start them"
-    if owner.kind == JOB_KIND:
+    if job_owner(late[0]) is not None:
         whose = f"{owner.kind} {late[0].metadata.namespace}/{owner.name}"
         return f"suspend {whose} and resume it (spec.suspend), for its pods to be made again for {STOCK_SCHEDULER}"
     return f"delete them, for {owner.kind} {owner.name} to make them again"

@@ -3,7 +3,8 @@
 That comes about where a controller dies between two patches of a release and others take the room of the rest before
 another one leads; or where the room of a member that was let go is taken before it is bound. A gang is whole or not at
 all: those that were let go are evicted, which gives their room back, and the gang waits for new ones. Nobody is
-withdrawn whose gang was promised no more than a start together, nor one that was whole before (docs/decisions/0015).
+withdrawn whose gang was promised no more than a start together, nor one that was whole before (docs/decisions/0015),
+unless it is restarted (`controller.acting.restarting`): what that has begun is ended here.
 """
 
 from collections import Counter
@@ -15,7 +16,7 @@ from time import monotonic
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
-from controller.release.protocol import NeedPlan
+from controller.release.next_step import NeedPlan
 from controller.release.wholeness import ever_whole, still_withdrawn
 from controller.status.reporting import Reporter
 from controller.times import seconds_since
@@ -37,6 +38,7 @@ VICTIMS_SECONDS = 60.0
 """How long the rest may wait for victims to go, since the first of the gang was let go."""
 AGAIN_SECONDS = 2.0
 """Between two evictions that a disruption budget refuses."""
+_REFUSED = "; an eviction was refused: "
 
 
 class Withdrawer:
@@ -68,16 +70,18 @@ class Withdrawer:
                 key = gang_round.gang.key
                 seen[key] = self._seen.get(key, monotonic())
                 if waited >= self._seconds and monotonic() >= max(seen[key] + SEEN_SECONDS, self._again.get(key, 0.0)):
-                    self._evict(gang_round, why)
+                    said = still_withdrawn(gang_round.status, released=False).partition(_REFUSED)[0]
+                    self.take_back(gang_round, said or self._message(gang_round, why))
         self._seen = seen
 
-    def _evict(self, gang_round: GangRound, why: str) -> None:
-        """All that were let go: those that are not bound have an affinity that fits their siblings' places alone.
+    def take_back(self, gang_round: GangRound, message: str) -> None:
+        """Evict all that were let go: those that are not bound have an affinity that fits their siblings' places alone.
 
         It is recorded first: who goes on from half of it must know that members are missing for this reason.
         """
-        gang_round.withdrawn = self._told(gang_round, why)
+        gang_round.withdrawn = message
         if not self._reporter.write_status(gang_round):
+            gang_round.withdrawn, gang_round.restarts = "", 0
             return
         pods = [member.pod for member in gang_round.gang.members if not member.pod.gated_by(GATE)]
         metas = [pod.metadata for pod in pods]
@@ -89,12 +93,12 @@ class Withdrawer:
         refusal = next((each.message for each in answers if each.result in (Result.REFUSED, Result.FAILED)), "")
         if refusal:
             self._again[gang_round.gang.key] = monotonic() + AGAIN_SECONDS
-            gang_round.withdrawn += f"; an eviction was refused: {refusal}"
+            gang_round.withdrawn += f"{_REFUSED}{refusal}"
         gone = [pod for pod, answer in zip(pods, answers, strict=True) if answer.done]
         if gone:
             self._reporter.withdrawn(gang_round, gone, gang_round.withdrawn)
 
-    def _told(self, gang_round: GangRound, why: str) -> str:
+    def _message(self, gang_round: GangRound, why: str) -> str:
         let_go = [member.pod for member in gang_round.gang.members if not member.pod.gated_by(GATE)]
         bound = sum(pod.bound for pod in let_go)
         needed = counted(gang_round.gang.still_needed)

@@ -4,21 +4,20 @@ A released pod's affinity can never change again, so the pin is as wide as the g
 node was promised or the stock scheduler could do harm in between (research: exact pins never evict on their own).
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from cluster.snapshot import Snapshot
-from controller.release.protocol import Planned
+from controller.release.next_step import Planned
 from gangs.model import Gang, Member
-from kube.keys import GATE, RELEASED
+from kube.keys import GATE, PINNED_IN, RELEASED
 from kube.objects import Node, Pod
 from kube.requests import pod_requests
 from kube.scheduling import release_note
 from kube.topology import HOSTNAME_LABEL
-from planning.framing.ties import Labels, holds_affinity, pinned_by_affinity
+from planning.framing.ties import Labels, holds_affinity, pin_note, pinned_by_affinity
 
 
 def in_order(members: "Iterable[Planned]", gang: Gang, snapshot: Snapshot) -> "list[Planned]":
@@ -28,17 +27,22 @@ def in_order(members: "Iterable[Planned]", gang: Gang, snapshot: Snapshot) -> "l
     let go before those that may go anywhere, and those that ask for more before those that ask for less; else in the
     order of set and rank.
     """
+    planned = list(members)
     extra = _beyond_minimum(gang)
-    there = Counter[str]()
-    for state in snapshot.nodes:
-        there.update(state.allocatable)
+    asking = {frozenset(pod_requests(each.pod).items()) for each in planned}
+    there = _in_all(snapshot, {name for each in asking for name, _ in each}) if len(asking) > 1 else {}
 
     def hardness(planned: Planned) -> tuple[bool, bool, float]:
         spec, asked = planned.pod.spec, pod_requests(planned.pod)
-        share = max((amount / there[name] for name, amount in asked.items() if there[name]), default=0.0)
+        share = max((amount / there[name] for name, amount in asked.items() if there.get(name)), default=0.0)
         return planned.pod.metadata.uid in extra, not (spec.node_selector or spec.affinity), -share
 
-    return sorted(members, key=hardness)
+    return sorted(planned, key=hardness)
+
+
+def _in_all(snapshot: Snapshot, resources: Iterable[str]) -> Mapping[str, int]:
+    """What all nodes together have of some resources."""
+    return {name: sum(state.allocatable.get(name, 0) for state in snapshot.nodes) for name in resources}
 
 
 def _beyond_minimum(gang: Gang) -> frozenset[str]:
@@ -52,7 +56,7 @@ def _beyond_minimum(gang: Gang) -> frozenset[str]:
 
 
 def release_patch(
-    pod: Pod, node: Node | None, *, domain: Labels | None, now: str, tolerating: bool = False
+    pod: Pod, node: Node | None, *, domain: Labels | None, now: str, tolerating: bool = False, noting: bool = False
 ) -> Mapping[str, Any]:
     """The merge patch that releases `pod`, guarded by its resourceVersion (a clean 409 when it changed meanwhile).
 
@@ -61,17 +65,19 @@ def release_patch(
     :param now: RFC 3339; with it the pod's last words before its release are noted (`kube.scheduling`).
     :param tolerating: whether `pod` has tolerations that are to be written, beside those that stand. A pod may always
         be given more (core/v1 validation), and a merge patch replaces the whole list.
+    :param noting: whether to note where the pin stands: its gang may be restarted as a whole (docs/decisions/0030).
     """
     gates = [{"name": gate.name} for gate in pod.spec.scheduling_gates if gate.name != GATE]
     spec: dict[str, Any] = {"schedulingGates": gates, **(_pin(pod, node, domain or ()) if node else {})}
     if tolerating:
         spec["tolerations"] = [msgspec.to_builtins(each) for each in pod.spec.tolerations]
     meta = pod.metadata
+    pinned_in = {PINNED_IN: pin_note(pod, spec)} if noting else {}
     return {
         "metadata": {
             "resourceVersion": meta.resource_version,
             "uid": meta.uid,
-            "annotations": {RELEASED: release_note(pod, now)},
+            "annotations": {RELEASED: release_note(pod, now), **pinned_in},
         },
         "spec": spec,
     }

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cluster.snapshot import Snapshot
 from cluster.topology.tree import domains
-from controller.release.protocol import Planned
+from controller.release.next_step import Planned
 from gangs.dialects.topologies import topology_of
 from gangs.model import Gang
 from kube.objects import Pod
@@ -36,9 +36,10 @@ def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, to
         return ()
     shared = _common([tree.path_of[node] for node in nodes])
     inside = [s for s in snapshot.nodes if tree.path_of.get(s.name, ())[: len(shared)] == shared]
-    if not shared or any(t.priority < gang.priority and not t.terminating for s in inside for t in s.tenants):
+    priority = gang.priority  # goes through all members
+    if not shared or any(t.priority < priority and not t.terminating for s in inside for t in s.tenants):
         return ()
-    node = next(state.node for state in snapshot.nodes if state.name == planned[0].node)
+    node = next(state.node for state in inside if state.name == planned[0].node)
     return domain_labels(topology, node, len(shared)) or ()
 
 

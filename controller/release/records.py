@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from controller.release.request_digest import request_digest
@@ -44,6 +44,12 @@ class PlanRecord:
     plan_id: str
     members: tuple[PlannedMember, ...]
     victims: tuple[PlannedVictim, ...]
+    _nodes: Mapping[str, str] = field(init=False, repr=False, compare=False)
+    """By the uid of a member: its node."""
+
+    def __post_init__(self) -> None:
+        """Find members by their uids: in a gang of hundreds each of them is asked for, and more than once a round."""
+        object.__setattr__(self, "_nodes", {each.uid: each.node for each in self.members})
 
     @property
     def request(self) -> str:
@@ -52,7 +58,7 @@ class PlanRecord:
 
     def node_of(self, uid: str) -> str | None:
         """The node planned for the member with that uid."""
-        return next((m.node for m in self.members if m.uid == uid), None)
+        return self._nodes.get(uid)
 
 
 def record_of(decision: Decision) -> PlanRecord:

@@ -34,10 +34,10 @@ def lost_room(
         still taken (before members are let go).
     """
     members = list(planned)
-    states = {state.name: state for state in snapshot.nodes}
+    needed = _requests_by_node(members)
+    states = {state.name: state for state in snapshot.nodes if state.name in needed}
     # By name, too: a placeholder goes by the name of the pod for which it holds the room.
     ignoring = {mark for pod, _ in members for mark in (pod.metadata.uid, pod.key)} | set(gone)
-    needed = _requests_by_node(members)
     for name, requests in needed.items():
         state = states.get(name)
         if state is None:

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Protocol
 
@@ -23,6 +24,19 @@ class Lane(Protocol):
 
     def close(self) -> None:
         """Begin nothing any more; what is under way is not waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Where questions are answered, beside the rounds."""
+
+    prompt: Lane
+    patient: Lane
+
+    def close(self) -> None:
+        """Answer no question any more."""
+        self.prompt.close()
+        self.patient.close()
 
 
 class ThreadLane:

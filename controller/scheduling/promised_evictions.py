@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
-from controller.release.protocol import AwaitVictims, Cause, Evict, NeedPlan, Nominate, Release
+from controller.release.next_step import AwaitVictims, Cause, Evict, NeedPlan, Nominate, Release
 from planning.competing.evicted import staying
 from planning.competing.promised_evictions import with_promised
 from planning.framing.disruption_budgets import overdrawn

@@ -14,6 +14,7 @@ from planning.decision import Decision, Outcome
 from planning.framing.running_gangs import running_gangs
 from planning.pins import left_behind, made_again, untied
 from planning.planner import plan_in_turn
+from planning.planning_options import PlanningOptions
 from planning.quota.usage import usage_of
 from solver.plan import Proof
 from solver.problem import Limits
@@ -102,16 +103,13 @@ def _in_turn(question: Question) -> Iterator[Answer]:
 
 def _planned(gangs: Sequence[Gang], question: Question) -> Iterable[Sequence[Decision]]:
     picture = question.picture
-    return plan_in_turn(
-        gangs,
-        picture.snapshot,
-        picture.topologies,
+    options = PlanningOptions(
         running_gangs=running_gangs(picture.reading),
         usage=usage_of(picture.reading.gangs, picture.snapshot),
         limits=question.limits,
         comparing=True,
-        standing=question.standing,
     )
+    return plan_in_turn(gangs, picture.snapshot, picture.topologies, options, standing=question.standing)
 
 
 def _is_final(decision: Decision, tier: Sequence[Decision], seconds: float, question: Question) -> bool:
@@ -132,11 +130,17 @@ def _tied(decision: Decision, question: Question) -> tuple[Pod, ...]:
     return pods if pods and _plans(untied(gang, pods), question, Outcome.PLACED) else ()
 
 
-def _plans(gang: Gang, question: Question, outcome: Outcome | None = None) -> bool:
-    """Whether planning it does not fail, and comes to this outcome."""
+def asked_alone(gang: Gang, question: Question) -> Decision | None:
+    """What a gang would be answered that is asked about by itself; None where planning it fails."""
     try:
-        decisions = [each for tier in _planned([gang], question) for each in tier]
+        (decision,) = (each for tier in _planned([gang], question) for each in tier)
     except Exception:
         LOG.exception("gang %s cannot be planned", gang.key)
-        return False
-    return outcome is None or all(each.outcome is outcome for each in decisions)
+        return None
+    return decision
+
+
+def _plans(gang: Gang, question: Question, outcome: Outcome | None = None) -> bool:
+    """Whether planning it does not fail, and comes to this outcome."""
+    decision = asked_alone(gang, question)
+    return decision is not None and outcome in (None, decision.outcome)

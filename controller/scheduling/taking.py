@@ -44,7 +44,7 @@ class Taking:
         :param gang: as it is now; it asks for what was planned.
         :param question: the one that the plan answers. Plans for one question were made beside each other.
         """
-        if self._questions <= {question} and ground_of(question.picture) == ground_of(self._picture):
+        if self._questions <= {question} and premises_of(question.picture) == premises_of(self._picture):
             return ""
         gang = settled(gang, decision.flavors)
         return (
@@ -106,7 +106,7 @@ class Taking:
         return self._usage
 
 
-def ground_of(picture: ClusterView) -> object:
+def premises_of(picture: ClusterView) -> object:
     """What an answer rests on besides the request: equal as long as nothing that was looked at has changed."""
     return picture.snapshot.version, picture.snapshot.leaving, tuple(picture.topologies)
 

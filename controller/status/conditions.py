@@ -12,9 +12,10 @@ from kube.text import one_line
 from planning.decision import Decision, Outcome
 from planning.messages.offers import node_offers
 from planning.planner import plan_gang
+from planning.planning_options import PlanningOptions
 
 Condition = Mapping[str, str]
-Told = list[tuple[Pod, Condition]]
+PodConditions = list[tuple[Pod, Condition]]
 
 POD_SCHEDULED = "PodScheduled"
 GATED = "SchedulingGated"
@@ -35,7 +36,7 @@ def differs(pod: Pod, wanted: Condition) -> bool:
     return True
 
 
-def member_conditions(gang: Gang, decision: Decision, picture: ClusterView) -> Told:
+def member_conditions(gang: Gang, decision: Decision, picture: ClusterView) -> PodConditions:
     """What each member that is still gated should say after this decision."""
     pods = [member.pod for member in gang.members if not member.pod.bound]
     words = WORDS.get(gang.messages)
@@ -51,7 +52,7 @@ def _no_room(gang: Gang, decision: Decision, picture: ClusterView, pods: list[Po
     """What is offered is the room without any eviction, so a plan that evicts is asked for again without."""
     refusal = decision
     if decision.evictions:
-        refusal = plan_gang(gang, picture.snapshot, picture.topologies, preemption=False)
+        refusal = plan_gang(gang, picture.snapshot, picture.topologies, PlanningOptions(preemption=False))
     return NoRoom(
         gang=gang,
         pods=pods,

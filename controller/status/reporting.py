@@ -2,16 +2,16 @@
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import islice, zip_longest
+from itertools import islice
 from time import monotonic
 from typing import Any
 
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.gang_status import ROOM_TAKEN, Phase, gang_status, status_patch
-from controller.release.protocol import (
+from controller.release.next_step import (
     AllBound,
     AwaitBinding,
     AwaitPods,
@@ -23,7 +23,9 @@ from controller.release.protocol import (
     Renominate,
 )
 from controller.release.records import PlannedVictim, heirs_patch
+from controller.release.wholeness import is_restart
 from controller.status.conditions import Condition, differs, member_conditions
+from controller.status.fair_turns import in_turns, turn_of
 from controller.status.mirrors import GANG_KIND, mark_of
 from controller.telemetry import events
 from controller.telemetry.events import Reason, Recorder
@@ -40,12 +42,6 @@ from planning.messages.wording import compressed, pods
 
 LOG = logging.getLogger(__name__)
 
-TURN_SECONDS = 0.2
-"""How long a round may tell of gangs that are not on their way: those on their way wait for the next one."""
-HURRIED_SECONDS = 0.04
-"""Likewise in a round that some gang waits for: what tells how others wait must not keep it."""
-BATCH = 16
-"""Of how many gangs is told at once."""
 
 _Change = tuple[dict[str, Any], dict[str, Any]]
 """A status, and the merge patch that makes it so."""
@@ -63,6 +59,7 @@ EVENT_OF_CAUSE: Mapping[Cause, Reason] = {
     Cause.MEMBER_GONE: events.ROOM_LOST,
     Cause.REQUEST_CHANGED: events.ROOM_LOST,
     Cause.EVICTION_REFUSED: events.EVICTION_REFUSED,
+    Cause.QUOTA_SHORT: events.QUOTA_SHORT,
     Cause.TIMED_OUT: events.GANG_TIMED_OUT,
 }
 """What is said when a plan falls before its gang was let go."""
@@ -128,9 +125,10 @@ class Reporter:
         """
         telling = [gang_round for gang_round in gang_rounds if not gang_round.deferred]
         self._report([gang_round for gang_round in telling if gang_round.on_its_way], picture)
-        over = monotonic() + turn_seconds(gang_rounds)
-        others = in_turns(gang_round for gang_round in telling if not gang_round.on_its_way)
-        while (batch := list(islice(others, BATCH))) and monotonic() < over:
+        turn = turn_of(gang_rounds)
+        over = monotonic() + turn.seconds
+        others = in_turns((each for each in telling if not each.on_its_way), lambda each: each.gang.key.namespace)
+        while (batch := list(islice(others, turn.batch))) and monotonic() < over:
             self._report(batch, picture)
         for gang_round in (*batch, *others):
             gang_round.behind, gang_round.resting = True, False
@@ -255,12 +253,15 @@ class Reporter:
         self._recorder.record(_pod_ref(pod), events.MEMBER_UNTRIED, note, related=self.ref(gang_round))
 
     def withdrawn(self, gang_round: GangRound, pods: Iterable[Pod], why: str) -> None:
-        """Members of a gang that never became whole are evicted."""
-        self._metrics.withdrawn.inc()
-        self._tell(gang_round, events.GANG_WITHDRAWN, why)
+        """Members of a gang that never became whole are evicted, or of one that is restarted."""
+        restart = is_restart(why)
+        (self._metrics.restarted if restart else self._metrics.withdrawn).inc()
+        self._tell(gang_round, events.GANG_RESTARTED if restart else events.GANG_WITHDRAWN, why)
+        of = f"gang {gang_round.gang.key}"
+        reason = events.MEMBER_RESTARTED if restart else events.MEMBER_WITHDRAWN
         for pod in pods:
-            note = f"evicted: gang {gang_round.gang.key} has begun and cannot become whole; {why}"
-            self._recorder.record(_pod_ref(pod), events.MEMBER_WITHDRAWN, note, related=self.ref(gang_round))
+            note = f"evicted: {f'with all of {of}' if restart else f'{of} has begun and cannot become whole'}; {why}"
+            self._recorder.record(_pod_ref(pod), reason, note, related=self.ref(gang_round))
 
     def made_again(self, gang_round: GangRound, pod: Pod) -> None:
         """A member goes, for its controller to make it again for the stock scheduler."""
@@ -273,9 +274,6 @@ class Reporter:
     def released(self, gang_round: GangRound, members: Sequence[Planned]) -> None:
         """The members were let go."""
         self._tell(gang_round, events.GANG_RELEASED, f"released {len(members)} pods to their nodes")
-        for member in members:
-            note = f"released to {member.node} with gang {gang_round.gang.key}"
-            self._recorder.record(_pod_ref(member.pod), events.GANG_RELEASED, note, related=self.ref(gang_round))
 
     def _status(self, gang_round: GangRound) -> dict[str, Any]:
         phase = phase_of(gang_round)
@@ -290,8 +288,9 @@ class Reporter:
             previous=gang_round.status,
             generation=gang_round.manifest["metadata"].get("generation"),
             timed_out=over,
-            untried=gang_round.untried,
+            untried="; ".join(filter(None, (gang_round.untried, gang_round.stays))),
             withdrawn=gang_round.withdrawn,
+            restarts=gang_round.restarts,
             reason=ROOM_TAKEN if stuck else "",
             message=wording.stranded(stuck),
             mirrors=mark_of(gang_round.gang),
@@ -341,24 +340,6 @@ class Reporter:
             for pod in pods
             if differs(pod, conditions[pod.metadata.uid])
         ]
-
-
-def turn_seconds(gang_rounds: Iterable[GangRound]) -> float:
-    """How long a round may tell what is not urgent."""
-    return (
-        HURRIED_SECONDS
-        if any(gang_round.on_its_way or gang_round.deferred for gang_round in gang_rounds)
-        else TURN_SECONDS
-    )
-
-
-def in_turns(gang_rounds: Iterable[GangRound]) -> Iterator[GangRound]:
-    """One of each namespace after the other, so that nobody's many keep others waiting."""
-    by_namespace: dict[str, list[GangRound]] = {}
-    for gang_round in gang_rounds:
-        by_namespace.setdefault(gang_round.gang.key.namespace, []).append(gang_round)
-    turns = zip_longest(*by_namespace.values())
-    return (gang_round for turn in turns for gang_round in turn if gang_round is not None)
 
 
 def _log(gang_round: GangRound, reason: Reason, note: str) -> None:

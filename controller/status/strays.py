@@ -14,7 +14,7 @@ from controller.cluster_view import ClusterView
 from controller.telemetry import events
 from controller.telemetry.events import Recorder
 from controller.times import seconds_since
-from gangs.coexistence.schedulers import runs
+from gangs.coexistence.running_schedulers import runs
 from gangs.dialects.claims import dialect_of
 from gangs.model import ObjectRef
 from kube.keys import STOCK_SCHEDULER

@@ -16,18 +16,18 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
+import msgspec
 from kubernetes.client.exceptions import ApiException, NotFoundException
 from prometheus_client import Counter
 
 from cluster.api.transport import MERGE_PATCH, UNREACHABLE, Timeout, Transport, message_of, namespace_ends
 from gangs.coexistence.ownership import ADMISSION, MUTATING
 from gangs.model import ObjectRef
-from kube.keys import CONFIGURATION
+from kube.keys import CONFIGURATION, REPORTING_CONTROLLER
 from kube.text import one_line
 
 LOG = logging.getLogger(__name__)
 
-REPORTING_CONTROLLER = "phalanx.dev/controller"
 SERIES_SECONDS = 600.0
 """An identical event within this time of the last one belongs to its series."""
 RENEW_SECONDS = 60.0
@@ -85,6 +85,12 @@ ROOM_LOST = Reason(
     "Verifying",
     "Held room was taken before release; nothing was let go, planning begins anew.",
 )
+QUOTA_SHORT = Reason(
+    "QuotaShort",
+    Kind.WARNING,
+    "Verifying",
+    "A ResourceQuota refuses pods that are to come: their room is given back until it has room for them.",
+)
 GANG_RELEASED = Reason("GangReleased", Kind.NORMAL, "Releasing", "The members were let go for the scheduler to bind.")
 GANG_PLACED = Reason("GangPlaced", Kind.NORMAL, "Binding", "Every planned member is bound.")
 MEMBER_UNBOUND = Reason(
@@ -128,6 +134,18 @@ GANG_WITHDRAWN = Reason(
 )
 MEMBER_WITHDRAWN = Reason(
     "MemberWithdrawn", Kind.WARNING, "Withdrawing", "On a member: it is evicted because its gang cannot become whole."
+)
+GANG_RESTARTED = Reason(
+    "GangRestarted",
+    Kind.WARNING,
+    "Restarting",
+    "A lost member could not be replaced beside the others: those are evicted, so that all start anew (onFailure).",
+)
+MEMBER_RESTARTED = Reason(
+    "MemberRestarted",
+    Kind.WARNING,
+    "Restarting",
+    "On a member: it is evicted to restart its gang as a whole.",
 )
 GANG_TIMED_OUT = Reason(
     "GangTimedOut", Kind.WARNING, "Waiting", "The gang's time to be scheduled is over; its held room was given back."
@@ -293,7 +311,9 @@ class Recorder:
     def _send(self, method: str, path: str, body: Mapping[str, Any], content_type: str = "application/json") -> bool:
         for attempt in range(1, _TRIES + 1):
             try:
-                self._transport.request(method, path, body=body, content_type=content_type, timeout=_TIMEOUT)
+                self._transport.request(
+                    method, path, body=body, content_type=content_type, timeout=_TIMEOUT, kind=msgspec.Raw
+                )
             except NotFoundException:
                 return False  # the event has expired, or its namespace is gone
             except ApiException as error:

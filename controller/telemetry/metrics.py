@@ -7,7 +7,7 @@ topologies. No gang, pod or node has a series of its own.
 import contextlib
 import time
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from cluster.caches.freshness import Freshness, Watched
 from controller.gang_status import Phase
-from controller.release.protocol import Cause
+from controller.release.next_step import Cause
 from gangs.dialects.table import DIALECTS
 from gangs.model import GangKey
 from planning.decision import Decision
@@ -47,10 +47,53 @@ class GangSample:
 
 
 class Observer(Protocol):
-    """Is told at the end of each round how the gangs stand; `invalid` are those whose requests cannot be read."""
+    """Is told at the end of each round which gangs stand otherwise than before."""
 
-    def stand(self, standings: Sequence[GangSample], invalid: Sequence[GangKey] = ()) -> None:
-        """This is how every gang stands now."""
+    def stand(
+        self,
+        changed: Sequence[GangSample],
+        invalid: Sequence[GangKey] = (),
+        gone: Collection[GangKey] | None = None,
+    ) -> None:
+        """These gangs stand so now, and the others as before.
+
+        :param invalid: all gangs whose requests cannot be read.
+        :param gone: gangs that are no more; None: there are none but those in `changed`.
+        """
+
+
+class _Tallies:
+    """How many gangs stand in which phase, and how many domains too many they use: kept, not counted anew."""
+
+    def __init__(self) -> None:
+        self.gangs: Tally[tuple[str, Phase]] = Tally()
+        """Gangs that can be read, by dialect and phase."""
+        self.above: Tally[str] = Tally()
+        """Domains beyond the proven fewest, by level."""
+        self._planned: Tally[str] = Tally()
+        """Gangs with a plan that has this level among its goals."""
+        self._samples: dict[GangKey, GangSample] = {}
+
+    def put(self, sample: GangSample) -> None:
+        """Count a gang as it stands now."""
+        self.drop(sample.key)
+        self._samples[sample.key] = sample
+        self._add(sample, 1)
+
+    def drop(self, key: GangKey) -> None:
+        """Count a gang no more."""
+        if before := self._samples.pop(key, None):
+            self._add(before, -1)
+
+    def _add(self, sample: GangSample, sign: int) -> None:
+        self.gangs[sample.key.dialect, sample.phase] += sign
+        for goal in sample.status.get("objective") or () if sample.phase.planned else ():
+            if is_of_level(goal["goal"]):
+                level = goal["goal"].partition("/")[2]
+                self.above[level] += sign * (goal["value"] - goal["bound"])
+                self._planned[level] += sign
+                if not self._planned[level]:
+                    del self._planned[level], self.above[level]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +113,7 @@ class Metrics:
         self._wall = wall
         self._seen: dict[GangKey, _Seen] = {}
         self._first_round = True
+        self._tallies = _Tallies()
         self.registry = CollectorRegistry()
         self._leader = Gauge("phalanx_leader", "1 while this replica leads", registry=self.registry)
         self.round_seconds = Histogram(
@@ -136,6 +180,11 @@ class Metrics:
             "Gangs of which some had started and the rest could not, so that those were evicted",
             registry=registry,
         )
+        self.restarted = Counter(
+            "phalanx_gangs_restarted",
+            "Gangs that were evicted as a whole because a lost member could not be replaced beside the others",
+            registry=registry,
+        )
 
     def _of_planning(self, registry: CollectorRegistry) -> None:
         self._replans = Counter(
@@ -159,6 +208,7 @@ class Metrics:
         """Within it this replica leads; what it knew of gangs from an earlier time is not carried over."""
         self._first_round = True
         self._seen.clear()
+        self._tallies = _Tallies()
         self._leader.set(1)
         try:
             yield
@@ -191,22 +241,32 @@ class Metrics:
         """A plan fell before its gang was released."""
         self._replans.labels(cause.value).inc()
 
-    def stand(self, standings: Sequence[GangSample], invalid: Sequence[GangKey] = ()) -> None:
-        """This is how every gang stands at the end of a round; `invalid` are those whose requests cannot be read.
+    def stand(
+        self,
+        changed: Sequence[GangSample],
+        invalid: Sequence[GangKey] = (),
+        gone: Collection[GangKey] | None = None,
+    ) -> None:
+        """How gangs stand at the end of a round: see `Observer`.
 
         How long a gang stood in the phase in which this leader found it is not known, and not counted.
         """
-        tally = Tally((each.key.dialect, each.phase) for each in standings)
-        tally.update((key.dialect, Phase.INVALID) for key in invalid)
+        if gone is None:
+            gone = self._seen.keys() - {each.key for each in changed}
+        for key in gone:
+            self._tallies.drop(key)
+            self._seen.pop(key, None)
+        for each in changed:
+            self._tallies.put(each)
+            self._advance(each)
+        self._first_round = False
+        tally = self._tallies.gangs + Tally((key.dialect, Phase.INVALID) for key in invalid)
         for dialect in DIALECTS:
             for phase in Phase:
                 self._gangs.labels(dialect.name, phase.value).set(tally[dialect.name, phase])
-        for each in standings:
-            self._advance(each)
-        for key in self._seen.keys() - {each.key for each in standings}:
-            del self._seen[key]
-        self._first_round = False
-        self._count_domains(standings)
+        self._domains_above.clear()
+        for level, domains in self._tallies.above.items():
+            self._domains_above.labels(level).set(domains)
 
     def text(self) -> bytes:
         """Everything in Prometheus' text format: the numbers above, then those of the process and of its events."""
@@ -226,13 +286,3 @@ class Metrics:
         self._seen[standing.key] = _Seen(
             standing.phase, None if unseen else now, placed=placed or (before is not None and before.placed)
         )
-
-    def _count_domains(self, standings: Sequence[GangSample]) -> None:
-        above: Tally[str] = Tally()
-        for each in standings:
-            for goal in each.status.get("objective") or () if each.phase.planned else ():
-                if is_of_level(goal["goal"]):
-                    above[goal["goal"].partition("/")[2]] += goal["value"] - goal["bound"]
-        self._domains_above.clear()
-        for level, domains in above.items():
-            self._domains_above.labels(level).set(domains)

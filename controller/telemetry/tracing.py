@@ -9,7 +9,7 @@ https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -65,14 +65,19 @@ class Traces:
         self._seen: dict[GangKey, _Seen] = {}
         self._first_round = True
 
-    def stand(self, standings: Sequence[GangSample], invalid: Sequence[GangKey] = ()) -> None:
-        """This is how every gang stands at the end of a round. `invalid` ones have no way to be told of."""
+    def stand(
+        self,
+        changed: Sequence[GangSample],
+        invalid: Sequence[GangKey] = (),
+        gone: Collection[GangKey] | None = None,
+    ) -> None:
+        """How gangs stand at the end of a round: see `Observer`. `invalid` ones have no way to be told of."""
         del invalid
         now = self._clock()
-        for each in standings:
+        for key in self._seen.keys() - {each.key for each in changed} if gone is None else gone:
+            self._seen.pop(key, None)
+        for each in changed:
             self._advance(each, now)
-        for key in self._seen.keys() - {each.key for each in standings}:
-            del self._seen[key]
         self._first_round = False
 
     def close(self) -> None:

@@ -33,6 +33,11 @@ class Echo:
             with self._lock:
                 self._written[resource] = max(self._written[resource], int(version))
 
+    def covers(self, resource: str, version: str) -> bool:
+        """Whether an object of that resource version is from before our last write to such an object, or is that."""
+        with self._lock:
+            return version.isdigit() and int(version) <= self._written[resource]
+
     def expect_end(self, namespace: str, name: str, uid: str) -> None:
         """Note an eviction that was accepted. What it answers tells no version."""
         with self._lock:

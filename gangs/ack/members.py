@@ -213,18 +213,18 @@ def check_numbers(group: Group, minimum: int, network: str, workers: int | None,
     """
     if not minimum:
         return
-    told = f"workerNum of {keys.KIND} {network} " + ("is not known yet" if workers is None else f"is {workers}")
+    worker_num = f"workerNum of {keys.KIND} {network} " + ("is not known yet" if workers is None else f"is {workers}")
     size = sum(each.job.size for each in group.jobs)
     if group.jobs and not group.bare and {size, minimum, workers or minimum} != {minimum}:
         jobs = "this Job runs" if len(group.jobs) == 1 else f"the {len(group.jobs)} Jobs of the gang run"
-        problem = f"{jobs} {_pods(size)} at a time, {keys.MIN_AVAILABLE} is {minimum}, and {told}"
+        problem = f"{jobs} {_pods(size)} at a time, {keys.MIN_AVAILABLE} is {minimum}, and {worker_num}"
         findings.fault(group.jobs[-1].ref, "spec.parallelism", problem, "write the same number in all three")
     if workers is None or workers == minimum:
         return
     for pod in group.bare:
         at = f"metadata.labels[{keys.MIN_AVAILABLE}]"
         remedy = "write the same number in both, and in the parallelism of the job if there is one"
-        findings.fault(pod_ref(pod), at, f"is {minimum}, but {told}", remedy)
+        findings.fault(pod_ref(pod), at, f"is {minimum}, but {worker_num}", remedy)
 
 
 def _pods(count: int) -> str:

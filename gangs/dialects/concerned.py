@@ -95,11 +95,11 @@ def pods_about(manifest: Manifest, sources: Sources, find: Find) -> list[Pod]:
         names = {about}
         if isinstance(dialect, Grouping):
             names = dialect.grouped(about, _linked(dialect, find), sources)
-        mine = {pod.key: pod for each in names for pod in find(each)}
+        own_pods = {pod.key: pod for each in names for pod in find(each)}
         if isinstance(dialect, Grouping):
-            for company in {dialect.company(pod) for pod in mine.values()} - {None}:
-                mine |= {pod.key: pod for pod in find((_COMPANY, dialect.name, company))}
-        found |= mine
+            for company in {dialect.company(pod) for pod in own_pods.values()} - {None}:
+                own_pods |= {pod.key: pod for pod in find((_COMPANY, dialect.name, company))}
+        found |= own_pods
     return [found[key] for key in sorted(found)]
 
 

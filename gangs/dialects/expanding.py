@@ -1,5 +1,6 @@
 """The pods that workloads have not made yet: what a dry run and a forecast plan with."""
 
+import logging
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -7,21 +8,30 @@ from dataclasses import replace
 from gangs.coexistence.ownership import Left
 from gangs.dialects.claims import dialect_of, left_alone
 from gangs.dialects.protocol import ByWorkload
+from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
-from gangs.dialects.templates import as_admitted
+from gangs.dialects.templates import as_admitted, as_made
 from gangs.manifests import MalformedError, key_of, metadata_of, ref_of
 from gangs.model import Advice, Fault, Manifest, ObjectRef
-from gangs.sources import Sources
-from gangs.workloads import jobs, pod_templates, pods_to_come
-from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, job_of
+from gangs.sources import ObjectKey, Sources
+from gangs.workload_kinds import taught
+from gangs.workloads import jobs, pod_templates, pods_to_come, start_order
+from gangs.workloads.jobs import job_of
 from gangs.workloads.kind_table import WORKLOADS, Made
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 
+LOG = logging.getLogger(__name__)
+
 _BY_KINDS = {each.name for each in DIALECTS if isinstance(each, ByWorkload)}
 """Dialects that group pods by the kind of their workload."""
-_NOT_HERE = {"CronJob", "JobSet", "LeaderWorkerSet", "DaemonSet", "Service"}
+_NOT_HERE = {"CronJob", "DaemonSet", "Service"}
 """Kinds whose number of pods their templates do not say, or whose pods come later."""
+_IN_ORDER = {"JobSet", "LeaderWorkerSet"}
+"""Kinds that may make most of their pods only when the first ones run."""
+_AT_ONCE = (
+    "; it makes others only when the first run: have all made at once, or write annotations of ours on the {} itself"
+)
 
 
 def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
@@ -29,26 +39,52 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
 
     Only workloads whose pods name a gang are expanded. A malformed one is left out and noted.
     """
+    sources = _with_heirs(sources)
     objects, faults, pods = dict(sources.objects), list[Fault](), list(sources.pods)
     left = left_alone(sources)
-    for manifest in sources.of_kind(JOB_GROUP, JOB_KIND):
+    for manifest in (each for at in (*WORKLOADS, *taught(sources)) for each in sources.of_kind(*at)):
         try:
-            job = as_admitted(manifest, sources)
-            objects[key_of(job)] = job
-            pods += missing_pods(job, sources.pods_of(job_of(job)), left)
+            workload = as_admitted(manifest, sources)
+            existing = sources.pods_of(job_of(workload)) if jobs.is_job(workload) else sources.pods
+            made = missing_pods(workload, existing, left)
         except MalformedError as error:
             objects.pop(key_of(manifest), None)
             faults.append(error.fault)
-    for group, kind in WORKLOADS:
-        for manifest in sources.of_kind(group, kind) if kind != JOB_KIND else ():
-            try:
-                workload = as_admitted(manifest, sources)
-                objects[key_of(workload)] = workload
-                pods += missing_pods(workload, sources.pods, left)
-            except MalformedError as error:
-                objects.pop(key_of(manifest), None)
-                faults.append(error.fault)
+        except Exception:
+            LOG.exception("%s cannot be expanded", ref_of(manifest))
+            objects.pop(key_of(manifest), None)
+            problem = "cannot be read: an error of Phalanx itself, told in its log"
+            faults.append(Fault(ref_of(manifest), "spec", problem, "report it"))
+        else:
+            objects[key_of(workload)] = workload
+            pods += made
     return replace(sources, objects=objects, pods=pods), faults
+
+
+def _with_heirs(sources: Sources) -> Sources:
+    """The sources with the objects that workloads have made of them, which are the gangs in their place.
+
+    Of one with which something is wrong that is told, and nothing is made.
+    """
+    made: dict[ObjectKey, Manifest | None] = {}
+    for group, kind in (at for at, shape in WORKLOADS.items() if shape.heir_at):
+        for manifest in sources.of_kind(group, kind):
+            with suppress(MalformedError):
+                heir = as_made(manifest, sources)
+                if heir is not manifest and not review(manifest, sources)[0]:
+                    heir = _named_anew(heir, {key[2:] for key in (*sources.objects, *made)})
+                    made[key_of(heir)] = heir
+    return sources.changed(made) if made else sources
+
+
+def _named_anew(manifest: Manifest, taken: Container[tuple[str, str]]) -> Manifest:
+    """The object, which will have a generated name, by one that nothing else has. `taken`: namespaces and names."""
+    number, found = 2, manifest
+    while key_of(found)[2:] in taken and "generateName" in manifest["metadata"]:
+        stem = manifest["metadata"]["generateName"]
+        found = {**manifest, "metadata": {**manifest["metadata"], "generateName": f"{stem}{number}-"}}
+        number += 1
+    return found
 
 
 def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Advice]:
@@ -56,9 +92,9 @@ def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Ad
     which something has been said already.
     """
     left = left_alone(sources)
-    for manifest in (each for at in WORKLOADS if at[1] in _NOT_HERE for each in sources.of_kind(*at)):
+    for manifest in (each for at in WORKLOADS if at[1] in _NOT_HERE | _IN_ORDER for each in sources.of_kind(*at)):
         ref = ref_of(manifest)
-        if ref in mentioned or pod_templates.controlled(manifest):
+        if ref in mentioned or pod_templates.controlled(manifest) or not _not_here(manifest):
             continue
         with suppress(MalformedError):
             if _marked(manifest):
@@ -69,7 +105,8 @@ def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Ad
             if template is not None and claim is not None:
                 text = f"names gang {claim[1]}, and the pods of a {ref.kind} are not planned before they exist: each "
                 text += "is held back when it is made, until as many exist as must start together"
-                yield Advice(ref, f"{template.path}.metadata", text)
+                text += _AT_ONCE.format(ref.kind) if ref.kind in _IN_ORDER else ""
+                yield Advice(ref, template.metadata_at, text)
 
 
 def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left) -> tuple[Pod, ...]:
@@ -80,15 +117,22 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left) -> tup
     if jobs.is_job(manifest):
         claimed = dialect_of(jobs.example_pod(manifest), left) is not None
         return jobs.missing_pods(manifest, existing) if claimed else ()
-    if not _marked(manifest) and (manifest.get("kind") in _NOT_HERE or pod_templates.controlled(manifest)):
+    if not _marked(manifest) and (_not_here(manifest) or pod_templates.controlled(manifest)):
         return ()
     claims = [dialect_of(pod, left) for pod in pods_to_come.example_pods(manifest)]
     if not any(claims):
         return ()
-    workload, unread = metadata_of(manifest).name, pod_templates.made_by(manifest) is Made.UNREAD
+    workload = metadata_of(manifest).name
+    unread = pod_templates.made_by(manifest) is Made.UNREAD and not _marked(manifest)
     if unread and any(claim and claim[0].name in _BY_KINDS and claim[1].name == workload for claim in claims):
         return ()
     return tuple(pod for pod in pods_to_come.missing_pods(manifest, existing) if dialect_of(pod, left) is not None)
+
+
+def _not_here(manifest: Manifest) -> bool:
+    """Whether pods of a workload that name a gang are not foreseen."""
+    kind = manifest.get("kind")
+    return kind in _NOT_HERE or (kind in _IN_ORDER and bool(start_order.later_roles(manifest)))
 
 
 def _marked(manifest: Manifest) -> bool:

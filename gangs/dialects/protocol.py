@@ -80,6 +80,17 @@ class ByWorkload(Protocol):
 
 
 @runtime_checkable
+class HandingDown(Protocol):
+    """A dialect whose annotations count on workloads of which another object is made that is the gang."""
+
+    handed: tuple[str, ...]
+    """Annotations that such a workload hands down to that object."""
+
+    def asks(self, annotations: Mapping[str, str]) -> bool:
+        """Whether a workload with these annotations asks for a gang."""
+
+
+@runtime_checkable
 class Queueing(Protocol):
     """A dialect whose workloads ask by labels of their own, such as a queue's name."""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gangs.coexistence.ownership import NOTHING, Left
-from gangs.coexistence.schedulers import waited_for
+from gangs.coexistence.running_schedulers import waited_for
 from gangs.dialects.claims import Claim, by_dialect, dialect_of, left_alone, pods_by_dialect, succeeded
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.table import DIALECTS

@@ -4,25 +4,31 @@ A manifest and the sources come in; out go faults, for which it is refused, and 
 `Arrival`: it comes out as a member of its gang, too.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from msgspec import structs
+
 from gangs.coexistence.ownership import Left
-from gangs.coexistence.schedulers import FIELD, advice_on
+from gangs.coexistence.running_schedulers import FIELD, advice_on
 from gangs.dialects.claims import dialect_of, left_alone, pods_by_dialect, succeeded
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.reading import read_by
 from gangs.dialects.table import DIALECTS, OWN
 from gangs.dialects.templates import as_admitted, asks_in, examples, template_labels
 from gangs.dialects.topologies import checked_topologies, known_topologies
+from gangs.dialects.unknown_kinds import asking_in_vain
 from gangs.findings import Findings
 from gangs.gpu_fractions import fractions
 from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Member, ObjectRef, Reading
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import NAME_FIELD, Sources
-from gangs.workloads.pod_templates import shape_of, templates
+from gangs.workloads.kind_table import ROW, shape_of
+from gangs.workloads.pod_templates import controlled, templates
+from kube.keys import WORKLOAD
+from kube.objects import Pod
 
 
 def review(manifest: Manifest, sources: Sources, *, exists: bool = False) -> tuple[list[Fault], list[Advice]]:
@@ -89,12 +95,17 @@ def _review_object(manifest: Manifest, standing: Sources, left: Left) -> Finding
     if describing and all(each.name in left.to for each in describing):
         findings.take((), [left.advice(describing[0].name, ref)])
         return findings
+    known = bool(describing) or any(_has(each.group_kinds, group, kind) for each in DIALECTS)
+    if not known and shape_of(manifest) is None and not controlled(manifest):
+        vain = asking_in_vain(manifest)
+        findings.take((), [] if vain is None else [vain])
+        return findings
     if describing:
         checked_topologies(standing, findings, left.to)
         return _about(ref, Reading((), findings.faults, findings.advice))
     pods, topologies_known = pods_by_dialect(standing.pods, left), known_topologies(standing)
     for dialect in DIALECTS:
-        known = _has(dialect.group_kinds, group, kind)
+        known = _has(dialect.group_kinds, group, kind) or (dialect.name == OWN and ROW in manifest)
         if not known and shape_of(manifest) is None:
             continue
         key = GangKey(dialect.name, ref.namespace, ref.name)
@@ -106,7 +117,7 @@ def _review_object(manifest: Manifest, standing: Sources, left: Left) -> Finding
             findings.take((), [left.advice(dialect.name, ref)] if asks else ())
             continue
         findings.take(about.faults, about.advice)
-        if known and (not workload or _asks_here(dialect, manifest, standing, left)):
+        if known and (not workload or _asks_of(dialect, manifest, standing, left)):
             _add_bystanders(ref, key, reading, findings)
     _review_templates(ref, standing.objects[key_of(manifest)], standing, left, findings)
     return findings
@@ -116,16 +127,30 @@ def _review_templates(ref: ObjectRef, workload: Manifest, sources: Sources, left
     """Note what no pod of a gang can have, where the pods of this workload are to be a gang's."""
     for pod, template in zip(examples(workload), templates(workload), strict=False):
         if (claim := dialect_of(pod, left)) is not None:
-            findings.take(fractions(ref, f"{template.path}.metadata.annotations", template.annotations))
+            findings.take(fractions(ref, f"{template.metadata_at}.annotations", template.annotations))
             if text := advice_on(pod.spec.scheduler_name, claim[0].pod_keys, sources):
                 findings.advise(ref, f"{template.path}.{FIELD}", text)
+            if WORKLOAD in template.labels and not findings.faults:
+                others = (each for each in DIALECTS if each is not claim[0])
+                findings.take((), _unread(ref, template.metadata_at, pod, others, left))
+
+
+def _unread(ref: ObjectRef, at: str, pod: Pod, others: Iterable[Dialect], left: Left) -> Iterator[Advice]:
+    """What is told of gangs that a pod of a workload names in the words of others, where the workload is one itself."""
+    labels = {key: value for key, value in pod.metadata.labels.items() if key != WORKLOAD}
+    unmarked = structs.replace(pod, metadata=structs.replace(pod.metadata, labels=labels))
+    for dialect in others:
+        key = dialect.gang_of(unmarked)
+        if key is not None and not left.leaves(key):
+            text = f"names gang {key} in the words of {dialect.name}, too, which count for nothing: the {ref.kind} is "
+            yield Advice(ref, at, f"{text}a gang itself; keep one of the two ways of asking")
 
 
 def _has(kinds: Sequence[ResourceKind], group: str, kind: str) -> bool:
     return any((each.group, each.kind) == (group, kind) for each in kinds)
 
 
-def _asks_here(dialect: Dialect, workload: Manifest, sources: Sources, left: Left) -> bool:
+def _asks_of(dialect: Dialect, workload: Manifest, sources: Sources, left: Left) -> bool:
     """Whether a workload asks to be a gang, by what it says itself or by what its pods will say in this dialect."""
     if template_labels(workload, sources):
         return True

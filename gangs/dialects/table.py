@@ -3,12 +3,12 @@
 A dialect is a package beside this one and a line in `DIALECTS`. What it has to bring: `gangs.dialects.protocol`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gangs.ack.dialect import AckDialect
 from gangs.coexistence.ownership import EVIDENCE_KINDS
-from gangs.coexistence.schedulers import KNOWN
+from gangs.coexistence.running_schedulers import KNOWN
 from gangs.dialects.protocol import Dialect, Wording
 from gangs.kai.dialect import KaiDialect
 from gangs.koordinator.dialect import KoordinatorDialect
@@ -20,6 +20,7 @@ from gangs.resource_kinds import ResourceKind
 from gangs.runai.dialect import RunaiDialect
 from gangs.workloads.kind_table import WATCHED
 from gangs.workloads.pod_templates import carries
+from gangs.workloads.taught_kinds import resources_of
 
 DIALECTS: tuple[Dialect, ...] = (
     PhalanxDialect(),
@@ -44,7 +45,13 @@ def all_kinds() -> tuple[ResourceKind, ...]:
     """Every kind to watch, besides pods, nodes and namespaces: groups, workloads, topologies, signs of others."""
     of_dialects = (kind for each in DIALECTS for kind in (*each.group_kinds, *each.topology_kinds))
     kept = (replace(kind, keeps=_asks) if kind in WATCHED else kind for kind in of_dialects)
+    kept = (kind if kind.taught is None else replace(kind, taught=_taught) for kind in kept)
     return tuple(dict.fromkeys((*kept, *EVIDENCE_KINDS, KNOWN)))
+
+
+def _taught(described: Sequence[Manifest]) -> Iterator[ResourceKind]:
+    """Kinds that WorkloadKinds describe: of these, too, only those are kept that ask for something."""
+    return (replace(kind, keeps=_asks) for kind in resources_of(described))
 
 
 def _asks(workload: Manifest) -> bool:

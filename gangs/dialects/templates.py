@@ -3,19 +3,26 @@
 A workload and the sources come in; labels, or the workload as it is once admitted, go out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from gangs.coexistence.ownership import left_to
 from gangs.dialects.claims import dialect_of
-from gangs.dialects.protocol import Dialect, Resuming
+from gangs.dialects.protocol import ByWorkload, Dialect, HandingDown, Resuming
 from gangs.dialects.table import DIALECTS
+from gangs.manifests import MalformedError, key_of, metadata_of
 from gangs.model import Manifest
 from gangs.sources import Sources
+from gangs.workloads.handed_down import hands_down, hands_labels_down, heir_of, holds_its_heir, written_down
 from gangs.workloads.jobs import example_pod, is_job
-from gangs.workloads.pod_templates import shape_of, with_labels
+from gangs.workloads.kind_table import shape_of
 from gangs.workloads.pods_to_come import example_pods
+from gangs.workloads.template_marks import with_labels
 from kube import keys
 from kube.objects import Pod
+
+_HANDED = tuple(key for each in DIALECTS if isinstance(each, HandingDown) for key in each.handed)
+"""Annotations that workloads hand down to the objects made of them."""
 
 
 def examples(workload: Manifest) -> tuple[Pod, ...]:
@@ -62,6 +69,42 @@ def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
     return {**manifest, "spec": {**spec, "template": {**template, "metadata": labelled}}}
 
 
+def handed_down(manifest: Manifest, old: Manifest | None) -> Iterator[tuple[tuple[str, ...], str | None]]:
+    """What admission writes down in a workload for the object made of it that is the gang: ways, values (None: out).
+
+    Raises `MalformedError`.
+    """
+    return written_down(manifest, old, _HANDED)
+
+
+def as_made(manifest: Manifest, sources: Sources) -> Manifest:
+    """The object made of a workload that is the gang in its place; any other as it is. Raises `MalformedError`."""
+    said = metadata_of(manifest).annotations if hands_down(manifest) else {}
+    asked = any(isinstance(each, HandingDown) and each.asks(said) for each in _ours(sources))
+    if not asked and holds_its_heir(manifest):
+        return _that_asks_itself(manifest, sources)
+    if not asked and not hands_labels_down(manifest):
+        return manifest
+    heir = heir_of(manifest, _HANDED)
+    return heir.manifest if heir is not None and (asked or _grouped_by_kind(heir.manifest, sources)) else manifest
+
+
+def _that_asks_itself(manifest: Manifest, sources: Sources) -> Manifest:
+    """The only workload that another one holds, where it asks to be a gang itself; else the one that holds it."""
+    with suppress(MalformedError):  # of none or several nothing is asked: each is for itself
+        heir = heir_of(manifest, _HANDED)
+        if heir is not None and any(asks_in(each, heir.manifest, sources) for each in _ours(sources)):
+            return heir.manifest
+    return manifest
+
+
+def _grouped_by_kind(manifest: Manifest, sources: Sources) -> bool:
+    """Whether a dialect of ours makes one gang of the workload's pods because it made them."""
+    name, pods = key_of(manifest)[3], examples(as_admitted(manifest, sources))
+    claims = (each.gang_of(pod) for each in _ours(sources) if isinstance(each, ByWorkload) for pod in pods)
+    return any(claim is not None and claim.name == name for claim in claims)
+
+
 def asks_in(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:
     """Whether a workload would ask to be a gang in this dialect, whoever runs in the cluster."""
     asked = dialect.template_labels(workload, sources, claimed=True)
@@ -76,13 +119,14 @@ def _ours(sources: Sources) -> list[Dialect]:
 
 def _labels(dialects: Sequence[Dialect], manifest: Manifest, sources: Sources, *, claimed: bool) -> dict[str, str]:
     labels: dict[str, str] = {}
-    for dialect in dialects:
-        labels.update(dialect.template_labels(manifest, sources, claimed=claimed))
+    for dialect in dialects:  # a label that two would write is that of the first, as in `dialect_of`
+        labels = {**dialect.template_labels(manifest, sources, claimed=claimed), **labels}
     return labels
 
 
 def _started(manifest: Manifest, sources: Sources) -> bool:
     """Whether a workload that is suspended starts all the same. One that was admitted before is so by its user."""
-    metadata, suspended = manifest["metadata"], (manifest.get("spec") or {}).get("suspend")
+    metadata, spec = manifest["metadata"], manifest.get("spec")
+    suspended = spec.get("suspend") if isinstance(spec, Mapping) else None  # what else it is, its reader tells
     admitted = metadata.get("uid") and keys.CREATED_SUSPENDED in (metadata.get("annotations") or {})
     return bool(suspended) and not admitted and queued(manifest, sources)

@@ -8,14 +8,14 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from gangs.coexistence.ownership import admitted_by_us, left_to
-from gangs.coexistence.schedulers import FIELD, advice_on
+from gangs.coexistence.running_schedulers import FIELD, advice_on
 from gangs.dialects.claims import dialect_of
 from gangs.dialects.table import DIALECTS
 from gangs.manifests import MalformedError, metadata_of, pod_ref, ref_of
 from gangs.model import Advice, Fault, Manifest, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
-from gangs.workloads.kind_table import Made, WorkloadKind
+from gangs.workloads.kind_table import Made, WorkloadKind, shape_of
 from gangs.workloads.pod_templates import Template
 from kube.keys import WORKLOAD
 from kube.objects import ObjectMeta, Pod
@@ -42,7 +42,7 @@ _ON_WORKLOADS = frozenset(found for each in DIALECTS for found in each.pod_keys.
 """Places and keys that count on a workload itself, or that a dialect refuses there."""
 
 
-_Said = tuple[Mapping[str, str], Mapping[str, str]]
+_KeysOf = tuple[Mapping[str, str], Mapping[str, str]]
 """Labels and annotations."""
 
 
@@ -79,14 +79,16 @@ def _all_typos(sources: Sources) -> Iterator[Advice]:
             if text := advice_on(pod.spec.scheduler_name, claim[0].pod_keys, sources):
                 yield Advice(pod_ref(pod), FIELD, text)
         elif claim is None:
-            yield from _told(pod_ref(pod), "", {"labels": pod.metadata.labels, "annotations": pod.metadata.annotations})
+            yield from _advice(
+                pod_ref(pod), "", {"labels": pod.metadata.labels, "annotations": pod.metadata.annotations}
+            )
     theirs = _others(sources)
     for manifest in sources.objects.values():
         yield from _of_workload(manifest, theirs)
 
 
 def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]:
-    shape = pod_templates.shape_of(manifest)
+    shape = shape_of(manifest)
     if shape is None or pod_templates.controlled(manifest):
         return
     try:
@@ -97,7 +99,7 @@ def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]
     for each in found:
         by_place = {"labels": each.labels, "annotations": each.annotations}
         if dialect_of(Pod(metadata=ObjectMeta(labels=dict(each.labels), annotations=dict(each.annotations)))) is None:
-            yield from _told(ref, f"{each.path}.", by_place)
+            yield from _advice(ref, f"{each.path}.", by_place)
     places: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
         "metadata": (metadata.labels, metadata.annotations)
     }
@@ -133,7 +135,7 @@ def _misplaced(
             yield Advice(ref, f"{at}.{place}[{key}]", f"does not reach the pods: write it at {where}")
 
 
-def _told(ref: ObjectRef, at: str, by_place: Mapping[str, Mapping[str, str]]) -> Iterator[Advice]:
+def _advice(ref: ObjectRef, at: str, by_place: Mapping[str, Mapping[str, str]]) -> Iterator[Advice]:
     for place, written in by_place.items():
         other = next(each for each in _PLACES if each != place)
         for key, value in written.items():
@@ -143,12 +145,12 @@ def _told(ref: ObjectRef, at: str, by_place: Mapping[str, Mapping[str, str]]) ->
                     yield Advice(ref, field, "is empty, so that it asks for nothing: name the gang")
             elif key in _PLACES[other]:
                 yield Advice(ref, field, f"asks for nothing there: write it at {at}metadata.{other}")
-            elif meant := _meant(key, place):
-                yield Advice(ref, field, f"is not known, so that it asks for nothing: {meant} is")
+            elif known_key := _known_key(key, place):
+                yield Advice(ref, field, f"is not known, so that it asks for nothing: {known_key} is")
 
 
 @lru_cache(maxsize=1024)
-def _meant(key: str, place: str) -> str:
+def _known_key(key: str, place: str) -> str:
     """The known key that one of a label or annotation is a slip for; "" for any other. Many pods have the same ones."""
     return next((each for each in sorted(_PLACES[place]) if _alike(key, each)), "")
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from gangs.model import GangKey, Manifest
-from gangs.workloads.kind_table import WORKLOADS
+from gangs.workloads.kind_table import shape_of
 from kube.catalog import Naming, ObjectKey
 
 Look = tuple[Hashable, ...]
@@ -147,6 +147,10 @@ _READ_OF_WORKLOADS = ("conditions",)
 def _asking(kind: tuple[str, str], manifest: Manifest) -> dict[str, Any]:
     metadata = {key: value for key, value in (manifest.get("metadata") or {}).items() if key not in _VERSIONS}
     asking = {key: value for key, value in manifest.items() if key not in ("metadata", "status")}
-    read = {_GANG: _KEPT_OF_GANGS, _JOB: _READ_OF_JOBS}.get(kind, _READ_OF_WORKLOADS if kind in WORKLOADS else ())
-    status = manifest.get("status") or {}
-    return {**asking, "metadata": metadata, "status": {key: status.get(key) for key in read}}
+    shape = shape_of(manifest)
+    read = {_GANG: _KEPT_OF_GANGS, _JOB: _READ_OF_JOBS}.get(kind, _READ_OF_WORKLOADS if shape is not None else ())
+    if shape is not None and shape.ended_at:
+        read = (*read, *(path.split(".")[1] for path, _ in shape.ended_at if path.startswith("status.")))
+    status = manifest.get("status")
+    said = {key: status.get(key) for key in read} if isinstance(status, Mapping) else status if read else {}
+    return {**asking, "metadata": metadata, "status": said or {}}

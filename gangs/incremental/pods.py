@@ -10,7 +10,7 @@ from gangs.dialects.protocol import Grouping
 from gangs.dialects.table import DIALECTS
 from gangs.incremental.dependencies import Look
 from gangs.model import GangKey
-from gangs.workloads.jobs import JOB_KIND, controller_of, counted_by_job
+from gangs.workloads.jobs import counted_by_job, job_owner
 from kube.objects import Pod
 
 _PODS, _MADE, _COMPANY = "pods", "made", "company"
@@ -216,8 +216,8 @@ class KeptPods:
 
 
 def _known(pod: Pod, left: Left) -> _Known:
-    owner = controller_of(pod)
-    job = (pod.metadata.namespace, owner.name) if owner is not None and owner.kind == JOB_KIND else None
+    owner = job_owner(pod)
+    job = (pod.metadata.namespace, owner.name) if owner is not None else None
     if not pod.metadata.labels and not pod.metadata.annotations:
         return _Known(pod, None, {}, job=job)
     named = {dialect.name: key for dialect in DIALECTS if (key := dialect.gang_of(pod)) is not None}

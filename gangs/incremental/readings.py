@@ -21,9 +21,9 @@ from gangs.dialects.topologies import described_topologies
 from gangs.incremental.dependencies import LABELS, SCHEDULER, SHARING, Look, LookIndex, Looks, looks_at, says_the_same
 from gangs.incremental.pods import KeptPods
 from gangs.manifests import key_of
-from gangs.model import Advice, Fault, Gang, GangKey, ObjectRef, Reading
+from gangs.model import Advice, Fault, Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.sources import Sources
-from gangs.workloads.kind_table import WORKLOADS
+from gangs.workloads.kind_table import WORKLOADS, shape_of
 from kube.catalog import ObjectKey
 from kube.objects import Pod
 from kube.topology import Topology
@@ -32,6 +32,7 @@ LOG = logging.getLogger(__name__)
 
 _ORDER = {dialect.name: position for position, dialect in enumerate(DIALECTS)}
 _BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
+_OF_WORKLOADS = tuple(_ORDER)
 _Sorted = tuple[int, str, str]
 """A gang's place among all: by dialect, namespace and name."""
 
@@ -48,6 +49,11 @@ def _roots_by_kind() -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 _ROOTS = _roots_by_kind()
+
+
+def _roots(key: ObjectKey, manifest: Manifest | None) -> tuple[str, ...]:
+    """The dialects that read an object by its name."""
+    return _ROOTS.get(key[:2]) or (_OF_WORKLOADS if manifest is not None and shape_of(manifest) is not None else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +92,7 @@ class KeptReadings:
         self._members: Counter[str] = Counter()
         """By `namespace/name`: of how many gangs a pod is a member."""
         self._order: list[_Sorted] = []
-        self._whole: Reading | None = None
+        self._merged: Reading | None = None
         self._unreadable: frozenset[GangKey] | None = None
         self._pods.update({pod.key: pod for pod in sources.pods}, self._left)
         self._read_topologies(None)
@@ -135,9 +141,9 @@ class KeptReadings:
 
     def reading(self) -> Reading:
         """Every gang, with all that is wrong."""
-        if self._whole is None:
-            self._whole = self._put_together()
-        return self._whole
+        if self._merged is None:
+            self._merged = self._put_together()
+        return self._merged
 
     def _put_together(self) -> Reading:
         faults: dict[Fault, None] = dict.fromkeys(self._topology_faults)
@@ -216,9 +222,9 @@ class KeptReadings:
     def _roots_of(self, objects: Iterable[ObjectKey]) -> set[GangKey]:
         """The names under which objects are read, of those that have not been yet."""
         found = set()
-        for group, kind, namespace, name in objects:
-            for dialect in _ROOTS.get((group, kind), ()):
-                found.add(GangKey(dialect, namespace, name))
+        for key in objects:
+            for dialect in _roots(key, self._sources.objects.get(key)):
+                found.add(GangKey(dialect, *key[2:]))
         return {name for name in found if name not in self._readings}
 
     def _read_topologies(self, changed: Collection[Look] | None) -> bool:
@@ -233,7 +239,7 @@ class KeptReadings:
         self._looks.note_sought(looks.all)
         if (found, faults) == (self._topologies, self._topology_faults):
             return False
-        self._topologies, self._topology_faults, self._whole = found, faults, None
+        self._topologies, self._topology_faults, self._merged = found, faults, None
         return True
 
     def _read_all(self, asked: Iterable[GangKey]) -> Changed:
@@ -249,7 +255,7 @@ class KeptReadings:
             faults |= (before.faults, before.advice) != (after.faults, after.advice)
         changed = frozenset(key for key, was in were.items() if self._gangs.get(key) != was)
         if changed or faults or asked:
-            self._whole = None
+            self._merged = None
         return Changed(changed, faults=faults)
 
     def _asks(self, about: GangKey) -> bool:
@@ -257,7 +263,7 @@ class KeptReadings:
         if self._pods.named(about) or self._pods.theirs(about):
             return True
         called = self._sources.catalog.called(about.namespace, about.name)
-        return any(about.dialect in _ROOTS.get(key_of(each)[:2], ()) for each in called)
+        return any(about.dialect in _roots(key_of(each), each) for each in called)
 
     def _read(self, about: GangKey) -> Reading:
         dialect, looks = _BY_NAME[about.dialect], Looks()

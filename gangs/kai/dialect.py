@@ -13,8 +13,7 @@ from gangs.object_statuses import ObjectStatus, StatusView
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, is_job
-from gangs.workloads.kind_table import READ
-from gangs.workloads.pod_templates import shape_of
+from gangs.workloads.kind_table import READ, shape_of
 from kube.objects import Pod
 from kube.topology import Topology
 

@@ -10,7 +10,7 @@ from gangs.manifests import pod_ref
 from gangs.membership import Seat, age, promised
 from gangs.model import GangKey
 from gangs.pod_consensus import advise_older, speakers
-from gangs.workloads.jobs import JOB_KIND, controller_of
+from gangs.workloads.jobs import job_owner
 from gangs.workloads.pod_templates import shared_name
 from kube import keys as own
 from kube.names import natural_key
@@ -48,8 +48,8 @@ def gang_of(pod: Pod) -> GangKey | None:
 
 def job_of(pod: Pod) -> str:
     """The Job that controls the pod, "" for none."""
-    owner = controller_of(pod)
-    return owner.name if owner is not None and owner.kind == JOB_KIND else ""
+    owner = job_owner(pod)
+    return owner.name if owner is not None else ""
 
 
 def role_of(pod: Pod) -> str:

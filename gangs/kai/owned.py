@@ -13,6 +13,7 @@ from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
 from gangs.model import Manifest, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
+from gangs.workloads.handed_down import hands_labels_down
 from gangs.workloads.kind_table import Made
 from gangs.workloads.pod_templates import Template
 from kube.objects import Pod
@@ -65,7 +66,7 @@ def check(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> None:
     :param pods: all that there are.
     """
     made, ref, found = pod_templates.made_by(manifest), ref_of(manifest), pod_templates.templates(manifest)
-    if made is None or pod_templates.controlled(manifest):
+    if made is None or pod_templates.controlled(manifest) or hands_labels_down(manifest):
         return
     asking = [each for each in found if asks(each)]
     if not asking:

@@ -192,7 +192,7 @@ def _check_all(least: int | None, count: int, at: str, ref: ObjectRef, findings:
         findings.fault(ref, at, f"{least} is more than the {count} subgroups", f"lower it to {count} or leave it out")
     else:
         remedy = "leave it out: all of them start; parts that may be missing get a minMember of 0"
-        findings.fault(ref, at, f"{least} of {count} subgroups is not built", remedy)
+        findings.fault(ref, at, f"{least} of {count} subgroups cannot be asked for", remedy)
 
 
 def _check_topologies(spec: PodGroupSpec, ref: ObjectRef, findings: Findings) -> None:

@@ -50,8 +50,8 @@ def check_agreement(units: Sequence[Unit], findings: Findings) -> None:
 
     A unit whose PodGroup is missing, or has come too lately to be seen, says nothing that others could contradict.
     """
-    saying = [unit for unit in units if not unit.waiting_for]
-    in_order = sorted(saying, key=lambda unit: (unit.created or "~", natural_key(unit.key.name)))
+    complete = [unit for unit in units if not unit.waiting_for]
+    in_order = sorted(complete, key=lambda unit: (unit.created or "~", natural_key(unit.key.name)))
     for unit in in_order[1:]:
         eldest = in_order[0]
         if unit.listed != eldest.listed:

@@ -4,7 +4,7 @@ import msgspec
 
 from gangs.findings import Findings
 from gangs.koordinator import keys
-from gangs.manifests import MalformedError, advise_unknown, decode, ref_of
+from gangs.manifests import advise_unknown, ref_of, spec_of
 from gangs.model import Manifest, ObjectRef
 from kube.topology import HOSTNAME_LABEL, Level, Topology, Unlabelled
 
@@ -36,14 +36,10 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
     A node without the label of the lowest layer above it is a domain of its own there; one that lacks a higher
     layer's label is outside. Of ACK Lingjun's layers all nodes without the label share one domain.
     """
-    ref = ref_of(manifest)
-    written = manifest.get("spec")
-    try:
-        spec = decode(written, TopologySpec, ref, "spec")
-    except MalformedError as error:
-        findings.take([error.fault])
+    ref, spec = ref_of(manifest), spec_of(manifest, TopologySpec, findings)
+    if spec is None:
         return None
-    for position, entry in enumerate((written or {}).get("networkTopologySpec") or ()):
+    for position, entry in enumerate((manifest.get("spec") or {}).get("networkTopologySpec") or ()):
         advise_unknown(entry, ("topologyLayer", "parentTopologyLayer", "labelKey"), ref, f"{_AT}[{position}]", findings)
     before = len(findings.faults)
     chain = _chain(spec.network_topology_spec, ref, findings)

@@ -4,16 +4,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gangs.findings import Findings
-from gangs.kueue import NAME, keys, owned, queues, status, topologies, units
+from gangs.kueue import NAME, keys, marks, owned, queues, status, topologies, units
 from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
 from gangs.mirrors import key_text, mirrored_key
-from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
+from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.object_statuses import ObjectStatus, QuotaUse, StatusView
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, is_job
-from gangs.workloads.kind_table import READ
-from gangs.workloads.pod_templates import made_this, shape_of
+from gangs.workloads.kind_table import READ, shape_of
+from gangs.workloads.pod_templates import made_this, templates
 from kube import keys as own
 from kube.objects import Pod
 from kube.topology import Topology
@@ -36,7 +36,7 @@ class KueueDialect:
     )
     workload_labels: tuple[str, ...] = (keys.QUEUE_NAME,)
     queue_group = keys.GROUP
-    group_kinds: tuple[ResourceKind, ...] = (ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"), *READ)
+    group_kinds: tuple[ResourceKind, ...] = (ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"), *marks.QUEUED)
     workload_kinds = READ
     topology_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(
@@ -68,9 +68,9 @@ class KueueDialect:
         pods = _by_gang(sources.pods)
         for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
             _keep(_tried(_read_job, manifest, (), around, findings), gangs, findings)
-        for kind in READ:
+        for kind in marks.QUEUED:
             for manifest in sources.of_kind(kind.group, kind.kind, about):
-                own_pods = [pod for pod in pods.get(_key(manifest), ()) if _made_by(pod, ref_of(manifest))]
+                own_pods = [pod for pod in pods.get(_key(manifest), ()) if _made_by(pod, manifest, sources)]
                 _keep(_tried(owned.read_workload, manifest, own_pods, around, findings), gangs, findings)
         for key, own_pods in sorted(pods.items()):
             if about in (None, key):
@@ -95,11 +95,13 @@ class KueueDialect:
         return status.queue_statuses(view, used)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
-        """The queue's name, so that the pods of a Job are known by it."""
+        """The queue's name, so that the pods of a workload are known by it."""
         del sources, claimed
         metadata = metadata_of(manifest)
         queue = units.queue_of(metadata.labels, metadata.annotations)
-        return {keys.QUEUE_NAME: queue} if queue and is_job(manifest) else {}
+        if not queue or not (is_job(manifest) or owned.queued(manifest, queue)):
+            return {}
+        return {keys.QUEUE_NAME: queue, **marks.mark_of(manifest)}
 
     def resumes(self, manifest: Manifest) -> bool:
         """A Job in a queue is suspended for Kueue to resume it. Here the gates of its pods hold it back instead."""
@@ -134,6 +136,9 @@ def _tried(
 
 
 def _read_job(manifest: Manifest, _pods: Sequence[Pod], around: units.Surroundings, findings: Findings) -> Gang | None:
+    metadata = metadata_of(manifest)
+    if any(map(marks.marked, templates(manifest))) and not units.queue_of(metadata.labels, metadata.annotations):
+        return None  # its pods are in the gang of what made it
     return units.read_job(manifest, around, findings)
 
 
@@ -146,9 +151,11 @@ def _keep(gang: Gang | None, gangs: dict[GangKey, Gang], findings: Findings) -> 
         findings.fault(gang.source, "metadata.name", problem, "rename one of the two")
 
 
-def _made_by(pod: Pod, ref: ObjectRef) -> bool:
+def _made_by(pod: Pod, manifest: Manifest, sources: Sources) -> bool:
     """Whether the workload controls the pod, which names no group of plain pods."""
-    return not pod.metadata.labels.get(keys.POD_GROUP) and made_this(pod, ref)
+    if marks.needs_mark(manifest):
+        return marks.made_by(pod, manifest, sources)
+    return not pod.metadata.labels.get(keys.POD_GROUP) and made_this(pod, ref_of(manifest))
 
 
 def _rest(

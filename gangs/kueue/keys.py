@@ -21,6 +21,7 @@ PRIORITY_CLASS = f"{GROUP}/priority-class"
 MAX_EXEC_TIME = f"{GROUP}/max-exec-time-seconds"
 PREBUILT = f"{GROUP}/prebuilt-workload-name"
 ELASTIC = f"{GROUP}/elastic-job"
+"""Annotation of a Job whose parallelism may be changed while it runs: so may everybody's here."""
 COMPLETIONS_FOLLOW = f"{GROUP}/job-completions-equal-parallelism"
 
 POD_GROUP = f"{GROUP}/pod-group-name"
@@ -43,7 +44,7 @@ SPREADING = f"{GROUP}/podset-topology-spreading"
 WISHES = (REQUIRED, PREFERRED, UNCONSTRAINED, SLICE_LEVEL, SLICE_SIZE, SLICE_CONSTRAINTS, SET_GROUP)
 """Annotations of a pod template that ask for a place; any of them makes its pods a gang."""
 
-REFUSED = (PREBUILT, ELASTIC)
+REFUSED = (PREBUILT,)
 """Of a Job, label or annotation: asks for something whose meaning is not built, so it is refused by name."""
 IGNORED = (PRIORITY_CLASS, MAX_EXEC_TIME, COMPLETIONS_FOLLOW)
 """Of a Job, label or annotation: has no effect here, and a warning says so."""
@@ -70,6 +71,7 @@ LABELS_AND_ANNOTATIONS: tuple[str, ...] = (
     *WISHES,
     SPREADING,
     *REFUSED,
+    ELASTIC,
     *IGNORED,
     *WRITTEN_BY_KUEUE,
 )

@@ -7,18 +7,27 @@ each. It admits those of a Deployment one by one. Groups of other kinds are refu
 from collections.abc import Mapping, Sequence
 
 from gangs.findings import Findings
-from gangs.kueue import NAME, keys, units, wishes
+from gangs.kueue import NAME, keys, marks, units, wishes
 from gangs.kueue.units import TO_GROUP, Asked, SetAsked, Surroundings, advise_ignored, gang_asked, queue_of
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
-from gangs.workloads import pod_templates
+from gangs.workloads import pod_templates, start_order
+from gangs.workloads.handed_down import hands_labels_down
 from gangs.workloads.jobs import controller_of
-from gangs.workloads.kind_table import Made
+from gangs.workloads.kind_table import Made, shape_of
 from gangs.workloads.pod_templates import MAIN, Template
 from kube import keys as own
 from kube.objects import Pod
+
+_RIVALS = "names a queue or a level of Kueue, but its pods are a gang by keys of phalanx.dev as well"
+
+_HANDED = {
+    "TrainJob": f"write it at spec.labels[{keys.QUEUE_NAME}], so that its JobSet is queued",
+    "AppWrapper": "write it on the workload that it holds",
+}
+"""What to do with a queue on workloads of which another object is made that can be queued."""
 
 
 def asks(template: Template) -> bool:
@@ -27,12 +36,29 @@ def asks(template: Template) -> bool:
     return bool(named) and not template.labels.get(keys.POD_GROUP)
 
 
+def queued(manifest: Manifest, queue: str) -> bool:
+    """Whether the queue that a workload names on itself reaches its pods: none of its templates says anything else.
+
+    Raises `MalformedError`.
+    """
+    shape = shape_of(manifest)
+    if shape is None or not shape.queued or pod_templates.copied(manifest):
+        return False
+    pod_templates.check_templates(manifest)
+    templates = pod_templates.templates(manifest)
+    return not any(
+        keys.POD_GROUP in each.labels or each.labels.get(keys.QUEUE_NAME, queue) != queue for each in templates
+    )
+
+
 def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
     """The gang of a workload whose templates ask for one; None where none does, or where something is wrong.
 
     :param pods: those of the workload that name no group. Raises `MalformedError`.
     """
     asking = [each for each in pod_templates.templates(manifest) if asks(each) and each.count]
+    if marks.needs_mark(manifest):
+        asking = [each for each in asking if marks.marked(each)]
     if not asking:
         return None
     found, ref, metadata = Findings(), ref_of(manifest), metadata_of(manifest)
@@ -43,7 +69,15 @@ def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings,
     total = sum(each.count for each in sets)
     _check_rivals(ref, asking, found)
     _check_silent(manifest, ref, found)
+    if queue_of(metadata.labels, metadata.annotations):
+        units.check_named(ref, {**metadata.labels, **metadata.annotations}, found)
     pod_templates.check_parallel(manifest, total, own_pods, found)
+    if marks.needs_mark(manifest) and (later := start_order.later_roles(manifest)):
+        problem = (
+            f"makes pods of {', '.join(sorted(later))} when others run, and room for them is not held in a queue yet"
+        )
+        remedy = f"have all made at once, or write annotations of {own.GROUP} and no queue"
+        found.fault(ref, "spec", problem, remedy)
     check_priorities(own_pods, ref, found)
     several = len(sets) > 1
     seats = [Seat(pod, pod_templates.role_of(pod) if several else MAIN) for pod in own_pods]
@@ -64,7 +98,7 @@ def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings,
 
 
 def _wish(ref: ObjectRef, template: Template, findings: Findings, *, several: bool) -> Wish:
-    at = f"{template.path}.metadata"
+    at = template.metadata_at
     advise_ignored(ref, at, {**template.labels, **template.annotations}, findings)
     of = Annotated(ref, f"{at}.annotations", template.annotations, template.count, several=several)
     return wishes.read_wish(of, findings)
@@ -75,13 +109,13 @@ def _queue(ref: ObjectRef, asking: Sequence[Template], findings: Findings) -> st
     first = asking[0].labels.get(keys.QUEUE_NAME, "")
     for each in asking[1:]:
         if (other := each.labels.get(keys.QUEUE_NAME, "")) != first:
-            problem = f"is {_said(other)}, but {_said(first)} at {asking[0].path}"
+            problem = f"is {_quoted_value(other)}, but {_quoted_value(first)} at {asking[0].path}"
             remedy = "write the same queue on all pod templates"
-            findings.fault(ref, f"{each.path}.metadata.labels[{keys.QUEUE_NAME}]", problem, remedy)
+            findings.fault(ref, f"{each.metadata_at}.labels[{keys.QUEUE_NAME}]", problem, remedy)
     return first
 
 
-def _said(value: str) -> str:
+def _quoted_value(value: str) -> str:
     return f'"{value}"' if value else "missing"
 
 
@@ -95,7 +129,7 @@ def _together(
             groups.setdefault(name, []).append((template, pod_set))
     rules = []
     for name, members in groups.items():
-        at = f"{members[-1][0].path}.metadata.annotations[{keys.SET_GROUP}]"
+        at = f"{members[-1][0].metadata_at}.annotations[{keys.SET_GROUP}]"
         levels = {pod_set.wish.required.level if pod_set.wish.required else "" for _, pod_set in members}
         if len(members) == 1 and len(sets) > 1:
             findings.fault(ref, at, f'no other pod template is in group "{name}"', "write it on both, or leave it out")
@@ -109,9 +143,8 @@ def _together(
 
 def _check_rivals(ref: ObjectRef, asking: Sequence[Template], findings: Findings) -> None:
     for each in asking:
-        if each.labels.get(own.GANG) or each.labels.get(own.WORKLOAD):
-            problem = "names a queue or a level of Kueue, but its pods are a gang by keys of phalanx.dev as well"
-            findings.fault(ref, f"{each.path}.metadata", problem, "keep one of the two ways of asking")
+        if each.labels.get(own.GANG) or (each.labels.get(own.WORKLOAD) and not marks.marked(each)):
+            findings.fault(ref, each.metadata_at, _RIVALS, "keep one of the two ways of asking")
 
 
 def _check_silent(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None:
@@ -119,7 +152,7 @@ def _check_silent(manifest: Manifest, ref: ObjectRef, findings: Findings) -> Non
     for each in pod_templates.templates(manifest):
         if each.count and not asks(each) and not each.labels.get(keys.POD_GROUP):
             text = f"names neither a queue nor a level: its pods start by themselves, without the gang {ref.name}"
-            findings.advise(ref, f"{each.path}.metadata", text)
+            findings.advise(ref, each.metadata_at, text)
 
 
 def check(manifest: Manifest, findings: Findings) -> None:
@@ -130,48 +163,76 @@ def check(manifest: Manifest, findings: Findings) -> None:
     made, ref, metadata = pod_templates.made_by(manifest), ref_of(manifest), metadata_of(manifest)
     if made is None or pod_templates.controlled(manifest):
         return
-    said = pod_templates.templates(manifest)
+    templates = pod_templates.templates(manifest)
     if queue_of(metadata.labels, metadata.annotations):
-        _check_queue(manifest, made, said, findings)
+        _check_queue(manifest, made, templates, findings)
     for key in keys.WISHES:
-        if key in metadata.annotations and not any(key in each.annotations for each in said):
-            at = " and at ".join(f"{each.path}.metadata.annotations[{key}]" for each in said)
+        if key in metadata.annotations and not any(key in each.annotations for each in templates):
+            at = " and at ".join(f"{each.metadata_at}.annotations[{key}]" for each in templates)
             remedy = f"write it at {at}" if at and made is not Made.UNREAD else TO_GROUP
             findings.fault(ref, f"metadata.annotations[{key}]", "does not reach the pods", remedy)
-    first = next(filter(asks, said), None)
-    if first is not None and made is Made.UNREAD:
-        findings.fault(ref, _first(first), f"pods of {ref.kind}s are not read as one group yet", TO_GROUP)
+    first = next(filter(asks, templates), None) if not hands_labels_down(manifest) else None
+    if first is not None and made is Made.UNREAD and own.WORKLOAD not in first.labels:
+        remedy = f"write the queue on the {ref.kind} itself, or {TO_GROUP}" if marks.needs_mark(manifest) else TO_GROUP
+        findings.fault(ref, _first(first), f"pods of {ref.kind}s are not read as one group yet", remedy)
+    elif first is not None and made is Made.ALONE and marks.marked_otherwise(first):
+        findings.fault(ref, first.metadata_at, _RIVALS, "keep one of the two ways of asking")
     elif first is not None and made is Made.ALONE:
         findings.advise(ref, _first(first), alone(ref.kind, first.annotations))
 
 
-def _check_queue(manifest: Manifest, made: Made, said: Sequence[Template], findings: Findings) -> None:
+def _check_queue(manifest: Manifest, made: Made, templates: Sequence[Template], findings: Findings) -> None:
     """A queue's name on the workload itself: only its pods' templates hand it to the pods."""
     ref, labels, annotations = ref_of(manifest), metadata_of(manifest).labels, metadata_of(manifest).annotations
     queue = queue_of(labels, annotations)
-    if said and all(each.labels.get(keys.QUEUE_NAME) == queue for each in said):
+    if marks.needs_mark(manifest) and (not marks.mark_of(manifest) or any(map(marks.marked_otherwise, templates))):
+        findings.fault(ref, "metadata", _RIVALS, "keep one of the two ways of asking")
+        return
+    if templates and all(each.labels.get(keys.QUEUE_NAME) == queue for each in templates):
+        return
+    if hands_labels_down(manifest):
         return
     place = "labels" if keys.QUEUE_NAME in labels else "annotations"
     at = f"metadata.{place}[{keys.QUEUE_NAME}]"
-    if made is Made.IN_JOBS:
-        there = f"{pod_templates.job_metadata(said[0])}.labels"
+    if (shape := shape_of(manifest)) is not None and shape.queued:
+        own_findings = Findings()
+        _check_queued(ref, at, queue, templates, own_findings)
+        findings.take(own_findings.faults, own_findings.advice)
+    elif made is Made.IN_JOBS:
+        there = f"{pod_templates.job_metadata(templates[0])}.labels"
         if keys.QUEUE_NAME not in pod_templates.texts_at(manifest, there):
             findings.advise(ref, at, f"does not reach the Jobs: write it at {there}[{keys.QUEUE_NAME}]")
     elif made is Made.UNREAD:
-        findings.fault(ref, at, f"a {ref.kind} cannot be queued as a whole", f"leave it out and {TO_GROUP}")
+        remedy = _HANDED.get(ref.kind, f"leave it out and {TO_GROUP}")
+        findings.fault(ref, at, f"a {ref.kind} cannot be queued as a whole", remedy)
     else:
-        where = "its pod template" if len(said) == 1 else "all its pod templates"
+        where = "its pod template" if len(templates) == 1 else "all its pod templates"
         then = "its pods are one gang then" if made is Made.TOGETHER else "each pod is then queued alone, as Kueue does"
         problem = f"a {ref.kind} cannot be queued as a whole"
         findings.fault(ref, at, problem, f"write the label on {where} instead ({then})")
+
+
+def _check_queued(ref: ObjectRef, at: str, queue: str, templates: Sequence[Template], findings: Findings) -> None:
+    """A queue's name on a workload that hands it to its templates at its admission, and has not."""
+    for each in templates:
+        there = f"{each.metadata_at}.labels"
+        if keys.POD_GROUP in each.labels:
+            problem = f"names a group of plain pods, but the {ref.kind} is in a queue as a whole"
+            findings.fault(ref, f"{there}[{keys.POD_GROUP}]", problem, "leave it out")
+        elif (other := each.labels.get(keys.QUEUE_NAME, queue)) != queue:
+            problem = f'"{other}" differs from "{queue}" of the {ref.kind}'
+            findings.fault(ref, f"{there}[{keys.QUEUE_NAME}]", problem, "leave it out")
+    if not findings.faults:
+        text = "was made before it was set or without Phalanx; delete it and create it again"
+        findings.advise(ref, at, f"came too late: the {ref.kind} {text}")
 
 
 def _first(template: Template) -> str:
     """The field of the first key by which a template asks; one that names a place goes before the queue."""
     key = next((key for key in keys.WISHES if key in template.annotations), None)
     if key is None:
-        return f"{template.path}.metadata.labels[{keys.QUEUE_NAME}]"
-    return f"{template.path}.metadata.annotations[{key}]"
+        return f"{template.metadata_at}.labels[{keys.QUEUE_NAME}]"
+    return f"{template.metadata_at}.annotations[{key}]"
 
 
 def alone(kind: str, annotations: Mapping[str, str]) -> str:
@@ -189,6 +250,9 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
     """The gang of pods without a group whose workload is not there or not read, or of one pod for itself."""
     live_pods = live(pods)
     maker = pod_templates.maker_of(live_pods[0]) if live_pods else None
+    if live_pods and (workload := marks.workload_of(live_pods[0])) is not None:
+        there = around.sources.get(group_of(workload.api_version), workload.kind, key.namespace, workload.name)
+        return None if there is not None else _awaiting(key, workload, live_pods, findings)
     if maker is None:
         return units.read_pods(key, live_pods, around, findings)
     if maker.made is Made.ALONE:

@@ -4,7 +4,7 @@ import msgspec
 
 from gangs.findings import Findings
 from gangs.kueue import keys
-from gangs.manifests import MalformedError, advise_unknown, decode, ref_of
+from gangs.manifests import MalformedError, advise_unknown, decode, ref_of, spec_of
 from gangs.model import Manifest
 from gangs.topology.level_labels import check_each_once, check_labels
 from kube.topology import HOSTNAME_LABEL, Level, Topology
@@ -27,11 +27,8 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
 
     A level goes by its node label. The node is the last level, whether or not it is listed.
     """
-    ref = ref_of(manifest)
-    try:
-        spec = decode(manifest.get("spec"), TopologySpec, ref, "spec")
-    except MalformedError as error:
-        findings.take([error.fault])
+    ref, spec = ref_of(manifest), spec_of(manifest, TopologySpec, findings)
+    if spec is None:
         return None
     advise_unknown(manifest.get("spec"), ("levels",), ref, "spec", findings)
     before = len(findings.faults)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gangs.findings import Findings
-from gangs.kueue import NAME, keys, wishes
+from gangs.kueue import NAME, keys, marks, wishes
 from gangs.kueue.queues import Charged, account_of
 from gangs.kueue.topologies import lowest_level
 from gangs.kueue.wishes import Annotated, Wish
@@ -100,7 +100,9 @@ def gang_of(pod: Pod) -> GangKey | None:
         return GangKey(NAME, meta.namespace, group)
     if not meta.labels.get(keys.QUEUE_NAME) and not wishes.asks(meta.annotations):
         return None
-    return GangKey(NAME, meta.namespace, shared_name(pod) or meta.name or meta.generate_name)
+    workload = marks.workload_of(pod)
+    name = workload.name if workload is not None else shared_name(pod)
+    return GangKey(NAME, meta.namespace, name or meta.name or meta.generate_name)
 
 
 def queue_of(meta_labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
@@ -289,13 +291,17 @@ def _check_job(job: Job, ref: ObjectRef, findings: Findings) -> None:
     if job.pod_labels.get(keys.POD_GROUP):
         at = f"spec.template.metadata.labels[{keys.POD_GROUP}]"
         findings.fault(ref, at, "names a group of plain pods, but the Job is in a queue as a whole", "leave it out")
-    named = {**job.metadata.labels, **annotations}
+    check_named(ref, {**job.metadata.labels, **annotations}, findings)
+    advise_ignored(ref, "spec.template.metadata", {**job.pod_labels, **job.pod_annotations}, findings)
+    _check_reach(job, ref, findings)
+
+
+def check_named(ref: ObjectRef, named: Mapping[str, str], findings: Findings) -> None:
+    """Note what a workload in a queue says besides that is not kept. `named`: its labels and annotations."""
     for key in keys.REFUSED:
         if key in named:
             findings.fault(ref, f"metadata[{key}]", "is not built here", "leave it out")
     advise_ignored(ref, "metadata", named, findings)
-    advise_ignored(ref, "spec.template.metadata", {**job.pod_labels, **job.pod_annotations}, findings)
-    _check_reach(job, ref, findings)
 
 
 def _check_reach(job: Job, ref: ObjectRef, findings: Findings) -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import lcm
 
 from gangs.findings import Findings
-from gangs.model import ObjectRef
+from gangs.model import RESTART, WAIT, ObjectRef
 from gangs.phalanx.spec import CapSpec, GangSpec, MultipleSpec, PodSetSpec, SliceSpec
 from gangs.topology.levels import LevelWish, Request, Span
 from kube.topology import Topology
@@ -15,13 +15,20 @@ from kube.topology import Topology
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
+MAX_RESTARTS = 6
+"""Where a Gang that restarts does not say how often: as often as a Job tries again (batch/v1, `backoffLimit`)."""
+
+
+def max_restarts(spec: GangSpec) -> int:
+    """How often a Gang may be restarted as a whole."""
+    if spec.on_failure != RESTART:
+        return 0
+    return MAX_RESTARTS if spec.max_restarts is None else spec.max_restarts
+
+
 def check_spec(ref: ObjectRef, spec: GangSpec, findings: Findings) -> None:
     """Note what contradicts itself in a Gang, whatever its topology."""
-    if spec.on_failure == "Restart":
-        remedy = "write Wait, or leave it out: a member that cannot be replaced then waits"
-        findings.fault(ref, "spec.onFailure", '"Restart" is not built yet', remedy)
-    elif spec.on_failure not in (None, "Wait"):
-        findings.fault(ref, "spec.onFailure", f'"{spec.on_failure}" is not known', "write Wait")
+    _check_restarts(ref, spec, findings)
     if spec.schedule_timeout_seconds is not None and spec.schedule_timeout_seconds < 1:
         problem = f"{spec.schedule_timeout_seconds} is less than 1"
         findings.fault(ref, "spec.scheduleTimeoutSeconds", problem, "leave it out to wait for ever")
@@ -36,6 +43,18 @@ def check_spec(ref: ObjectRef, spec: GangSpec, findings: Findings) -> None:
     most = sum(each.count for each in sets) or spec.min_member or 0
     _check_rules(ref, "spec", spec.multiples or (), (), findings)
     _check_multiples(ref, "spec", spec.multiples or (), (spec.min_member or most, most), findings)
+
+
+def _check_restarts(ref: ObjectRef, spec: GangSpec, findings: Findings) -> None:
+    if spec.on_failure not in (None, WAIT, RESTART):
+        findings.fault(ref, "spec.onFailure", f'"{spec.on_failure}" is not known', f"write {WAIT} or {RESTART}")
+    if spec.max_restarts is None:
+        return
+    if spec.max_restarts < 0:
+        findings.fault(ref, "spec.maxRestarts", f"{spec.max_restarts} is less than 0", "write a number from 0 up")
+    elif spec.on_failure != RESTART:
+        problem = f"is for gangs that are restarted, and this one waits (spec.onFailure: {spec.on_failure or WAIT})"
+        findings.fault(ref, "spec.maxRestarts", problem, f"leave it out, or write onFailure: {RESTART}")
 
 
 def _check_minimum(ref: ObjectRef, spec: GangSpec, sets: Sequence[PodSetSpec], findings: Findings) -> None:

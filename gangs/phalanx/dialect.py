@@ -6,21 +6,26 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar
 
+from gangs import workload_kinds
 from gangs.findings import Findings
-from gangs.manifests import MalformedError, key_of
+from gangs.manifests import MalformedError, group_of, key_of
+from gangs.marked import makers
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.object_statuses import ObjectStatus, TopologyView
-from gangs.phalanx import NAME, annotated, gang_objects, jobs, status, topologies
-from gangs.phalanx.wishes import WISHES
+from gangs.phalanx import NAME, annotated, gang_objects, heirs, jobs, status, topologies, undescribed
+from gangs.phalanx.wishes import WISHES, opted_in
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources
+from gangs.workloads import taught_kinds
 from gangs.workloads.jobs import JOB_API_VERSION, JOB_GROUP, JOB_KIND, is_job
-from gangs.workloads.kind_table import BY_ANNOTATION, WATCHED
+from gangs.workloads.kind_table import WATCHED, WORKLOADS
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
 
-_ANNOTATED = tuple(each for each in WATCHED if each.kind in BY_ANNOTATION)
+_ANNOTATED = {
+    (each.group, each.kind): shape for each in WATCHED if (shape := WORKLOADS[each.group, each.kind]).by_annotation
+}
 """Kinds besides the Job whose annotations make gangs."""
 
 
@@ -34,10 +39,12 @@ class PhalanxDialect:
         more_annotations=(keys.INDEX,),
         on_workloads=tuple(("annotations", key) for key in WISHES),
     )
+    handed = WISHES
     group_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(keys.GROUP, (keys.VERSION,), gang_objects.KIND, "gangs"),
         ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),
-        *_ANNOTATED,
+        *(each for each in WATCHED if (each.group, each.kind) in _ANNOTATED),
+        taught_kinds.RESOURCE,
     )
     topology_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(
@@ -53,7 +60,7 @@ class PhalanxDialect:
     def gang_of(self, pod: Pod) -> GangKey | None:
         """By the workload that made the pod, where its template says so; else by the label."""
         maker = _maker_of(pod)
-        name = annotated.named(maker.name, annotated.part_of(pod)) if maker else pod.metadata.labels.get(keys.GANG)
+        name = makers.named(maker.name, makers.part_of(pod)) if maker else pod.metadata.labels.get(keys.GANG)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
@@ -71,18 +78,20 @@ class PhalanxDialect:
         for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
             made.pop(_name(manifest), None)
             _keep(_tried(jobs.read_job, manifest, sources, topologies, findings), gangs, findings)
-        for kind in _ANNOTATED:
-            for manifest in annotated.workloads(kind, sources, about):
+        for at, shape in {**_ANNOTATED, **workload_kinds.taught(sources)}.items():
+            for manifest in makers.of_kind(*at, shape, sources, about):
                 read = partial(annotated.read_parts, made.pop(_name(manifest), []))
                 for gang in _tried(read, manifest, sources, topologies, findings) or ():
                     _keep(gang if about in (None, gang.key) else None, gangs, findings)
+        workload_kinds.check_all(sources, about, findings)
         for key, pods in sorted(self._by_gang(chain(*labelled.values(), *made.values())).items()):
             if about in (None, key) and key not in gangs:  # pods of a workload that is gone, and a gang of its name
                 ref = _maker_of(pods[0]) or gang_objects.ref_of_key(key)
-                part = annotated.part_of(pods[0])
-                _keep(gang_objects.orphans(key, ref, pods, findings, part), gangs, findings)
+                part = makers.part_of(pods[0])
+                alone = gang_objects.orphans(key, ref, pods, findings, part)
+                _keep(undescribed.as_before(alone, pods, sources) if alone else None, gangs, findings)
         for manifest in sources.called(about):
-            _check(manifest, sources, findings)
+            _check(manifest, sources, topologies, findings)
         return Reading(tuple(gangs.values()), findings.faults, findings.advice)
 
     def _by_gang(self, pods: Iterable[Pod]) -> dict[GangKey, list[Pod]]:
@@ -97,6 +106,10 @@ class PhalanxDialect:
         found = (topologies.topology_of(each, findings) for each in sources.of_kind(keys.GROUP, topologies.KIND))
         return [each for each in found if each is not None]
 
+    def asks(self, annotations: Mapping[str, str]) -> bool:
+        """Whether a workload of which another object is made that is the gang asks for one."""
+        return opted_in(annotations)
+
     def topology_status(self, view: TopologyView) -> ObjectStatus:
         """Of a Topology object."""
         return status.topology_status(view)
@@ -108,12 +121,12 @@ class PhalanxDialect:
         return annotated.template_labels(manifest)
 
 
-_Name = tuple[str, str, str]
-"""Kind, namespace and name of a workload or a Gang; whichever of that name it is."""
+_Name = tuple[str, str, str, str]
+"""Group, kind, namespace and name of a workload or a Gang; whichever of that name it is."""
 
 
 def _name(manifest: Manifest) -> _Name:
-    return key_of(manifest)[1:]
+    return key_of(manifest)
 
 
 _Read = TypeVar("_Read")
@@ -140,9 +153,10 @@ def _keep(gang: Gang | None, gangs: dict[GangKey, Gang], findings: Findings) -> 
         findings.fault(gang.source, "metadata.name", problem, "rename one of the two")
 
 
-def _check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
+def _check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
     try:
         annotated.check_unsupported(manifest, sources, findings)
+        heirs.check(manifest, sources, topologies, findings)
     except MalformedError as error:
         findings.take([error.fault])
 
@@ -153,7 +167,7 @@ def _maker_of(pod: Pod) -> ObjectRef | None:
         return None
     if job := jobs.owner_of(pod):
         return ObjectRef(JOB_API_VERSION, JOB_KIND, pod.metadata.namespace, job)
-    return annotated.owner_of(pod)
+    return makers.owner_of(pod)
 
 
 def _by_name(pods: Sequence[Pod]) -> tuple[dict[_Name, list[Pod]], dict[_Name, list[Pod]]]:
@@ -162,7 +176,7 @@ def _by_name(pods: Sequence[Pod]) -> tuple[dict[_Name, list[Pod]], dict[_Name, l
     made: defaultdict[_Name, list[Pod]] = defaultdict(list)
     for pod in pods:
         if (maker := _maker_of(pod)) is not None:
-            made[maker.kind, maker.namespace, maker.name].append(pod)
+            made[group_of(maker.api_version), maker.kind, maker.namespace, maker.name].append(pod)
         elif name := pod.metadata.labels.get(keys.GANG):
-            labelled[gang_objects.KIND, pod.metadata.namespace, name].append(pod)
+            labelled[keys.GROUP, gang_objects.KIND, pod.metadata.namespace, name].append(pod)
     return dict(labelled), dict(made)

@@ -7,9 +7,21 @@ from dataclasses import replace
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, decode, key_of, metadata_of, pod_ref, ref_of
 from gangs.membership import Seat, age, check_priorities, live, promised, seated
-from gangs.model import CapRule, Gang, GangKey, Manifest, MultipleRule, ObjectRef, PodSet, SliceRule, TogetherRule
+from gangs.model import (
+    WAIT,
+    CapRule,
+    Gang,
+    GangKey,
+    Manifest,
+    Member,
+    MultipleRule,
+    ObjectRef,
+    PodSet,
+    SliceRule,
+    TogetherRule,
+)
 from gangs.phalanx import NAME
-from gangs.phalanx.checks import check_slice_order, check_spec, request_of
+from gangs.phalanx.checks import check_slice_order, check_spec, max_restarts, request_of
 from gangs.phalanx.spec import GangSpec, MultipleSpec, PodSetSpec
 from gangs.sources import Sources
 from gangs.topology.levels import settle
@@ -76,8 +88,7 @@ def read_gang(
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
-    existing = Counter(member.pod_set for member in members)
-    pod_sets = tuple(_pod_set(each, existing[each.name]) for each in sets)
+    pod_sets = _pod_sets(sets, members)
     return Gang(
         key=GangKey(NAME, ref.namespace, ref.name),
         source=ref,
@@ -92,6 +103,8 @@ def read_gang(
         multiples=_multiples(spec.multiples),
         preempts=spec.preempts is not False,
         schedule_timeout_seconds=spec.schedule_timeout_seconds,
+        on_failure=spec.on_failure or WAIT,
+        max_restarts=max_restarts(spec),
         queue=spec.queue,
         node_affinity=spec.node_affinity.value() if spec.node_affinity else None,
         created=meta.creation_timestamp or "",
@@ -99,6 +112,11 @@ def read_gang(
         groups=(ref,),
         exact_nodes=any(member.index is not None for member in members),
     )
+
+
+def _pod_sets(sets: Sequence[PodSetSpec], members: Sequence[Member]) -> tuple[PodSet, ...]:
+    existing = Counter(member.pod_set for member in members)
+    return tuple(_pod_set(each, existing[each.name]) for each in sets)
 
 
 def _check_queue(ref: ObjectRef, spec: GangSpec, sources: Sources, findings: Findings) -> None:

@@ -118,6 +118,7 @@ class GangSpec(Strict, frozen=True):
     preferred: str | None = None
     schedule_timeout_seconds: int | None = None
     on_failure: str | None = None
+    max_restarts: int | None = None
     queue: str | None = None
     node_affinity: NodeAffinitySpec | None = None
     pod_sets: tuple[PodSetSpec, ...] | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gangs.findings import Findings
-from gangs.manifests import MalformedError, decode, ref_of
+from gangs.manifests import ref_of, spec_of
 from gangs.model import Manifest, ObjectRef
 from gangs.phalanx.spec import LevelSpec, TopologySpec
 from gangs.topology.level_labels import check_labels
@@ -15,11 +15,8 @@ NODE_LEVEL = "node"
 
 def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
     """The topology that a manifest describes, None where it is wrong; what is wrong goes to `findings`."""
-    ref = ref_of(manifest)
-    try:
-        spec = decode(manifest.get("spec"), TopologySpec, ref, "spec")
-    except MalformedError as error:
-        findings.take([error.fault])
+    ref, spec = ref_of(manifest), spec_of(manifest, TopologySpec, findings)
+    if spec is None:
         return None
     before = len(findings.faults)
     _check(ref, spec.levels, findings)

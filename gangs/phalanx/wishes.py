@@ -14,6 +14,8 @@ from kube.objects import Pod
 
 WISHES = (keys.GANG, keys.REQUIRED, keys.PREFERRED, keys.MIN_MEMBER, keys.TOPOLOGY)
 """Annotations by which a workload opts in; any of them does."""
+_NOTED = (keys.CREATED_SUSPENDED,)
+"""Annotations that admission writes on workloads itself."""
 _PREFIX = f"{keys.GROUP}/"
 
 
@@ -38,7 +40,7 @@ def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) ->
 def advise_unknown(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
     """Warn of annotations of ours that nobody knows."""
     for key in annotations:
-        if key.startswith(_PREFIX) and key not in WISHES:
+        if key.startswith(_PREFIX) and key not in (*WISHES, *_NOTED):
             findings.advise(ref, annotation(key), f"is ignored: the known annotations are {', '.join(WISHES)}")
 
 

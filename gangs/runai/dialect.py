@@ -2,21 +2,27 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from gangs.findings import Findings
-from gangs.manifests import MalformedError
+from gangs.manifests import MalformedError, key_of
+from gangs.marked import makers
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.resource_kinds import ResourceKind
-from gangs.runai import NAME, jobs, keys, other_workloads, owned_pods, topologies
+from gangs.runai import NAME, jobs, keys, other_workloads, owned_pods, topologies, wishes, workloads
 from gangs.sources import PodKeys, Sources
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, is_job
+from gangs.workloads.kind_table import READ, WATCHED, WORKLOADS
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 from kube.topology import Topology
 
+_ANNOTATED = tuple(each for each in WATCHED if WORKLOADS[each.group, each.kind].by_annotation)
+"""Kinds besides the Job whose annotations make gangs."""
+
 
 class RunaiDialect:
-    """Jobs with annotations of kai.scheduler, and its Topology objects."""
+    """Workloads with annotations of kai.scheduler, and its Topology objects."""
 
     name = NAME
     pod_keys = PodKeys(
@@ -25,7 +31,9 @@ class RunaiDialect:
         scheduler_names=keys.SCHEDULERS,
         on_workloads=tuple(("annotations", key) for key in keys.WISHES),
     )
-    group_kinds: tuple[ResourceKind, ...] = (ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),)
+    group_kinds: tuple[ResourceKind, ...] = (ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"), *_ANNOTATED)
+    workload_kinds = READ
+    handed = keys.HANDED
     topology_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(
             keys.GROUP,
@@ -38,8 +46,8 @@ class RunaiDialect:
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """By the Job that controls the pod, where its template says so; else by any other controller, or by itself."""
-        name = jobs.owner_of(pod) or owned_pods.owner_of(pod)
+        """By the workload that made the pod, where its template says so; else by its controller, or by itself."""
+        name = _marked_for(pod) or owned_pods.owner_of(pod)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
@@ -52,14 +60,39 @@ class RunaiDialect:
         for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
             gang = _read_job(manifest, sources, topologies, findings)
             gangs += [] if gang is None else [gang]
+        gangs += self._read_workloads(sources, topologies, about, findings)
         for manifest in sources.called(about):
-            _check(manifest, sources, findings)
+            _check(manifest, sources, topologies, findings)
         taken = {gang.key for gang in gangs}
         for key, pods in sorted(_pods_by_owner(sources.pods).items()):
             if about in (None, key):
-                gang = owned_pods.read_pods(key.name, pods, topologies, findings, taken=key in taken)
+                gang = owned_pods.read_pods(key.name, pods, sources, topologies, findings, taken=key in taken)
                 gangs += [] if gang is None else [gang]
         return Reading(tuple(gangs), findings.faults, findings.advice)
+
+    def _read_workloads(
+        self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None, findings: Findings
+    ) -> list[Gang]:
+        """One gang to each workload of another kind that asks, and to each whose pods are there without it."""
+        made, gangs = _by_maker(sources.pods), list[Gang]()
+        for kind in _ANNOTATED:
+            for manifest in makers.workloads(kind, sources, about):
+                pods = made.pop(key_of(manifest)[1:], [])
+                gangs += [
+                    each
+                    for each in _read_parts(pods, manifest, sources, topologies, findings)
+                    if about in (None, each.key)
+                ]
+        lost = defaultdict[GangKey, list[Pod]](list)
+        for pod in chain(*made.values()):
+            if (key := self.gang_of(pod)) is not None and about in (None, key):
+                lost[key].append(pod)
+        waiting = (workloads.awaiting(key, pods, findings) for key, pods in sorted(lost.items()))
+        return [*gangs, *(each for each in waiting if each is not None)]
+
+    def asks(self, annotations: Mapping[str, str]) -> bool:
+        """Whether a workload of which another object is made that is the gang asks for one."""
+        return wishes.opted_in(wishes.of(annotations))
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
         """The Topology objects of kai.scheduler."""
@@ -70,7 +103,31 @@ class RunaiDialect:
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
         """The label by which the pods of a Job that is a gang are known."""
         del sources, claimed
-        return jobs.template_labels(manifest) if is_job(manifest) else {}
+        return jobs.template_labels(manifest) if is_job(manifest) else workloads.template_labels(manifest)
+
+
+def _marked_for(pod: Pod) -> str | None:
+    """The gang of the workload that made the pod, by the mark on its template. Most pods of a cluster have none."""
+    return (jobs.owner_of(pod) or workloads.gang_of(pod)) if WORKLOAD in pod.metadata.labels else None
+
+
+def _by_maker(pods: Sequence[Pod]) -> dict[tuple[str, str, str], list[Pod]]:
+    """The pods of workloads that are gangs as a whole, by kind, namespace and name of these."""
+    found: defaultdict[tuple[str, str, str], list[Pod]] = defaultdict(list)
+    for pod in pods:
+        if (maker := makers.owner_of(pod, NAME)) is not None:
+            found[maker.kind, maker.namespace, maker.name].append(pod)
+    return dict(found)
+
+
+def _read_parts(
+    pods: Sequence[Pod], manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
+) -> list[Gang]:
+    try:
+        return workloads.read_parts(pods, manifest, sources, topologies, findings)
+    except MalformedError as error:
+        findings.take([error.fault])
+        return []
 
 
 def _pods_by_owner(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
@@ -78,14 +135,14 @@ def _pods_by_owner(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
     found: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in pods:
         name = owned_pods.owner_of(pod)
-        if name is not None and jobs.owner_of(pod) is None:
+        if name is not None and _marked_for(pod) is None:
             found[GangKey(NAME, pod.metadata.namespace, name)].append(pod)
     return dict(found)
 
 
-def _check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
+def _check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
     try:
-        other_workloads.check(manifest, sources, findings)
+        other_workloads.check(manifest, sources, topologies, findings)
     except MalformedError as error:
         findings.take([error.fault])
 

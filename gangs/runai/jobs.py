@@ -13,7 +13,7 @@ from gangs.runai import NAME, keys, wishes
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import annotated_jobs
-from gangs.workloads.jobs import JOB_KIND, example_pod, job_of, to_be_resumed
+from gangs.workloads.jobs import JOB_KIND, Job, example_pod, job_of, to_be_resumed
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 from kube.topology import Topology
@@ -25,7 +25,13 @@ LABEL_VALUE = f"{NAME}.{JOB_KIND}"
 
 def template_labels(manifest: Manifest) -> Mapping[str, str]:
     """The label for the pod template of a Job that asks to be a gang. Raises `MalformedError`."""
-    return {WORKLOAD: LABEL_VALUE} if wishes.opted_in(wishes.wishes_of(job_of(manifest))) else {}
+    job = job_of(manifest)
+    return {WORKLOAD: LABEL_VALUE} if not _of_a_whole(job) and wishes.opted_in(wishes.wishes_of(job)) else {}
+
+
+def _of_a_whole(job: Job) -> bool:
+    """Whether its pods are in the gang of the workload that made the Job."""
+    return job.pod_labels.get(WORKLOAD, JOB_KIND).rpartition(".")[2] != JOB_KIND
 
 
 def owner_of(pod: Pod) -> str | None:
@@ -37,7 +43,10 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
     """The gang of a Job; None where it is no gang or where it is wrong. Raises `MalformedError`."""
     job, ref = job_of(manifest), ref_of(manifest)
     asked = wishes.wishes_of(job)
-    if not annotated_jobs.is_marked(job, ref, LABEL_VALUE, findings, asks=wishes.opted_in(asked)):
+    if _of_a_whole(job):
+        return None
+    asks = wishes.opted_in(asked) and wishes.check_rivals(ref, job.metadata.annotations, findings)
+    if not annotated_jobs.is_marked(job, ref, LABEL_VALUE, findings, asks=asks):
         return None
     pods = live(sources.pods_of(job))
     if not pods and not job.expected:

@@ -18,14 +18,15 @@ SKIP = f"{PREFIX}skip-podgrouper"
 WISHES = (TOPOLOGY, REQUIRED, PREFERRED, MIN_MEMBER)
 """Annotations by which a Job opts in, on itself or on its pod template; any of them does."""
 
+HANDED = (*WISHES, SKIP)
+"""What a workload hands down to the object made of it that is the gang."""
+
 GROUPED = ("pod-group-name", "scheduling.run.ai/pod-group")
 """Annotations of pods that are in a PodGroup of KAI Scheduler: that has their gang then."""
 
-SEGMENTS = (
-    f"{PREFIX}segment-size",
-    f"{PREFIX}segment-topology-required-placement",
-    f"{PREFIX}segment-topology-preferred-placement",
-)
+SEGMENT_SIZE = f"{PREFIX}segment-size"
+SEGMENT_REQUIRED = f"{PREFIX}segment-topology-required-placement"
+SEGMENTS = (SEGMENT_SIZE, SEGMENT_REQUIRED, f"{PREFIX}segment-topology-preferred-placement")
 """Parts of a PyTorchJob or LeaderWorkerSet that are placed together; no Job has them."""
 
 WITHOUT_EFFECT = (f"{PREFIX}preemption-delay", f"{PREFIX}staleness-grace-period")

@@ -1,26 +1,32 @@
 """Pods that carry Run:ai's annotations themselves, of any workload but a Job: those of one controller are one gang.
 
-A PyTorchJob's replica templates, a StatefulSet's or a LeaderWorkerSet's template hand the annotations down. How many
-pods start together they say, too (`batch-min-member`): the workloads are of many kinds, whose sizes are not read here.
+A PyTorchJob's replica templates or a StatefulSet's template hand the annotations down. How many pods start together
+they say, too (`batch-min-member`), or the workload does where its kind is one whose pods are counted.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gangs.findings import Findings
-from gangs.manifests import integer, pod_ref
+from gangs.manifests import MalformedError, group_of, integer, pod_ref
 from gangs.membership import Seat, age, check_priorities, live, seated
-from gangs.model import Gang, GangKey, PodSet
+from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
 from gangs.pod_consensus import check_alike, speakers
 from gangs.runai import NAME, keys, wishes
 from gangs.runai.wishes import Wishes
+from gangs.sources import Sources
 from gangs.topology.levels import settle
+from gangs.workloads import minimum_pods, pod_templates
 from gangs.workloads.annotated_jobs import annotation
-from gangs.workloads.jobs import JOB_KIND, controller_of
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, controller_of
+from gangs.workloads.kind_table import WORKLOADS, Made, shape_of
+from gangs.workloads.pod_templates import Template
 from kube.objects import Pod
 from kube.topology import Topology
 
 SET = "main"
-_INSTEAD = "leave it out, or make a Gang object with slices for these pods"
+_NOT_HERE = "is read where the workload itself carries the annotations of kai.scheduler"
+_INSTEAD = "write those on it, or make a Gang object with slices for these pods"
 
 
 def owner_of(pod: Pod) -> str | None:
@@ -34,11 +40,32 @@ def owner_of(pod: Pod) -> str | None:
     owner = controller_of(pod)
     if owner is None:
         return pod.metadata.name or pod.metadata.generate_name
-    return None if owner.kind == JOB_KIND else owner.name
+    of_a_job = owner.kind == JOB_KIND and group_of(owner.api_version) in ("", JOB_GROUP)
+    return None if of_a_job else owner.name
+
+
+def counted(manifest: Manifest) -> bool:
+    """Whether the pods of a workload need not say how many of them start together: their controller is read."""
+    shape = shape_of(manifest)
+    if shape is not None and shape.heir[1]:
+        shape = WORKLOADS.get((group_of(shape.heir[0]), shape.heir[1]))
+    return shape is not None and shape.made is Made.TOGETHER
+
+
+def asking(manifest: Manifest) -> list[Template]:
+    """The templates of a workload whose pods ask by themselves. Raises `MalformedError`."""
+    return [each for each in pod_templates.templates(manifest) if asks(each)]
+
+
+def asks(template: Template) -> bool:
+    """Whether the pods of a template ask by themselves, and are in no PodGroup."""
+    return wishes.opted_in(wishes.of(template.annotations)) and not any(
+        template.annotations.get(key) for key in keys.GROUPED
+    )
 
 
 def read_pods(
-    name: str, pods: Sequence[Pod], topologies: Sequence[Topology], findings: Findings, *, taken: bool
+    name: str, pods: Sequence[Pod], sources: Sources, topologies: Sequence[Topology], findings: Findings, *, taken: bool
 ) -> Gang | None:
     """The gang of one controller's pods; None where they are wrong or gone. `taken`: a Job of that name is a gang."""
     own_pods = sorted(live(pods), key=lambda pod: age(pod.metadata))
@@ -49,9 +76,11 @@ def read_pods(
     if taken:
         problem = f"Job {first.metadata.namespace}/{name}, which is a gang, has the same name"
         own.fault(ref, "metadata.ownerReferences", problem, "rename one of the two workloads")
-    minimum = _minimum(says, asked, own)
+    workload, awaited = _workload_of(says, sources)
+    counts = _counts(workload, own)
+    minimum = _minimum(says, asked, counts, own)
     for pod in own_pods:
-        wishes.check_keys(pod_ref(pod), wishes.of_pod(pod), "is not built", _INSTEAD, own)
+        wishes.check_keys(pod_ref(pod), wishes.of_pod(pod), _NOT_HERE, _INSTEAD, own)
     _check_owners(own_pods, own)
     check_alike(own_pods, keys.WISHES, "write the same on all pod templates", own)
     pool = says.metadata.labels.get(keys.NODE_POOL)
@@ -63,7 +92,7 @@ def read_pods(
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
-    count = max(minimum, len(own_pods))
+    count = max(minimum, len(own_pods), counts.total if counts else 0)
     return Gang(
         key=GangKey(NAME, first.metadata.namespace, name),
         source=ref,
@@ -78,17 +107,51 @@ def read_pods(
         node_affinity=wishes.affinity_to(pool),
         node_rules=wishes.rules_of(pool),
         created=first.metadata.creation_timestamp or "",
-        waiting_for=settled.waiting_for,
+        waiting_for=settled.waiting_for + (awaited if keys.MIN_MEMBER not in asked else ()),
         exact_nodes=pool is not None or any(member.index is not None for member in members),
     )
 
 
-def _minimum(pod: Pod, asked: Wishes, findings: Findings) -> int:
-    """Pods that must start together. A pod on its own is a gang of one; whoever has a controller must say it."""
+def _workload_of(pod: Pod, sources: Sources) -> tuple[Manifest | None, tuple[str, ...]]:
+    """The workload that made the pod, where its kind is counted; and that it is waited for where it is not there."""
+    maker = pod_templates.maker_of(pod)
+    if maker is None or maker.made is not Made.TOGETHER:
+        return None, ()
+    ref = ObjectRef(maker.api_version, maker.kind, pod.metadata.namespace, maker.name)
+    found = sources.get(group_of(ref.api_version), ref.kind, ref.namespace, ref.name)
+    return found, () if found is not None else (str(ref),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Pods of a workload that ask: how many of them must start together, and all."""
+
+    least: int = 0
+    total: int = 0
+
+
+def _counts(workload: Manifest | None, findings: Findings) -> _Counts | None:
+    if workload is None:
+        return None
+    try:
+        templates = asking(workload)
+        return _Counts(minimum_pods.of_kind(workload, templates, findings), sum(each.count for each in templates))
+    except MalformedError as error:
+        findings.take([error.fault])
+        return _Counts()
+
+
+def _minimum(pod: Pod, asked: Wishes, counts: _Counts | None, findings: Findings) -> int:
+    """Pods that must start together: as written, else as the workload says. A pod on its own is a gang of one; whoever
+    has a controller that is not counted must say it.
+    """
     written, owner = wishes.value_of(asked, keys.MIN_MEMBER), controller_of(pod)
     at, ref = annotation(keys.MIN_MEMBER), pod_ref(pod)
+    if written is None and counts is not None:
+        return max(1, counts.least)
     if written is None:
-        if owner is not None:
+        maker = pod_templates.maker_of(pod)
+        if owner is not None and (maker is None or maker.made is not Made.TOGETHER):
             problem = f"is missing: how many pods {owner.kind} {owner.name} runs is not read here"
             findings.fault(ref, at, problem, "write on its pod template how many pods must start together")
         return 1

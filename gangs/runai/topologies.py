@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gangs.findings import Findings
-from gangs.manifests import MalformedError, advise_unknown, decode, ref_of
+from gangs.manifests import advise_unknown, ref_of, spec_of
 from gangs.model import Manifest, ObjectRef
 from gangs.runai import keys
 from gangs.topology.level_labels import check_each_once, check_labels
@@ -36,11 +36,8 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
     A level goes by its label, by its alias, and by the last part of its label: `cloud.provider.com/topology-rack` is
     also `topology-rack` and `rack`, where no other level has that name. The node is the last level, listed or not.
     """
-    ref = ref_of(manifest)
-    try:
-        spec = decode(manifest.get("spec"), TopologySpec, ref, "spec")
-    except MalformedError as error:
-        findings.take([error.fault])
+    ref, spec = ref_of(manifest), spec_of(manifest, TopologySpec, findings)
+    if spec is None:
         return None
     for position, entry in enumerate(manifest["spec"]["levels"]):
         advise_unknown(entry, ("nodeLabel", "alias"), ref, f"spec.levels[{position}]", findings)

@@ -1,4 +1,4 @@
-"""What a Job says in Run:ai's keys, on itself and on its pod template, and what is wrong with that alone."""
+"""What workloads and pods say in Run:ai's keys, and what is wrong with that alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import msgspec
 
 from gangs.findings import Findings
-from gangs.model import ObjectRef
+from gangs.manifests import metadata_of
+from gangs.model import Manifest, ObjectRef
 from gangs.runai import keys
 from gangs.topology.levels import LevelWish, Request, Span
-from gangs.workloads import annotated_jobs
+from gangs.workloads import annotated_jobs, pod_templates
 from gangs.workloads.annotated_jobs import annotation
 from gangs.workloads.jobs import Job
 from kube import keys as own
@@ -40,10 +41,21 @@ def wishes_of(job: Job) -> dict[str, Wish]:
     return {key: wish for key, wish in found.items() if key.startswith(keys.PREFIX)}
 
 
+def of(annotations: Mapping[str, str], at: str = "") -> dict[str, Wish]:
+    """Those of Run:ai among these annotations. `at`: where the metadata stands."""
+    return {key: Wish(annotation(key, at), value) for key, value in annotations.items() if key.startswith(keys.PREFIX)}
+
+
 def of_pod(pod: Pod) -> dict[str, Wish]:
     """The annotations of Run:ai that a pod carries."""
-    found = pod.metadata.annotations.items()
-    return {key: Wish(annotation(key), value) for key, value in found if key.startswith(keys.PREFIX)}
+    return of(pod.metadata.annotations)
+
+
+def handed_down(manifest: Manifest) -> bool:
+    """Whether all templates of a workload carry what it says itself. Raises `MalformedError`."""
+    own = {key: text for key, text in metadata_of(manifest).annotations.items() if key in keys.WISHES}
+    templates = pod_templates.templates(manifest)
+    return bool(templates) and all(each.annotations.items() >= own.items() for each in templates)
 
 
 def value_of(wishes: Wishes, key: str) -> str | None:
@@ -109,30 +121,46 @@ def rules_of(pool: str | None) -> tuple[NodeRule, ...]:
 
 def check(job: Job, ref: ObjectRef, wishes: Wishes, findings: Findings) -> None:
     """Note what contradicts itself, whatever the topology, and what is not read."""
-    for key in keys.WISHES:
-        on_job, on_pods = job.metadata.annotations.get(key), job.pod_annotations.get(key)
-        if on_job is not None and on_pods not in (None, on_job):
-            problem = f'"{on_pods}" differs from "{on_job}" on the Job'
-            findings.fault(ref, annotation(key, _AT_TEMPLATE), problem, _REMEDY)
+    check_alike(ref, job.metadata.annotations, job.pod_annotations, _AT_TEMPLATE, findings)
     if (minimum := wishes.get(keys.MIN_MEMBER)) is not None:
         annotated_jobs.check_minimum(job, ref, minimum.field, minimum.value, findings)
-    for key in _OWN_WISHES:
-        if key in job.metadata.annotations and job.metadata.annotations.get(own.GANG) != "false":
-            problem = "asks for the gang that annotations of kai.scheduler ask for already"
-            findings.fault(ref, annotation(key), problem, "keep the annotations of one of the two")
+    check_rivals(ref, job.metadata.annotations, findings)
     problem = "has no meaning on a Job: it divides PyTorchJobs and LeaderWorkerSets"
     check_keys(ref, wishes, problem, "remove it, or write a Gang with slices for the Job's pods", findings)
-    _advise_labels(job, ref, findings)
+    advise_labels(ref, "", job.metadata.labels, findings)
+    advise_labels(ref, _AT_TEMPLATE, job.pod_labels, findings)
+
+
+def check_alike(
+    ref: ObjectRef, own_words: Mapping[str, str], on_pods: Mapping[str, str], at: str, findings: Findings
+) -> None:
+    """Note what a pod template, `at` a field, says otherwise than its workload."""
+    for key in keys.WISHES:
+        if key in own_words and on_pods.get(key) not in (None, own_words[key]):
+            problem = f'"{on_pods[key]}" differs from "{own_words[key]}" on the {ref.kind}'
+            findings.fault(ref, annotation(key, at), problem, _REMEDY)
+
+
+def check_rivals(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> bool:
+    """Note annotations of ours beside those of Run:ai; whether there are none."""
+    rivals = [key for key in _OWN_WISHES if key in annotations and annotations.get(own.GANG) != "false"]
+    for key in rivals:
+        problem = "asks for the gang that annotations of kai.scheduler ask for already"
+        findings.fault(ref, annotation(key), problem, "keep the annotations of one of the two")
+    return not rivals
 
 
 def check_keys(ref: ObjectRef, wishes: Wishes, no_segments: str, remedy: str, findings: Findings) -> None:
-    """Note names that are empty and keys that are not read. `no_segments`, `remedy`: why there are no segments here."""
+    """Note names that are empty and keys that are not read. `no_segments`, `remedy`: why there are no segments here; ""
+    where there are.
+    """
     for key in (keys.TOPOLOGY, keys.REQUIRED, keys.PREFERRED):
         if key in wishes and not wishes[key].value:
             findings.fault(ref, wishes[key].field, "is empty", "write a name, or leave it out")
     for key, wish in wishes.items():
         if key in keys.SEGMENTS:
-            findings.fault(ref, wish.field, no_segments, remedy)
+            if no_segments:
+                findings.fault(ref, wish.field, no_segments, remedy)
         elif key in keys.WITHOUT_EFFECT:
             findings.advise(
                 ref, wish.field, "is not honoured: victims go when the gang is placed, a gang that runs stays"
@@ -160,14 +188,14 @@ def _level(wishes: Wishes, key: str) -> LevelWish | None:
     return LevelWish(wishes[key].field, wishes[key].value) if key in wishes else None
 
 
-def _advise_labels(job: Job, ref: ObjectRef, findings: Findings) -> None:
-    for at, labels in (("", job.metadata.labels), (_AT_TEMPLATE, job.pod_labels)):
-        if keys.PREEMPTIBILITY in labels:
-            text = "is not honoured: pods of a lower priority class may be victims, others never"
-            findings.advise(ref, f"{at}metadata.labels[{keys.PREEMPTIBILITY}]", text)
-        if keys.TASK_PRIORITY in labels:
-            text = "is not honoured: members go by their completion index, or by name"
-            findings.advise(ref, f"{at}metadata.labels[{keys.TASK_PRIORITY}]", text)
-        if "priorityClassName" in labels:
-            text = "is not honoured: write spec.template.spec.priorityClassName"
-            findings.advise(ref, f"{at}metadata.labels[priorityClassName]", text)
+def advise_labels(ref: ObjectRef, at: str, labels: Mapping[str, str], findings: Findings) -> None:
+    """Tell of labels that have no effect. `at`: where the metadata stands."""
+    if keys.PREEMPTIBILITY in labels:
+        text = "is not honoured: pods of a lower priority class may be victims, others never"
+        findings.advise(ref, f"{at}metadata.labels[{keys.PREEMPTIBILITY}]", text)
+    if keys.TASK_PRIORITY in labels:
+        text = "is not honoured: members go by their completion index, or by name"
+        findings.advise(ref, f"{at}metadata.labels[{keys.TASK_PRIORITY}]", text)
+    if "priorityClassName" in labels:
+        text = "is not honoured: write spec.template.spec.priorityClassName"
+        findings.advise(ref, f"{at}metadata.labels[priorityClassName]", text)

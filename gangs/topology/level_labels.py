@@ -38,5 +38,5 @@ def check_each_once(ref: ObjectRef, field: str, values: Sequence[str | None], fi
 
 def _is_label_key(text: str) -> bool:
     prefix, slash, name = text.rpartition("/")
-    whole = not slash or (len(prefix) <= _MOST_OF_PREFIX and bool(_PREFIX.fullmatch(prefix)))
-    return bool(_NAME.fullmatch(name)) and whole
+    well_formed = not slash or (len(prefix) <= _MOST_OF_PREFIX and bool(_PREFIX.fullmatch(prefix)))
+    return bool(_NAME.fullmatch(name)) and well_formed

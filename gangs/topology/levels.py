@@ -39,18 +39,18 @@ def choose(name: str | None, kind: str | None, topologies: Sequence[Topology]) -
     candidates = [each for each in topologies if each.kind == kind or (kind is None and not each.implicit)]
     if name is not None:
         named = [each for each in candidates if each.called(name)]
-        meant = [each for each in named if each.kind == OWN_KIND] or named
-        if len(meant) > 1:
-            return Ambiguous(_told_apart(meant))
-        return _valid(meant[0]) if meant else Missing(name if "/" in name else f"{kind or OWN_KIND} {name}")
+        own = [each for each in named if each.kind == OWN_KIND] or named
+        if len(own) > 1:
+            return Ambiguous(_distinct_names(own))
+        return _valid(own[0]) if own else Missing(name if "/" in name else f"{kind or OWN_KIND} {name}")
     valid = [each for each in candidates if not each.refused]
     if len(valid) > 1:
-        return Ambiguous(_told_apart(valid))
+        return Ambiguous(_distinct_names(valid))
     found = valid or candidates
     return _valid(found[0]) if found else None
 
 
-def _told_apart(topologies: Sequence[Topology]) -> tuple[str, ...]:
+def _distinct_names(topologies: Sequence[Topology]) -> tuple[str, ...]:
     """What to write to mean each of them: with its kind where another has the same name."""
     times = Counter(each.name for each in topologies)
     return tuple(sorted(each.name if times[each.name] == 1 else each.full_name for each in topologies))

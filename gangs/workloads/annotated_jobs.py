@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, integer, metadata_of
 from gangs.model import Manifest, ObjectRef
-from gangs.workloads.jobs import JOB_KIND, Job, controller_of, is_job
-from gangs.workloads.pod_templates import shape_of
+from gangs.workloads.jobs import Job, is_job, job_owner
+from gangs.workloads.kind_table import shape_of
 from kube.keys import GANG, WORKLOAD
 from kube.objects import Pod
 
@@ -24,8 +24,8 @@ def owner_of(pod: Pod, mark: str) -> str | None:
     """The name of the Job whose gang the pod belongs to by its mark."""
     if pod.metadata.labels.get(WORKLOAD) != mark:
         return None
-    owner = controller_of(pod)
-    return owner.name if owner is not None and owner.kind == JOB_KIND else None
+    owner = job_owner(pod)
+    return owner.name if owner is not None else None
 
 
 def is_marked(job: Job, ref: ObjectRef, mark: str, findings: Findings, *, asks: bool) -> bool:

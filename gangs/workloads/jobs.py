@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gangs.manifests import MalformedError, decode, integer, metadata_of, ref_of, section
+from gangs.manifests import MalformedError, decode, group_of, integer, metadata_of, ref_of, section
 from gangs.membership import WORKLOAD_INDEX_LABELS, live, workload_index
 from gangs.model import Fault, Manifest, ObjectRef
 from kube.keys import WORKLOAD
@@ -150,24 +150,31 @@ def controller_of(pod: Pod) -> OwnerReference | None:
     return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
 
 
+def job_owner(pod: Pod) -> OwnerReference | None:
+    """The batch/v1 Job that controls the pod. There are Jobs of other groups, of the same name too."""
+    owner = controller_of(pod)
+    if owner is None or owner.kind != JOB_KIND or group_of(owner.api_version) not in ("", JOB_GROUP):
+        return None
+    return owner
+
+
 def counted_by_job(pod: Pod) -> bool:
     """Whether a Job controls the pod, which keeps count of those that have ended well.
 
     What the Jobs of another workload count nobody reads, where that workload is the gang.
     """
-    owner = controller_of(pod)
     of_job = pod.metadata.labels.get(WORKLOAD, JOB_KIND).rpartition(".")[2] == JOB_KIND
-    return owner is not None and owner.kind == JOB_KIND and of_job
+    return of_job and job_owner(pod) is not None
 
 
 def owned_by(pod: Pod, job: Job) -> bool:
     """Whether the Job controls the pod: by uid where both are known, else by name."""
-    owner = controller_of(pod)
-    if owner is None or owner.kind != JOB_KIND or pod.metadata.namespace != job.metadata.namespace:
+    owner = job_owner(pod)
+    if owner is None or pod.metadata.namespace != job.metadata.namespace:
         return False
     if owner.uid and job.metadata.uid:
         return owner.uid == job.metadata.uid
-    return owner.name == job.metadata.name
+    return owner.name == job.name
 
 
 def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]:

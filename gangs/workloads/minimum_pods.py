@@ -6,23 +6,24 @@ from gangs.findings import Findings
 from gangs.manifests import ref_of
 from gangs.model import Manifest
 from gangs.workloads import pod_templates
+from gangs.workloads.kind_table import shape_of
 from gangs.workloads.pod_counts import number
 from gangs.workloads.pod_templates import WORKER, Template
 
 
-def of_kind(manifest: Manifest, said: Sequence[Template], findings: Findings) -> int:
+def of_kind(manifest: Manifest, templates: Sequence[Template], findings: Findings) -> int:
     """The minimum that the workload's own fields state, else all pods of these templates. Raises `MalformedError`.
 
     One that is more than all is noted.
     """
-    shape, total = pod_templates.shape_of(manifest), sum(each.count for each in said)
+    shape, total = shape_of(manifest), sum(each.count for each in templates)
     if shape is None:
         return total
     if (stated := _stated(manifest, shape.minimum, total, findings)) is not None:
         return stated
-    if any(each.least is not None for each in said):
-        return sum(_least(each) for each in said)
-    workers = sum(each.count for each in said if each.role == WORKER)
+    if any(each.least is not None for each in templates):
+        return sum(_least(each) for each in templates)
+    workers = sum(each.count for each in templates if each.role == WORKER)
     least = _stated(manifest, shape.least_workers, workers, findings)
     return total if least is None else total - workers + least
 
@@ -41,15 +42,15 @@ def _least(template: Template) -> int:
     return template.count if template.least is None else template.least
 
 
-def by_role(said: Sequence[Template], minimum: int) -> Mapping[str, int]:
+def by_role(templates: Sequence[Template], minimum: int) -> Mapping[str, int]:
     """The minimum of each role: its own where these make it up, else the others before the workers, in their order: the
     workers may be short of pods where a minimum is below all of them.
     """
-    least = {each.role: _least(each) for each in said}
+    least = {each.role: _least(each) for each in templates}
     if sum(least.values()) == minimum:
         return least
     left, found = minimum, dict[str, int]()
-    for each in sorted(said, key=lambda each: each.role == WORKER):
+    for each in sorted(templates, key=lambda each: each.role == WORKER):
         found[each.role] = min(each.count, left)
         left -= found[each.role]
     return found

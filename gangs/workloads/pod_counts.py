@@ -13,6 +13,7 @@ from typing import Any
 
 from gangs.manifests import MalformedError, decode, ref_of
 from gangs.model import Fault, Manifest, ObjectRef
+from gangs.workloads.kind_table import ANY, WorkloadKind
 
 LAUNCHER = "launcher"
 """The pod set of an MPIJob's launcher."""
@@ -49,6 +50,43 @@ def counted(manifest: Manifest, way: Sequence[str]) -> Counted:
     replicas = _number(manifest, parts[-2], at, "replicas")
     default = 0 if manifest.get("kind") == "MPIJob" else 1
     return Counted(default if replicas is None else replicas)
+
+
+def by_fields(manifest: Manifest, shape: WorkloadKind, pattern: str, way: Sequence[str]) -> Counted:
+    """The same of a kind whose row names the fields. Raises `MalformedError`.
+
+    :param pattern: the path of the template, with its `*`.
+    """
+    fields = next(each for each in shape.fields if each.template == pattern)
+    replicas, least = (_written(manifest, path, way) for path in (fields.replicas, fields.least))
+    parts = _written(manifest, shape.parts, ())
+    count = max(1, least or 0) if replicas is None else replicas
+    if least is not None and least > count > 0:
+        at = field_of(beside(manifest, fields.least, way)[0])
+        problem = f"{least} is more than the {count} replicas"
+        raise MalformedError(Fault(ref_of(manifest), at, problem, f"lower it to {count} or raise the replicas"))
+    least, parts = None if least is None else min(least, count), 1 if parts is None else parts
+    return Counted(parts * count, count, least) if shape.part_by else Counted(count, least=least)
+
+
+def _written(manifest: Manifest, path: str, way: Sequence[str]) -> int | None:
+    """The number at a field whose `*` are those of this way; None where nothing is written. Raises `MalformedError`."""
+    if not path:
+        return None
+    steps, part = beside(manifest, path, way)
+    return number(part, ref_of(manifest), field_of(steps))
+
+
+def beside(manifest: Manifest, path: str, way: Sequence[str]) -> tuple[Sequence[str], Any]:
+    """The way to a field whose `*` are those of this way, and what is written there, None for nothing."""
+    steps = [way[at] if step == ANY else step for at, step in enumerate(path.split("."))]
+    part: Any = manifest
+    for step in steps:
+        if isinstance(part, list) and step.isdigit():
+            part = part[int(step)] if int(step) < len(part) else None
+        else:
+            part = part.get(step) if isinstance(part, Mapping) else None
+    return steps, part
 
 
 def field_of(way: Sequence[str]) -> str:

@@ -1,15 +1,19 @@
 """Workloads that are no Jobs: what their pod templates say, who makes their pods, which of those belong together."""
 
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 from typing import Any
 
 from gangs.findings import Findings
-from gangs.manifests import decode, group_of, key_of, ref_of
-from gangs.model import Manifest, ObjectRef
-from gangs.workloads.jobs import JOB_KIND, TemplateMeta, controller_of
-from gangs.workloads.kind_table import ANY, WORKLOADS, Made, WorkloadKind
-from gangs.workloads.pod_counts import LEADER_TEMPLATE, counted, field_of, number
+from gangs.manifests import MalformedError, decode, group_of, ref_of
+from gangs.model import Fault, Manifest, ObjectRef
+from gangs.workloads import spark
+from gangs.workloads.jobs import TemplateMeta, controller_of, is_job, job_owner
+from gangs.workloads.kind_table import ANY, WORKLOADS, Made, says_in_full, shape_of
+from gangs.workloads.pod_counts import LEADER_TEMPLATE, by_fields, counted, field_of, number
+from kube import keys
 from kube.objects import Pod
 
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
@@ -38,7 +42,10 @@ LEADER, WORKER = "leader", "worker"
 """The pod sets of a group of a LeaderWorkerSet; leaders without a template of their own are among the workers."""
 MAIN = "main"
 """The pod set of a workload that has one pod template."""
+MOST = 256
+"""Pod templates of one workload: thousands would cost whoever reads them seconds, and no gang has so many pod sets."""
 
+LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _ENDS = ("Succeeded", "Completed", "Failed")
 """Conditions by which workloads say that they are over."""
 
@@ -63,12 +70,21 @@ class Template:
     """How many must run, as the kind's own fields say; None: they do not."""
     first: int = 0
     """The place in its group of the first pod that is made of it."""
+    pattern: str = ""
+    """Its path as the table of kinds has it."""
+    metadata: tuple[str, ...] = ("metadata",)
+    """The steps from it to its labels and annotations."""
+    entry: str = ""
+    """What its pod set would be called today; `role` differs where its kind was described otherwise before."""
 
+    @property
+    def metadata_at(self) -> str:
+        """The field in which its labels and annotations stand."""
+        return field_of((*self.way, *self.metadata))
 
-def shape_of(manifest: Manifest) -> WorkloadKind | None:
-    """What is known of the object's kind; None where that is no workload."""
-    group, kind, _, _ = key_of(manifest)
-    return WORKLOADS.get((group, kind))
+    def annotation(self, key: str) -> str:
+        """The field of an annotation."""
+        return f"{self.metadata_at}.annotations[{key}]"
 
 
 def gang_by_annotation(manifest: Manifest) -> bool:
@@ -77,10 +93,14 @@ def gang_by_annotation(manifest: Manifest) -> bool:
     What controllers of the core copy down to objects that they make (a ReplicaSet, say) asks for nothing there.
     """
     shape = shape_of(manifest)
-    if shape is None or not shape.by_annotation or manifest.get("kind") == JOB_KIND:
+    if shape is None or not shape.by_annotation or is_job(manifest):
         return False
-    group, _, version = str(manifest.get("apiVersion", "")).rpartition("/")
-    return version in shape.versions and not (group == "apps" and controlled(manifest))
+    return str(manifest.get("apiVersion", "")).rpartition("/")[2] in shape.versions and not copied(manifest)
+
+
+def copied(manifest: Manifest) -> bool:
+    """Whether a controller of the core made the object, with copies of what is written on another one."""
+    return group_of(str(manifest.get("apiVersion", ""))) == "apps" and controlled(manifest)
 
 
 def first_gang(manifest: Manifest) -> str:
@@ -107,7 +127,7 @@ def _jobs(manifest: Manifest) -> int:
 def is_read(manifest: Manifest) -> bool:
     """Whether the object is a workload besides the Job of which the number of pods is read."""
     shape = shape_of(manifest)
-    return shape is not None and shape.made is Made.TOGETHER and manifest.get("kind") != JOB_KIND
+    return shape is not None and shape.made is Made.TOGETHER and not is_job(manifest)
 
 
 def controlled(manifest: Manifest) -> bool:
@@ -136,9 +156,9 @@ def carries(manifest: Manifest, keys: Container[str]) -> bool:
         [written for path in shape.templates for *_, written in _walk(manifest, path.split("."), ())] if shape else []
     )
     for each in (manifest, *found):
-        metadata = each.get("metadata")
-        said = metadata if isinstance(metadata, Mapping) else {}
-        if any(key in keys for part in ("labels", "annotations") for key in _texts(said.get(part))):
+        metadata = each if shape is not None and shape.bare and each is not manifest else each.get("metadata")
+        fields = metadata if isinstance(metadata, Mapping) else {}
+        if any(key in keys for part in ("labels", "annotations") for key in _texts(fields.get(part))):
             return True
     return False
 
@@ -146,18 +166,22 @@ def carries(manifest: Manifest, keys: Container[str]) -> bool:
 def templates(manifest: Manifest) -> tuple[Template, ...]:
     """The pod templates of a workload, in the order of their fields; what is malformed in them is left out.
 
-    Raises `MalformedError` where a number of pods is none.
+    Raises `MalformedError` where a number of pods is none, and where there are more templates than anybody can look at.
     """
     shape = shape_of(manifest)
     paths = shape.templates if shape is not None else ()
-    found = ((path, *each) for path in paths for each in _walk(manifest, path.split("."), ()))
+    found = list(islice(((path, *each) for path in paths for each in _walk(manifest, path.split("."), ())), MOST + 1))
+    if len(found) > MOST:
+        above = ".".join(takewhile(lambda step: step != ANY, found[-1][0].split(".")))
+        problem, remedy = f"has more than {MOST} pod templates", "make several workloads of it"
+        raise MalformedError(Fault(ref_of(manifest), above, problem, remedy))
     return tuple(_template(manifest, path, way, written) for path, way, _, written in found)
 
 
 def of_a_part(manifest: Manifest) -> tuple[Template, ...]:
     """Likewise, of each of its parts where each is a gang."""
-    shape, said = shape_of(manifest), templates(manifest)
-    return tuple(replace(each, count=each.in_each) for each in said) if shape and shape.part_by else said
+    shape, every = shape_of(manifest), templates(manifest)
+    return tuple(replace(each, count=each.in_each) for each in every) if shape and shape.part_by else every
 
 
 def _walk(part: Any, steps: Sequence[str], way: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
@@ -177,13 +201,18 @@ def _entries(part: Any, step: str) -> Iterable[tuple[Any, Any]]:
 
 
 def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], written: Any) -> Template:
-    metadata, spec = written.get("metadata"), written.get("spec")
-    said = metadata if isinstance(metadata, Mapping) else {}
-    labels, annotations = (_texts(said.get(part)) for part in ("labels", "annotations"))
-    counts = counted(manifest, way)
+    shape = shape_of(manifest)
+    if bare := shape is not None and shape.bare:
+        metadata, spec, counts = written, spark.pod_spec(manifest, way[-1]), spark.counted(manifest, way[-1])
+    else:
+        metadata, spec = written.get("metadata"), written.get("spec")
+        counts = by_fields(manifest, shape, pattern, way) if shape and shape.fields else counted(manifest, way)
+    found = metadata if isinstance(metadata, Mapping) else {}
+    labels, annotations = (_texts(found.get(part)) for part in ("labels", "annotations"))
+    entry = way[-1] if bare else _entry(manifest, pattern, way)
     return Template(
         path=field_of(way),
-        role=_role(manifest, pattern, way),
+        role=labels.get(keys.POD_SET, entry) if says_in_full(labels.get(keys.WORKLOAD, "")) else entry,
         count=counts.count,
         labels=labels,
         annotations=annotations,
@@ -192,11 +221,17 @@ def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], written: A
         in_each=counts.in_each,
         least=counts.least,
         first=counts.first,
+        pattern=pattern,
+        metadata=() if bare else ("metadata",),
+        entry=entry,
     )
 
 
-def _role(manifest: Manifest, pattern: str, way: tuple[str, ...]) -> str:
-    """The pod set of a template: the name of its entry in a mapping or list of templates."""
+def _entry(manifest: Manifest, pattern: str, way: tuple[str, ...]) -> str:
+    """What the pod set of a template is called by: the name of its entry in a mapping or list of templates."""
+    shape = shape_of(manifest)
+    if shape is not None and shape.fields and ANY not in pattern:
+        return role_at(pattern) if len(shape.templates) > 1 else MAIN
     if HEAD_GROUP in way:
         return HEAD
     if manifest.get("kind") == "LeaderWorkerSet":
@@ -211,6 +246,11 @@ def _role(manifest: Manifest, pattern: str, way: tuple[str, ...]) -> str:
     return MAIN
 
 
+def role_at(path: str) -> str:
+    """The pod set of one of several templates that stands at a fixed place: what it stands in."""
+    return (path.split(".")[-2:-1] or [MAIN])[0].lower()
+
+
 def at_path(manifest: Manifest, path: str) -> Any:
     """What is written at a field, None where nothing is."""
     part: Any = manifest
@@ -221,29 +261,21 @@ def at_path(manifest: Manifest, path: str) -> Any:
 
 def check_templates(manifest: Manifest) -> None:
     """Raises `MalformedError` where the metadata of a pod template have not the shape that the API demands."""
+    shape = shape_of(manifest)
     for each in templates(manifest):
+        if shape is not None and shape.fields and not LABEL_VALUE.fullmatch(each.role):
+            steps = each.pattern.split(".")
+            entry = field_of(each.way[: steps.index(ANY) + 1]) if ANY in steps else each.path
+            problem = f'"{each.role}" is the pod set of its pods, and a label with it would not be valid'
+            remedy = "call it by up to 63 letters, digits, - . and _ with a letter or digit at both ends"
+            raise MalformedError(Fault(ref_of(manifest), entry, problem, remedy))
         written: Any = manifest
         for step in each.way:
             written = written[int(step)] if isinstance(written, list) else written[step]
-        if (metadata := written.get("metadata")) is not None:
-            decode(metadata, TemplateMeta, ref_of(manifest), f"{each.path}.metadata")
-
-
-def with_labels(manifest: Manifest, labels: Mapping[str, str]) -> Manifest:
-    """The workload with these labels on every pod template."""
-    for each in templates(manifest):
-        manifest = _labelled(manifest, each.way, labels)
-    return manifest
-
-
-def _labelled(part: Any, way: Sequence[str], labels: Mapping[str, str]) -> Any:
-    if not way:
-        metadata = part.get("metadata") if isinstance(part.get("metadata"), Mapping) else {}
-        return {**part, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
-    if isinstance(part, list):
-        here = int(way[0])
-        return [*part[:here], _labelled(part[here], way[1:], labels), *part[here + 1 :]]
-    return {**part, way[0]: _labelled(part[way[0]], way[1:], labels)}
+        for step in each.metadata:
+            written = written.get(step)
+        if written is not None:
+            decode(written, TemplateMeta, ref_of(manifest), each.metadata_at)
 
 
 def _texts(part: Any) -> dict[str, str]:
@@ -292,8 +324,7 @@ def maker_of(pod: Pod) -> Maker | None:
 
 def shared_name(pod: Pod) -> str:
     """The name of the workload whose pods this one belongs with; "" for a pod that is for itself."""
-    owner = controller_of(pod)
-    if owner is not None and owner.kind == JOB_KIND:
+    if (owner := job_owner(pod)) is not None:
         return owner.name
     maker = maker_of(pod)
     return maker.name if maker is not None and maker.made in (Made.TOGETHER, Made.UNREAD) else ""
@@ -313,6 +344,8 @@ def part_of(manifest: Manifest) -> str | None:
 def role_of(pod: Pod) -> str:
     """The pod set of a workload that the pod belongs to (`Template.role`)."""
     labels = pod.metadata.labels
+    if says_in_full(labels.get(keys.WORKLOAD, "")):
+        return labels.get(keys.POD_SET, MAIN)
     if labels.get(RAY_NODE) == HEAD:
         return HEAD
     if WORKER_INDEX in labels:
@@ -326,12 +359,22 @@ def ended(manifest: Manifest) -> bool:
     status = manifest.get("status")
     written = status.get("conditions") if isinstance(status, Mapping) else None
     conditions = [each for each in written if isinstance(each, Mapping)] if isinstance(written, list) else []
+    shape = shape_of(manifest)
+    if shape is not None and any(_text(at_path(manifest, path)) in values for path, values in shape.ended_at):
+        return True
     return any(each.get("type") in _ENDS and each.get("status") == "True" for each in conditions)
+
+
+def _text(written: Any) -> str:
+    """A value as manifests write it: true, not True."""
+    return str(written).lower() if isinstance(written, bool) else str(written)
 
 
 def suspended(manifest: Manifest) -> bool:
     """Whether a workload is suspended: it has no pods then."""
-    return any(at_path(manifest, path) is True for path in ("spec.runPolicy.suspend", "spec.suspend"))
+    shape = shape_of(manifest)
+    further = [shape.suspended_at] if shape is not None and shape.suspended_at else []
+    return any(at_path(manifest, path) is True for path in ("spec.runPolicy.suspend", "spec.suspend", *further))
 
 
 def check_parallel(manifest: Manifest, count: int, pods: Iterable[Pod], findings: Findings) -> None:

@@ -8,6 +8,7 @@ from gangs.manifests import MalformedError, decode, metadata_of, ref_of
 from gangs.membership import live
 from gangs.model import Fault, Manifest, ObjectRef
 from gangs.workloads.jobs import INDEX_KEY, MOST_PODS, controller_of
+from gangs.workloads.kind_table import WorkloadKind, shape_of
 from gangs.workloads.pod_counts import LAUNCHER
 from gangs.workloads.pod_templates import (
     GROUP_INDEX,
@@ -27,7 +28,11 @@ from gangs.workloads.pod_templates import (
     suspended,
     templates,
 )
+from gangs.workloads.spark import DRIVER
 from kube.objects import ObjectMeta, OwnerReference, Pod
+
+_DIGITS = 20
+"""Longer numbers are those of no group."""
 
 
 def example_pods(manifest: Manifest) -> tuple[Pod, ...]:
@@ -35,35 +40,46 @@ def example_pods(manifest: Manifest) -> tuple[Pod, ...]:
     return tuple(_example(manifest, each) for each in templates(manifest))
 
 
-def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]:
+def missing_pods(manifest: Manifest, existing: Sequence[Pod], part: str = "") -> tuple[Pod, ...]:
     """The pods that a workload (not a Job) would still make, `<workload>-<role>-<index>` or `<workload>-<index>`.
 
-    `existing` may hold pods of other owners. Raises `MalformedError`, also for more pods than anybody can look at.
+    `existing` may hold pods of other owners; `part`: the number of the one group that is asked about, where each group
+    of the workload is a gang. Raises `MalformedError`, also for more pods than anybody can look at.
     """
     ref = ref_of(manifest)
     if ended(manifest) or suspended(manifest):
         return ()
-    said = templates(manifest)
-    _check_number(ref, said)
+    declared = templates(manifest)
+    check_number(ref, declared, part)
     there = [pod for pod in live(existing) if pod.metadata.namespace == ref.namespace]
     taken = {pod.metadata.name for pod in there}
-    found: list[Pod] = []
-    for template in said:
+    shape, found = shape_of(manifest), list[Pod]()
+    for template in declared:
         example = _example(manifest, template)
         first = sum(_in_turn(pod, ref) for pod in there)
-        pods = (_numbered(example, template, number) for number in range(first, template.count))
+        pods = (_numbered(example, template, number, shape) for number in _numbers(template, part)[first:])
         found += [pod for pod in pods if pod.metadata.name not in taken]
     return tuple(found)
 
 
-def _check_number(ref: ObjectRef, said: Sequence[Template]) -> None:
+def check_number(ref: ObjectRef, declared: Sequence[Template], part: str = "", most: int = MOST_PODS) -> None:
     """Raises `MalformedError` for more pods, of all templates together, than anybody can look at."""
-    total = sum(each.count for each in said)
-    if total > MOST_PODS:
-        most = max(said, key=lambda each: each.count)
-        at = most.path if ref.kind == "JobSet" else f"{most.path.rpartition('.')[0]}.replicas"
+    numbers = [_numbers(each, part) for each in declared]
+    total = sum(max(0, each.stop - each.start) for each in numbers)  # more than `len` can count may be written
+    if total > most:
+        largest = max(declared, key=lambda each: each.count)
+        field = "size" if part else "replicas"
+        at = largest.path if ref.kind == "JobSet" else f"{largest.path.rpartition('.')[0]}.{field}"
         problem = f"{total} pods are more than can be planned ahead"
-        raise MalformedError(Fault(ref, at, problem, f"ask for at most {MOST_PODS}"))
+        raise MalformedError(Fault(ref, at, problem, f"ask for at most {most}"))
+
+
+def _numbers(template: Template, part: str) -> range:
+    """The numbers of a template's pods: of all, or of one group."""
+    if not part:
+        return range(template.count)
+    group = int(part) if part.isdecimal() and len(part) < _DIGITS else template.count
+    return range(template.count)[group * template.in_each : (group + 1) * template.in_each]
 
 
 def _in_turn(pod: Pod, ref: ObjectRef) -> bool:
@@ -78,7 +94,7 @@ def _example(manifest: Manifest, template: Template) -> Pod:
     ref, metadata = ref_of(manifest), metadata_of(manifest)
     pod = decode({"spec": {**template.spec}}, Pod, ref, template.path)
     owner = OwnerReference(api_version=ref.api_version, kind=ref.kind, name=ref.name, uid=metadata.uid, controller=True)
-    own = _labels(ref, template)
+    own = _labels(ref, template, shape_of(manifest))
     made = ObjectMeta(
         name=ref.name,
         namespace=ref.namespace,
@@ -89,8 +105,10 @@ def _example(manifest: Manifest, template: Template) -> Pod:
     return msgspec.structs.replace(pod, metadata=made)
 
 
-def _labels(ref: ObjectRef, template: Template) -> dict[str, str]:
+def _labels(ref: ObjectRef, template: Template, shape: WorkloadKind | None) -> dict[str, str]:
     """What the operator says on its pods of whose they are."""
+    if shape is not None and shape.fields:
+        return {shape.named_by: ref.name} if shape.named_by else {}
     match ref.kind:
         case "LeaderWorkerSet":
             return {LEADER_WORKER_SET: ref.name}
@@ -101,16 +119,25 @@ def _labels(ref: ObjectRef, template: Template) -> dict[str, str]:
     return {REPLICA_TYPE: template.role} if template.role != MAIN else {}
 
 
-def _numbered(example: Pod, template: Template, number: int) -> Pod:
+def _numbered(example: Pod, template: Template, number: int, shape: WorkloadKind | None) -> Pod:
     meta = example.metadata
-    stem, index = meta.name if template.role == MAIN else f"{meta.name}-{template.role}", dict[str, str]()
+    stem, index = meta.name.rstrip("-"), dict[str, str]()  # of a generated name the dash is there
+    stem = stem if template.role == MAIN else f"{stem}-{template.role}"
     name = f"{stem}-{number}"
+    if shape is not None and shape.bare:
+        name = f"{meta.name.rstrip('-')}-{DRIVER}"
+        name = name if template.role == DRIVER else f"{meta.name.rstrip('-')}-exec-{number + 1}"
+        return msgspec.structs.replace(example, metadata=msgspec.structs.replace(meta, name=name))
+    if shape is not None and shape.fields:
+        name, index = _by_fields(meta.name.rstrip("-"), template, number, shape)
+        made = msgspec.structs.replace(meta, name=name, labels={**meta.labels, **index})
+        return msgspec.structs.replace(example, metadata=made)
     match meta.owner_references[0].kind:
         case "JobSet":
             job, within = divmod(number, template.in_each)
             name, index = f"{stem}-{job}-{within}", {INDEX_KEY: str(within)}
         case "LeaderWorkerSet":
-            name, index = _in_group(meta.name, template, number)
+            name, index = _in_group(meta.name.rstrip("-"), template, number)
         case "RayCluster":
             name = stem if template.role == HEAD else f"{stem}-worker-{number}"
         case "StatefulSet":
@@ -121,6 +148,15 @@ def _numbered(example: Pod, template: Template, number: int) -> Pod:
             index = {REPLICA_INDEX: str(number)}
     made = msgspec.structs.replace(meta, name=name, labels={**meta.labels, **index})
     return msgspec.structs.replace(example, metadata=made)
+
+
+def _by_fields(stem: str, template: Template, number: int, shape: WorkloadKind) -> tuple[str, dict[str, str]]:
+    """The name of a pod of a kind without rules of its own, and the labels that say where it belongs."""
+    part, within = divmod(number, template.in_each) if shape.part_by else (0, number)
+    role = "" if template.role == MAIN else f"-{template.role}"
+    labels = {shape.part_by: str(part)} if shape.part_by else {}
+    labels |= {shape.rank: str(within)} if shape.rank else {}
+    return f"{stem}{f'-{part}' if shape.part_by else ''}{role}-{within}", labels
 
 
 def _in_group(stem: str, template: Template, number: int) -> tuple[str, dict[str, str]]:

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from gangs.manifests import metadata_of, ref_of
 from gangs.model import Manifest
 from gangs.workloads import pod_templates
-from gangs.workloads.pod_counts import LAUNCHER
+from gangs.workloads.kind_table import WorkloadKind, shape_of
+from gangs.workloads.pod_counts import LAUNCHER, beside
 from gangs.workloads.pod_templates import MAIN, WORKER
-from gangs.workloads.pods_to_come import missing_pods
+from gangs.workloads.pods_to_come import check_number, missing_pods
 from kube.keys import GATE
-from kube.objects import Pod, SchedulingGate
+from kube.objects import Pod, PodSpec, SchedulingGate
 from kube.placeholders import matched, seat_uid
 
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -25,9 +26,14 @@ EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 _EXCLUSIVE_GROUPS = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 """Annotation of a LeaderWorkerSet: the workers of a group are made when its leader is bound."""
 
+MOST_TO_COME = 2_048
+"""Pods of one gang that room is held for before they exist: nobody else has to make them for a gang to cost so much."""
+
 
 def later_roles(manifest: Manifest) -> frozenset[str]:
     """The roles of which the workload makes pods only when others run, are ready or have ended."""
+    if (shape := shape_of(manifest)) is not None and shape.fields:
+        return frozenset(_later_by_fields(manifest, shape))
     match ref_of(manifest).kind:
         case "StatefulSet" if pod_templates.at_path(manifest, "spec.podManagementPolicy") != "Parallel":
             return frozenset((MAIN,))
@@ -38,6 +44,14 @@ def later_roles(manifest: Manifest) -> frozenset[str]:
         case "LeaderWorkerSet" if _leader_first(manifest):
             return frozenset((WORKER,))
     return frozenset()
+
+
+def _later_by_fields(manifest: Manifest, shape: WorkloadKind) -> Iterator[str]:
+    fields = {each.template: each for each in shape.fields}
+    for each in pod_templates.templates(manifest):
+        own = fields[each.pattern]
+        if own.later or (own.later_if and beside(manifest, own.later_if, each.way)[1]):
+            yield each.role
 
 
 def _leader_first(manifest: Manifest) -> bool:
@@ -57,44 +71,58 @@ def _later_jobs(manifest: Manifest) -> Iterator[str]:
             yield str(each.get("name") or position)
 
 
+def check_order(manifest: Manifest, part: str = "", there: int = 0) -> None:
+    """Raises `MalformedError` for a gang with more pods to come than room is held for.
+
+    :param part: the group of the workload that the gang is, "" for the whole or for what each of its groups would be.
+    :param there: how many of its pods there are.
+    """
+    later, shape = later_roles(manifest), shape_of(manifest)
+    declared = [each for each in pod_templates.templates(manifest) if each.role in later]
+    if declared:
+        group = part or ("0" if shape is not None and shape.part_by else "")
+        check_number(ref_of(manifest), declared, group, MOST_TO_COME + there)
+
+
 def to_come(
     manifest: Manifest,
     there: Sequence[Pod],
     ended: Sequence[Pod],
     role: Callable[[Pod], str],
-    belongs: Callable[[Pod], bool],
+    part: str,
 ) -> tuple[Pod, ...]:
     """The pods of a gang that such a workload will still make, each with the gate and its seat as uid.
 
     None before its first pod is there: what has been defaulted on that (priority, requests) holds for all of a role.
     `there`: the gang's pods that live; `ended`: those that have ended well and are not made again; `role`: their pod
-    sets; `belongs`: whether a pod of the workload is the gang's. Raises `MalformedError`.
+    sets; `part`: the group of the workload that the gang is, "" for the whole. Raises `MalformedError`.
     """
     later = later_roles(manifest)
     if not later or not there:
         return ()
-    declared = [pod for pod in missing_pods(manifest, ()) if belongs(pod) and role(pod) in later]
-
-    def seat(pod: Pod) -> tuple[str, str]:
-        return role(pod), pod.metadata.name
-
-    came = set(matched(map(seat, declared), map(seat, (*there, *ended))).values())
+    declared = [(role(pod), pod.metadata.name, pod) for pod in missing_pods(manifest, (), part)]
+    declared = [each for each in declared if each[0] in later]
+    arrived = [(role(pod), pod.metadata.name) for pod in (*there, *ended)]
+    came = set(matched([each[:2] for each in declared], arrived).values())
     siblings: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in there:
         siblings[role(pod)].append(pod)
-    uid = metadata_of(manifest).uid
-    return tuple(
-        _awaited(pod, seat_uid(uid, *seat(pod)), there[0], siblings[role(pod)])
-        for pod in declared
-        if pod.metadata.name not in came
-    )
+    uid, specs, found = metadata_of(manifest).uid, dict[tuple[int, str], PodSpec](), list[Pod]()
+    for of, name, pod in declared:
+        if name not in came:
+            template = id(pod.spec), of  # those of one template have one spec, and it is worked out once
+            if template not in specs:
+                specs[template] = _awaited(pod.spec, there[0], siblings[of])
+            meta = replace(pod.metadata, uid=seat_uid(uid, of, name))
+            found.append(replace(pod, metadata=meta, spec=specs[template]))
+    return tuple(found)
 
 
-def _awaited(pod: Pod, uid: str, first: Pod, siblings: Sequence[Pod]) -> Pod:
-    """The pod as admission will make it, as far as its siblings show."""
+def _awaited(spec: PodSpec, first: Pod, siblings: Sequence[Pod]) -> PodSpec:
+    """The spec as admission will make it, as far as the pod's siblings show."""
     changes: dict[str, Any] = {"scheduling_gates": (SchedulingGate(name=GATE),)}
     for name in ("priority", "priority_class_name", "preemption_policy", "scheduler_name"):
         changes[name] = getattr(first.spec, name)
     for name in ("containers", "init_containers", "overhead", "resources") if siblings else ():
         changes[name] = getattr(siblings[0].spec, name)
-    return replace(pod, metadata=replace(pod.metadata, uid=uid), spec=replace(pod.spec, **changes))
+    return replace(spec, **changes)

@@ -40,8 +40,8 @@ def _between(gangs: Iterable[Gang], namespaces: Namespaces, *, anti: bool) -> bo
     unlike = [_unlike(each, keys) for each in pods]
     return any(
         _means(pod, other, namespaces, anti=anti)
-        for place, mine in enumerate(unlike)
-        for pod in mine
+        for place, own_terms in enumerate(unlike)
+        for pod in own_terms
         if minds_others(pod)
         for others in (*unlike[:place], *unlike[place + 1 :])
         for other in others

@@ -31,10 +31,7 @@ def staying(gang: Gang, snapshot: Snapshot) -> Gang:
 def _without_node(gang: Gang, snapshot: Snapshot) -> list[Member]:
     """Members that are bound to nodes which do not exist."""
     bound = [member for member in gang.members if member.pod.bound]
-    if not bound:
-        return []
-    there = {state.name for state in snapshot.nodes}
-    return [member for member in bound if member.pod.spec.node_name not in there]
+    return [member for member in bound if member.pod.spec.node_name not in snapshot.names]
 
 
 def with_evicted(decision: Decision, gang: Gang, snapshot: Snapshot) -> Decision:

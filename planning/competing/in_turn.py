@@ -22,8 +22,8 @@ from planning.framing.member_traits import minds_others
 from planning.messages import wording
 from solver.plan import Proof
 
-Ground = TypeVar("Ground")
-Done = tuple[list[Decision], Ground]
+State = TypeVar("State")
+Done = tuple[list[Decision], State]
 
 
 class No(Enum):
@@ -33,30 +33,30 @@ class No(Enum):
     UNKNOWN = "unknown"
 
 
-Together = Callable[[Sequence[Gang], float], Done[Ground] | No]
+Together = Callable[[Sequence[Gang], float], Done[State] | No]
 """A plan for all of these gangs, looked for until a time of `time.monotonic`."""
 
 
 @dataclass(frozen=True, slots=True)
-class InTurn(Generic[Ground]):
+class InTurn(Generic[State]):
     """`start`: what the first gang finds. `step`: plans one on what those before it leave, and says what it leaves; it
     is told whether its plan is the best for all. `together`: plans several as one.
     """
 
-    start: Ground
-    step: Callable[[Gang, Ground, bool], tuple[Decision, Ground]]
+    start: State
+    step: Callable[[Gang, State, bool], tuple[Decision, State]]
     namespaces: Namespaces
-    together: Together[Ground] | None = None
+    together: Together[State] | None = None
     known: dict[GangKey, Decision] = field(default_factory=dict)
     """What each gang would have alone, of those of whom that was asked."""
 
-    def planned(self, gangs: Sequence[Gang], *, weighed: bool) -> tuple[list[Decision], Ground]:
+    def planned(self, gangs: Sequence[Gang], *, weighed: bool) -> tuple[list[Decision], State]:
         """Each on what those before it leave. `weighed` False: that is not proven to be the best for all."""
-        ground, decisions = self.start, list[Decision]()
+        state, decisions = self.start, list[Decision]()
         for gang in gangs:
-            decision, ground = self.step(gang, ground, weighed)
+            decision, state = self.step(gang, state, weighed)
             decisions.append(decision)
-        return decisions, ground
+        return decisions, state
 
     def crowded_out(self, decisions: Sequence[Decision]) -> list[Decision]:
         """Those without a place of whom it is not known that they had none, were the others elsewhere."""
@@ -83,8 +83,8 @@ class InTurn(Generic[Ground]):
         return [other for other, there in coming if other is not None and leans_on(pods, there, self.namespaces)]
 
     def settled(
-        self, decisions: list[Decision], ground: Ground, crowded: Sequence[Decision], seconds: float
-    ) -> tuple[list[Decision], Ground]:
+        self, decisions: list[Decision], state: State, crowded: Sequence[Decision], seconds: float
+    ) -> tuple[list[Decision], State]:
         """The decisions with places for those who were crowded out, as far as these are found within `seconds`, in the
         order of their planning. Of the others nothing is proven.
         """
@@ -96,14 +96,14 @@ class InTurn(Generic[Ground]):
             if found is No.PROVEN:
                 never.add(each.key)
             elif not isinstance(found, No):
-                decisions, ground = found
+                decisions, state = found
         late = {each.key for each in crowded} - never
         marked = [self._not_proven(each, decisions) if each.key in late else each for each in decisions]
-        return [_beside_others(each, decisions) if each.key in never else each for each in marked], ground
+        return [_beside_others(each, decisions) if each.key in never else each for each in marked], state
 
     def _with(
         self, late: Decision, decisions: Sequence[Decision], order: Mapping[GangKey, int], end: float
-    ) -> Done[Ground] | No:
+    ) -> Done[State] | No:
         """A plan for this gang and all who had a place, beside those whose turn is before its own and near the one of
         the others that it may need. The rest comes last.
         """
@@ -145,17 +145,17 @@ class InTurn(Generic[Ground]):
             looked_at += 1
         return needed
 
-    def _in_order(self, gangs: Sequence[Gang], left: tuple[Ground, list[Decision]], end: float) -> Done[Ground] | No:
+    def _in_order(self, gangs: Sequence[Gang], left: tuple[State, list[Decision]], end: float) -> Done[State] | No:
         """What is there and decided already, with these gangs after it; unknown where one of them finds no place."""
-        ground, found = left
+        state, found = left
         for gang in gangs:
             if time.monotonic() > end:
                 return No.UNKNOWN
-            decision, ground = self.step(gang, ground, False)  # noqa: FBT003 -- as `weighed`
+            decision, state = self.step(gang, state, False)  # noqa: FBT003 -- as `weighed`
             if decision.outcome is not Outcome.PLACED:
                 return No.UNKNOWN
             found.append(decision)
-        return found, ground
+        return found, state
 
 
 def is_no(decision: Decision) -> bool:

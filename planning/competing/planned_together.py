@@ -19,7 +19,7 @@ from planning.competing.remaining import Remaining, only_room_matters
 from planning.competing.tier import Tier, share_as_plan
 from planning.competing.united import plan_as_one
 from planning.decision import Decision, Outcome
-from planning.framing.problem import Framing
+from planning.framing.gang_problem import Framing
 from planning.messages.outcomes import decided
 from planning.solver_pool.pool import shared_workers
 from solver.multi_gang.joint import JointAnswer, JointProblem, Share, can_join, size
@@ -61,7 +61,7 @@ def plan_tier(tier: Tier) -> tuple[list[Decision], Snapshot]:
         tuple(framings[key].problem for key in names), tuple(tuple(framings[key].units) for key in names)
     )
     small = size(joint) <= SMALL
-    found = _together(tier, joint, framings, started, whole=not small)
+    found = _together(tier, joint, framings, started, all_members=not small)
     if found is not None and found.proven:
         return found.decisions, found.snapshot
     alone, then = turns.planned(tier.gangs, weighed=False)
@@ -103,7 +103,7 @@ def _with_bounds(tier: Tier, framings: Mapping[GangKey, Framing], decisions: lis
     Without a bound stays all that is not known in time (`BOUNDING`).
     """
     framed = [decision for decision in decisions if decision.key in framings]
-    if not all(_whole(decision) for decision in framed):
+    if not all(_all_placed(decision) for decision in framed):
         return decisions
     best = _alone(framings, _at_most(tier.limits, BOUNDING))
     if best is None:
@@ -135,7 +135,7 @@ def _alone(framings: Mapping[GangKey, Framing], limits: Limits) -> dict[GangKey,
     return best
 
 
-def _whole(decision: Decision) -> bool:
+def _all_placed(decision: Decision) -> bool:
     """Whether every member has its place without an eviction."""
     members = len(decision.gang.members) if decision.gang is not None else 0
     return decision.outcome is Outcome.PLACED and not decision.evictions and len(decision.assignments) == members
@@ -203,40 +203,53 @@ def _compete(problems: Sequence[Problem]) -> bool:
     """Whether two of them may use the same node."""
     used: set[str] = set()
     for problem in problems:
-        mine = {
+        usable = {
             problem.nodes[node].name
             for pod_set in problem.sets
             for shape in {member.shape for member in pod_set.members if member.node is None}
             for node in problem.shapes[shape].nodes
         }
-        if used & mine:
+        if used & usable:
             return True
-        used |= mine
+        used |= usable
     return False
 
 
 def _together(
-    tier: Tier, joint: JointProblem, framings: Mapping[GangKey, Framing], started: float, *, whole: bool = False
+    tier: Tier, joint: JointProblem, framings: Mapping[GangKey, Framing], started: float, *, all_members: bool = False
 ) -> _Found | None:
     """The joint plan as decisions; None where there is none or it does not hold, gang by gang, in the snapshot.
-    `whole`: only one for all members of all gangs, as compact as can be (`solver.multi_gang.all_placed`).
+    `all_members`: only one for all members of all gangs, as compact as can be (`solver.multi_gang.all_placed`).
     """
     framed = time.perf_counter()
-    answer = shared_workers().solve_joint(joint, _at_most(tier.limits, LONGEST), whole=whole)
+    answer = shared_workers().solve_joint(joint, _at_most(tier.limits, LONGEST), all_members=all_members)
     if answer is None:
         return None
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
-    return _carried_over(tier, answer, framings, seconds)
+    return _carried_over(_Joint(tier, framings, answer, seconds))
 
 
-def _carried_over(
-    tier: Tier, answer: JointAnswer, framings: Mapping[GangKey, Framing], seconds: Mapping[str, float]
-) -> _Found | None:
-    shares = dict(zip(framings, answer.shares, strict=True))
+@dataclass(frozen=True, slots=True)
+class _Joint:
+    """The answer for the gangs of a tier together, how each was stated, and the seconds that it took by step."""
+
+    tier: Tier
+    framings: Mapping[GangKey, Framing]
+    answer: JointAnswer
+    seconds: Mapping[str, float]
+
+    @property
+    def shares(self) -> Mapping[GangKey, Share | None]:
+        """What each gang that was stated gets."""
+        return dict(zip(self.framings, self.answer.shares, strict=True))
+
+
+def _carried_over(joint: _Joint) -> _Found | None:
+    tier, framings, answer, shares = joint.tier, joint.framings, joint.answer, joint.shares
     placed = [gang for gang in tier.gangs if shares.get(gang.key) is not None]
     quick = only_room_matters(placed, [*framings.values()], answer.shares)
-    found = _on_what_is_left(tier, placed, answer, framings, seconds) if quick else None
-    found = found or _stated_anew(tier, placed, answer, framings, seconds)
+    found = _on_what_is_left(joint, placed) if quick else None
+    found = found or _stated_anew(joint, placed)
     if found is None:
         return None
     decisions, snapshot = {decision.key: decision for decision in found[0]}, found[1]
@@ -249,46 +262,33 @@ def _carried_over(
     return _Found([decisions[gang.key] for gang in tier.gangs], snapshot, proven, answer.levels)
 
 
-def _on_what_is_left(
-    tier: Tier,
-    gangs: Sequence[Gang],
-    answer: JointAnswer,
-    framings: Mapping[GangKey, Framing],
-    seconds: Mapping[str, float],
-) -> _Done | None:
+def _on_what_is_left(joint: _Joint, gangs: Sequence[Gang]) -> _Done | None:
     """Every gang's share, verified on what the gangs before it leave; all that they take is room."""
-    shares = dict(zip(framings, answer.shares, strict=True))
-    left, decisions = Remaining(), []
+    tier, shares, left, decisions = joint.tier, joint.shares, Remaining(), []
     for gang in gangs:
-        share, framing = shares[gang.key], left.framing(framings[gang.key])
-        plan = None if share is None or framing is None else share_as_plan(framing.problem, share, answer)
+        share, framing = shares[gang.key], left.framing(joint.framings[gang.key])
+        plan = None if share is None or framing is None else share_as_plan(framing.problem, share, joint.answer)
         if share is None or framing is None or plan is None:
             return None
-        decisions.append(decided(gang, framing, plan, tier.running, seconds))
+        decisions.append(decided(gang, framing, plan, tier.running, joint.seconds))
         left.take(framing, share)
     return decisions, after_all(decisions, tier.snapshot)
 
 
-def _stated_anew(
-    tier: Tier,
-    gangs: Sequence[Gang],
-    answer: JointAnswer,
-    framings: Mapping[GangKey, Framing],
-    seconds: Mapping[str, float],
-) -> _Done | None:
+def _stated_anew(joint: _Joint, gangs: Sequence[Gang]) -> _Done | None:
     """Every gang's share, stated anew and verified on what the gangs before it leave."""
-    shares = dict(zip(framings, answer.shares, strict=True))
-    snapshot, decisions = tier.snapshot, []
+    tier, shares, decisions = joint.tier, joint.shares, []
+    snapshot = tier.snapshot
     for gang in gangs:
         if staying(gang, snapshot) is not gang:
             return None  # it was stated with members that one before it evicts
         share, framing = shares[gang.key], tier.frame(gang, snapshot)
         if share is None or isinstance(framing, Decision):
             return None
-        plan = share_as_plan(framing.problem, _named_anew(share, framings[gang.key], framing), answer)
+        plan = share_as_plan(framing.problem, _named_anew(share, joint.framings[gang.key], framing), joint.answer)
         if plan is None:
             return None
-        decisions.append(decided(gang, framing, plan, tier.running, seconds))
+        decisions.append(decided(gang, framing, plan, tier.running, joint.seconds))
         snapshot = after(decisions[-1], snapshot)
     return decisions, snapshot
 

@@ -14,7 +14,7 @@ from cluster.eligibility.host_ports import host_ports
 from gangs.held_nodes import held_node
 from gangs.model import Gang
 from kube.objects import Pod
-from planning.framing.problem import Framing
+from planning.framing.gang_problem import Framing
 from solver.multi_gang.joint import Share
 from solver.nodes import Amounts
 

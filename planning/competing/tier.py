@@ -6,15 +6,14 @@ from dataclasses import dataclass, replace
 from cluster.snapshot import Snapshot
 from gangs.model import Gang
 from planning.decision import Decision
-from planning.framing.problem import Framing
+from planning.framing.gang_problem import Framing
 from planning.framing.running_gangs import RunningGangs
 from solver.heuristics.greedy import unproven
 from solver.instance import instance_of
 from solver.multi_gang.joint import JointAnswer, Share
-from solver.objective import is_of_level
+from solver.objective import goals_of, is_of_level
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.scoring import goals_of
 from solver.verify.rules import verify
 
 FrameOne = Callable[[Gang, Snapshot], Framing | Decision]

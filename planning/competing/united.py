@@ -14,8 +14,8 @@ from planning.competing.in_turn import No, is_no
 from planning.competing.remaining import looks_around
 from planning.competing.tier import Tier, share_as_plan
 from planning.decision import Decision, Eviction, Outcome
+from planning.framing.gang_problem import Framing
 from planning.framing.priorities import may_preempt
-from planning.framing.problem import Framing
 from planning.messages.outcomes import decided
 from solver.multi_gang.joint import JointAnswer, Share
 from solver.plan import Proof

@@ -13,13 +13,16 @@ from cluster.topology.tree import DomainTree, domains
 from gangs.coexistence.ownership import ALL, IGNORED, OWN, chosen, left_to, running
 from gangs.coexistence.systems import CHOICES
 from gangs.dialects.claims import dialect_of, left_alone
-from gangs.dialects.reading import read_all
 from gangs.dialects.topologies import topologies
 from gangs.dialects.typos import typos
-from gangs.model import Gang
+from gangs.incremental.reading_apart import read_apart
+from gangs.manifests import ref_of
+from gangs.model import Gang, Manifest
 from gangs.sources import Sources
 from gangs.topology.levels import choose
-from kube.keys import ADOPT, CONFIGURATION, EXEMPTIONS, GATE, LEAVE
+from gangs.workload_kinds import LEFT_OUT, READY
+from gangs.workloads.taught_kinds import AGGREGATED, KIND
+from kube.keys import ADOPT, CONFIGURATION, EXEMPTIONS, GATE, GROUP, LEAVE
 from kube.names import natural_key
 from kube.topology import Topology
 from planning.doctor.finding import Finding, Severity
@@ -36,7 +39,7 @@ def check_up(snapshot: Snapshot, sources: Sources, now: datetime | None = None) 
     :param now: a pod is not said to wait for a scheduler before it has done so for a while; None: it is at once.
     """
     known, _ = topologies(sources)
-    reading = read_all(sources)
+    reading = read_apart(sources)
     findings = [finding for topology in known for finding in _topology(topology, snapshot)]
     if not known:
         remedy = "create a Topology, or label the nodes with well-known topology labels"
@@ -51,6 +54,7 @@ def check_up(snapshot: Snapshot, sources: Sources, now: datetime | None = None) 
     findings += _members(sources)
     findings += untried(sources, now)
     findings += _neighbours(sources)
+    findings += _described_kinds(sources)
     return findings
 
 
@@ -136,6 +140,36 @@ def _neighbours(sources: Sources) -> Iterator[Finding]:
         if value != IGNORED:
             text = f'annotation {EXEMPTIONS} says "{value}", which means nothing: exemptions count'
             yield Finding(Severity.ERROR, OWN, text, f"write {IGNORED}, or take it away", _taken_away(EXEMPTIONS))
+
+
+def _described_kinds(sources: Sources) -> Iterator[Finding]:
+    """WorkloadKinds that are not in force, as the controller shows it. What is wrong with them is told as a fault."""
+    for manifest in sources.of_kind(GROUP, KIND):
+        conditions = (manifest.get("status") or {}).get("conditions") or ()
+        said = next((each for each in conditions if each.get("type") == READY), None)
+        subject = f"{KIND} {ref_of(manifest).name}"
+        if said is None:
+            yield Finding(
+                Severity.WARNING, subject, "the controller has not said whether it is in force", "see its logs"
+            )
+        elif said.get("status") == "True" and said.get("reason") == LEFT_OUT:
+            text, _, remedy = str(said.get("message")).partition(": ")
+            yield Finding(Severity.WARNING, subject, text, remedy)
+        elif said.get("status") == "True":
+            yield Finding(Severity.OK, subject, str(said.get("message")))
+        elif said.get("reason") != "Invalid":
+            text, _, remedy = str(said.get("message")).partition(": ")
+            yield Finding(Severity.ERROR, subject, text, remedy, _reading(manifest, str(said.get("reason"))))
+
+
+def _reading(manifest: Manifest, reason: str) -> tuple[str, ...]:
+    """The commands that let Phalanx read a kind."""
+    if reason != "Forbidden":
+        return ()
+    name, spec = f"phalanx-reads-{ref_of(manifest).name}", manifest["spec"]
+    what = f"{spec['resource']}.{spec['group']}"
+    create = f"kubectl create clusterrole {name} --verb=list,watch --resource={what}"
+    return create, f"kubectl label clusterrole {name} {AGGREGATED}=true"
 
 
 def _taken_away(annotation: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from cluster.schedulers import waits
-from gangs.coexistence.schedulers import runs
+from gangs.coexistence.running_schedulers import runs
 from gangs.dialects.claims import dialect_of
 from gangs.sources import Sources
 from kube.keys import DIALECT, STOCK_SCHEDULER

@@ -9,20 +9,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain
 from typing import Any
 
 import msgspec
 
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from gangs.dialects.table import all_kinds
+from gangs.dialects.unknown_kinds import asking_in_vain
 from gangs.manifests import MalformedError, group_of, key_of, parted, shape_remedy
 from gangs.model import Manifest
 from gangs.sources import EVERYBODY, ObjectKey
 from gangs.workloads.jobs import example_pod, is_job
-from gangs.workloads.kind_table import WORKLOADS
-from gangs.workloads.pod_templates import shape_of, templates
+from gangs.workloads.kind_table import WORKLOADS, WorkloadKind, shape_of
+from gangs.workloads.pod_templates import templates
 from gangs.workloads.pods_to_come import example_pods
+from gangs.workloads.taught_kinds import RESOURCE, rows_of, with_row
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import (
     DisruptionBudgetStatus,
@@ -37,6 +38,7 @@ from kube.objects import (
     Struct,
 )
 from kube.quantities import amount
+from kube.requests import quantities
 from planning.files.documents import Document, Mistake
 from planning.files.valid_kinds import wrong_in
 from planning.files.valid_metadata import wrong_names
@@ -46,7 +48,8 @@ from solver.deadline import NO_DEADLINE, Deadline
 DEFAULT_NAMESPACE = "default"
 
 _GroupKind = tuple[str, str]
-
+_NONE: Mapping[_GroupKind, WorkloadKind] = {}
+_TEACHING = (RESOURCE.group, RESOURCE.kind)
 
 TYPED: Mapping[_GroupKind, type[Struct]] = {
     ("", "Node"): Node,
@@ -82,6 +85,8 @@ class Objects:
     mistakes: list[Mistake] = field(default_factory=list)
     doubtful: list[Mistake] = field(default_factory=list)
     generated: dict[tuple[str, str], int] = field(default_factory=dict)
+    described: dict[_GroupKind, WorkloadKind] = field(default_factory=dict)
+    """The rows of kinds that WorkloadKinds describe, those of the documents among them."""
 
     def nodes(self) -> list[Node]:
         """The nodes."""
@@ -126,24 +131,50 @@ class Objects:
         return {EVERYBODY: EVERYBODY, **{each.name: each.annotations.get(SHARES_GROUPS_WITH) for each in found}}
 
 
-def read_objects(documents: Iterable[Document], deadline: Deadline = NO_DEADLINE) -> Objects:
-    """Sort the documents by what they are. Raises `OutOfTimeError` where the deadline comes first."""
-    objects = Objects()
+def read_objects(
+    documents: Iterable[Document],
+    deadline: Deadline = NO_DEADLINE,
+    described: Mapping[_GroupKind, WorkloadKind] = _NONE,
+) -> Objects:
+    """Sort the documents by what they are. Raises `OutOfTimeError` where the deadline comes first.
+
+    :param described: rows of kinds that the cluster's own WorkloadKinds describe.
+    """
+    objects, unknown = Objects(), list[Document]()
     for document in deadline.through(documents):
         problems = list(_problems(document.manifest))
         if problems:
             objects.mistakes += [_mistake(document, *problem) for problem in problems]
+        elif (kind := _kind(document)) in TYPED or kind in _dialect_kinds():
+            _read(document, kind, objects)
         else:
-            _read(document, objects)
+            unknown.append(document)
+    objects.described = {**described, **rows_of(each for at, each in objects.manifests.items() if at[:2] == _TEACHING)}
+    for document in deadline.through(unknown):
+        _read_described(document, objects)
     return objects
 
 
-def _read(document: Document, objects: Objects) -> None:
-    group_kind = group_of(document.manifest["apiVersion"]), document.manifest["kind"]
-    if group_kind not in TYPED and group_kind not in _dialect_kinds():
-        objects.ignored[document.manifest["kind"]] += 1
-        objects.doubtful += _nearly_read(document, group_kind)
+def _kind(document: Document) -> _GroupKind:
+    return group_of(document.manifest["apiVersion"]), document.manifest["kind"]
+
+
+def _read_described(document: Document, objects: Objects) -> None:
+    """Read an object of a kind that a WorkloadKind describes; any other is left out."""
+    kind = _kind(document)
+    if kind in objects.described:
+        with_its_row = Document(document.origin, with_row(document.manifest, objects.described))
+        _read(with_its_row, kind, objects)
         return
+    objects.ignored[document.manifest["kind"]] += 1
+    nearly = list(_nearly_read(document, kind))
+    vain = asking_in_vain(document.manifest)
+    if vain is not None and not nearly:
+        nearly = [_mistake(document, vain.field, vain.text)]
+    objects.doubtful += nearly
+
+
+def _read(document: Document, group_kind: _GroupKind, objects: Objects) -> None:
     document = Document(document.origin, _defaulted(document.manifest, group_kind, objects))
     key = key_of(document.manifest)
     if key in objects.origins:
@@ -285,18 +316,10 @@ def _examples(manifest: Manifest) -> Iterator[tuple[str, Pod]]:
 
 def _quantities(value: Struct) -> Iterator[tuple[str, str, str | float]]:
     """Every quantity of a node or pod, as (field path, resource, text)."""
-    maps: list[tuple[str, Mapping[str, str | int | float]]] = []
-    if isinstance(value, Node):
-        maps.append(("status.allocatable", value.status.allocatable))
     if isinstance(value, Pod):
-        spec = value.spec
-        maps.append(("spec.overhead", spec.overhead))
-        held = [("spec.resources", spec.resources)] if spec.resources is not None else []
-        for name, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
-            held += [(f"spec.{name}[{i}].resources", each.resources) for i, each in enumerate(containers)]
-        for path, resources in held:
-            maps += [(f"{path}.requests", resources.requests), (f"{path}.limits", resources.limits)]
-    return chain.from_iterable(((path, name, text) for name, text in each.items()) for path, each in maps)
+        yield from quantities(value)
+    if isinstance(value, Node):
+        yield from (("status.allocatable", name, text) for name, text in value.status.allocatable.items())
 
 
 def _shape_mistake(document: Document, message: str) -> Mistake:

@@ -165,8 +165,8 @@ def _is_quantity(value: str | float) -> bool:
     return True
 
 
-def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = whole.get(name)
+def _part(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = manifest.get(name)
     return part if isinstance(part, Mapping) else {}
 
 

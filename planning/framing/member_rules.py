@@ -50,7 +50,7 @@ def _pairs(traits: Sequence[Traits], key: str, terms: Sequence[AffinityTerm]) ->
             clash = (
                 any_clash(one.ports, other.ports)
                 if key == NODE_NAME
-                else one.apart & other.meant & about or other.apart & one.meant & about
+                else one.apart & other.matching & about or other.apart & one.matching & about
             )
             if clash:
                 yield one, other

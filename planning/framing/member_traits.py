@@ -19,15 +19,15 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """`ports`: host ports that another member wants, too. `apart`: the anti-affinity terms that it has, `meant`: those
-    that speak of it, both by position in `GangTraits.terms`. `wants`: its affinity, where that is about members (else
-    -1), `wanted`: by whose affinity it is meant, both by number. `labels`: those that topology spread of the gang looks
-    at.
+    """`ports`: host ports that another member wants, too. `apart`: the anti-affinity terms that it has, `matching`:
+    those that speak of it, both by position in `GangTraits.terms`. `wants`: its affinity, where that is about members
+    (else -1), `wanted`: by whose affinity it is meant, both by number. `labels`: those that topology spread of the gang
+    looks at.
     """
 
     ports: frozenset[HostPort] = frozenset()
     apart: frozenset[int] = frozenset()
-    meant: frozenset[int] = frozenset()
+    matching: frozenset[int] = frozenset()
     wants: int = -1
     wanted: frozenset[int] = frozenset()
     labels: tuple[tuple[str, str], ...] = ()
@@ -51,7 +51,7 @@ class GangTraits:
         self._spread_keys = frozenset(key for pod in every for key in _spread_keys(pod))
         marks = [self._mark(pod) for pod in every]
         like = dict(zip(marks, every, strict=True))
-        traits = self._told_apart(like, Counter(marks), namespaces)
+        traits = self._distinct_traits(like, Counter(marks), namespaces)
         self._of = {id(pod): traits[mark] for pod, mark in zip(every, marks, strict=True)}
 
     @property
@@ -75,7 +75,7 @@ class GangTraits:
             )
         )
 
-    def _told_apart(
+    def _distinct_traits(
         self, like: Mapping[bytes, Pod], counts: Mapping[bytes, int], namespaces: Namespaces
     ) -> dict[bytes, Traits]:
         terms: dict[bytes, AffinityTerm] = {}
@@ -96,7 +96,7 @@ class GangTraits:
             mark: Traits(
                 ports=frozenset(host_ports(pod) & clashing),
                 apart=frozenset(place for place, name in enumerate(noticed) if mark in having[name]),
-                meant=frozenset(place for place, name in enumerate(noticed) if mark in meaning[name]),
+                matching=frozenset(place for place, name in enumerate(noticed) if mark in meaning[name]),
                 wants=next((number for number, (having, _) in enumerate(wishes) if mark in having), -1),
                 wanted=frozenset(number for number, (_, wanted) in enumerate(wishes) if mark in wanted),
                 labels=self._labels(pod),

@@ -43,7 +43,7 @@ def _near_to(
     where nobody else is meant anywhere, a pod that means itself is the first of its kind when all of them are gone.
     """
     terms = affinity_terms(tenant.pod)
-    meant = [
+    matching = [
         (where.node, other.pod.key)
         for where, other in there
         if other is not tenant and all(term.matches(other.pod, namespaces) for term in terms)
@@ -51,6 +51,6 @@ def _near_to(
     itself = all(term.matches(tenant.pod, namespaces) for term in terms)
     for key in dict.fromkeys(term.topology_key for term in terms):
         value = state.node.metadata.labels.get(key)
-        near = {pod for node, pod in meant if node.metadata.labels.get(key) == value}
-        if near and not (itself and len(near) == len(meant)):
+        near = {pod for node, pod in matching if node.metadata.labels.get(key) == value}
+        if near and not (itself and len(near) == len(matching)):
             yield key, near

@@ -85,9 +85,9 @@ def victim_gangs(
     members = {(each.key, each.pod_set): each for each in running.values() if each.key in totals}
     minimums = {each.key: each.minimum for each in members.values() if each.minimum is not None}
     sets: dict[GangKey, list[VictimSet]] = {key: [] for key in known}
-    for (key, name), mine in sorted(victims.items()):
+    for (key, name), set_victims in sorted(victims.items()):
         if needed := members[key, name].set_minimum:
-            sets[key].append(VictimSet(name, frozenset(mine), counts[key, name], needed))
+            sets[key].append(VictimSet(name, frozenset(set_victims), counts[key, name], needed))
     return tuple(known), tuple(
         VictimGang(str(key), totals[key], minimums.get(key, totals[key]), tuple(sets[key])) for key in known
     )

@@ -37,7 +37,7 @@ class Manners:
 
 
 @dataclass(slots=True)
-class ShapeBook:
+class ShapeTable:
     """Collects shapes, each once. `shapes` is parallel to the positions that `add` returns."""
 
     nodes: Sequence[NodeState]
@@ -80,7 +80,7 @@ class ShapeBook:
                 rules=(*self.rules, *tie_rules(pod)),
                 written=as_written(pod),
                 may_go=self.may_go,
-                mates=traits.wants >= 0,
+                with_members=traits.wants >= 0,
             )
             shape = self._shape(eligibility, requests)
             position = self._merge(pod, shape, self._manners(eligibility, shape, traits))
@@ -165,7 +165,7 @@ class ShapeBook:
             same_room = known.requests == shape.requests and known.nodes == shape.nodes
             if same_room and known.preferences == shape.preferences and self.manners[position] == manners:
                 if shape.excluded:
-                    excluded, lifts = _told(known.excluded, shape.excluded), _common(known.lifts, shape.lifts)
+                    excluded, lifts = _reasons(known.excluded, shape.excluded), _common(known.lifts, shape.lifts)
                     self.shapes[position] = replace(known, excluded=excluded, lifts=lifts)
                 return position
         self.shapes.append(shape)
@@ -181,7 +181,7 @@ def _on(nodes: frozenset[int], obstacles: Iterable[Obstacle]) -> Iterator[Obstac
             yield replace(each, nodes=common)
 
 
-def _told(one: Mapping[int, str], other: Mapping[int, str]) -> Mapping[int, str]:
+def _reasons(one: Mapping[int, str], other: Mapping[int, str]) -> Mapping[int, str]:
     """Why a node takes neither of two."""
     return {node: other.get(node, why) if why == ELSEWHERE else why for node, why in one.items()}
 

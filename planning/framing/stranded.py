@@ -4,6 +4,7 @@ Such a member can be planned nowhere else: its node affinity is frozen. Where it
 used any more, it is stranded, and no plan may count on it unless evictions make room for it there.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -36,6 +37,9 @@ def stranded(gang: Gang, snapshot: Snapshot) -> tuple[Stranded, ...]:
 
 def _without_place(gang: Gang, waiting: Iterable[Member], snapshot: Snapshot) -> Iterator[Stranded]:
     states, own = {state.name: state for state in snapshot.nodes}, frozenset(m.pod.key for m in gang.members)
+    priority, bound = gang.priority, defaultdict[str, list[Pod]](list)
+    for member in gang.members:
+        bound[member.pod.spec.node_name].append(member.pod)
     refusing = _Refusing(snapshot, own)
     left: dict[str, dict[str, int]] = {}
     for member in waiting:
@@ -44,7 +48,7 @@ def _without_place(gang: Gang, waiting: Iterable[Member], snapshot: Snapshot) ->
             yield Stranded(member, node, "the node is gone", room=False)
             continue
         if node not in left:
-            left[node] = _left_beside(gang, states[node], own)
+            left[node] = _left_beside(bound[node], states[node], priority, own)
         if why := refusing.why(member.pod, states[node]):
             yield Stranded(member, node, why, room=False)
         elif short := next((name for name, amount in asked.items() if amount > left[node].get(name, 0)), ""):
@@ -53,11 +57,11 @@ def _without_place(gang: Gang, waiting: Iterable[Member], snapshot: Snapshot) ->
             left[node] = {name: amount - asked.get(name, 0) for name, amount in left[node].items()}
 
 
-def _left_beside(gang: Gang, state: NodeState, own: frozenset[str]) -> dict[str, int]:
+def _left_beside(bound: Iterable[Pod], state: NodeState, priority: int, own: frozenset[str]) -> dict[str, int]:
     """What a node has for members that were let go, beside others and those that are bound there."""
-    free, _ = room(state, priority=gang.priority, ignoring=own)
-    bound = [pod_requests(each.pod) for each in gang.members if each.pod.spec.node_name == state.name]
-    return {name: amount - sum(each.get(name, 0) for each in bound) for name, amount in free.items()}
+    free, _ = room(state, priority=priority, ignoring=own)
+    asked = [pod_requests(each) for each in bound]
+    return {name: amount - sum(each.get(name, 0) for each in asked) for name, amount in free.items()}
 
 
 class _Refusing:

@@ -1,17 +1,22 @@
-"""What was written on a member at its CREATE to keep it beside its siblings, read back from the pod alone.
+"""What was written on a member at its CREATE to keep it beside its siblings, read back from the pod alone; and at its
+release, where its gang may be restarted.
 
 The annotation names the labels; they stand in the pod's required node affinity or, beside one of the user's, in its
 node selector (`planning.pins` says when). Everybody can write the annotation: it counts only with what stands there.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from kube import keys
 from kube.node_rules import NodeRule, labelled
-from kube.objects import Pod
+from kube.objects import Pod, SchedulingGate
 
 Labels = tuple[tuple[str, str], ...]
 """Node labels with their values, that of the widest level first."""
+_AFFINITY = "affinity"
 
 
 def noted(labels: Labels) -> str:
@@ -84,3 +89,32 @@ def as_written(pod: Pod) -> Pod:
     else:
         return pod
     return msgspec.structs.replace(pod, spec=spec)
+
+
+def pin_note(pod: Pod, spec: Mapping[str, Any]) -> str:
+    """Which part of its spec the release pins a member by, for `made_new`; "" where by none.
+
+    :param spec: what the release writes.
+    """
+    if "affinity" in spec:
+        return _AFFINITY
+    return ",".join(key for key in spec.get("nodeSelector", ()) if key not in pod.spec.node_selector)
+
+
+def made_new(pod: Pod) -> Pod:
+    """A member that was let go as its controller would make it again: gated, and free of what we pinned it by.
+
+    One whose release noted nothing stays pinned as it is.
+    """
+    spec, note = pod.spec, pod.metadata.annotations.get(keys.PINNED_IN, "")
+    affinity = spec.affinity
+    if note == _AFFINITY and affinity is not None and affinity.node_affinity is not None:
+        free = msgspec.structs.replace(affinity.node_affinity, required=None)
+        spec = msgspec.structs.replace(spec, affinity=msgspec.structs.replace(affinity, node_affinity=free))
+    elif note:
+        pins = note.split(",")
+        rest = {key: value for key, value in spec.node_selector.items() if key not in pins}
+        spec = msgspec.structs.replace(spec, node_selector=rest)
+    spec = msgspec.structs.replace(spec, node_name="", scheduling_gates=(SchedulingGate(keys.GATE),))
+    status = msgspec.structs.replace(pod.status, nominated_node_name="")
+    return as_written(msgspec.structs.replace(pod, spec=spec, status=status))

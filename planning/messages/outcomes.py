@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gangs.model import Gang
 from planning.decision import Assignment, Decision, DomainUse, Eviction, Explanation, LevelUse, Outcome
-from planning.framing.problem import Framing, level_at
+from planning.framing.gang_problem import Framing, level_at
 from planning.framing.running_gangs import RunningGangs
 from planning.framing.stranded import Stranded
 from planning.messages import wording
@@ -123,8 +123,8 @@ def _levels(gang: Gang, framing: Framing, plan: Plan) -> tuple[LevelUse, ...]:
     for position, level in enumerate(framing.topology.levels):
         domains: Counter[tuple[str, ...]] = Counter()
         for node in sorted(used):
-            whole = (*framing.problem.nodes[node].path, framing.nodes[node])
-            domains[whole[: position + 1]] += used[node]
+            node_path = (*framing.problem.nodes[node].path, framing.nodes[node])
+            domains[node_path[: position + 1]] += used[node]
         uses.append(
             LevelUse(
                 level=level.name,

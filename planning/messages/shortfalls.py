@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kube.requests import shortage
-from planning.framing.problem import Framing
+from planning.framing.gang_problem import Framing
 from planning.framing.promised_neighbours import AFFINITY
 from solver.capacity import scarcest
 from solver.plan import NearDomain, Plan

@@ -15,7 +15,7 @@ from gangs.model import Gang
 from kube.objects import Pod
 from kube.requests import pod_requests
 from kube.topology import HOSTNAME_LABEL, Topology
-from planning.framing.problem import Framing
+from planning.framing.gang_problem import Framing
 from planning.messages import wording
 from solver.plan import Answer, NoPlan, Plan
 

@@ -152,7 +152,7 @@ def _loss(beside: NextDoor) -> str:
     loss = of.loss
     if of.counting and beside.part.startswith(of.counting):
         loss, level = of.counting_loss, beside.part.removeprefix(of.counting)
-    return loss.format(both=f"{beside.there} instead of {beside.here}", level=level)
+    return loss.format(both=f"{beside.other_value} instead of {beside.value}", level=level)
 
 
 def unfulfilled(needed: int, wishes: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from kube.quantities import written
 from planning.decision import Decision, Outcome
 from planning.messages.wording import listed
 from planning.quota.flavors import Choice, choices, in_flavors, names_of, obstacle
-from planning.quota.usage import NO_USAGE, Purse, Usage, needs, used_by
+from planning.quota.usage import NO_USAGE, QuotaBalance, Usage, needs, used_by
 from solver.plan import Proof
 
 
@@ -68,8 +68,8 @@ def still_covered(decision: Decision, usage: Usage) -> bool:
     for choice in choices(account.queue, needs(members)):
         if set(names_of(choice)) == set(decision.flavors):
             shared = account.cohort, account.cohorts
-            purses = {name: Purse(account.queue, flavor, name, *shared) for name, flavor in choice.items()}
-            return all(needs(members)[name] <= purse.left(others) for name, purse in purses.items())
+            balances = {name: QuotaBalance(account.queue, flavor, name, *shared) for name, flavor in choice.items()}
+            return all(needs(members)[name] <= balance.left(others) for name, balance in balances.items())
     return False
 
 
@@ -104,8 +104,8 @@ def _try(
     if problem := obstacle(gang, flavors):
         return _Tried(problem, never=True)
     shared = account.cohort, account.cohorts
-    purses = {name: Purse(account.queue, flavor, name, *shared) for name, flavor in choice.items()}
-    kept = _covered(gang, purses, usage)
+    balances = {name: QuotaBalance(account.queue, flavor, name, *shared) for name, flavor in choice.items()}
+    kept = _covered(gang, balances, usage)
     if isinstance(kept, _Tried):
         return kept
     decision = plan(in_flavors(replace(gang, members=tuple(kept)), flavors))
@@ -116,27 +116,27 @@ def _try(
     return replace(decision, gang=gang, message=message, flavors=names_of(choice))
 
 
-def _covered(gang: Gang, purses: Mapping[str, Purse], usage: Usage) -> Sequence[Member] | _Tried:
+def _covered(gang: Gang, balances: Mapping[str, QuotaBalance], usage: Usage) -> Sequence[Member] | _Tried:
     """The members that the quota covers, those that hold room first; or why it does not cover the minimum."""
     in_turn = sorted(gang.members, key=lambda member: not holding(member.pod))
     least = max(1, min(gang.still_needed, len(in_turn)))
-    left = {name: purse.left(usage) for name, purse in purses.items()}
+    left = {name: balance.left(usage) for name, balance in balances.items()}
     need = Counter(needs(in_turn[:least]))
-    for name, purse in purses.items():
+    for name, balance in balances.items():
         if need[name] > left[name]:
-            return _short(purse, need[name], left[name])
+            return _short(balance, need[name], left[name])
     covered = {id(member) for member in in_turn[:least]}
     for member in in_turn[least:]:
         need.update(needs([member]))
-        if any(need[name] > left[name] for name in purses):
+        if any(need[name] > left[name] for name in balances):
             break
         covered.add(id(member))
     return [member for member in gang.members if id(member) in covered]
 
 
-def _short(purse: Purse, need: int, left: int) -> _Tried:
-    everything, name = purse.left(NO_USAGE), purse.resource
-    wanted, where = f"{written(name, need)} {name}", f"flavor {purse.flavor} of ClusterQueue {purse.queue.name}"
+def _short(balance: QuotaBalance, need: int, left: int) -> _Tried:
+    everything, name = balance.left(NO_USAGE), balance.resource
+    wanted, where = f"{written(name, need)} {name}", f"flavor {balance.flavor} of ClusterQueue {balance.queue.name}"
     if need > everything:
         return _Tried(f"needs {wanted}, and {where} never has more than {written(name, everything)}", never=True)
     held = f"{written(name, max(0, left))} of {written(name, everything)} left"

@@ -89,12 +89,12 @@ class _Share:
 
     def kept(self, resource: str) -> int:
         """What it lends to nobody."""
-        lent = self.limits.lending_limit
-        return 0 if lent is None else max(0, self.quota - _amount(resource, lent))
+        lendable = self.limits.lending_limit
+        return 0 if lendable is None else max(0, self.quota - _amount(resource, lendable))
 
 
 @dataclass(frozen=True, slots=True)
-class Purse:
+class QuotaBalance:
     """The quota of one resource in one flavor of a queue, with the queues and the tree of cohorts that share it."""
 
     queue: ClusterQueue

@@ -1,7 +1,7 @@
 """What would keep a member from binding whatever node it were given: a gang with such a member must not be let go.
 
 The stock scheduler leaves a pod alone that has a gate, and rejects one whose claim does not exist; its siblings would
-start without it. Of a member that names a scheduler which does not run here, `gangs.coexistence.schedulers` tells.
+start without it. Members that name a scheduler which does not run here: `gangs.coexistence.running_schedulers`.
 """
 
 from collections.abc import Iterator

@@ -68,7 +68,7 @@ class Receiver:
         )
 
     def _nodes(self, number: int, news: Any, resources: int, free: bytes, terminating: bytes) -> NodeTable:
-        layout = self._known[number] if news is None else _told(*news)
+        layout = self._known[number] if news is None else _decoded(*news)
         _keep(self._known, number, layout)
         shape = len(layout.names), resources
         return NodeTable(layout, _column(free).reshape(shape), _column(terminating or bytes(len(free))).reshape(shape))
@@ -81,7 +81,7 @@ def _keep(known: OrderedDict[int, Any], number: int, thing: object) -> None:
         known.popitem(last=False)
 
 
-def _told(names: list[str], paths: list[list[str]]) -> NodeLayout:
+def _decoded(names: list[str], paths: list[list[str]]) -> NodeLayout:
     return node_layout_of(tuple(names), tuple(map(tuple, paths)))
 
 

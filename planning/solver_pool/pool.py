@@ -218,9 +218,9 @@ class Workers:
             return certain[-1]
         return _greedy(problem, end) or (answers[-1] if answers else NoPlan(Proof.UNPROVEN))
 
-    def solve_joint(self, problem: JointProblem, limits: Limits, *, whole: bool = False) -> JointAnswer | None:
-        """The plans of several gangs that compete, verified; None where none are known in time. `whole`: only plans for
-        all members of all gangs, without evictions.
+    def solve_joint(self, problem: JointProblem, limits: Limits, *, all_members: bool = False) -> JointAnswer | None:
+        """The plans of several gangs that compete, verified; None where none are known in time. `all_members`: only
+        plans for all members of all gangs, without evictions.
         """
         answers: list[JointAnswer] = []
 
@@ -234,7 +234,7 @@ class Workers:
             answers.append(reply.answer)
             return True
 
-        self._ask(JointTask(problem, _shared(limits), whole), limits.seconds, last)
+        self._ask(JointTask(problem, _shared(limits), all_members), limits.seconds, last)
         return answers[0] if answers else None
 
     def next_door(self, problem: Problem, plan: Plan, limits: Limits) -> NextDoor | None:

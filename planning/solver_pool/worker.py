@@ -23,7 +23,7 @@ from planning.solver_pool.pipes import read, write
 from solver.deadline import Deadline, OutOfTimeError
 from solver.explain.alternatives import NextDoor, next_door
 from solver.explain.remedies import explained
-from solver.multi_gang.joint import JointAnswer, JointProblem, solve_joint, solve_whole
+from solver.multi_gang.joint import JointAnswer, JointProblem, solve_all_placed, solve_joint
 from solver.plan import NoPlan, Plan
 from solver.problem import Limits, Problem
 from solver.solve import decide
@@ -43,11 +43,11 @@ class Task(msgspec.Struct, frozen=True, tag=True):
 
 
 class JointTask(msgspec.Struct, frozen=True, tag=True):
-    """Place several gangs that compete. `whole`: all their members, without evictions, or not at all."""
+    """Place several gangs that compete. `all_members`: all their members, without evictions, or not at all."""
 
     problem: JointProblem
     limits: Limits
-    whole: bool = False
+    all_members: bool = False
 
 
 class CompareTask(msgspec.Struct, frozen=True, tag=True):
@@ -135,8 +135,8 @@ def _deadline(seconds: float) -> Deadline:
 
 def _together(request: JointTask, deadline: Deadline) -> JointAnswer | None:
     try:
-        if request.whole:
-            return solve_whole(request.problem, request.limits, deadline)
+        if request.all_members:
+            return solve_all_placed(request.problem, request.limits, deadline)
         return solve_joint(request.problem, request.limits, deadline)
     except OutOfTimeError:
         return None

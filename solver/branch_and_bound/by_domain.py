@@ -21,10 +21,9 @@ from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import OutOfTimeError
 from solver.instance import Instance, Seat
-from solver.objective import SolvePhase, is_of_level, since
+from solver.objective import SolvePhase, comparison_key, goals_of, is_of_level, since
 from solver.plan import Goal
 from solver.problem import Limits
-from solver.scoring import goals_of
 from solver.tree_dp.multi_class import Mixtures, mixtures_of
 from solver.tree_dp.multi_class_tables import TooMuchError
 
@@ -207,7 +206,7 @@ def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iter
             spread, preference_score = at_best(part_of(instance, instance.tree.nodes(level, domain)))
             yield _Branch(instance, level, domain, spread, preference_score, mixtures)
         else:
-            yield _Branch(instance, level, domain, fewest[domain], mixtures.liked_at_most, mixtures)
+            yield _Branch(instance, level, domain, fewest[domain], mixtures.max_preference, mixtures)
 
 
 def _fewest(instance: Instance, level: int) -> list[Spread]:
@@ -233,10 +232,10 @@ def _sign(part: Instance, level: int, domain: int) -> object:
         return tuple(sorted((_sign(part, level + 1, child) for child in children), key=repr))
     node, problem = part.problem.nodes[domain], part.problem
     shapes = tuple((domain in shape.nodes, shape.preferences.get(domain, 0)) for shape in problem.shapes)
-    return node.free, node.terminating, shapes, _only_here(part, domain)
+    return node.free, node.terminating, shapes, _pods_only_on(part, domain)
 
 
-def _only_here(part: Instance, node: int) -> object:
+def _pods_only_on(part: Instance, node: int) -> object:
     """What cannot be compared with other domains: who is pinned to the node, and who excludes whom there."""
     pinned = tuple(seat for seat in part.pinned if part.pinned_node(seat) == node)
     problem = part.problem
@@ -283,7 +282,7 @@ def _leaf(instance: Instance, branch: _Branch, solved: Solved) -> _Leaf:
     names = tuple(instance.name_rank[node] for row in nodes for node in row if node is not None)
     key = (
         tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits),
-        _named(goals, "preferences").key,
+        comparison_key(_named(goals, "preferences")),
         branch.around,
         _inward(goals),
         tuple(part for goal in goals if goal.name in since(SolvePhase.ORDER) for part in goal.digits),

@@ -14,8 +14,7 @@ from solver.bounds.domain_cover import Covers, Spread
 from solver.cp_sat.lexicographic import TimeBudget
 from solver.cp_sat.solve import Solved, solve_within
 from solver.instance import Instance, Seat
-from solver.objective import is_of_level, terms
-from solver.scoring import goals_of
+from solver.objective import goals_of, is_of_level, terms
 
 WORTHWHILE = 12
 """Usable nodes from which on it pays."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from solver.instance import Instance, blocked_nodes, instance_of
+from solver.objective import Nodes
 from solver.problem import NO_VICTIMS, Affinity, PodSet, Problem, Shape
-from solver.scoring import Nodes
 
 
 def part_of(instance: Instance, nodes: Sequence[int]) -> Instance:
@@ -79,8 +79,8 @@ def _shape(instance: Instance, position: int, place: dict[int, int]) -> Shape:
     shape, eligible = instance.problem.shapes[position], instance.eligible(position)
     return Shape(
         requests=shape.requests,
-        nodes=frozenset(here for node, here in place.items() if node in eligible),
-        preferences={here: shape.preferences[node] for node, here in place.items() if node in shape.preferences},
+        nodes=frozenset(inner for node, inner in place.items() if node in eligible),
+        preferences={inner: shape.preferences[node] for node, inner in place.items() if node in shape.preferences},
     )
 
 

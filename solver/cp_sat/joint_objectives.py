@@ -11,6 +11,7 @@ from solver.cp_sat.lexicographic import Stage
 from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.solve import Stated
 from solver.cp_sat.variables import Model, any_of
+from solver.objective import SolvePhase, in_order
 from solver.tree import ROOT
 
 Touched = list[dict[int, Sum]]
@@ -26,8 +27,15 @@ class JointGoals:
 
     @property
     def where(self) -> tuple[Stated, ...]:
-        """What stands in the place of one gang's phases of compactness and waste."""
-        return (self.compactness, goals.preferences), (self.precedence,), (self.waste,)
+        """The phases of compactness and waste: these two in ways of their own, all other goals as for one gang; between
+        the phases, which gang is the compact one.
+        """
+        joint = {"compactness": self.compactness, "waste": self.waste}
+        spread, room = (
+            tuple(joint.get(name, goals.TERMS[name]) for name in names)
+            for names in in_order(SolvePhase.SPREAD, SolvePhase.ROOM)
+        )
+        return spread, (self.precedence,), room
 
     def compactness(self, model: Model, solution: goals.Solution) -> Iterator[Stage]:
         """Level by level the fewest domains, summed over the gangs, then over their sets."""

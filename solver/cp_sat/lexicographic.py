@@ -20,8 +20,8 @@ from ortools.sat.python.cp_model import (
 
 from solver.cp_sat.linear import Sum
 from solver.deadline import NO_DEADLINE, Deadline
+from solver.objective import Reached
 from solver.problem import Limits
-from solver.scoring import Reached
 
 SMALL = 600
 """Variables up to which presolve costs more than it saves."""

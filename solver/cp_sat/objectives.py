@@ -11,9 +11,9 @@ from itertools import pairwise
 from ortools.sat.python.cp_model import IntVar
 
 from solver.bounds.domain_cover import Covers
+from solver.cp_sat.constraint_model import everybody_placed, seat_variables
 from solver.cp_sat.lexicographic import Stage
 from solver.cp_sat.linear import Sum, one, total
-from solver.cp_sat.model import everybody_placed, seat_variables
 from solver.cp_sat.variables import Model
 from solver.instance import Seat
 from solver.tree import ROOT

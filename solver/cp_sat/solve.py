@@ -7,16 +7,15 @@ import numpy as np
 
 from solver.bounds.member_classes import MemberClass, alike, by_shape, each_alone
 from solver.cp_sat import objectives as goals
+from solver.cp_sat.constraint_model import everybody_placed, member_solution, model_of
 from solver.cp_sat.lexicographic import Found, Search, SolverFaultError, Stage, TimeBudget, time_budget_of
-from solver.cp_sat.model import everybody_placed, model_of, told_apart
 from solver.cp_sat.node_tie_break import name_nodes
 from solver.cp_sat.variables import Model
 from solver.cp_sat.victim_tie_break import prefer_first_keys, prefer_started_last
 from solver.deadline import OutOfTimeError
 from solver.instance import Instance
-from solver.objective import SolvePhase, in_order, terms
+from solver.objective import Nodes, Reached, SolvePhase, in_order, terms
 from solver.problem import Limits
-from solver.scoring import Nodes, Reached
 
 Stated = tuple[goals.GoalStages, ...]
 """The terms of one phase: they can be stated at the same time. The next phase depends on what they came to."""
@@ -133,7 +132,7 @@ def _counted_first(
                 search.minimise(_stages(counts, search, phase, wanted))
         if wanted <= terms(counted=True) and (len(phases) > len(how_many) or "compactness" not in wanted):
             return _continued(counts, search, (), wanted)
-        members, single = _told_apart(counts, search, budget)
+        members, single = _member_model(counts, search, budget)
         for phase in phases:
             single.accept(_stages(members, single, phase, wanted), search.reached)
     except OutOfTimeError:
@@ -142,7 +141,7 @@ def _counted_first(
     return _continued(members, single, left, wanted)
 
 
-def _told_apart(counts: Model, search: Search, budget: TimeBudget) -> tuple[Model, Search]:
+def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Model, Search]:
     """A model in which every member stands alone, with the solution over counts. Raises `OutOfTimeError`, also where it
     would be too large.
     """
@@ -151,7 +150,7 @@ def _told_apart(counts: Model, search: Search, budget: TimeBudget) -> tuple[Mode
         raise OutOfTimeError
     members = model_of(instance, kinds)
     single = Search(members.cp, budget, linearization=2, proven=search.proven)
-    match single.adopt(told_apart(counts, search.solution, members)):
+    match single.adopt(member_solution(counts, search.solution, members)):
         case Found.INFEASIBLE:
             raise SolverFaultError("a solution over counts is none over members")
         case Found.UNKNOWN:

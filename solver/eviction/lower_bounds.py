@@ -240,23 +240,23 @@ def _gangs(instance: Instance, level: int, columns: _Columns, weights: Lexicogra
     for place in np.flatnonzero(columns.gang >= 0).tolist():
         members.setdefault(int(columns.gang[place]), []).append(instance.useful[place])
     found = _Gangs({}, set(), {})
-    for gang, kin in members.items():
+    for gang, gang_victims in members.items():
         running = problem.victim_gangs[gang]
-        needed = [victim for victim in kin if running.cannot_spare(victim)]
-        if needed and len(kin) < running.running:
+        needed = [victim for victim in gang_victims if running.cannot_spare(victim)]
+        if needed and len(gang_victims) < running.running:
             found.fixed.update(needed)
         elif needed:
-            own = {victim: weights.of(problem.victims, victim) for victim in kin}
-            for near in _by_domain(instance, level, kin):
+            own = {victim: weights.of(problem.victims, victim) for victim in gang_victims}
+            for near in _by_domain(instance, level, gang_victims):
                 _add_shares(found, weights, own, near, frozenset(needed))
     return found
 
 
-def _by_domain(instance: Instance, level: int, kin: list[int]) -> list[list[int]]:
+def _by_domain(instance: Instance, level: int, gang_victims: list[int]) -> list[list[int]]:
     """The victims of a gang that are where the asking gang may come, those in one domain together."""
     nodes, domains = instance.problem.victims.node, instance.tree.domains(level)
     inside: dict[int, list[int]] = {}
-    for victim in kin:
+    for victim in gang_victims:
         if instance.usable[nodes[victim]]:
             inside.setdefault(int(domains[nodes[victim]]), []).append(victim)
     return [*inside.values()]

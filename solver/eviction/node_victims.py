@@ -45,21 +45,21 @@ class _Alike:
 class _Rest:
     """What some kinds of victims hold together, and of each resource the cheapest unit, as price and units."""
 
-    whole: Amounts
+    total: Amounts
     cheapest: tuple[tuple[int, int] | None, ...]
 
     def with_kind(self, kind: _Alike) -> "_Rest":
         """With one kind more."""
         pairs = zip(self.cheapest, kind.requests, strict=True)
         return _Rest(
-            tuple(have + len(kind.victims) * held for have, held in zip(self.whole, kind.requests, strict=True)),
+            tuple(have + len(kind.victims) * held for have, held in zip(self.total, kind.requests, strict=True)),
             tuple(_cheaper(unit, (kind.price, held)) if held > 0 else unit for unit, held in pairs),
         )
 
     def least(self, missing: Amounts) -> int | None:
         """What it costs at least to free this; None: it cannot be had."""
         least = 0
-        for have, unit, amount in zip(self.whole, self.cheapest, missing, strict=True):
+        for have, unit, amount in zip(self.total, self.cheapest, missing, strict=True):
             if amount > max(have, 0):
                 return None
             if amount > 0 and unit is not None:
@@ -130,7 +130,7 @@ class Offers:
 
     def _forced(self, missing: Amounts) -> Amounts:
         """How many of each kind go in any case: without them all others are too few."""
-        rest = self._rests[0].whole
+        rest = self._rests[0].total
         return tuple(
             max(
                 0,

@@ -19,10 +19,9 @@ from solver.deadline import OutOfTimeError
 from solver.eviction.dynamic_programme import solve_eviction_dp
 from solver.eviction.lower_bounds import INFEASIBLE_PRICE, EvictionPrices, prices_of
 from solver.instance import Instance, useful_victims
-from solver.objective import SolvePhase, is_of_level, since, terms
+from solver.objective import SolvePhase, comparison_key, goals_of, is_of_level, since, terms
 from solver.plan import Plan
 from solver.problem import Limits
-from solver.scoring import goals_of
 
 WORTHWHILE = 12
 """Nodes from which on it pays."""
@@ -182,7 +181,7 @@ def _key(instance: Instance, prices: EvictionPrices, solved: Solved) -> Key:
         (-sum(node is not None for node in names),),
         tuple(node is None for node in names),
         tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits),
-        *(goal.key for goal in goals if goal.name in later and not is_of_level(goal.name)),
+        *(comparison_key(goal) for goal in goals if goal.name in later and not is_of_level(goal.name)),
         tuple(-victim.started for victim in sorted(gone, key=lambda victim: victim.started)),
         tuple(instance.name_rank[node] for node in names if node is not None),
         tuple(sorted(natural_key(victim.key) for victim in gone)),

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.instance import Instance, instance_of
-from solver.objective import criterion
+from solver.objective import criterion, goals_of
 from solver.plan import Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.scoring import goals_of
 from solver.solve import decide
 
 
@@ -17,16 +16,16 @@ class NextDoor:
     """The best plan elsewhere. `level`: the narrowest level, above the node, of which one domain holds the gang;
     `paths`: the domains of that level that the other plan uses, none where there is no other plan.
 
-    `goal` and `part`: the first in which the other plan is worse, `here` and `there` their values; "" where it loses
-    by names alone.
+    `goal` and `part`: the first in which the other plan is worse, `value` and `other_value` what it is in both; ""
+    where it loses by names alone.
     """
 
     level: str
     paths: tuple[tuple[str, ...], ...] = ()
     goal: str = ""
     part: str = ""
-    here: int = 0
-    there: int = 0
+    value: int = 0
+    other_value: int = 0
 
 
 def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NextDoor | None:
@@ -49,9 +48,9 @@ def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline =
     used = sorted({instance.tree.domain(level, node) for row in other.nodes for node in row if node is not None})
     paths = tuple(instance.tree.paths[level][domain] for domain in used)
     goals = goals_of(instance_of(problem, evicting=bool(other.victims)), other.nodes, other.victims)
-    for goal, part, own, there in _pairs(plan.goals, goals):
-        if own != there:
-            return NextDoor(name, paths, goal, part, own, there) if _worse(goal, own, there) else None
+    for goal, part, own, other_value in _pairs(plan.goals, goals):
+        if own != other_value:
+            return NextDoor(name, paths, goal, part, own, other_value) if _worse(goal, own, other_value) else None
     return NextDoor(name, paths)
 
 
@@ -64,13 +63,13 @@ def _level(instance: Instance, plan: Plan) -> int | None:
     return None
 
 
-def _pairs(here: tuple[Goal, ...], there: tuple[Goal, ...]) -> Iterator[tuple[str, str, int, int]]:
+def _pairs(goals: tuple[Goal, ...], others: tuple[Goal, ...]) -> Iterator[tuple[str, str, int, int]]:
     """Part by part in their order; of parts that only one plan has, the value itself speaks."""
-    for one, other in zip(here, there, strict=True):
+    for one, other in zip(goals, others, strict=True):
         if one.parts.keys() == other.parts.keys():
             yield from ((one.name, part, value, other.parts[part]) for part, value in one.parts.items())
         yield one.name, "", one.value, other.value
 
 
-def _worse(goal: str, here: int, there: int) -> bool:
-    return there < here if criterion(goal).more_is_better else there > here
+def _worse(goal: str, value: int, other_value: int) -> bool:
+    return other_value < value if criterion(goal).more_is_better else other_value > value

@@ -18,9 +18,9 @@ from solver.heuristics.block_by_block import BlockPlace, Seating
 from solver.heuristics.blocks import Block, beyond, blocks_of
 from solver.heuristics.running_pods import RunningPods
 from solver.instance import Instance, Seat, instance_of
+from solver.objective import goals_of
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Problem
-from solver.scoring import goals_of
 
 _TRIES = 3
 """In so many domains of each level narrower than the one that is required it is tried to be more compact than asked."""
@@ -141,8 +141,8 @@ def _home(instance: Instance, position: int, at: Mapping[Seat, int], place: Bloc
     rules = [] if pod_set.required is None else [(pod_set.required, frozenset((position,)))]
     rules += [(rule.level, frozenset(rule.pod_sets)) for rule in instance.problem.together if position in rule.pod_sets]
     for level, pod_sets in rules:
-        mates = (node for seat, node in at.items() if seat.pod_set in pod_sets)
-        node = next(mates, None)
+        set_nodes = (node for seat, node in at.items() if seat.pod_set in pod_sets)
+        node = next(set_nodes, None)
         if node is not None and level > found.level:
             found = BlockPlace(level, instance.tree.domain(level, node))
     return found

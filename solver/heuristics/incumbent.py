@@ -7,6 +7,7 @@ from solver.cp_sat.lexicographic import Found
 from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from solver.heuristics.greedy import plans_of
 from solver.instance import Instance
+from solver.objective import comparison_key
 from solver.plan import Plan, Proof
 from solver.problem import Problem
 from solver.verify.rules import verify
@@ -86,4 +87,4 @@ class Incumbent:
 def key_of(problem: Problem, plan: Plan) -> Key:
     """The goals of a plan in their order, each with its parts, smaller being better."""
     gone = sorted((int(problem.victims.priority[victim]) for victim in plan.victims), reverse=True)
-    return (tuple(gone), *(goal.key for goal in plan.goals if goal.name != "victims"))
+    return (tuple(gone), *(comparison_key(goal) for goal in plan.goals if goal.name != "victims"))

@@ -7,8 +7,8 @@ import numpy as np
 from solver.bounds.member_classes import MemberClass, sorted_kinds
 from solver.capacity import Counts, fitting
 from solver.instance import Instance
+from solver.objective import Nodes
 from solver.problem import PodSet, Problem
-from solver.scoring import Nodes
 from solver.tree import ROOT
 
 

@@ -16,9 +16,9 @@ from solver.cp_sat.lexicographic import DeadlineCheck, TimeBudget, no_deadline_c
 from solver.instance import blocked_nodes
 from solver.multi_gang.column_generation.generation import ChosenColumns, ColumnGeneration
 from solver.multi_gang.column_generation.pricing import GangDemand, PricingProblem, node_classes_of
+from solver.objective import Nodes
 from solver.plan import Plan
 from solver.problem import Limits, PodSet, Problem
-from solver.scoring import Nodes
 from solver.solve import decide
 from solver.tree import ROOT, Tree, tree_of
 
@@ -42,7 +42,7 @@ class AllPlaced:
     proven: int
 
 
-def place_whole(
+def place_all(
     gangs: Sequence[Problem],
     units: Sequence[Sequence[int]],
     budget: TimeBudget,

@@ -14,12 +14,11 @@ from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.instance import Instance, instance_of
-from solver.multi_gang.all_placed import crowded_out, place_whole
+from solver.multi_gang.all_placed import crowded_out, place_all
 from solver.multi_gang.merge import Merged, merged
-from solver.objective import terms
+from solver.objective import Nodes, is_countable, terms
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Problem
-from solver.scoring import Nodes
 from solver.verify.rules import broken_rules
 
 
@@ -94,12 +93,14 @@ def solve_joint(joint: JointProblem, limits: Limits, deadline: Deadline = NO_DEA
     )
 
 
-def solve_whole(joint: JointProblem, limits: Limits, deadline: Deadline = NO_DEADLINE) -> JointAnswer | None:
+def solve_all_placed(joint: JointProblem, limits: Limits, deadline: Deadline = NO_DEADLINE) -> JointAnswer | None:
     """Every member of every gang that has a place in its own without evictions, as compact as all of them together can
     be, or as is found by the deadline; the other goals are each gang's own. None where that is not found, or where it
     is not known how (`solver.multi_gang.all_placed`).
     """
-    found = place_whole(joint.gangs, joint.units, time_budget_of(limits, deadline), lambda: deadline.over)
+    if not is_countable():
+        return None
+    found = place_all(joint.gangs, joint.units, time_budget_of(limits, deadline), lambda: deadline.over)
     if found is None:
         return None
     shares = tuple(None if nodes is None else Share(nodes, ()) for nodes in found.nodes)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from solver.nodes import Node, NodeTable, nodes_of
+from solver.objective import Nodes
 from solver.problem import (
     Affinity,
     Conflict,
@@ -21,7 +22,6 @@ from solver.problem import (
     VictimTable,
     victim_table,
 )
-from solver.scoring import Nodes
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,12 @@ class Merged:
         obstacles = [self._obstacles(nodes, sets) for sets in self.sets]
         owners: dict[int, int] = {}
         for victim in victims:
-            kin = self._kin(victim, victims)
-            places = {self.problem.victims[each].node for each in kin}
+            same_gang = self._same_gang(victim, victims)
+            places = {self.problem.victims[each].node for each in same_gang}
             takers = (
-                gang for gang, own_nodes in enumerate(used) if own_nodes & places or not obstacles[gang].isdisjoint(kin)
+                gang
+                for gang, own_nodes in enumerate(used)
+                if own_nodes & places or not obstacles[gang].isdisjoint(same_gang)
             )
             owners[victim] = next(takers, 0)
         return owners
@@ -89,7 +91,7 @@ class Merged:
             )
         )
 
-    def _kin(self, victim: int, victims: Sequence[int]) -> list[int]:
+    def _same_gang(self, victim: int, victims: Sequence[int]) -> list[int]:
         """The victims of the same running gang."""
         gang = self.problem.victims[victim].gang
         return [victim] if gang is None else [each for each in victims if self.problem.victims[each].gang == gang]
@@ -181,14 +183,14 @@ class _Merger:
     def _shape(self, gang: int, shape: Shape) -> Shape:
         names = self.parts[gang].nodes.layout.names
 
-        def here(node: int) -> int:
+        def joint_position(node: int) -> int:
             return self.place[names[node]]
 
         return Shape(
             self._parallel([self._amounts(gang, shape.requests)]),
-            frozenset(map(here, shape.nodes)),
-            {here(node): reason for node, reason in shape.excluded.items()},
-            {here(node): weight for node, weight in shape.preferences.items()},
+            frozenset(map(joint_position, shape.nodes)),
+            {joint_position(node): reason for node, reason in shape.excluded.items()},
+            {joint_position(node): weight for node, weight in shape.preferences.items()},
         )
 
     def _exclusion(self, part: Problem, rule: Exclusion, first: int) -> Exclusion:
@@ -241,8 +243,8 @@ class _Merger:
         sets: dict[str, VictimSet] = {}
         for part, gang in known:
             for each in gang.sets:
-                mine = frozenset(self.position[part.victims.keys[victim]] for victim in each.victims)
-                victims[each.name] = victims.get(each.name, frozenset()) | mine
+                gang_victims = frozenset(self.position[part.victims.keys[victim]] for victim in each.victims)
+                victims[each.name] = victims.get(each.name, frozenset()) | gang_victims
                 sets[each.name] = each
         return replace(known[0][1], sets=tuple(replace(each, victims=victims[each.name]) for each in sets.values()))
 

@@ -121,9 +121,9 @@ class _Rooms:
         between = self.tree.around(narrower - 1, self.level)
         room = self.by_level[narrower]
         for domain in np.flatnonzero((wider > 0) & (fewest > 1)).tolist():
-            wholes = np.flatnonzero(between == domain).tolist()
-            if wider[domain] < len(wholes) <= _FEW:
-                parts = [room[list(self.tree.children(narrower - 1, whole))] for whole in wholes]
+            wide_domains = np.flatnonzero(between == domain).tolist()
+            if wider[domain] < len(wide_domains) <= _FEW:
+                parts = [room[list(self.tree.children(narrower - 1, wide))] for wide in wide_domains]
                 fewest[domain] = _confined(parts, int(wider[domain]), self.members, int(fewest[domain]))
 
 

@@ -82,9 +82,9 @@ class Mixtures:
         self._tables = Tables(self.rules, self._compact, self.effort)
 
     @property
-    def liked_at_most(self) -> int:
+    def max_preference(self) -> int:
         """No plan has more weight of node preferences."""
-        return self.rules.liked_at_most
+        return self.rules.max_preference
 
     def best(self, level: int, domain: int) -> Best | None:
         """The best inside one domain; None where it cannot hold everybody."""
@@ -95,7 +95,7 @@ class Mixtures:
         step = len(spread) // self.instance.tree.depth
         for wider in range(max(level, 0)):
             spread[wider * step : (wider + 1) * step] = [1, len(self._filled)][:step]
-        return Best(tuple(spread), self.liked_at_most - disliked)
+        return Best(tuple(spread), self.max_preference - disliked)
 
     def narrowed(self, level: int, domain: int) -> Counts:
         """How many members of each shape the nodes have at most in the best plans inside a domain that can hold
@@ -124,9 +124,9 @@ class Mixtures:
         instance, every = self.instance, self.instance.problem.nodes
         columns: list[Sequence[int] | Positions] = [instance.potential, instance.tree.domains(instance.tree.depth - 2)]
         columns += [*every.free.T, *every.terminating.T, *instance.amounts.T, *instance.capacity, *self.rules.penalties]
-        told_by = np.array(columns, dtype=np.int64)[:, nodes]
-        order = np.lexsort((np.array(instance.name_rank, dtype=np.int64)[nodes], *told_by))
-        sorted_by, members = told_by[:, order], sum(self.full)
+        columns_of = np.array(columns, dtype=np.int64)[:, nodes]
+        order = np.lexsort((np.array(instance.name_rank, dtype=np.int64)[nodes], *columns_of))
+        sorted_by, members = columns_of[:, order], sum(self.full)
         last: Positions = nodes[order[members:][(sorted_by[:, members:] == sorted_by[:, :-members]).all(axis=0)]]
         return last
 

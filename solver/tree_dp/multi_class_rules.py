@@ -44,7 +44,7 @@ class MultiClassRules:
             for node, weight in shape.preferences.items():
                 preference_score[place, node] = weight
         best = preference_score.max(axis=1, initial=0)
-        self.liked_at_most = int(best @ np.array(full))
+        self.max_preference = int(best @ np.array(full))
         self.penalties = best[:, None] - preference_score
 
     def _allowed(self, level: int) -> Allowed:

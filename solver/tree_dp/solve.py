@@ -7,7 +7,7 @@ from solver.capacity import needed_members
 from solver.cp_sat.lexicographic import Found
 from solver.cp_sat.solve import Solved
 from solver.instance import Instance
-from solver.scoring import Nodes
+from solver.objective import Nodes
 from solver.tree import ROOT
 from solver.tree_dp.domain_bounds import Score, candidates
 from solver.tree_dp.min_plus import INFEASIBLE_COST

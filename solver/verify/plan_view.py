@@ -45,15 +45,15 @@ class PlanView:
         for victim in self.evicted:
             self.leaving.setdefault(victim.node, []).append(victim.requests)
         layout = problem.nodes.layout
-        self._whole = {node: (*layout.paths[node], layout.names[node]) for node in {each.node for each in self.placed}}
+        self._paths = {node: (*layout.paths[node], layout.names[node]) for node in {each.node for each in self.placed}}
 
     def path(self, level: int, node: int) -> Path:
         """The path of the domain of `level` (-1: the cluster) that holds the node of a member."""
-        return self._whole[node][: level + 1]
+        return self._paths[node][: level + 1]
 
     def domains(self, level: int, placed: Iterable[PlacedMember]) -> Counter[Path]:
         """How many of these members each domain of `level` (-1: the cluster) has."""
-        return Counter(self._whole[each.node][: level + 1] for each in placed)
+        return Counter(self._paths[each.node][: level + 1] for each in placed)
 
     def asks(self, each: PlacedMember) -> tuple[int, ...]:
         """What a member requests."""

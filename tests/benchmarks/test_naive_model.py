@@ -2,8 +2,10 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import pytest
+from thorough import parts
 
 from benchmarks.naive import Proven, can_state, solve, values_of
 from solver import solve as solving
@@ -14,11 +16,15 @@ from solver.plan import Plan, Proof
 from solver.problem import Limits, Problem
 from tests.solver.random_problems import random_problem
 
-_SEEDS = [seed for seed in range(1_500) if can_state(random_problem(seed))]
+
+@cache
+def seeds() -> list[int]:
+    """Of the problems that the naive model can state."""
+    return [seed for seed in range(1_500) if can_state(random_problem(seed))]
 
 
 def test_many_of_the_random_problems_can_be_stated() -> None:
-    problems = [random_problem(seed) for seed in _SEEDS]
+    problems = [random_problem(seed) for seed in seeds()]
     assert len(problems) > 140
     assert any(each.slices for problem in problems for each in problem.sets)
     assert any(problem.together for problem in problems)
@@ -26,9 +32,9 @@ def test_many_of_the_random_problems_can_be_stated() -> None:
     assert any(problem.required is not None for problem in problems)
 
 
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", parts(8))
 def test_the_naive_model_and_the_solver_come_to_equal_optima(part: int) -> None:
-    for seed in _SEEDS[part::8]:
+    for seed in seeds()[part::8]:
         problem = random_problem(seed)
         answer, found = solving.solve(problem), solve(problem, 60)
         assert isinstance(found, Proven), seed
@@ -38,9 +44,9 @@ def test_the_naive_model_and_the_solver_come_to_equal_optima(part: int) -> None:
             assert (found.values, answer.proof) == (None, Proof.INFEASIBLE), seed
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", parts(4))
 def test_they_do_for_several_gangs_too(part: int) -> None:
-    for joint in [_joint(seed) for seed in _SEEDS[::3] if len(random_problem(seed).sets) == 1][part::4]:
+    for joint in [_joint(seed) for seed in seeds()[::3] if len(random_problem(seed).sets) == 1][part::4]:
         whole = merged(joint.gangs, joint.units).problem
         found = solve(whole, 60, apart=True)
         assert isinstance(found, Proven)

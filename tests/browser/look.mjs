@@ -1,75 +1,28 @@
 // Looks at the page with a real Chromium, as a person would, and prints what it saw as JSON.
-// TOKEN=… node look.mjs ADDRESS [FOLDER for screenshots]
+// TOKEN=… node look.mjs ADDRESS FOLDER-FOR-SCREENSHOTS FILE-TO-TRY
 
 import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 
-import bundled from "@sparticuz/chromium";
-import { chromium } from "playwright-core";
+import { barriers, colours, filled, frames, launched, watch } from "./browser.mjs";
 
-const [address, folder] = process.argv.slice(2);
+const [address, folder, tried] = process.argv.slice(2);
 const headers = { Authorization: `Bearer ${process.env.TOKEN ?? ""}` };
+const GANGS = Array.from({ length: 8 }, (_, each) => `gang-${each}`);
 const host = new URL(address).host;
-const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const seen = { errors: [], elsewhere: [] };
 
-function watch(page) {
-  page.on("console", (message) => {
-    if (message.type() === "error") seen.errors.push(message.text());
-  });
-  page.on("pageerror", (error) => seen.errors.push(String(error)));
-  page.on("request", (request) => {
-    if (new URL(request.url()).host !== host) seen.elsewhere.push(request.url());
-  });
+async function pictured(page, name, fullPage = false) {
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage });
 }
 
-async function pictured(page, name) {
-  if (folder) await page.screenshot({ path: join(folder, `${name}.png`) });
-}
-
-/** How many colours there are on the canvas, of every seventh point: what has been drawn there. */
-function colours(page) {
-  return page.evaluate(() => {
-    const canvas = document.querySelector("canvas");
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    const found = new Set();
-    for (let at = 0; at < data.length; at += 28) found.add(`${data[at]},${data[at + 1]},${data[at + 2]}`);
-    return found.size;
-  });
-}
-
-/** Serious faults for people who cannot see or use a mouse. The policy lets no foreign script in: axe is evaluated. */
-async function barriers(page) {
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run());
-  return violations
-    .filter((each) => ["serious", "critical"].includes(each.impact))
-    .map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(" ").slice(0, 500)}`);
-}
-
-async function frames(page) {
-  const box = await page.locator("canvas").first().boundingBox();
-  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-  const measured = page.evaluate(
-    () =>
-      new Promise((done) => {
-        const times = [];
-        const step = (now) => (times.push(now) < 60 ? requestAnimationFrame(step) : done(times));
-        requestAnimationFrame(step);
-      }),
-  );
-  for (let turn = 0; turn < 10; turn += 1) await page.mouse.wheel(0, turn < 5 ? -120 : 120);
-  const times = await measured;
-  const gaps = times.slice(1).map((time, at) => time - times[at]).sort((a, b) => a - b);
-  return { median: gaps[gaps.length >> 1], worst: gaps.at(-1) };
-}
-
-const browser = await chromium.launch({ executablePath: await bundled.executablePath(), args: ["--no-sandbox", "--no-zygote"], headless: true });
+const browser = await launched();
 try {
   const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, colorScheme: "light", extraHTTPHeaders: headers });
   const page = await context.newPage();
-  watch(page);
+  watch(page, host, seen);
   const begun = Date.now();
   await page.goto(address);
   await page.locator("canvas").first().waitFor();
@@ -77,13 +30,117 @@ try {
   await page.waitForTimeout(1500);
   seen.colours = await colours(page);
   await pictured(page, "light");
+  const edges = await filled(page, GANGS);
+  await page.getByLabel("Cells show").selectOption("gangs");
+  await page.waitForTimeout(300);
+  seen.byGang = { edges, cells: await filled(page, GANGS) };
+  await pictured(page, "gangs");
+  await page.getByLabel("Cells show").selectOption({ index: 0 });
   seen.gangs = await page.locator(".gangs button").allTextContents();
-  await page.locator(".gangs button").first().click();
+  const gang = (name) => page.locator(".gangs button", { hasText: name });
+  await gang("default/llm").click();
   seen.pressed = await page.locator('.gangs button[aria-pressed="true"]').count();
-  seen.said = await page.locator("[aria-live]").textContent();
-  seen.rows = await page.locator("details tbody tr th").allTextContents();
-  await page.waitForTimeout(1500);
-  await pictured(page, "lit");
+  seen.said = await page.locator("[aria-live]").first().textContent();
+  await page.getByText("The same in tables").click();
+  await page.locator(".nodes tbody th", { hasText: "node-40" }).waitFor();
+  seen.rows = await page.locator(".nodes tbody th").filter({ hasText: /^node-/ }).allTextContents();
+  await page.getByText("The same in tables").click();
+  await page.locator(".story h3").waitFor();
+  seen.story = await page.locator(".story").innerText();
+  await page.waitForTimeout(1000);
+  await pictured(page, "lit", true);
+  await gang("default/big").click();
+  await page.locator(".story h3", { hasText: "default/big" }).waitFor();
+  seen.waiting = await page.locator(".story").innerText();
+  await page.waitForTimeout(500);
+  await pictured(page, "waiting");
+  await page.locator(".story .link").first().click();
+  seen.crumbs = await page.locator(".crumbs button").allTextContents();
+  seen.domain = await page.locator(".domain").innerText();
+  await page.waitForTimeout(500);
+  await pictured(page, "domain", true);
+  await page.getByLabel("Phase").selectOption("Unplaceable");
+  seen.filtered = await page.locator(".gangs button").allTextContents();
+  await page.getByLabel("Phase").selectOption("");
+  await page.getByLabel("Find a domain or node").fill("node-77");
+  await page.getByLabel("Find a domain or node").press("Enter");
+  seen.found = await page.locator(".crumbs button").allTextContents();
+  await page.locator(".crumbs button").first().click();
+  await page.locator("canvas").scrollIntoViewIfNeeded();
+  const box = await page.locator("canvas").boundingBox();
+  await page.mouse.click(box.x + 20, box.y + 25);
+  seen.clicked = await page.locator(".crumbs button").allTextContents();
+  await page.locator(".crumbs button").nth(1).click();
+  await page.waitForTimeout(300);
+  seen.smaller = await filled(page);
+  await page.mouse.move(box.x + 200, box.y + 200);
+  for (let turn = 0; turn < 8; turn += 1) await page.mouse.wheel(0, -240);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 220, box.y + 220, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForTimeout(300);
+  seen.larger = await filled(page);
+  seen.dragged = await page.locator(".crumbs button").allTextContents();
+  await page.getByText("The same in tables").click();
+  await page.locator(".nodes button", { hasText: "r3" }).press("Enter");
+  seen.byKeyboard = await page.locator(".crumbs button").allTextContents();
+  await page.getByText("The same in tables").click();
+  await page.getByLabel("Find a domain or node").press("Enter");
+  await page.mouse.move(box.x + 5, box.y + 5);
+  seen.tip = await page.locator(".tip").innerText();
+  await page.getByLabel("Find a domain or node").fill("r25");
+  await page.getByLabel("Find a domain or node").press("Enter");
+  await page.getByText("The same in tables").click();
+  const row = (name) => page.locator(".nodes tbody tr", { hasText: name });
+  await row("node-400").waitFor();
+  seen.apart = [];
+  for (const name of ["node-400", "node-405", "node-410"]) seen.apart.push(await row(name).innerText());
+  seen.apartDomain = await page.locator(".domain p").first().innerText();
+  await page.waitForTimeout(300);
+  await pictured(page, "apart");
+  await page.getByText("The same in tables").click();
+  await page.locator(".crumbs button").first().press("Enter");
+  seen.back = await page.locator(".crumbs button").allTextContents();
+  await page.locator(".trying summary").click();
+  const file = await page.evaluateHandle((text) => {
+    const dropped = new DataTransfer();
+    dropped.items.add(new File([text], "tried.json"));
+    return dropped;
+  }, await readFile(tried, "utf8"));
+  await page.locator(".trying textarea").dispatchEvent("drop", { dataTransfer: file });
+  await page.locator(".trying textarea", { hasText: "" }).waitFor();
+  await page.getByLabel("More nodes").fill("2=node-5");
+  await page.getByLabel("Drained").fill("node-1,node-2");
+  await page.getByLabel("Levels only preferred").fill("rack");
+  await page.getByLabel("evictions allowed").uncheck();
+  page.once("request", (request) => (seen.whatIf = new URL(request.url()).search));
+  await page.getByLabel("Nobody new on").fill("node-0");
+  await page.getByRole("button", { name: "Plan it" }).click();
+  await page.locator(".trying li").first().waitFor({ timeout: 60_000 });
+  seen.tried = await page.locator(".trying li").allTextContents();
+  seen.triedStory = await page.locator(".story").innerText();
+  seen.triedDomain = await page.locator(".domain p").first().innerText();
+  await page.getByLabel("Find a domain or node").fill("node-5-more-1");
+  await page.getByLabel("Find a domain or node").press("Enter");
+  seen.added = await page.locator(".crumbs button").allTextContents();
+  await page.locator(".crumbs button").first().click();
+  await page.waitForTimeout(500);
+  await pictured(page, "tried", true);
+  const downloading = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Share as a file" }).click();
+  const shared = join(folder, "shared.html");
+  await (await downloading).saveAs(shared);
+  const opened = await browser.newPage();
+  watch(opened, "", { errors: seen.errors, elsewhere: [] });
+  await opened.goto(pathToFileURL(shared).href);
+  await opened.locator("canvas").waitFor();
+  seen.shared = { gangs: await opened.locator(".gangs button").allTextContents(), filled: await filled(opened) };
+  await opened.close();
+  await page.getByLabel("Nobody new on").fill("nowhere");
+  await page.getByRole("button", { name: "Plan it" }).click();
+  await page.locator(".trying [role=alert]").waitFor({ timeout: 60_000 });
+  seen.notTried = await page.locator(".trying [role=alert]").textContent();
+  seen.errors = seen.errors.filter((each) => !each.includes("400"));
   seen.barriers = await barriers(page);
   seen.frames = await frames(page);
   await page.emulateMedia({ colorScheme: "dark" });
@@ -93,8 +150,12 @@ try {
   await pictured(page, "dark");
   await page.setViewportSize({ width: 390, height: 844 });
   await page.waitForTimeout(1000);
-  seen.overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   await pictured(page, "phone");
+  seen.overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  await pictured(page, "phone-whole", true);
+  await page.emulateMedia({ colorScheme: "light" });
+  seen.phoneBarriers = await barriers(page);
+  await pictured(page, "phone-light");
   const plain = await browser.newContext({ javaScriptEnabled: false, extraHTTPHeaders: headers });
   const unscripted = await plain.newPage();
   await unscripted.goto(address);

@@ -11,7 +11,7 @@ import pytest
 from certs.authority import AUTHORITY_LIFETIME, service_names, verify
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE, ensure_serving_certificate
 from certs.rotation import DEFAULT_SCHEDULE
-from cli.installation.manifests import webhook_configurations
+from cli.installation.installed_objects import webhook_configurations
 from cluster.api.connecting import connect
 from cluster.api.transport import Transport
 from controlplane.control_plane import ControlPlane

@@ -178,7 +178,7 @@ def test_a_leaf_for_other_names_is_replaced() -> None:
     verify(next_step(FIRST, names, START).leaf.certificate, FIRST.bundle, names, START)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(pauses=st.lists(st.integers(min_value=1, max_value=25 * 24 * 60), min_size=1, max_size=60))
 def test_what_was_served_before_a_step_is_trusted_after_it_whenever_somebody_looks(pauses: list[int]) -> None:
     """Pauses are minutes between looks, up to 25 days: less than the third of a leaf's life that is spare."""

@@ -4,8 +4,10 @@ import itertools
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from contract_report import Report, report_of
 
@@ -15,6 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 LINGJUN = EXAMPLES / "lingjun"
 
 
+@cache
 def solve(*paths: Path) -> Report:
     """The report on these files."""
     arguments = [part for path in paths for part in ("-f", str(path))]
@@ -41,6 +44,7 @@ def test_64_pods_fill_8_access_switches_of_lingjun_proven_optimal() -> None:
     assert sum(a != b for a, b in itertools.pairwise(switches)) == 7
 
 
+@pytest.mark.thorough
 def test_lingjun_is_solved_in_less_time_than_the_process_takes_to_start() -> None:
     (gang,) = solve(LINGJUN).gangs
     started = time.perf_counter()

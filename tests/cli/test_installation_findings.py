@@ -10,7 +10,7 @@ import pytest
 from certs.authority import Pair, issue, new_authority, service_names
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.installation.doctor_checks import answering, asked, certificate, configuration, leader
-from cli.installation.manifests import webhook_configurations
+from cli.installation.installed_objects import webhook_configurations
 from planning.doctor.finding import Finding, Severity
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -15,9 +15,9 @@ from cli.terminal.domains import DomainShown
 from cli.terminal.topology import _branches
 from cli.text.ages import since
 from cli.text.columns import Columns
-from cli.text.line import in_line, place
-from cli.text.story import story
 from cluster.topology.domain_room import DomainRoom
+from planning.stories.line import in_line, place
+from planning.stories.timeline import story
 
 Json = dict[str, Any]
 ASKED = "2026-11-21T11:55:00Z"

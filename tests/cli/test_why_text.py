@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from cli.text.ages import age
-from cli.text.why_text import GangFacts, leader_trouble, pod_state, render
-from cli.why import member_keys
+from cli.text.why_text import leader_trouble, render
 from gangs.model import GangKey
 from kube.keys import GATE, PLANNED_NODE
 from kube.objects import Condition, ObjectMeta, Pod, PodSpec, PodStatus, SchedulingGate
+from planning.stories.facts import GangFacts, member_keys, pod_state
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 LEADER = {"holderIdentity": "controller-0", "leaseDurationSeconds": 15, "renewTime": "2026-11-21T11:59:58.000000Z"}

@@ -8,15 +8,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
+from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from cluster.api.connecting import connect, token_of
-from cluster.api.transport import UNREACHABLE
+from cluster.api.transport import SIGNED_IN_SECONDS, UNREACHABLE, Transport
 
-BUSY, SILENT = "/busy", "/silent"
+BUSY, SILENT, NOTHING = "/busy", "/silent", "/nothing"
 
 
 class Troubled:
@@ -24,6 +26,7 @@ class Troubled:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.tokens: list[str | None] = []
         self.over = threading.Event()
 
 
@@ -35,10 +38,11 @@ def troubled() -> Iterator[tuple[str, Troubled]]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             told.asked.append(self.path)
+            told.tokens.append(self.headers["Authorization"])
             if self.path == SILENT:
                 told.over.wait()
                 return
-            self.send_response(HTTPStatus.TOO_MANY_REQUESTS)
+            self.send_response(HTTPStatus.NO_CONTENT if self.path == NOTHING else HTTPStatus.TOO_MANY_REQUESTS)
             self.send_header("Retry-After", "5")
             self.end_headers()
 
@@ -100,3 +104,36 @@ def test_a_kubeconfig_that_cannot_be_read_is_named(read: Any, text: bytes, tmp_p
     with pytest.raises(ConfigException) as caught:
         read(str(path))
     assert str(caught.value).startswith(f"kubeconfig {path} cannot be read: ")
+
+
+def test_a_token_that_is_exchanged_is_soon_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client is asked for it again after a second, not for each request."""
+    clock, tokens = [100.0], iter(["first", "second"])
+    monkeypatch.setattr("cluster.api.transport.monotonic", lambda: clock[0])
+    settings = Configuration()
+    hook: Any = lambda it: it.api_key.update(BearerToken=f"Bearer {next(tokens)}")  # noqa: E731 - untyped there
+    settings.refresh_api_key_hook = hook
+    settings.api_key = {"BearerToken": ""}
+    with troubled() as (server, told):
+        settings.host, settings.retries = server, False
+        transport = Transport(ApiClient(settings))
+        for pause in (0.0, SIGNED_IN_SECONDS * 0.9, SIGNED_IN_SECONDS * 0.2):
+            clock[0] += pause
+            with pytest.raises(ApiException):
+                transport.request("GET", BUSY)
+        assert told.tokens == ["Bearer first", "Bearer first", "Bearer second"]
+
+
+def test_a_proxy_is_asked_for_the_whole_url() -> None:
+    settings = Configuration()
+    with troubled() as (server, told):
+        settings.host, settings.proxy, settings.retries = f"http://api.example{BUSY}", server, False
+        with pytest.raises(ApiException):
+            Transport(ApiClient(settings)).request("GET", "/pods", query={"limit": 1})
+        assert told.asked == [f"http://api.example{BUSY}/pods?limit=1"]
+
+
+def test_what_nobody_looks_at_is_not_decoded(tmp_path: Path) -> None:
+    with troubled() as (server, _):
+        answer = connect(kubeconfig(tmp_path, server)).request("GET", NOTHING, kind=msgspec.Raw)
+    assert bytes(answer) == b"null"

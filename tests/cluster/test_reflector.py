@@ -24,9 +24,13 @@ class Names:
         self.names: set[str] = set()
         self.story: list[str] = []
         self.faults = 0
+        self.list_faults = 0
 
     def replace(self, objects: Sequence[Pod], api_version: str) -> None:
         """The list."""
+        if self.list_faults:
+            self.list_faults -= 1
+            raise RuntimeError("a fault in the sink")
         self.names = {each.metadata.name for each in objects}
         self.story.append("list " + " ".join(sorted(self.names)) + api_version)
 
@@ -185,6 +189,32 @@ def test_a_fault_in_the_sink_does_not_end_the_copy() -> None:
     with scripted(lists, [watched(("ADDED", 5, "a"))]) as api, reflecting(api, sink):
         until(lambda: sink.names == {"a"})
         assert sink.story == ["list ", "list a"]
+
+
+def test_a_fault_of_ours_that_stays_is_told_and_tried_ever_more_seldom() -> None:
+    """Each try is a full list for the API server."""
+    sink = Names()
+    sink.faults = 1000
+    timing = replace(QUICK, first_retry=0.05, last_retry=3600.0)
+    events = [watched(("ADDED", 5, "a")) for _ in range(1000)]
+    with scripted([listed(1)] * 1000, events) as api, reflecting(api, sink, timing=timing) as reflector:
+        until(lambda: reflector.relists >= 3)
+        assert "RuntimeError" in reflector.trouble
+        time.sleep(1.0)
+        assert reflector.relists <= 7
+        sink.faults = 0
+        until(lambda: sink.names == {"a"})
+        until(lambda: reflector.trouble == "")
+
+
+def test_a_fault_of_ours_while_listing_is_told_as_well() -> None:
+    sink = Names()
+    sink.list_faults = 3
+    with scripted([listed(1, "a")] * 10) as api, reflecting(api, sink) as reflector:
+        until(reflector.tried.is_set)
+        assert "RuntimeError" in reflector.trouble
+        assert reflector.wait_synced(PATIENCE)
+        assert (sink.names, reflector.trouble) == ({"a"}, "")
 
 
 def test_a_resource_that_is_not_installed_counts_as_empty_until_it_is() -> None:

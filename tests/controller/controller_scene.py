@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from inline_lanes import inline
+from inline_lanes import InlineLane, inline
 from local_api.server import LocalApi, local_api
 from local_api.store import Object, RefusedError
 from node_manifests import node_manifest
@@ -19,8 +19,9 @@ from cluster.caches.cache import ClusterCache
 from controller.acting.probe import PROBE
 from controller.leadership.certificates import Keeping
 from controller.leadership.election import Term
-from controller.scheduling.planner import Planner
-from controller.serving import Settings, controller_of
+from controller.scheduling.restart_checks import RestartChecks
+from controller.scheduling.scheduling_queue import Planner
+from controller.serving import Planners, Settings, controller_of
 from controller.telemetry.events import Recorder
 from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer
@@ -184,9 +185,13 @@ class Leader:
         self._cache = ClusterCache(transport, all_kinds(), protecting=protection)
         self.recorder = Recorder(transport, instance="test")
         self.writer, self.metrics = Writer(transport.within(self._term.allowance)), Metrics()
-        planner = Planner(Limits(seconds=settings.solve_seconds), self.metrics, inline(), self._cache.wake)
+        limits = Limits(seconds=settings.solve_seconds)
+        planners = Planners(
+            Planner(limits, self.metrics, inline(), self._cache.wake),
+            RestartChecks(InlineLane(), limits, self._cache.wake),
+        )
         controller = controller_of(
-            self._cache, self.writer, planner, self.recorder, metrics=self.metrics, settings=settings
+            self._cache, self.writer, planners, self.recorder, metrics=self.metrics, settings=settings
         )
         self._thread = threading.Thread(target=controller.lead, args=(self._term.lost,), name="leader")
         self._cache.start()

@@ -1,7 +1,6 @@
 """Lanes that tests hold in hand: work is done at once, or when the test says so."""
 
-from controller.scheduling.lanes import Work
-from controller.scheduling.planner import Lanes
+from controller.scheduling.lanes import Lanes, Work
 
 
 class InlineLane:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from cluster.capturing import snapshot_of
 from cluster.snapshot import Snapshot
-from controller.release.protocol import Situation
+from controller.release.next_step import Situation
 from controller.release.records import PlannedMember, PlannedVictim, PlanRecord
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
 from kube.keys import GATE, PLAN, PLANNED_NODE

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 from protocol_scenes import gang, pod, snapshot
 
-from controller.release.protocol import Evict, NeedPlan, Nominate, Release, Renominate, Situation, Step, next_step
+from controller.release.next_step import Evict, NeedPlan, Nominate, Release, Renominate, Situation, Step, next_step
 from controller.release.records import PlannedMember, PlannedVictim, PlanRecord
 from gangs.model import PodSet
 from kube.keys import PLAN, PLANNED_NODE

@@ -4,30 +4,14 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from controller_scene import BUDGETS, PODS, Leader, Scene, furnished, leading, member, place
+from controller_scene import BUDGETS, PODS, Leader, Scene, member, place
 from local_api.server import Fault
 
-from controller.scheduling import planner as deciding
+from controller.scheduling import scheduling_queue as deciding
 
 _MERGE = "application/merge-patch+json"
-
-
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    """The cluster, without a controller."""
-    with furnished() as made:
-        yield made
-
-
-@pytest.fixture
-def leader(scene: Scene, tmp_path: Path) -> Iterator[Leader]:
-    """A controller leads."""
-    with leading(scene, tmp_path) as made:
-        yield made
 
 
 def came_in_order(scene: Scene, *patterns: str) -> None:

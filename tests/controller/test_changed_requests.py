@@ -10,7 +10,7 @@ import pytest
 from gang_builders import placed
 from protocol_scenes import gang, pod, record, situation
 
-from controller.release.protocol import Cause, NeedPlan, Nominate, Release, next_step
+from controller.release.next_step import Cause, NeedPlan, Nominate, Release, next_step
 from controller.release.records import PlanRecord, record_of
 from controller.release.request_digest import asks_as_in, request_digest
 from gangs.model import CapRule, Gang, MultipleRule, PodSet, SliceRule, TogetherRule

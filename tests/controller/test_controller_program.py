@@ -1,5 +1,6 @@
 """The controller as it is started, on the local API server: it waits for its lease, leads, gives it up, loses it."""
 
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from controller_scene import SETTLED, Scene, furnished, place
+from controller_scene import SETTLED, Scene, place
 from local_api.server import UNREACHABLE, Fault, refused
 
 from controller.leadership.election import Election, Term
@@ -19,13 +20,6 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/phalanx-system/leases"
 LEASE = f"{LEASES}/phalanx-controller"
 QUICK = LeaseTiming(lease=0.9, renew_deadline=0.6, retry=0.1)
 _MERGE = "application/merge-patch+json"
-
-
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    """The cluster, without a controller."""
-    with furnished() as made:
-        yield made
 
 
 def holder(scene: Scene) -> str:
@@ -58,6 +52,17 @@ def test_it_takes_the_lease_places_a_gang_and_gives_the_lease_up(scene: Scene, t
         scene.await_phase("Placed")
         assert server.unready() == ""
     assert holder(scene) == ""
+
+
+def test_what_it_has_read_of_the_cluster_is_no_work_for_the_garbage_collector(scene: Scene, tmp_path: Path) -> None:
+    """With 1,000 nodes a full round of it took 0.09 s of the processor, in the middle of a gang's."""
+    gc.unfreeze()
+    try:
+        with running(Server(replace(SETTLED, kubeconfig=scene.api.kubeconfig(tmp_path), identity="one")).run):
+            scene.api.wait(lambda: holder(scene) == "one", "the lease to be taken")
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
 
 
 def test_told_to_stop_before_it_has_seen_the_cluster_it_ends(scene: Scene, tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from inline_lanes import inline
 from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
 
 from controller.cluster_view import ClusterView
-from controller.scheduling import planner as deciding
+from controller.scheduling import kept_noes
 from controller.scheduling import questions as solving
-from controller.scheduling.planner import Planner
+from controller.scheduling import scheduling_queue as deciding
+from controller.scheduling.scheduling_queue import Planner
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey, Reading
 from gangs.sources import Sources
@@ -78,7 +79,7 @@ def test_a_no_is_looked_at_again_when_the_cluster_changes_but_not_at_once(clock:
     planner, wide = Planner(Limits(), Metrics(), inline()), named("wide", *pair("w"), pod("w-2"))
     first = answer(planner, wide, picture(pod("gone", bound="n3")))
     assert answer(planner, wide, picture(version="2")) is first
-    clock[0] += deciding.FIRST_PAUSE
+    clock[0] += kept_noes.FIRST_PAUSE
     assert answer(planner, wide, picture(version="2")) is not first
 
 
@@ -94,7 +95,7 @@ def test_a_gang_whose_plan_was_refused_is_left_alone_for_a_while(clock: list[flo
     planner, small = Planner(Limits(), Metrics(), inline()), named("small", *pair("s"))
     planner.hold_off(small, "a budget said no", picture())
     assert answer(planner, small, picture()).message == "a budget said no"
-    clock[0] += deciding.HOLD_SECONDS
+    clock[0] += kept_noes.HOLD_SECONDS
     assert answer(planner, small, picture()).outcome is Outcome.PLACED
 
 

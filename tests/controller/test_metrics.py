@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 from gang_builders import gang, placed, pod, refused
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from controller.gang_status import Phase
-from controller.release.protocol import Cause
+from controller.release.next_step import Cause
 from controller.telemetry.metrics import GangSample, Metrics
 from gangs.model import GangKey
 
@@ -105,9 +107,52 @@ def test_domains_beyond_the_proven_fewest_are_summed_by_level() -> None:
         for goal, value, bound in (("victims", 2, 0), ("compactness/rack", 3, 1), ("compactness/spine", 1, 1))
     )
     metrics = Metrics()
-    metrics.stand([standing(Phase.NOMINATED, objective), replace(standing(Phase.WAITING, objective), key=LLM)])
+    other = GangKey("koordinator", "default", "other")
+    metrics.stand([standing(Phase.NOMINATED, objective), replace(standing(Phase.WAITING, objective), key=other)])
     assert read(metrics, "phalanx_domains_above_minimum", level="rack") == 2
     assert read(metrics, "phalanx_domains_above_minimum", level="spine") == 0
+
+
+KEYS = [GangKey(dialect, "default", name) for dialect in ("kai", "koordinator") for name in "ab"]
+ASKED = st.lists(st.tuples(st.sampled_from(("rack", "spine")), st.integers(0, 3)), max_size=2)
+MOVES = st.lists(
+    st.dictionaries(st.sampled_from(KEYS), st.none() | st.tuples(st.sampled_from(Phase), ASKED)), max_size=5
+)
+
+
+@settings(max_examples=60)
+@given(moves=MOVES)
+def test_what_changed_comes_to_the_same_as_all_there_is(
+    moves: list[dict[GangKey, tuple[Phase, list[tuple[str, int]]] | None]],
+) -> None:
+    """Each step: how some gangs stand now (None: it is no more)."""
+    told, anew, there = Metrics(), Metrics(), dict[GangKey, GangSample]()
+    for step in moves:
+        changed = [
+            GangSample(
+                key,
+                now[0],
+                CREATED,
+                {"objective": [{"goal": f"compactness/{x}", "value": y, "bound": 0} for x, y in now[1]]},
+            )
+            for key, now in step.items()
+            if now
+        ]
+        gone = [key for key, now in step.items() if not now]
+        there = {**there, **{each.key: each for each in changed}}
+        there = {key: each for key, each in there.items() if key not in gone}
+        told.stand(changed, gone=gone)
+        anew.stand(list(there.values()))
+        assert how_many(told) == how_many(anew)
+
+
+def how_many(metrics: Metrics) -> dict[tuple[str, ...], float]:
+    """How many gangs stand where, and how many domains too many they use."""
+    families = (each for each in metrics.registry.collect() if each.name in _HOW_MANY)
+    return {(each.name, *each.labels.values()): each.value for family in families for each in family.samples}
+
+
+_HOW_MANY = ("phalanx_gangs", "phalanx_domains_above_minimum")
 
 
 def test_answers_are_counted_by_their_proof_and_their_stages_timed() -> None:

@@ -13,7 +13,7 @@ import pytest
 from gang_builders import POD_GROUP, gang, pod
 
 from controller.gang_round import GangRound
-from controller.release.protocol import AllBound
+from controller.release.next_step import AllBound
 from controller.status.mirrors import (
     GangObjects,
     Unmarked,

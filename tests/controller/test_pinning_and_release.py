@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from protocol_scenes import RACK, TOPOLOGY, gang, node, pod, snapshot
 
+from controller.release.next_step import Planned
 from controller.release.patches import release_patch
 from controller.release.pinning import solved_domain
-from controller.release.protocol import Planned
 from kube.keys import PINNED_DOMAIN
 from kube.objects import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, PodAffinity, Requirement
 from planning.pins import domain_labels

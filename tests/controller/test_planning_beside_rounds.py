@@ -3,121 +3,33 @@
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 import pytest
-from inline_lanes import HeldLane
-from protocol_scenes import RACK, TOPOLOGY, gang, pod, snapshot
+from planning_bench import FULL, Bench, Slow, clocked, members, named, picture, slowed
+from protocol_scenes import RACK, pod
 
-from controller.cluster_view import ClusterView
-from controller.scheduling import planner as deciding
-from controller.scheduling import questions as solving
-from controller.scheduling.planner import Lanes, Planner
-from controller.telemetry.metrics import Metrics
-from gangs.model import Gang, GangKey, Reading
+from controller.scheduling import kept_noes
+from controller.scheduling import scheduling_queue as deciding
 from gangs.quota_model import Account, ClusterQueue, Flavor, FlavorQuotas, Quota, ResourceGroup
-from gangs.sources import Sources
 from kube.objects import Affinity, LabelSelector, Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from planning.decision import Decision, Outcome
 from solver.plan import Proof
-from solver.problem import Limits
-
-FULL = Limits(seconds=36.0)
-
-
-def named(name: str, *pods: Pod) -> Gang:
-    """A gang that needs all its pods in one rack."""
-    created = "2026-01-01T00:00:00Z"
-    key = GangKey("phalanx", "default", name)
-    return replace(gang(*pods), key=key, required=RACK, created=created)
-
-
-def members(stem: str, count: int, priority: int = 10) -> list[Pod]:
-    """Gated pods of 4 cpu."""
-    return [pod(f"{stem}-{index}", priority=priority) for index in range(count)]
-
-
-def picture(*pods: Pod, version: str = "1") -> ClusterView:
-    """The cluster with these pods; `version` counts its changes."""
-    there = replace(snapshot(*pods), version=version)
-    live = {each.metadata.uid: each for each in pods}
-    return ClusterView(Sources(), Reading(), [TOPOLOGY], (), there, live, {})
-
-
-class Bench:
-    """A planner with lanes and clocks in hand."""
-
-    def __init__(self) -> None:
-        self.prompt, self.patient, self.now = HeldLane(), HeldLane(), 100.0
-        self.metrics = Metrics()
-        self.planner = Planner(FULL, self.metrics, Lanes(self.prompt, self.patient))
-
-    def round(self, *gangs: Gang, on: ClusterView | None = None) -> dict[str, Outcome | None]:
-        """What one round knows of each gang."""
-        self.last = self.planner.decide(gangs, on or picture())
-        return {key.name: decision and decision.outcome for key, decision in self.last.items()}
-
-    def nodes(self, name: str) -> list[str]:
-        """Where the last round's plan puts the members of a gang."""
-        decision = self.last[GangKey("phalanx", "default", name)]
-        return sorted(each.node for each in decision.assignments) if decision else []
-
-    def being_planned(self) -> float | None:
-        """How many gangs are told to be planned now."""
-        return self.metrics.registry.get_sample_value("phalanx_gangs_being_planned")
-
-    def stale(self) -> float:
-        """How many plans did not stand."""
-        return self.metrics.registry.get_sample_value("phalanx_stale_plans_total") or 0.0
 
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     """Its clock is the planner's, and that of what solves take."""
-    made = Bench()
-    for module in (deciding, solving):
-        monkeypatch.setattr(module, "monotonic", lambda: made.now)
-    return made
-
-
-Slow = Callable[..., None]
+    return clocked(monkeypatch)
 
 
 @pytest.fixture
 def slow(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
-    """Makes gangs hard: where there are less than so many seconds, there is no plan in time, or one not proven."""
-    hard: dict[str, tuple[float, Proof]] = {}
-    real = solving.plan_in_turn
-
-    def planned(gangs: Sequence[Gang], *arguments: Any, **options: Any) -> Iterable[Sequence[Decision]]:
-        """As ever, each gang by itself; a hard one takes its time."""
-        standing = list(options.pop("standing"))
-        for each in gangs:
-            (tier,) = real([each], *arguments, standing=standing, **options)
-            needs, proof = hard.get(each.key.name, (0.0, Proof.OPTIMAL))
-            spent = min(needs, options["limits"].seconds)
-            bench.now += spent
-            if spent < needs:
-                tier = [_unproven(decision, proof) for decision in tier]
-            standing += tier
-            yield tier
-
-    def make(name: str, seconds: float, proof: Proof = Proof.UNPROVEN) -> None:
-        """It takes so many seconds until there is a proof; before there is a plan (Feasible) or nothing."""
-        hard[name] = seconds, proof
-
-    monkeypatch.setattr(solving, "plan_in_turn", planned)
-    return make
-
-
-def _unproven(decision: Decision, proof: Proof) -> Decision:
-    if proof is Proof.FEASIBLE:
-        return replace(decision, proof=proof.value)
-    return Decision(decision.gang, decision.key, Outcome.UNPLACEABLE, "?", proof=proof.value)
+    """Makes gangs hard."""
+    return slowed(bench, monkeypatch)
 
 
 def test_a_round_does_not_wait_and_a_later_one_takes_the_plan_up_once(bench: Bench) -> None:
@@ -213,7 +125,7 @@ def test_a_proven_no_stands_while_the_cluster_only_becomes_fuller(
     bench.round(wide, on=picture(*before))
     bench.prompt.run()
     bench.round(wide, on=picture(*before))
-    bench.now += deciding.LONGEST_PAUSE
+    bench.now += kept_noes.LONGEST_PAUSE
     bench.round(wide, on=picture(*after, version="2"))
     assert bench.prompt.idle != again, what
 
@@ -230,7 +142,7 @@ def test_a_no_that_more_pods_may_turn_is_asked_again(bench: Bench, sensitive: st
     bench.round(wide)
     bench.prompt.run()
     bench.round(wide)
-    bench.now += deciding.LONGEST_UNPROVEN_PAUSE
+    bench.now += kept_noes.LONGEST_UNPROVEN_PAUSE
     bench.round(wide, on=picture(MORE, version="2"))
     assert not bench.prompt.idle or bench.last[wide.key].outcome is Outcome.WAITING
 
@@ -241,7 +153,7 @@ def test_a_no_beside_a_plan_falls_with_that_plan(bench: Bench) -> None:
     bench.round(pair, late)
     bench.prompt.run()
     assert bench.round(pair, late) == {"pair": Outcome.PLACED, "late": Outcome.UNPLACEABLE}
-    bench.now += deciding.LONGEST_PAUSE
+    bench.now += kept_noes.LONGEST_PAUSE
     carried_out = [pod(f"p-{index}", bound=f"n{index + 1}", priority=20) for index in range(2)]
     bench.round(late, on=picture(*carried_out, MORE, version="2"))
     assert bench.prompt.idle
@@ -254,7 +166,7 @@ def test_a_no_that_stands_is_given_anew_after_a_while(bench: Bench) -> None:
     bench.round(wide)
     bench.prompt.run()
     bench.round(wide)
-    bench.now += 2 * deciding.FRESH_SECONDS
+    bench.now += 2 * kept_noes.FRESH_SECONDS
     bench.round(wide, on=picture(MORE, version="2"))
     assert not bench.prompt.idle
 
@@ -272,9 +184,9 @@ def test_an_unproven_no_is_asked_again_after_growing_pauses_where_the_cluster_ch
         bench.patient.run()
         bench.now += 1
     pauses = [int(after - before) for before, after in pairwise(asked)]
-    assert pauses[0] >= 4 * deciding.PROMPT_SECONDS
+    assert pauses[0] >= 4 * kept_noes.PROMPT_SECONDS
     assert pauses == sorted(pauses)
-    assert pauses[-1] <= deciding.LONGEST_UNPROVEN_PAUSE + FULL.seconds + deciding.PROMPT_SECONDS + 2
+    assert pauses[-1] <= kept_noes.LONGEST_UNPROVEN_PAUSE + FULL.seconds + kept_noes.PROMPT_SECONDS + 2
 
 
 def test_a_gang_that_takes_long_holds_up_nobody(bench: Bench, slow: Slow) -> None:
@@ -283,14 +195,14 @@ def test_a_gang_that_takes_long_holds_up_nobody(bench: Bench, slow: Slow) -> Non
     slow("hog", 1000.0)
     bench.round(hog)
     bench.prompt.run()
-    assert bench.now == 100 + deciding.PROMPT_SECONDS
+    assert bench.now == 100 + kept_noes.PROMPT_SECONDS
     bench.round(hog, pair)
     assert not bench.patient.idle
     bench.prompt.run()
     assert bench.round(hog, pair) == {"hog": Outcome.UNPLACEABLE, "pair": Outcome.PLACED}
     bench.patient.run()
     bench.round(hog)
-    assert bench.now == 100 + deciding.PROMPT_SECONDS + FULL.seconds
+    assert bench.now == 100 + kept_noes.PROMPT_SECONDS + FULL.seconds
 
 
 def test_more_time_is_given_once_and_brings_the_better_plan(bench: Bench, slow: Slow) -> None:
@@ -353,7 +265,7 @@ def test_nobody_is_overtaken_twice_in_a_row(bench: Bench, slow: Slow) -> None:
     assert bench.round(hard, on=taken) == {"hard": None}
     assert bench.stale() == 1
     bench.prompt.run()
-    assert bench.now == 100 + deciding.PROMPT_SECONDS + 20 + 20, "with all its time, in the prompt lane"
+    assert bench.now == 100 + kept_noes.PROMPT_SECONDS + 20 + 20, "with all its time, in the prompt lane"
 
 
 @pytest.mark.parametrize(
@@ -438,6 +350,6 @@ def test_an_error_that_stops_a_whole_question_is_not_asked_again_at_once(
     bench.prompt.works.clear()
     assert bench.round(pair) == {"pair": Outcome.UNPLACEABLE}
     assert bench.prompt.idle
-    bench.now += deciding.HOLD_SECONDS
+    bench.now += kept_noes.HOLD_SECONDS
     bench.round(pair)
     assert not bench.prompt.idle

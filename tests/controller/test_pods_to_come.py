@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from protocol_scenes import PLAN_ID, gang, pod, record, snapshot
 
 from controller.acting.placeholders import placeholder_manifest
-from controller.release.protocol import (
+from controller.release.next_step import (
     AllBound,
     AwaitBinding,
     AwaitPods,

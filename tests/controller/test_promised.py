@@ -11,7 +11,7 @@ from protocol_scenes import PLAN_ID, gang, node, pod, record
 from cluster.capturing import snapshot_of
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
-from controller.release.protocol import Cause, Evict, NeedPlan, Release, Step
+from controller.release.next_step import Cause, Evict, NeedPlan, Release, Step
 from controller.scheduling.promised_evictions import beside_promises, drop_unlawful
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet, Reading
 from gangs.sources import Sources

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from protocol_scenes import gang, pod, record, situation
 
-from controller.release.protocol import (
+from controller.release.next_step import (
     AllBound,
     AwaitBinding,
     AwaitVictims,

@@ -4,12 +4,13 @@ the start, and nobody is let go or evicted before the whole gang has its room.
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from protocol_world import HIGH, LOW, NODES, OURS, SIZE, Look, Thing, World, sound, writes
 
-from controller.release.protocol import AwaitBinding, NeedPlan
+from controller.release.next_step import AwaitBinding, NeedPlan
 
 LEADERS = st.integers(0, 1)
 _CALM = 30
@@ -168,11 +169,22 @@ class Releases(RuleBasedStateMachine):
         return bool(gated) or (isinstance(look.step, AwaitBinding) and len(look.step.stranded) == len(stuck))
 
 
-TestReleases = Releases.TestCase
-TestReleases.settings = settings(
-    max_examples=150,
+_FEW = settings(
+    max_examples=20,
     stateful_step_count=30,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
+
+
+class TestReleases(Releases.TestCase):
+    """In seconds."""
+
+    settings = _FEW
+
+
+@pytest.mark.thorough
+class TestManyReleases(Releases.TestCase):
+    """The same machine, taking its time."""
+
+    settings = settings(_FEW, max_examples=150)

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from protocol_scenes import gang, pod, snapshot
 
+from controller.release.next_step import Planned
 from controller.release.patches import in_order
-from controller.release.protocol import Planned
 from gangs.model import Gang, Member, PodSet
 from kube.objects import Pod
 

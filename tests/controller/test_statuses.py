@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from gang_builders import gang, placed, pod, refused
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controller.gang_status import ROOM_TAKEN, Phase, gang_status, invalid_status, status_patch
@@ -289,6 +289,7 @@ def merged(target: Any, patch: Any) -> Any:
 
 
 @given(st.dictionaries(st.text(), json_values, max_size=5), st.dictionaries(st.text(), json_values, max_size=5))
+@settings(suppress_health_check=[HealthCheck.too_slow])  # the first text of all takes seconds
 def test_a_status_patch_turns_one_status_into_the_other_and_is_empty_for_equal_ones(
     before: dict[str, Any], wanted: dict[str, Any]
 ) -> None:

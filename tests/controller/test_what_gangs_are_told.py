@@ -3,24 +3,19 @@
 r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
 
-from collections.abc import Iterator
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from controller_scene import GANGS, GROUPS, PODS, SETTLED, TOPOLOGIES, Scene, furnished, gang, leading, member, place
+from controller_scene import GANGS, GROUPS, PODS, SETTLED, TOPOLOGIES, Scene, gang, leading, member, place
+from local_api.server import Fault
+from local_api.store import RefusedError
 
 from controller.acting import withdrawing
 
 _MERGE = "application/merge-patch+json"
-
-
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    """The cluster, without a controller."""
-    with furnished() as made:
-        yield made
 
 
 def test_a_gang_that_contradicts_itself_is_told_so_until_it_is_mended(scene: Scene, tmp_path: Path) -> None:
@@ -131,3 +126,42 @@ def test_a_mirror_goes_with_the_gang_that_it_shows(scene: Scene, tmp_path: Path)
         scene.gone("a")
         scene.api.ask("DELETE", f"{GROUPS}/team")
         scene.api.wait(lambda: not scene.api.ask("GET", GANGS)["items"], "the mirror to go")
+
+
+def test_pods_that_name_the_mirror_of_another_gang_write_nothing_on_it(scene: Scene, tmp_path: Path) -> None:
+    """They wait for a Gang that somebody writes. Both gangs wrote on the one object by turns, for ever."""
+    with leading(scene, tmp_path):
+        scene.api.create(GROUPS, {"metadata": {"name": "team"}, "spec": {"minMember": 2}})
+        scene.await_mirror("team")
+        scene.api.wait(lambda: scene.status("team").get("phase"), "the mirror to say how the PodGroup stands")
+        shown = scene.status("team")["message"]
+        scene.api.create(PODS, member("stray", "team"))
+        scene.api.wait(lambda: "waits for Gang default/team" in scene.says("stray"), "the pod to be told")
+        written = len(scene.api.writes())
+        for number in range(5):  # each is a reason for another round
+            scene.api.ask("PATCH", f"{PODS}/stray", {"metadata": {"labels": {"round": str(number)}}}, _MERGE)
+            time.sleep(0.2)
+        assert [each for each in scene.api.writes()[written:] if "/gangs/" in each] == []
+        assert scene.status("team")["message"] == shown
+
+
+def test_gang_objects_that_nobody_takes_keep_no_other_from_being_written(scene: Scene, tmp_path: Path) -> None:
+    """A quota of Gang objects, or a gang that the API server finds too large: 100 of a namespace that comes first
+    were written again and again, and those behind them never.
+    """
+    slow = Fault(before=lambda: time.sleep(0.05), refusal=RefusedError(403, "Forbidden", "exceeded quota"))
+    scene.api.fault(f"POST {GANGS}$", *[slow] * 10_000)
+    scene.api.create("/api/v1/namespaces", {"metadata": {"name": "zz"}})
+    theirs = GANGS.replace("default", "zz")
+    group = {"spec": {"minMember": 2}}
+    with leading(scene, tmp_path):
+        scene.api.create(GROUPS, *({"metadata": {"name": f"bad-{number}"}, **group} for number in range(100)))
+        scene.api.wait(lambda: len(tried(scene)) >= 100, "each to be tried")
+        scene.api.create(GROUPS.replace("default", "zz"), {"metadata": {"name": "good"}, **group})
+        scene.api.wait(lambda: scene.api.ask("GET", theirs)["items"], "the other tenant's to be written")
+        assert len(tried(scene)) < 1_000
+
+
+def tried(scene: Scene) -> list[str]:
+    """The attempts to make a Gang object in the first namespace."""
+    return [each for each in scene.api.writes() if each == f"POST {GANGS}"]

@@ -14,7 +14,7 @@ from protocol_scenes import PLAN_ID, gang, pod, record, snapshot
 from controller.acting.withdrawing import begun, why_not
 from controller.gang_round import GangRound
 from controller.gang_status import Phase, gang_status
-from controller.release.protocol import AwaitBinding, NeedPlan, Release
+from controller.release.next_step import AwaitBinding, NeedPlan, Release
 from controller.release.records import PlanRecord
 from controller.release.wholeness import ever_whole, still_withdrawn
 from gangs.model import Gang, PodSet

@@ -4,24 +4,17 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from controller_scene import PODS, SYSTEM_PODS, Scene, furnished, leading, member, place
+from controller_scene import PODS, SYSTEM_PODS, Scene, leading, member, place
 from local_api.server import LOST, UNREACHABLE, Fault, refused
 
 from controller.writes import echo
 
 _MERGE = "application/merge-patch+json"
-
-
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    """The cluster, without a controller."""
-    with furnished() as made:
-        yield made
 
 
 WRITES = {

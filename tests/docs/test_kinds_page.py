@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from gangs.workloads.jobs import JOB_KIND
-from gangs.workloads.kind_table import BY_ANNOTATION, WORKLOADS, Made, WorkloadKind
+from gangs.workloads.kind_table import ANY, WORKLOADS, Made, WorkloadKind
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "kinds.md").read_text()
 OTHERS = {
@@ -22,10 +21,15 @@ def written(values: tuple[str, ...]) -> str:
 
 def row(group: str, kind: str, shape: WorkloadKind) -> str:
     """The line of a kind."""
-    own = "one gang" if kind in (*BY_ANNOTATION, JOB_KIND) else "refused"
+    own = "one gang" if shape.by_annotation else "refused"
+    if heir := shape.heir[1]:
+        own = f"handed down to its {'only workload' if heir == ANY else heir}"
     versions = f" {'/'.join(shape.versions)}" if shape.versions else ""
+    others = OTHERS[shape.made]
+    if shape.queued and shape.made is Made.UNREAD:
+        others = "one gang where it names Kueue's queue itself; on its templates refused"
     minimum = written((shape.minimum, shape.least_workers, shape.minimum_of_roles))
-    cells = (f"`{kind}`", f"`{group or 'core'}`{versions}", own, OTHERS[shape.made], written(shape.templates), minimum)
+    cells = (f"`{kind}`", f"`{group or 'core'}`{versions}", own, others, written(shape.templates), minimum)
     return f"| {' | '.join(cells)} |"
 
 

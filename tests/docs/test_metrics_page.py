@@ -9,7 +9,7 @@ from cluster.caches.cache import ClusterCache
 from cluster.caches.freshness import Freshness
 from controller import gang_status as statuses
 from controller.gang_status import Phase
-from controller.release.protocol import Cause
+from controller.release.next_step import Cause
 from controller.status.reporting import EVENT_OF_CAUSE, EVENT_OF_PHASE
 from controller.telemetry.events import REASONS
 from controller.telemetry.metrics import Metrics as ControllerMetrics

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.installation.manifests import webhook_configurations
+from cli.installation.installed_objects import webhook_configurations
 from cli.uninstall import uninstall
 
 ROOT = Path(__file__).parents[2]

@@ -22,6 +22,7 @@ def phalanx(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", SOLVES)
 def test_every_dry_run_of_the_readme_places_its_gangs(command: str) -> None:
     answer = phalanx(*command.split()[1:])

@@ -9,7 +9,7 @@ from access_rules import granted
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from cli.installation.manifests import system_objects
+from cli.installation.installed_objects import system_objects
 from serving.background import SMALL
 from serving.limits import ConnectionLimits
 from webhook.serving import GUARDED_THREADS, GUARDED_WAITING, Settings

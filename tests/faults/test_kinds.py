@@ -18,7 +18,6 @@ from workloads_of_kinds import (
     POLICY,
     QUEUE,
     RUNAI,
-    TO_GANG,
     TO_KUEUE_GROUP,
     TO_POD_GROUP,
     TOTAL,
@@ -85,9 +84,9 @@ def test_the_pods_of_a_deployment_stay_alone_and_it_is_said(files: tuple[str, ..
     assert (refused, warned) == ([], [text])
 
 
-TOGETHER = ("Job", "StatefulSet", "PyTorchJob")
+TOGETHER = ("Job", "StatefulSet", "PyTorchJob", "RayCluster")
 BY_ITSELF = ("Deployment", "ReplicaSet", "Service")
-UNREAD = ("MPIJob", "RayCluster", "JobSet", "LeaderWorkerSet")
+UNREAD = ("MPIJob", "JobSet", "LeaderWorkerSet")
 WAYS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "a level": ({}, {LEVEL: "rack"}),
     "a queue": ({QUEUE: "q"}, {}),
@@ -123,6 +122,8 @@ def test_groups_that_are_not_read_are_refused_with_what_works(kind: str, way: st
         assert not refused
         assert warned[0].endswith(f"makes each of its Jobs a gang of its own; for one gang {remedy}")
         return
+    if kind != "LeaderWorkerSet" and way != "a policy":
+        remedy = f"write the queue on the {kind} itself, or {remedy}"
     (fault,) = refused
     assert fault.endswith(f"pods of {kind}s are not read as one group yet; {remedy}")
     assert gangs_of(manifest) == []
@@ -140,22 +141,30 @@ def test_the_remedy_makes_one_gang(kind: str) -> None:
     assert (gang.key.name, len(gang.members), gang.min_member, gang.required) == ("own", 4, 4, "rack")
 
 
-def test_runais_keys_on_a_template_need_a_number_that_the_workload_has() -> None:
-    for kind in ("StatefulSet", "Deployment", "PyTorchJob", "RayCluster"):
-        faults = said(workload(kind, annotations={RUNAI: "rack"}))[0]
-        assert faults
-        assert all("batch-min-member]: is missing" in each for each in faults)
-        both = workload(kind, annotations={RUNAI: "rack", LEAST: "4"})
-        both["metadata"]["annotations"] = {RUNAI: "rack", LEAST: "4"}
-        assert said(both)[0] == []
-        (gang,) = gangs_of(both)
+def test_runais_keys_on_a_template_need_a_number_where_the_workload_is_not_read() -> None:
+    for kind in ("StatefulSet", "PyTorchJob", "RayCluster"):
+        (gang,) = gangs_of(workload(kind, annotations={RUNAI: "rack"}))
         assert (len(gang.members), gang.min_member, gang.required) == (4, 4, "rack")
+    faults = said(workload("Deployment", annotations={RUNAI: "rack"}))[0]
+    assert faults
+    assert all("batch-min-member]: is missing" in each for each in faults)
+    (gang,) = gangs_of(workload("Deployment", annotations={RUNAI: "rack", LEAST: "4"}))
+    assert (len(gang.members), gang.min_member, gang.required) == (4, 4, "rack")
     (fault,) = said(workload("StatefulSet", annotations={RUNAI: "rack", LEAST: "5"}))[0]
     assert fault.endswith("5 is more than the 4 pods that the StatefulSet runs; lower it to 4")
-    (fault,) = said(workload("JobSet", annotations={RUNAI: "rack", LEAST: "4"}))[0]
-    assert fault.endswith(
-        f"the pods of a JobSet have several controllers, so that they would be several gangs; {TO_GANG}"
-    )
+
+
+@pytest.mark.parametrize("kind", ["JobSet", "MPIJob", "LeaderWorkerSet"])
+def test_runais_keys_on_the_templates_of_several_controllers_are_sent_to_the_workload_itself(kind: str) -> None:
+    (fault,) = said(workload(kind, annotations={RUNAI: "rack", LEAST: "4"}))[0]
+    several = f"the pods of a {kind} have several controllers, so that they would be several gangs"
+    assert fault.endswith(f"{several}; write it on the {kind} itself instead")
+    mended = workload(kind)
+    mended["metadata"]["annotations"] = {RUNAI: "rack", LEAST: "3"}
+    assert said(mended)[0] == []
+    (gang,) = gangs_of(mended)
+    assert len(gang.members) >= 4
+    assert (gang.min_member, gang.required) == (3, "rack")
 
 
 @pytest.mark.parametrize(("labels", "annotations"), [*WAYS.values(), ({}, {RUNAI: "rack", LEAST: "4"})])

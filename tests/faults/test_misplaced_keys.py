@@ -14,7 +14,6 @@ from workloads_of_kinds import (
     POLICY,
     QUEUE,
     RUNAI,
-    TO_GANG,
     TO_KUEUE_GROUP,
     document,
     said,
@@ -33,7 +32,7 @@ from kube.keys import WORKLOAD
 
 TOGETHER = ("Job", "StatefulSet", "PyTorchJob")
 BY_ITSELF = ("Deployment", "ReplicaSet", "Service")
-UNREAD = ("MPIJob", "RayCluster", "JobSet", "LeaderWorkerSet")
+UNREAD = ("MPIJob", "JobSet", "LeaderWorkerSet")
 
 
 REACH = "does not reach the pods: write it at"
@@ -86,10 +85,7 @@ def test_a_core_service_beside_them_is_no_kind_that_was_meant() -> None:
 
 
 QUEUED = {
-    "StatefulSet": "write the label on its pod template instead (its pods are one gang then)",
-    "PyTorchJob": "write the label on all its pod templates instead (its pods are one gang then)",
-    "Deployment": "write the label on its pod template instead (each pod is then queued alone, as Kueue does)",
-    "RayCluster": f"leave it out and {TO_KUEUE_GROUP}",
+    "ReplicaSet": "write the label on its pod template instead (each pod is then queued alone, as Kueue does)",
     "LeaderWorkerSet": f"leave it out and {TO_KUEUE_GROUP}",
 }
 
@@ -117,32 +113,16 @@ def test_a_cron_jobs_keys_are_led_to_its_jobs() -> None:
     manifest = workload("CronJob")
     manifest["metadata"] |= {"labels": {QUEUE: "q"}, "annotations": {"phalanx.dev/required": "rack"}}
     refused, warned = said(manifest)
-    (fault,) = refused
-    assert fault == (
-        "CronJob default/w: metadata.annotations[phalanx.dev/required]: a CronJob cannot be made a gang by annotations "
-        "yet; write it at spec.jobTemplate.metadata.annotations, so that each Job is a gang"
-    )
+    assert refused == []
     there = f"spec.jobTemplate.metadata.labels[{QUEUE}]"
-    assert warned == [f"CronJob default/w: metadata.labels[{QUEUE}]: does not reach the Jobs: write it at {there}"]
+    waits = 'metadata.annotations[phalanx.dev/required]: the gang waits for Topology with a level "rack"'
+    assert warned == [
+        f"CronJob default/w: {waits}",
+        f"CronJob default/w: metadata.labels[{QUEUE}]: does not reach the Jobs: write it at {there}",
+    ]
     manifest["metadata"]["annotations"] = {}
     manifest["spec"]["jobTemplate"]["metadata"] = {"labels": {QUEUE: "q"}}
     assert said(manifest) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("kind", "remedy"),
-    [
-        ("StatefulSet", f"write it on the pod template, with {LEAST}: <pods that must start together>"),
-        ("CronJob", "write it at spec.jobTemplate.metadata.annotations"),
-        ("JobSet", TO_GANG),
-        ("LeaderWorkerSet", TO_GANG),
-    ],
-)
-def test_runais_keys_on_a_workload_itself_are_refused_with_what_its_kind_needs(kind: str, remedy: str) -> None:
-    manifest = workload(kind)
-    manifest["metadata"]["annotations"] = {RUNAI: "rack"}
-    (fault,) = said(manifest)[0]
-    assert fault.endswith(f"metadata.annotations[{RUNAI}]: a {kind} cannot be made a gang by annotations yet; {remedy}")
 
 
 def test_what_another_object_has_made_is_told_nothing() -> None:

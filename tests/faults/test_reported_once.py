@@ -5,8 +5,8 @@ from pathlib import Path
 from solving import solved
 
 WRONG = (
-    "StatefulSet default/w: metadata.labels[kueue.x-k8s.io/queue-name]: a StatefulSet cannot be queued as a whole; "
-    "write the label on its pod template instead (its pods are one gang then)"
+    'StatefulSet default/w: spec.template.metadata.labels[kueue.x-k8s.io/queue-name]: "other" differs from "q" of the '
+    "StatefulSet; leave it out"
 )
 
 

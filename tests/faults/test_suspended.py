@@ -10,13 +10,14 @@ from typing import Any
 import jsonpatch
 import pytest
 import yaml
+from suspended_words import LIFTED, SUSPENDED
 
 from gangs.dialects.reading import read_all
 from gangs.dialects.templates import as_admitted
 from gangs.manifests import key_of
 from gangs.sources import Sources
 from kube.keys import CREATED_SUSPENDED
-from webhook.admission.objects import workload_created
+from webhook.admission.object_reviews import workload_created
 from webhook.admission.reviews import AdmissionRequest, Admitted, GroupVersionResource, Options
 from webhook.admission.suspending import updated
 
@@ -26,14 +27,6 @@ Manifest = dict[str, Any]
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 WHOLE = {"f:spec": {"f:template": {}, "f:suspend": {}}}
 ONLY_SUSPEND = {"f:spec": {"f:suspend": {}}}
-LIFTED = (
-    "Job default/j4: spec.suspend: was lifted when the Job was made, and applying its manifest again changes nothing; "
-    'to suspend it: kubectl -n default patch job j4 -p \'{"spec":{"suspend":true}}\''
-)
-SUSPENDED = (
-    "Job default/j4: spec.suspend: is suspended by its user: its pods are deleted and their room is given back; "
-    'to go on: kubectl -n default patch job j4 -p \'{"spec":{"suspend":false}}\''
-)
 
 
 def documents() -> list[Manifest]:

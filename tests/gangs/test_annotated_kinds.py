@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from workload_operators import ROWS, Object, Row
+from workload_operators import ROWS, Object, Row, spark_application
 
 from cli.main import group
 from gangs.dialects.expanding import expanded
@@ -19,7 +19,7 @@ from gangs.dialects.templates import as_admitted
 from gangs.manifests import key_of, pod_of
 from gangs.model import Gang, ObjectRef, Reading
 from gangs.sources import Sources
-from gangs.workloads.kind_table import BY_ANNOTATION
+from gangs.workloads.kind_table import WORKLOADS
 from kube.placeholders import role_of_seat, to_come
 
 every_kind = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
@@ -61,7 +61,9 @@ def put(manifest: Object, part: Any) -> Object:
 
 
 def test_every_kind_that_can_be_a_gang_has_its_row() -> None:
-    assert {each.kind for each in ROWS.values()} == set(BY_ANNOTATION)
+    able = {at for at, shape in WORKLOADS.items() if shape.by_annotation}
+    rows = [*ROWS.values(), spark_application()]
+    assert {(each.group, each.kind) for each in rows} == able - {("batch", "Job")}
 
 
 @every_kind
@@ -174,7 +176,7 @@ def test_pods_of_one_that_had_its_name_before_are_none_of_its_members(row: Row) 
     assert len(gang_of(read_all(there)).members) == len(untold)  # a Pod has workers made, and says no more
     for job in jobs:
         job["metadata"]["ownerReferences"][0]["uid"] = "another"
-    of_jobs = [each for each in pods if each["metadata"]["ownerReferences"][0]["kind"] == "Job"]
+    of_jobs = [each for each in pods if each["metadata"]["ownerReferences"][0]["apiVersion"] == "batch/v1"]
     assert len(gang_of(read_all(there)).members) == len(of_jobs) + len(untold)
 
 
@@ -269,6 +271,16 @@ def test_more_pods_of_all_roles_together_than_can_be_looked_at_are_refused(kind:
     assert fault.field.startswith("spec.")
 
 
+def test_more_pod_sets_than_a_gang_object_can_show_are_refused() -> None:
+    manifest = ROWS["JobSet"].manifest(gang="true")
+    one = manifest["spec"]["replicatedJobs"][0]
+    manifest["spec"]["replicatedJobs"] = [{**one, "name": f"job-{number}"} for number in range(64)]
+    assert said(ROWS["JobSet"], manifest) == []
+    manifest["spec"]["replicatedJobs"].append({**one, "name": "last"})
+    (fault,) = said(ROWS["JobSet"], manifest)
+    assert "has 65 pod templates, and a gang has at most 64 pod sets; make several workloads of it" in fault
+
+
 def test_a_minimum_below_all_keeps_the_leader_and_lets_workers_come_later() -> None:
     gang = gang_of(read_all(standing(admitted(ROWS["PyTorchJob"], gang="true", min_member="2"))))
     assert {each.name: each.min_count for each in gang.pod_sets} == {"master": 1, "worker": 1}
@@ -303,6 +315,43 @@ def test_of_one_that_makes_later_pods_when_earlier_ones_run_these_are_members_be
     whole = gang_of(read_all(standing(manifest, pods)))
     assert not any(to_come(member.pod) for member in whole.members)
     assert [member.pod_set for member in whole.members] == [member.pod_set for member in gang.members]
+
+
+@pytest.mark.parametrize("name", ["OrderedReady", "LeaderReady"])
+def test_more_pods_to_come_than_room_is_held_for_are_refused(name: str) -> None:
+    """Nobody has to make them, and whoever reads the gang reads each; groups that are gangs count one by one."""
+    kind, part, _ = IN_TURN[name]
+    manifest = put(ROWS[kind].manifest(gang="true"), part)
+    spec = manifest["spec"]
+    where, key, most = spec, "replicas", 2_048
+    if kind == "LeaderWorkerSet":
+        where, key, most = spec["leaderWorkerTemplate"], "size", 2_049  # its leader comes first
+    where[key] = most + 1
+    (fault,) = said(ROWS[kind], manifest)
+    assert f".{key}: 2049 pods are more than can be planned ahead; ask for at most 2048" in fault
+    where[key], spec["replicas"] = most, 2_048
+    assert said(ROWS[kind], manifest) == []
+
+
+def test_a_gang_that_is_scaled_stays_readable_while_what_is_to_come_is_not_too_much() -> None:
+    """Nobody is asked about a scale, and a gang that cannot be read loses the room that is held for it."""
+    manifest = put(admitted(ROWS["StatefulSet"], gang="true"), {"podManagementPolicy": "OrderedReady"})
+    pods = list(ROWS["StatefulSet"].pods(manifest))
+    manifest["spec"]["replicas"] = 2_048 + len(pods)
+    gang = gang_of(read_all(standing(manifest, pods)))
+    assert len(gang.members) == 2_048 + len(pods)
+    assert len({id(each.pod.spec) for each in gang.to_come}) == 1, "what is the same for all is worked out once"
+    manifest["spec"]["replicas"] += 1
+    (fault,) = read_all(standing(manifest, pods)).faults
+    assert fault.problem == "2053 pods are more than can be planned ahead"
+
+
+def test_of_a_group_the_pods_of_other_groups_are_not_looked_at() -> None:
+    manifest = put(admitted(ROWS["LeaderWorkerSet"], gang="true"), {"startupPolicy": "LeaderReady"})
+    manifest["spec"]["replicas"] = 1_000_000
+    leader = next(iter(ROWS["LeaderWorkerSet"].pods(manifest)))
+    gang = gang_of(read_all(standing(manifest, [leader])))
+    assert [member.pod.metadata.name for member in gang.members] == ["w-0", "w-0-1", "w-0-2", "w-0-3"]
 
 
 def test_pods_that_are_made_at_once_are_waited_for() -> None:
@@ -381,8 +430,8 @@ def test_a_job_set_has_replicas_times_parallelism_pods_and_no_more_than_completi
     assert [each.pod.metadata.name for each in made.members][-2:] == ["w-nodes-3-0", "w-nodes-3-1"]
 
 
-def test_the_training_operators_mpi_job_is_refused_as_before() -> None:
-    manifest = {**ROWS["MPIJob"].manifest(gang="true"), "apiVersion": "kubeflow.org/v1"}
+def test_a_version_of_a_kind_that_nobody_knows_is_refused() -> None:
+    manifest = {**ROWS["MPIJob"].manifest(gang="true"), "apiVersion": "kubeflow.org/v1alpha2"}
     (fault,) = said(ROWS["MPIJob"], manifest)
     assert "a MPIJob cannot be made a gang by annotations yet" in fault
 
@@ -398,3 +447,10 @@ def test_wishes_on_a_template_are_told_where_to_write_them() -> None:
         "PyTorchJob default/w: spec.pytorchReplicaSpecs.Worker.template.metadata.annotations[phalanx.dev/required]: "
         "asks for nothing there: write it on the PyTorchJob itself"
     )
+
+
+def test_one_without_a_pod_template_is_told_that_it_asks_for_nothing() -> None:
+    """It was told that it came too late."""
+    manifest: Any = {**ROWS["JobSet"].manifest(gang="true"), "spec": {}}
+    (told,) = review(manifest, Sources())[1]
+    assert told.text == "asks for nothing: the JobSet has no pod template"

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from koordinator_objects import GROUPS, SPEC
+from thorough import mostly
 from written import DATACENTER, NETWORK, sources
 
 from gangs.dialects.expanding import expanded
@@ -57,8 +58,8 @@ SPECS = {
 }
 
 
-@pytest.mark.parametrize(("api_version", "kind"), SPECS)
-@settings(max_examples=150, deadline=None)
+@pytest.mark.parametrize(("api_version", "kind"), mostly([*SPECS][:2], [*SPECS][2:]))
+@settings(max_examples=150)
 @given(data=st.data())
 def test_any_spec_is_read_or_refused(api_version: str, kind: str, data: st.DataObject) -> None:
     spec = data.draw(SPECS[api_version, kind])
@@ -86,7 +87,7 @@ ENTRIES = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     text=st.text(max_size=20)
     | objects_with("gatherStrategy").map(json.dumps)
@@ -157,7 +158,7 @@ STANDING = sources(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(pods=PODS, data=st.data())
 def test_the_order_in_which_things_are_seen_changes_nothing(pods: list[Pod], data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(pods))

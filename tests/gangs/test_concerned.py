@@ -8,6 +8,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 from test_kept_readings import LISTED, Walk, world
+from thorough import parts
 from written import documents, pod
 
 from gangs.dialects.claims import dialect_of
@@ -36,7 +37,7 @@ def narrowed(sources: Sources, manifest: Manifest) -> Sources:
     return replace(sources, pods=[found[key] for key in sorted(found)])
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", parts(2))
 def test_an_object_is_judged_by_its_own_pods_as_by_all(seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - for a test that can be repeated
     of = world()
@@ -61,7 +62,7 @@ def test_an_object_is_judged_by_its_own_pods_as_by_all(seed: int) -> None:
     assert told
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", parts(2))
 def test_a_pod_is_judged_by_one_sibling_of_each_kind_as_by_all(seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - for a test that can be repeated
     of, wrong, fewer = world(), 0, 0

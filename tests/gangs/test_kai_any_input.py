@@ -30,7 +30,7 @@ ANYTHING = st.recursive(
 )
 
 
-@hypothesis_settings(max_examples=300, deadline=None)
+@hypothesis_settings(max_examples=300)
 @given(spec=ANYTHING, version=st.sampled_from(["v2", "v2alpha2"]))
 def test_any_spec_of_a_group_is_read_or_refused(spec: Any, version: str) -> None:
     metadata = {"name": "g", "namespace": "default"}
@@ -40,12 +40,12 @@ def test_any_spec_of_a_group_is_read_or_refused(spec: Any, version: str) -> None
     assert bool(faults) != bool(read_all(standing.having(group)).gangs)
 
 
-@hypothesis_settings(max_examples=300, deadline=None)
-@given(part=ANYTHING)
-def test_any_text_of_the_configmap_is_read_or_refused(part: Any) -> None:
-    (manifest,) = documents(settings(json.dumps({"topologyAwareScheduling": part})))
+@hypothesis_settings(max_examples=300)
+@given(value=ANYTHING)
+def test_any_text_of_the_configmap_is_read_or_refused(value: Any) -> None:
+    (manifest,) = documents(settings(json.dumps({"topologyAwareScheduling": value})))
     review(manifest, Sources())
-    (known,), _ = topologies(Sources(objects=sources(settings(json.dumps({"topologyAwareScheduling": part}))).objects))
+    (known,), _ = topologies(Sources(objects=sources(settings(json.dumps({"topologyAwareScheduling": value}))).objects))
     assert known.node_level.name == "node"
 
 
@@ -59,7 +59,7 @@ def test_text_that_no_reader_takes_is_refused_or_empty(text: str) -> None:
     assert {each.object.name for each in faults} <= {"kai-scheduler-config"}
 
 
-@hypothesis_settings(max_examples=150, deadline=None)
+@hypothesis_settings(max_examples=150)
 @given(
     pods=st.lists(
         st.builds(

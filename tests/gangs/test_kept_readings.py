@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from thorough import parts
 from written import documents, pod
 
 from gangs.dialects.claims import dialect_of, left_alone
@@ -271,7 +272,7 @@ def by_name(reading: Reading) -> list[tuple[str, tuple[Pod, GangKey]]]:
     return [(pod.key, (pod, key)) for pod, key in reading.astray]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", parts(4))
 def test_what_is_kept_is_what_there_is(seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - for a test that can be repeated
     of = world()

@@ -135,14 +135,28 @@ def test_what_would_be_refused_of_a_system_that_runs_is_its_own_business() -> No
 
 
 def test_a_workload_that_cannot_be_queued_here_is_not_refused_where_kueue_runs() -> None:
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "default", "labels": {QUEUE: "q"}},
-        "spec": {},
-    }
-    assert "cannot be queued" in str(review(deployment, cluster())[0])
-    faults, advice = review(deployment, cluster(KUEUE))
+    metadata = {"name": "web", "namespace": "default", "labels": {QUEUE: "q"}}
+    replica_set = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": {}}
+    assert "cannot be queued" in str(review(replica_set, cluster())[0])
+    faults, advice = review(replica_set, cluster(KUEUE))
+    assert (faults, len(advice)) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "spec"),
+    [
+        ("apps/v1", "Deployment", {"template": {}}),
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [{"template": {"spec": {"template": {}}}}]}),
+    ],
+)
+def test_a_workload_in_a_queue_is_left_to_kueue_where_that_runs(
+    api_version: str, kind: str, spec: dict[str, object]
+) -> None:
+    metadata = {"name": "web", "namespace": "default", "labels": {QUEUE: "q"}}
+    manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+    assert template_labels(manifest, cluster(KUEUE)) == {}
+    assert template_labels(manifest, cluster())[QUEUE] == "q"
+    faults, advice = review(manifest, cluster(KUEUE))
     assert (faults, len(advice)) == ([], 1)
 
 

@@ -23,20 +23,25 @@ def test_a_wrong_topology_is_none(case: Case) -> None:
 def workload(kind: str, annotations: str) -> str:
     api = {
         "Deployment": "apps/v1",
-        "SparkApplication": "sparkoperator.k8s.io/v1beta2",
-        "TrainJob": "trainer.kubeflow.org/v1alpha1",
+        "Service": "serving.knative.dev/v1",
     }
     metadata = f"{{name: w, namespace: default, annotations: {annotations}}}"
     return f"{{apiVersion: {api[kind]}, kind: {kind}, metadata: {metadata}}}"
 
 
-@pytest.mark.parametrize("kind", ["SparkApplication", "TrainJob"])
+INSTEAD = {
+    "Service": "make a Gang object and label the pod template phalanx.dev/gang: <its name>",
+}
+"""By kind: what to do where annotations make no gang of it."""
+
+
+@pytest.mark.parametrize("kind", INSTEAD)
 def test_workloads_of_other_kinds_are_refused_by_name(kind: str) -> None:
     faults, _ = review(documents(workload(kind, '{phalanx.dev/gang: "true"}'))[0], Sources())
     assert [str(each) for each in faults] == [
         (
             f"{kind} default/w: metadata.annotations[phalanx.dev/gang]: a {kind} cannot be made a gang by annotations "
-            "yet; make a Gang object and label the pod template phalanx.dev/gang: <its name>"
+            f"yet; {INSTEAD[kind]}"
         )
     ]
 
@@ -89,3 +94,13 @@ def test_what_asks_for_a_gang_in_the_wrong_place_is_told(metadata: str, template
         spec: {{parallelism: 2, template: {{metadata: {{{template}}}, spec: {{}}}}}}
     """
     assert [str(each) for each in read_all(sources(text)).advice] == [f"Job default/train: {advice}"]
+
+
+def test_what_admission_writes_itself_is_no_slip_of_the_pen() -> None:
+    text = """
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {name: train, namespace: default, annotations: {phalanx.dev/created-suspended: "true"}}
+        spec: {parallelism: 2, template: {metadata: {}, spec: {}}}
+    """
+    assert review(documents(text)[0], Sources()) == ([], [])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.catalog import Catalog, ObjectKey, cataloged
@@ -25,7 +25,6 @@ def searched(plain: Mapping[ObjectKey, Plain], kind: tuple[str, str], group: str
 
 
 @given(start=st.dictionaries(KEYS, OBJECTS), changes=CHANGES)
-@settings(deadline=None)
 def test_it_is_what_a_plain_mapping_would_be_after_any_changes(
     start: dict[ObjectKey, Plain], changes: list[dict[ObjectKey, Plain | None]]
 ) -> None:

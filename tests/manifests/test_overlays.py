@@ -12,7 +12,7 @@ from rendered import Identity, Object, by_identity, overlay
 
 from certs.authority import service_names
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cli.installation.manifests import OURS, custom_resource_definitions
+from cli.installation.installed_objects import OURS, custom_resource_definitions
 from controlplane.rendering import MANIFESTS, kustomize, made
 from gangs.dialects.table import DIALECTS
 from webhook.app import ABSENT_SCHEDULERS

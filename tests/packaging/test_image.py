@@ -19,12 +19,13 @@ from typing import Any
 
 import pytest
 import yaml
+from documented_examples import happens_as_documented
 from emptying import empty
 from image_bundle import ACCOUNT, Bundle, mark
 from image_steps import ROOT, Image, build, context
 from installation import Installation
 
-from cli.scenarios import folders, play, read
+from cli.scenarios import folders
 from image.leave_out import DISTRIBUTIONS, FILES, normalised
 from kube.keys import SYSTEM_NAMESPACE
 
@@ -210,9 +211,7 @@ def installation(image: Image | Bundle) -> Iterator[Installation]:
 @pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
 def test_the_example_happens_as_documented(installation: Installation, folder: Path) -> None:
     empty(installation.plane, webhooks=False)
-    for act in read(folder).acts:
-        rows = play(act, folder, installation.plane)
-        assert [(row.what, row.seen) for row in rows] == [(row.what, row.expected) for row in rows], act.title
+    happens_as_documented(installation.plane, folder)
 
 
 def test_its_contents_and_their_licences_are_listed(image: Image | Bundle) -> None:
@@ -226,3 +225,10 @@ def test_its_contents_and_their_licences_are_listed(image: Image | Bundle) -> No
     licences = (ROOT / "dist" / "licences.md").read_text()
     assert [each.name for each in installed if f"| {each.name} " not in licences] == []
     assert "GPL" not in licences.replace("LGPL", "")
+    page = json.loads((ROOT / "dist" / "phalanx-page.cdx.json").read_text())["components"]
+    script = (ROOT / "webhook" / "live_view" / "page.js").read_text()
+    assert page
+    for each in page:
+        assert each["licenses"]
+    bundled = [each for each in page if f"{each['name']} {each['version']} (" in script]
+    assert {"d3-hierarchy", "d3-zoom"} <= {each["name"] for each in bundled}, "their licences are in the script"

@@ -20,6 +20,7 @@ from planning.decision import Decision, Outcome
 from planning.files.objects import read_objects
 from planning.framing.running_gangs import running_gangs
 from planning.planner import plan_all
+from planning.planning_options import PlanningOptions
 
 Manifest = dict[str, Any]
 
@@ -164,7 +165,7 @@ def plan(instance: Instance, names: Iterable[str]) -> list[Decision]:
         pending,
         with_promised(snapshot, promised_by(sources.of_kind(GROUP, "Gang"))),
         topologies(sources)[0],
-        running_gangs=running_gangs(reading),
+        PlanningOptions(running_gangs=running_gangs(reading)),
     )
     for decision in decisions:
         for each in decision.evictions:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import scenes
 
+from planning.framing.gang_problem import Framing, frame
 from planning.framing.priorities import with_priorities
-from planning.framing.problem import Framing, frame
 from solver.problem import Exclusion, Separation
 
 BLOCK = scenes.label("block")

@@ -10,7 +10,7 @@ import scenes
 from planning import planner
 from planning.competing import planned_together
 from planning.decision import Outcome
-from planning.messages.report import gang_report
+from planning.messages.solve_report import gang_report
 from planning.solver_pool.pool import Workers
 from solver.problem import Limits
 
@@ -52,12 +52,14 @@ def test_a_gang_that_does_not_fit_is_said_to_be_unproven() -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_gang_for_which_there_is_no_room_is_refused_by_counting() -> None:
     gang, members = scenes.gang(minMember=6, required="spine"), scenes.members(6)
     (decision,) = scenes.solved(scenes.topology(), scenes.nodes(), gang, members, limits=PATIENT).decisions
     assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Infeasible")
 
 
+@pytest.mark.thorough
 def test_gangs_that_compete_are_planned_one_after_the_other() -> None:
     """In s there is room for two of the three."""
     gangs = [part for name in ("a", "b", "c") for part in (scenes.gang(name, minMember=2), *scenes.members(2, of=name))]

@@ -8,8 +8,8 @@ import scenes
 
 from gangs.model import Reading
 from kube.keys import GATE, PLANNED_NODE
+from planning.framing.gang_problem import Framing, UnknownLevelError, frame
 from planning.framing.priorities import with_priorities
-from planning.framing.problem import Framing, UnknownLevelError, frame
 from planning.framing.running_gangs import running_gangs
 from solver.problem import Cap, Exclusion, Multiple, Slice, Together, VictimGang
 

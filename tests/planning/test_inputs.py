@@ -138,7 +138,7 @@ def test_kinds_that_nobody_reads_are_counted_and_nothing_else() -> None:
     ("api_version", "kind", "line"),
     [
         ("batch/v1", "job", 'kind: "job" is left out; write Job'),
-        ("batch", "Job", 'apiVersion: "batch" is left out: Job is read of batch/v1'),
+        ("batch", "Job", 'apiVersion: "batch" is left out: Job is read of batch/v1 and batch.volcano.sh/v1alpha1'),
         ("apps/v1", "pod", 'apiVersion: "apps/v1" is left out: Pod is read of v1'),
         ("phalanx.io/v1", "Gang", 'apiVersion: "phalanx.io/v1" is left out: Gang is read of phalanx.dev/v1alpha1'),
         ("v1", "Service", ""),

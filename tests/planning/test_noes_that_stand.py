@@ -9,6 +9,7 @@ import pytest
 import scenes
 from pod_by_pod import Cluster, Manifest, best
 from random_pods import random_cluster
+from thorough import chunks
 
 from controller.scheduling.standing_noes import Basis, Fuller, may_stand
 from planning.decision import Decision
@@ -86,10 +87,10 @@ def staying(cluster: Cluster) -> Cluster:
     return Cluster(cluster.nodes, pods, cluster.members)
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_a_no_that_is_said_to_stand_is_still_one(chunk: int) -> None:
+@pytest.mark.parametrize("seeds", chunks(CHUNKS * CHUNK, CHUNK, fast=100))
+def test_a_no_that_is_said_to_stand_is_still_one(seeds: range) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+    for seed in seeds:
         cluster = crowded(seed)
         decision = decided(cluster)
         if not may_stand(decision):
@@ -100,5 +101,5 @@ def test_a_no_that_is_said_to_stand_is_still_one(chunk: int) -> None:
         possible = best(staying(now)) is not None
         assert not (stands and possible), (seed, done)
         seen["stands" if stands else "asked again, in vain" if not possible else "asked again"] += 1
-    assert seen["stands"] >= CHUNK / 40, seen
+    assert seen["stands"] >= len(seeds) / 40, seen
     assert seen["asked again"] >= 1, seen

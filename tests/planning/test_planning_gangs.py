@@ -6,7 +6,7 @@ import pytest
 import scenes
 
 from planning.decision import Decision, Outcome
-from planning.messages.report import solve_report
+from planning.messages.solve_report import solve_report
 
 
 def decided(*parts: Any, **options: Any) -> Decision:
@@ -136,6 +136,7 @@ def test_what_is_not_considered_is_said() -> None:
             "waits for 3 more pods: 1 of 4 exist",
         ),
         ({"minMember": 1, "topology": "other"}, scenes.members(1), "waits for Topology other"),
+        ({"minMember": 1, "topology": "a\nb c"}, scenes.members(1), r"waits for Topology a\nb c"),
         (
             {"minMember": 2},
             [scenes.pod("llm-0", gang="llm", priorityClassName="high")],

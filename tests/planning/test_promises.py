@@ -14,6 +14,7 @@ from planning.competing.promised_evictions import promised_by, with_promised
 from planning.framing.disruption_budgets import overdrawn
 from planning.framing.running_gangs import cut_short, running_gangs
 from planning.planner import plan_all
+from planning.planning_options import PlanningOptions
 
 NODES = "s/b: n0 n1 n2"
 
@@ -42,7 +43,7 @@ def planned(gang: dict[str, Any], promised: Sequence[str], *parts: Any, members:
     picture = with_promised(snapshot, promised_by([gang, {"status": None}, holding("web-9")]))
     assert picture.leaving == {f"default/{name}" for name in promised}
     pending = [each for each in gangs if each.key.name == "llm"]
-    (decision,) = plan_all(pending, picture, known, running_gangs=running_gangs(Reading(tuple(gangs))))
+    (decision,) = plan_all(pending, picture, known, PlanningOptions(running_gangs=running_gangs(Reading(tuple(gangs)))))
     return decision.outcome.value, [each.name for each in decision.evictions]
 
 

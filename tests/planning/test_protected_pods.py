@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import pytest
 from protected_pods import Instance, carry_out, draw, plan, wrongs
+from thorough import chunks
 
 from gangs.model import Gang, PodSet
 from planning.decision import Decision
@@ -38,9 +39,9 @@ def in_rounds(seed: int, rounds: int) -> tuple[Instance, list[Decision]]:
 
 
 @pytest.mark.parametrize("rounds", [1, ROUNDS])
-@pytest.mark.parametrize("first", range(0, INSTANCES, CHUNK))
-def test_no_budget_is_overdrawn_and_no_gang_is_cut_short(first: int, rounds: int) -> None:
-    for seed in range(first, min(first + CHUNK, INSTANCES)):
+@pytest.mark.parametrize("seeds", chunks(INSTANCES, CHUNK, fast=15))
+def test_no_budget_is_overdrawn_and_no_gang_is_cut_short(seeds: range, rounds: int) -> None:
+    for seed in seeds:
         assert wrongs(in_rounds(seed, rounds)[0]) == [], f"seed {seed}"
 
 
@@ -51,6 +52,7 @@ def evicting() -> Counter[int]:
     return Counter(sum(bool(each.evictions) for each in found) for found in plans)
 
 
+@pytest.mark.thorough
 def test_several_plans_evict_often_enough() -> None:
     assert sum(count for several, count in evicting().items() if several > 1) >= INSTANCES / 10
 
@@ -68,6 +70,7 @@ BLIND: Mapping[str, tuple[str, Callable[..., object]]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", BLIND)
 def test_a_planner_blind_to_it_does_wrong(what: str) -> None:
     """In a hundredth of the instances at least."""

@@ -26,8 +26,9 @@ from kube.objects import (
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 from planning.decision import Decision, Outcome
 from planning.planner import plan_all, plan_gang, plan_in_turn
+from planning.planning_options import PlanningOptions
 from planning.quota.queueing import still_covered
-from planning.quota.usage import NO_USAGE, Purse, usage_of
+from planning.quota.usage import NO_USAGE, QuotaBalance, usage_of
 
 RACK = Topology("net", "T", (Level("rack", ("rack",)), Level("node", (HOSTNAME_LABEL,))))
 BLUE = Flavor("blue", (("color", "blue"),), topology="net", preferred="rack")
@@ -90,7 +91,7 @@ def nodes_of(decision: Decision) -> list[str]:
 def decide(asked: Gang, *running: Gang) -> Decision:
     """The decision beside gangs that run."""
     there = snapshot(*(member.pod for each in running for member in each.members))
-    return plan_gang(asked, there, [RACK], usage=usage_of([asked, *running], there))
+    return plan_gang(asked, there, [RACK], PlanningOptions(usage=usage_of([asked, *running], there)))
 
 
 def test_the_first_flavor_that_holds_the_gang_is_used_in_its_topology() -> None:
@@ -106,7 +107,7 @@ ONE_BY_ONE = replace(pool(blue="8"), strict=True)
 def in_line(*gangs: Gang) -> dict[str, str]:
     """What is said of each gang when all are planned."""
     there = snapshot(*(member.pod for each in gangs for member in each.members if member.pod.spec.node_name))
-    decisions = plan_all(gangs, there, [RACK], usage=usage_of(gangs, there))
+    decisions = plan_all(gangs, there, [RACK], PlanningOptions(usage=usage_of(gangs, there)))
     return {each.key.name: each.outcome.value if each.assignments else each.message for each in decisions}
 
 
@@ -225,7 +226,7 @@ def test_a_gang_that_runs_in_part_stays_in_its_flavor() -> None:
     queue = pool(blue="12", red="8")
     asked = gang("a", queue, pod("a-0", on="r1"), pod("a-1"), used=("red",))
     there = snapshot(asked.members[0].pod)
-    decision = plan_gang(asked, there, [RACK], usage=usage_of([asked], there))
+    decision = plan_gang(asked, there, [RACK], PlanningOptions(usage=usage_of([asked], there)))
     assert (nodes_of(decision), decision.flavors) == (["r1", "r2"], ("red",))
 
 
@@ -293,7 +294,7 @@ def test_what_a_queue_may_take_of_its_cohort(mine: Quota, other: Quota, used: in
     ]
     usage = NO_USAGE.having(GangKey("q", "ns", "a"), {("mine", "blue", "cpu"): used * 1000})
     usage = usage.having(GangKey("q", "ns", "b"), {("other", "blue", "cpu"): others * 1000})
-    assert Purse(queues[0], "blue", "cpu", queues).left(usage) == left * 1000
+    assert QuotaBalance(queues[0], "blue", "cpu", queues).left(usage) == left * 1000
 
 
 TREE = (
@@ -320,11 +321,11 @@ def test_cohorts_lend_to_each_other_up_the_tree_within_their_limits(used: dict[s
     usage = NO_USAGE
     for name, amount in used.items():
         usage = usage.having(GangKey("q", "ns", name), {(name, "blue", "cpu"): amount * 1000})
-    purses = {queue.name: Purse(queue, "blue", "cpu", queues, TREE) for queue in queues}
-    assert {name: purse.left(usage) for name, purse in purses.items()} == {k: v * 1000 for k, v in left.items()}
+    balances = {queue.name: QuotaBalance(queue, "blue", "cpu", queues, TREE) for queue in queues}
+    assert {name: purse.left(usage) for name, purse in balances.items()} == {k: v * 1000 for k, v in left.items()}
 
 
 def test_a_cohort_without_an_object_is_as_good_as_one_without_a_quota() -> None:
     queues = (pool("a", "c", blue="2"), pool("b", "c", blue="3"))
     for cohorts in ((), (Cohort("c"),), (Cohort("c", "above"),), (Cohort("c", "above"), Cohort("above"))):
-        assert Purse(queues[0], "blue", "cpu", queues, cohorts).left(NO_USAGE) == 5000
+        assert QuotaBalance(queues[0], "blue", "cpu", queues, cohorts).left(NO_USAGE) == 5000

@@ -9,8 +9,8 @@ import scenes
 from gangs.model import Gang
 from planning.after_plan import after
 from planning.competing.remaining import Remaining, only_room_matters
+from planning.framing.gang_problem import Framing, frame
 from planning.framing.priorities import with_priorities
-from planning.framing.problem import Framing, frame
 from planning.messages.outcomes import decided
 from planning.planner import in_order
 from solver.multi_gang.joint import Share

@@ -1,12 +1,16 @@
 """Pods that are to come, and the ResourceQuotas of their namespace: a table of quotas, and what a gang is told."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
+from cluster import quota_charges
 from cluster.capturing import snapshot_of
+from cluster.snapshot import NodeState, Snapshot, Tenant
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
+from kube.keys import GATE, PLAN, PLANNED_NODE, SYSTEM_NAMESPACE
 from kube.objects import (
     Container,
     Node,
@@ -14,14 +18,17 @@ from kube.objects import (
     ObjectMeta,
     Pod,
     PodSpec,
+    PodStatus,
     PriorityClass,
     ResourceQuota,
     ResourceRequirements,
+    SchedulingGate,
 )
-from kube.placeholders import seat_uid
+from kube.placeholders import HELD_FOR, PLACEHOLDER, SEAT, seat_uid
+from kube.requests import pod_requests
 from planning.decision import Outcome
 from planning.planner import plan_gang
-from planning.scheduler_rules.resource_quotas import quotas_in_the_way
+from planning.scheduler_rules.resource_quotas import ChargedTogether, quotas_in_the_way
 
 TWO = "ResourceQuota q to have room for 2 more pods"
 
@@ -70,17 +77,17 @@ TOO_FEW = {"pods": "1"}
         ([quota({"count/pods": "2"}, {"count/pods": "3"})], [f"{TWO} (count/pods: 2 needed, 0 of 2 left)"]),
         ([quota({"cpu": "6"}, {"cpu": "2"})], []),
         ([quota({"cpu": "5500m"}, {"cpu": "2"})], [f"{TWO} (cpu: 4 needed, 3500m of 5500m left)"]),
-        ([quota({"requests.cpu": "3"})], [f"{TWO} (requests.cpu: 4 needed, 3 of 3 left)"]),
-        ([quota({"limits.cpu": "5"})], [f"{TWO} (limits.cpu: 6 needed, 5 of 5 left)"]),
-        ([quota({"requests.gpu.io/a": "1"})], [f"{TWO} (requests.gpu.io/a: 2 needed, 1 of 1 left)"]),
+        ([quota({"requests.cpu": "3"})], [f"{TWO} (requests.cpu: 4 needed, 1 of 3 left)"]),
+        ([quota({"limits.cpu": "5"})], [f"{TWO} (limits.cpu: 6 needed, 2 of 5 left)"]),
+        ([quota({"requests.gpu.io/a": "1"})], [f"{TWO} (requests.gpu.io/a: 2 needed, 0 of 1 left)"]),
         ([quota({"memory": "1", "configmaps": "0", "services": "0"})], []),
-        ([quota(TOO_FEW, **scope("PriorityClass", "In", "high"))], [f"{TWO} (pods: 2 needed, 1 of 1 left)"]),
+        ([quota(TOO_FEW, **scope("PriorityClass", "In", "high"))], [f"{TWO} (pods: 2 needed, 0 of 1 left)"]),
         ([quota(TOO_FEW, **scope("PriorityClass", "In", "low"))], []),
         ([quota(TOO_FEW, **scope("PriorityClass", "NotIn", "high"))], []),
-        ([quota(TOO_FEW, **scope("PriorityClass"))], [f"{TWO} (pods: 2 needed, 1 of 1 left)"]),
+        ([quota(TOO_FEW, **scope("PriorityClass"))], [f"{TWO} (pods: 2 needed, 0 of 1 left)"]),
         ([quota(TOO_FEW, **scope("PriorityClass", "DoesNotExist"))], []),
         ([quota(TOO_FEW, scopes=["BestEffort"])], []),
-        ([quota(TOO_FEW, scopes=["NotBestEffort", "NotTerminating"])], [f"{TWO} (pods: 2 needed, 1 of 1 left)"]),
+        ([quota(TOO_FEW, scopes=["NotBestEffort", "NotTerminating"])], [f"{TWO} (pods: 2 needed, 0 of 1 left)"]),
         ([quota(TOO_FEW, scopes=["Terminating"])], []),
         ([quota(TOO_FEW, scopes=["OfAnotherYear"])], []),
     ],
@@ -94,6 +101,103 @@ def test_who_exists_is_charged_already_and_other_namespaces_do_not_matter() -> N
     assert not list(quotas_in_the_way(gang(existing=3, coming=0), snapshot_of([], [], quotas=[full])))
     elsewhere = msgspec.structs.replace(full, metadata=ObjectMeta(name="q", namespace="other"))
     assert not list(quotas_in_the_way(gang(), snapshot_of([], [], quotas=[elsewhere])))
+
+
+def test_a_quota_of_which_nothing_is_counted_yet_is_charged_for_the_pods_that_are_there() -> None:
+    there = snapshot_of([], [], quotas=[quota({"pods": "2"})])
+    assert list(quotas_in_the_way(gang(), there)) == [f"{TWO} (pods: 2 needed, 1 of 2 left)"]
+
+
+def holding(number: int, namespace: str = "ns", other: str = "other") -> Pod:
+    """A placeholder for a pod of another gang."""
+    made = pod(f"placeholder-{number}", f"uid-placeholder-{number}", node_name="")
+    marks = {
+        HELD_FOR: f"{namespace}/{other}-{number}",
+        SEAT: seat_uid(other, "main", f"{other}-{number}"),
+        PLAN: "p",
+        PLANNED_NODE: "n",
+    }
+    meta = ObjectMeta(
+        name=f"placeholder-{number}",
+        namespace=SYSTEM_NAMESPACE,
+        uid=f"uid-placeholder-{number}",
+        labels={PLACEHOLDER: "true"},
+        annotations=marks,
+    )
+    gated = msgspec.structs.replace(made.spec, scheduling_gates=(SchedulingGate(name=GATE),))
+    return msgspec.structs.replace(made, metadata=meta, spec=gated, status=PodStatus(nominated_node_name="n"))
+
+
+def beside(*pods: Pod, hard: str = "6", used: str = "2") -> Snapshot:
+    """A node with these pods, and a quota of pods."""
+    meta = ObjectMeta(name="n", labels={"kubernetes.io/hostname": "n"})
+    node = Node(metadata=meta, status=NodeStatus(allocatable={"cpu": "80", "gpu.io/a": "80", "pods": "90"}))
+    return snapshot_of([node], pods, gate=GATE, quotas=[quota({"pods": hard}, {"pods": used})])
+
+
+def test_what_is_held_for_other_gangs_of_the_namespace_is_charged() -> None:
+    """Else two gangs would hold twice what the quota allows, three gangs thrice."""
+    assert not list(quotas_in_the_way(gang(), beside(*map(holding, range(2)))))
+    why = f"{TWO} (pods: 2 needed, 1 of 6 left)"
+    assert list(quotas_in_the_way(gang(), beside(*map(holding, range(3))))) == [why]
+    assert not list(quotas_in_the_way(gang(), beside(*(holding(each, "elsewhere") for each in range(3)))))
+    own = [holding(each, other="p") for each in (1, 2)]
+    assert not list(quotas_in_the_way(gang(), beside(*own, hard="3", used="1")))
+
+
+class CountedNode(NodeState):
+    """A node that counts who looks for room held there."""
+
+    looks = 0
+
+    @property
+    def held_for_later(self) -> tuple[Tenant, ...]:  # type: ignore[override]
+        """The room there that is held for pods which do not exist yet."""
+        CountedNode.looks += 1
+        return super().held_for_later
+
+
+def sized(made: Pod, cpu: int) -> Pod:
+    """The pod with a request that no other one has: it has to be counted by itself."""
+    asking = Container(name="c", resources=ResourceRequirements(requests={"cpu": f"{cpu}m"}))
+    return msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, containers=(asking,)))
+
+
+@pytest.mark.parametrize("gangs", [1, 40])
+def test_however_many_gangs_ask_each_node_and_each_held_pod_is_looked_at_once(
+    gangs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the rounds' own thread a tenant's quotas may not cost gangs times nodes, nor gangs times held pods."""
+    nodes, held = 50, 2 * gangs
+    there = beside(*(sized(holding(each), each) for each in range(held)), hard="9999")
+    (full,) = there.nodes
+    empty = NodeState(full.node, full.allocatable)
+    states = [CountedNode(each.node, each.allocatable, each.tenants) for each in (full, *[empty] * (nodes - 1))]
+    there = replace(there, nodes=tuple(states))
+    asked: list[Pod] = []
+    monkeypatch.setattr(quota_charges, "pod_requests", lambda pod: asked.append(pod) or pod_requests(pod))
+    monkeypatch.setattr(CountedNode, "looks", 0)
+    for index in range(gangs):
+        own = [pod(f"other-{each}", seat_uid("w", "main", str(each))) for each in (2 * index, 2 * index + 1)]
+        members = tuple(Member(each, "main", None) for each in own)
+        asking = replace(gang(), key=GangKey("phalanx", "ns", str(index)), members=members)
+        assert not list(quotas_in_the_way(asking, there))
+    assert CountedNode.looks == nodes
+    assert len(asked) <= 4 * gangs + held
+
+
+def test_of_gangs_that_are_too_large_together_the_later_ones_are() -> None:
+    first, second, third = (replace(gang(), key=GangKey("phalanx", "ns", name)) for name in "abc")
+    small = replace(gang(existing=1, coming=1), key=GangKey("phalanx", "ns", "small"))
+
+    def found(hard: str, *gangs: Gang) -> list[str]:
+        together = ChargedTogether([quota({"pods": hard}, {"pods": "99"})])
+        return [each.key.name for each in gangs if together.refusal(each)]
+
+    assert found("9", first, second, third) == []
+    assert found("8", first, second, third) == ["c"]
+    assert found("5", first, second, small) == ["b"]
+    assert found("2", first, second, small) == ["a", "b"]
 
 
 def test_a_gang_waits_for_the_quota_and_goes_when_it_has_room() -> None:

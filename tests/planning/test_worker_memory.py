@@ -1,6 +1,7 @@
 """A worker answers for its own memory, not for that of the process that started it."""
 
 import numpy as np
+import pytest
 
 from planning.solver_pool.pool import COMMAND, Worker
 from planning.solver_pool.worker import Placed, Task
@@ -10,6 +11,7 @@ from solver.problem import Limits, Member, PodSet, Problem, Shape
 HELD = 512 << 20
 
 
+@pytest.mark.thorough
 def test_what_the_parent_holds_is_not_the_peak_of_its_worker() -> None:
     held = np.ones(HELD, dtype=np.uint8)
     node = Node("node-1", (), (1,), (0,))

@@ -15,9 +15,9 @@ from drawings import placed, refused
 
 from solver.instance import instance_of
 from solver.nodes import Node, nodes_of
+from solver.objective import goals_of
 from solver.plan import Plan, Proof
 from solver.problem import PodSet, Problem, Shape
-from solver.scoring import goals_of
 from solver.verify.rules import verify
 
 WIDE, NARROW, NODE = 0, 1, 2

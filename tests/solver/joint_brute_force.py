@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
+import brute_force
 from brute_force import (
-    PLACE_GOALS,
     VICTIM_GOALS,
     Outcome,
     Row,
@@ -174,16 +174,15 @@ def _of_all(score: Callable[[World, Outcome], Any]) -> Callable[[Plan], Any]:
     return lambda plan: score(plan.worlds.all, plan.whole)
 
 
-_SUMS = {name: _of_all(score) for name, score in PLACE_GOALS}
-JOINT_PLACE_GOALS: tuple[Goal, ...] = (
-    ("extras", _SUMS["extras"]),
-    ("compactness", compact_together),
-    ("preferences", _SUMS["preferences"]),
-    ("precedence", compact_first),
-    ("waste", waste_together),
-    *((name, _SUMS[name]) for name in ("ranks", "ties/terminating", "ties/started", "ties/names", "ties/keys")),
-)
-JOINT_GOALS = tuple(name for name, _ in (*VICTIM_GOALS, *JOINT_PLACE_GOALS))
+def place_goals() -> Iterator[Goal]:
+    """The goals over places in their order: those of one gang, but for what is counted gang by gang."""
+    for name, score in brute_force.PLACE_GOALS:
+        if name == "waste":
+            yield "precedence", compact_first
+        yield name, {"compactness": compact_together, "waste": waste_together}.get(name) or _of_all(score)
+
+
+JOINT_GOALS = tuple(name for name, _ in (*VICTIM_GOALS, *place_goals()))
 
 
 def best_together(joint: JointProblem, leaving_out: str = "") -> Whole:
@@ -193,7 +192,7 @@ def best_together(joint: JointProblem, leaving_out: str = "") -> Whole:
         return Whole((None,) * len(joint.gangs), ())
     worlds = Worlds(joint, placed)
     survivors = _cheapest(worlds, leaving_out)
-    for name, score in JOINT_PLACE_GOALS:
+    for name, score in place_goals():
         if name != leaving_out and len(survivors) > 1:
             values = [score(plan) for plan in survivors]
             least = min(values)

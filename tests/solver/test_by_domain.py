@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 from brute_force import best
 from random_problems import random_problem
+from thorough import chunks
 
 from solver.branch_and_bound.by_domain import solve_by_domains
 from solver.cp_sat.lexicographic import Found
@@ -20,10 +21,10 @@ from solver.tree_dp.multi_class import mixtures_of
 from solver.tree_dp.multi_class_tables import TooMuchError
 
 
-@pytest.mark.parametrize("first", range(0, 800, 100))
-def test_the_best_of_the_domains_is_the_best_of_all_plans(first: int) -> None:
+@pytest.mark.parametrize("seeds", chunks(800, 100, fast=40))
+def test_the_best_of_the_domains_is_the_best_of_all_plans(seeds: range) -> None:
     found = 0
-    for seed in range(first, first + 100):
+    for seed in seeds:
         problem = random_problem(seed)
         solved = solve_by_domains(instance_of(problem, evicting=False), Limits(), worthwhile=0)
         if solved is Found.INFEASIBLE:
@@ -39,10 +40,11 @@ def test_the_best_of_the_domains_is_the_best_of_all_plans(first: int) -> None:
     assert found
 
 
-def test_where_counting_gives_up_the_plan_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seeds", chunks(150, 150, fast=30))
+def test_where_counting_gives_up_the_plan_is_the_same(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first table on that is of two nodes."""
     different = 0
-    for seed in range(150):
+    for seed in seeds:
         instance = instance_of(random_problem(seed), evicting=False)
         counted = solve_by_domains(instance, Limits(), worthwhile=0)
         with monkeypatch.context() as patched:

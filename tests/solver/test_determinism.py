@@ -6,20 +6,22 @@ import sys
 from pathlib import Path
 from random import Random
 
+import pytest
 from random_problems import random_problem
+from thorough import mostly
 
 from solver.nodes import Node, nodes_of
 from solver.problem import Member, PodSet, Problem, Shape, Victim, VictimGang, victim_table
 from solver.solve import solve
 
-SEEDS = range(60)
-WIDE_SEEDS = range(6)
-SCRIPT = "from test_determinism import answers; print(answers())"
+FEW, MANY = (6, 2), (60, 6)
+"""How many problems, and how many wide ones."""
+SCRIPT = "from test_determinism import answers; print(answers({}, {}))"
 
 
-def answers() -> str:
+def answers(count: int, wide: int) -> str:
     """All answers, explanations included, as text."""
-    problems = [*map(random_problem, SEEDS), *map(wide_problem, WIDE_SEEDS)]
+    problems = [*map(random_problem, range(count)), *map(wide_problem, range(wide))]
     return "\n".join(repr(solve(problem)) for problem in problems)
 
 
@@ -53,19 +55,24 @@ def wide_problem(seed: int) -> Problem:
     )
 
 
-def in_a_process(hash_seed: str) -> str:
+def in_a_process(hash_seed: str, size: tuple[int, int]) -> str:
     here = Path(__file__).parent
-    path = os.pathsep.join((str(here), str(here.parents[1])))
+    path = os.pathsep.join(map(str, (here, here.parent, here.parents[1])))
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path}
-    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(*size)], env=environment, capture_output=True, text=True, check=True
+    )
     return done.stdout.rstrip("\n")
 
 
-def test_three_runs_give_the_same_answers() -> None:
-    first = answers()
-    assert answers() == first
-    assert answers() == first
+@pytest.mark.parametrize("size", mostly([FEW], [(MANY,)]))
+def test_three_runs_give_the_same_answers(size: tuple[int, int]) -> None:
+    first = answers(*size)
+    assert answers(*size) == first
+    assert answers(*size) == first
 
 
-def test_three_processes_give_the_same_answers() -> None:
-    assert {in_a_process(seed) for seed in ("0", "1", "4711")} == {answers()}
+@pytest.mark.thorough
+@pytest.mark.parametrize(("size", "hash_seeds"), mostly([(FEW, ("4711",))], [(MANY, ("0", "1", "4711"))]))
+def test_other_processes_give_the_same_answers(size: tuple[int, int], hash_seeds: tuple[str, ...]) -> None:
+    assert {in_a_process(seed, size) for seed in hash_seeds} == {answers(*size)}

@@ -1,6 +1,8 @@
 """Quick plans: what they claim holds, and they are there wherever a plan is easily found."""
 
+import pytest
 from random_problems import random_problem
+from thorough import chunks
 
 from solver.heuristics.greedy import greedy_plans
 from solver.plan import Plan, Proof
@@ -8,14 +10,15 @@ from solver.problem import Limits
 from solver.solve import decide
 from solver.verify.rules import verify
 
-SEEDS = range(300)
+INSTANCES = 300
 SOUND, FOUND = 0.6, 0.8
 """The least shares: of quick plans, and of gangs that can be placed. Some rules are known to the verifier alone."""
 
 
-def test_quick_plans_mostly_pass_the_verifier_and_claim_no_more_than_that() -> None:
+@pytest.mark.parametrize("seeds", chunks(INSTANCES, INSTANCES, fast=50))
+def test_quick_plans_mostly_pass_the_verifier_and_claim_no_more_than_that(seeds: range) -> None:
     made, sound = 0, 0
-    for seed in SEEDS:
+    for seed in seeds:
         for plan in greedy_plans(random_problem(seed)):
             assert plan.proof is Proof.FEASIBLE
             made += 1
@@ -23,9 +26,10 @@ def test_quick_plans_mostly_pass_the_verifier_and_claim_no_more_than_that() -> N
     assert sound > SOUND * made, (made, sound)
 
 
-def test_there_is_a_quick_plan_for_most_gangs_that_have_one() -> None:
+@pytest.mark.parametrize("seeds", chunks(INSTANCES, INSTANCES, fast=50))
+def test_there_is_a_quick_plan_for_most_gangs_that_have_one(seeds: range) -> None:
     placeable, found = 0, 0
-    for seed in SEEDS:
+    for seed in seeds:
         problem = random_problem(seed)
         if isinstance(decide(problem, Limits()), Plan):
             placeable += 1

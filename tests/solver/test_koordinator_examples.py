@@ -16,6 +16,13 @@ ONE_SPINE_OF_FOUR_MORE = """
     s2/b3: c0 c1 c2 c3
 """
 
+TWO_SPINES = Drawing("""
+    x/b0: a=4
+    x/b1: b=2
+    y/b2: c=6
+    y/b3: d=4
+""")
+
 EXAMPLES = [
     Example(
         "A",
@@ -104,23 +111,13 @@ EXAMPLES = [
     Example(
         "J",
         "multiples of 2 in blocks and 3 in spines: wants 9 from y, gets 8 in pairs, ends at 10 of 12 and fails",
-        Drawing("""
-            x/b0: a=4
-            x/b1: b=2
-            y/b2: c=6
-            y/b3: d=4
-        """).gang(pods(12), multiples=(Multiple(NARROW, 2), Multiple(WIDE, 3))),
+        TWO_SPINES.gang(pods(12), multiples=(Multiple(NARROW, 2), Multiple(WIDE, 3))),
         puts("a*4 b*2 c*6"),
     ),
     Example(
         "J-of-the-set",
         "the same where the multiples are those of its only set",
-        Drawing("""
-            x/b0: a=4
-            x/b1: b=2
-            y/b2: c=6
-            y/b3: d=4
-        """).gang(pods(12, multiples=[Multiple(NARROW, 2), Multiple(WIDE, 3)])),
+        TWO_SPINES.gang(pods(12, multiples=[Multiple(NARROW, 2), Multiple(WIDE, 3)])),
         puts("a*4 b*2 c*6"),
     ),
     Example(

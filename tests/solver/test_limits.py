@@ -9,17 +9,18 @@ import pytest
 from brute_force import Outcome, best
 from ortools.sat.python.cp_model import CpModel
 from random_problems import random_problem
+from thorough import chunks
 
 from solver.cp_sat.lexicographic import Found, Search, TimeBudget, Wall
 from solver.deadline import Deadline
 from solver.instance import instance_of
+from solver.objective import goals_of
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.scoring import goals_of
 from solver.solve import decide
 from solver.verify.rules import verify
 
-SEEDS = range(150)
+INSTANCES = 150
 LIMITS = [0.0, *(2.0**-exponent for exponent in (14, 12, 10, 8))]
 MORE_IS_BETTER = ("extras", "preferences")
 
@@ -42,8 +43,9 @@ def worked_out(seed: int, work: float) -> Answer:
 
 
 @pytest.mark.parametrize("work", LIMITS)
-def test_what_is_claimed_holds_however_little_time_there_is(work: float) -> None:
-    for seed in SEEDS:
+@pytest.mark.parametrize("seeds", chunks(INSTANCES, INSTANCES, fast=25))
+def test_what_is_claimed_holds_however_little_time_there_is(work: float, seeds: range) -> None:
+    for seed in seeds:
         problem, expected = reference(seed)
         found = answer(seed, work)
         if isinstance(found, NoPlan):
@@ -71,14 +73,16 @@ def allows(goal: Goal, value: int) -> bool:
     return value <= goal.bound if goal.name in MORE_IS_BETTER else value >= goal.bound
 
 
+@pytest.mark.thorough
 def test_every_way_to_end_is_among_them() -> None:
     """With little time: plans proven and not, noes proven and not."""
-    ends = {answer(seed, work).proof for work in LIMITS for seed in SEEDS}
+    ends = {answer(seed, work).proof for work in LIMITS for seed in range(INSTANCES)}
     assert ends == set(Proof)
 
 
-def test_little_time_gives_the_same_answer_every_time() -> None:
-    for seed in SEEDS:
+@pytest.mark.parametrize("seeds", chunks(INSTANCES, INSTANCES, fast=25))
+def test_little_time_gives_the_same_answer_every_time(seeds: range) -> None:
+    for seed in seeds:
         assert answer(seed, LIMITS[2]) == worked_out(seed, LIMITS[2]), f"seed {seed}"
 
 

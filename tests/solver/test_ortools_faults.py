@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from ortools.sat.python.cp_model import INFEASIBLE, OPTIMAL, CpModel, IntVar
+from thorough import chunks
 
 from solver.cp_sat.lexicographic import Found, Search, Stage, time_budget_of
 from solver.cp_sat.linear import Sum, total
@@ -51,9 +52,10 @@ def stated(most: list[int], rows: list[Row]) -> tuple[CpModel, list[IntVar]]:
 
 
 @pytest.mark.parametrize("presolve", [True, False])
-def test_nothing_that_is_possible_is_called_infeasible(presolve: bool) -> None:  # noqa: FBT001 -- a parameter
+@pytest.mark.parametrize("seeds", chunks(300, 300, fast=60))
+def test_nothing_that_is_possible_is_called_infeasible(presolve: bool, seeds: range) -> None:  # noqa: FBT001 -- a parameter
     """google/or-tools#5274: INFEASIBLE with presolve where there is a solution; #5295: without."""
-    for seed in range(300):
+    for seed in seeds:
         most, rows = random_rows(seed)
         possible = any(holds(values, rows) for values in product(*(range(each + 1) for each in most)))
         cp, _ = stated(most, rows)
@@ -64,9 +66,10 @@ def test_nothing_that_is_possible_is_called_infeasible(presolve: bool) -> None: 
         assert solver.solve(cp) == (OPTIMAL if possible else INFEASIBLE), seed
 
 
-def test_goal_after_goal_gives_the_best_of_all_solutions() -> None:
+@pytest.mark.parametrize("seeds", chunks(200, 200, fast=40))
+def test_goal_after_goal_gives_the_best_of_all_solutions(seeds: range) -> None:
     """google/or-tools#5003: a better solution is found that is none; with hints from one goal to the next."""
-    for seed in range(200):
+    for seed in seeds:
         most, rows = random_rows(seed)
         solutions = [values for values in product(*(range(each + 1) for each in most)) if holds(values, rows)]
         cp, numbers = stated(most, rows)
@@ -104,6 +107,7 @@ def test_search_is_never_parallel_nor_interleaved() -> None:
     assert (parameters.num_workers, parameters.interleave_search) == (1, False)
 
 
+@pytest.mark.thorough
 def test_a_large_model_is_built_without_a_crash() -> None:
     """google/or-tools#5297: memory is corrupted beyond some 16,000 variables when they are written as text, which we
     never do, nor name them.

@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 from random_problems import random_problem
+from thorough import chunks
 
 from solver.cp_sat.solve import Solved, solve_model
 from solver.explain.nearest import inside
 from solver.heuristics.packing import filled, thinned
 from solver.instance import Instance, instance_of
+from solver.objective import Nodes
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Problem
-from solver.scoring import Nodes
 from solver.tree import ROOT
 from solver.verify.rules import broken_rules
 
@@ -31,10 +32,10 @@ def placed(nodes: Nodes) -> int:
     return sum(node is not None for row in nodes for node in row)
 
 
-@pytest.mark.parametrize("first", range(0, 600, 100))
-def test_what_is_filled_at_once_holds_as_many_as_can_be(first: int) -> None:
+@pytest.mark.parametrize("seeds", chunks(600, 100))
+def test_what_is_filled_at_once_holds_as_many_as_can_be(seeds: range) -> None:
     found = 0
-    for seed in range(first, first + 100):
+    for seed in seeds:
         problem = without_minimums(random_problem(seed))
         instance = instance_of(problem, evicting=False)
         for level in range(ROOT, instance.tree.depth - 1):
@@ -48,10 +49,10 @@ def test_what_is_filled_at_once_holds_as_many_as_can_be(first: int) -> None:
     assert found
 
 
-@pytest.mark.parametrize("first", range(0, 600, 100))
-def test_without_spare_nodes_there_is_room_for_as_many(first: int) -> None:
+@pytest.mark.parametrize("seeds", chunks(660, 100, fast=60))
+def test_without_spare_nodes_there_is_room_for_as_many(seeds: range) -> None:
     thinner = 0
-    for seed in range(first, first + 100):
+    for seed in seeds:
         instance = instance_of(without_minimums(random_problem(seed)), evicting=False)
         thin = thinned(instance)
         assert most(thin) == most(instance), f"seed {seed}"

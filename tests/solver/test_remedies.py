@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from drawings import PATIENT, Drawing, pods, refused
 from random_problems import random_problem
+from thorough import chunks
 
 from solver.cp_sat.lexicographic import time_budget_of
 from solver.explain.nearest import near_domains
@@ -231,10 +232,10 @@ def test_a_victim_that_frees_nothing_useful_does_not_count() -> None:
     assert refused(problem).nearest[0].fits == 1
 
 
-@pytest.mark.parametrize("first", range(0, 300, 100))
-def test_every_change_that_is_told_helps_and_no_domain_holds_enough(first: int) -> None:
+@pytest.mark.parametrize("seeds", chunks(300, 100, fast=20))
+def test_every_change_that_is_told_helps_and_no_domain_holds_enough(seeds: range) -> None:
     told = 0
-    for seed in range(first, first + 100):
+    for seed in seeds:
         problem = opened_by_a_change(random_problem(seed))
         answer = solve(problem, PATIENT)
         if isinstance(answer, Plan):
@@ -245,7 +246,7 @@ def test_every_change_that_is_told_helps_and_no_domain_holds_enough(first: int) 
         for change in changes:
             assert isinstance(solve(change.problem, PATIENT), Plan), f"seed {seed}: {change.words}"
             told += 1
-    assert told > 20
+    assert told > len(seeds) // 5
 
 
 def opened_by_a_change(problem: Problem) -> Problem:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import yaml
 
@@ -17,6 +19,10 @@ from controlplane.control_plane import ControlPlane, free_ports, wait_until
 
 PATIENCE = 120.0
 LOOPBACK = "127.0.0.1"
+_FLAGS = {
+    "kuberay": ("--enable-leader-election=false", "--metrics-addr=0", "--health-probe-bind-address={health}"),
+}
+"""Of those that are started by flags instead of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ def running(plane: ControlPlane, name: str) -> Iterator[Running]:
     wait_until(lambda: all(_is_served(plane, each) for each in kinds), PATIENCE, f"the kinds of {name} to be served")
     port, health = free_ports(2)
     folder = plane.directory / name
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)  # another file of tests may have had it run on this plane before
     authority = new_authority(name, datetime.now(UTC))
     _write_pair(folder, issue(authority, ServerNames(addresses=(LOOPBACK,)), datetime.now(UTC)))
     hooks = list(_hooks(plane, name, port, authority.certificate))
@@ -52,7 +58,9 @@ def running(plane: ControlPlane, name: str) -> Iterator[Running]:
     }
     process = plane.run(name, [str(operators.program(name)), *_arguments(plane, name, port, health)], environment)
     try:
-        wait_until(lambda: process.running and _serves(port), PATIENCE, f"{name} to serve")
+        wait_until(
+            lambda: process.running and (_serves(port) if hooks else _lives(health)), PATIENCE, f"{name} to serve"
+        )
         yield Running(name, plane, hooks)
     finally:
         print(f"--- {name}\n{process.tail()}")  # noqa: T201 - for the report of a failed test
@@ -69,6 +77,8 @@ def _is_served(plane: ControlPlane, definition: str) -> bool:
 
 def _arguments(plane: ControlPlane, name: str, port: int, health: int) -> list[str]:
     """How the operator is started on ports of its own, with nobody to elect a leader among."""
+    if name in _FLAGS:
+        return [each.format(health=f"{LOOPBACK}:{health}") for each in _FLAGS[name]]
     said = {
         "apiVersion": f"config.{name}.x-k8s.io/v1alpha1",
         "kind": "Configuration",
@@ -103,6 +113,13 @@ def _hooks(plane: ControlPlane, name: str, port: int, authority: bytes) -> Itera
 def _write_pair(folder: Path, pair: Pair) -> None:
     (folder / "tls.crt").write_bytes(pair.certificate)
     (folder / "tls.key").write_bytes(pair.key)
+
+
+def _lives(port: int) -> bool:
+    """Whether somebody says there that he is well."""
+    with suppress(OSError), urlopen(f"http://{LOOPBACK}:{port}/healthz", timeout=5) as answer:
+        return bool(answer.status == HTTPStatus.OK)
+    return False
 
 
 def _serves(port: int) -> bool:

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import yaml
 from node_manifests import node_manifest
@@ -26,6 +28,15 @@ SLOW = "test.phalanx.dev/slow"
 """A finalizer that nobody takes away but the test."""
 
 Object = dict[str, Any]
+
+
+def ready(port: int) -> bool:
+    """Whether the server at this port says that it is ready."""
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (URLError, OSError):
+        return False
 
 
 class Phalanx:

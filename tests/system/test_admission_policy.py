@@ -102,9 +102,9 @@ def of_our_own() -> Iterator[Object]:
     yield annotated(pod("policy"), **{"scheduling.run.ai/topology-policy": "racks"})
     yield annotated(pod("named"), **{"pod-group-name": "a-name", "scheduling.run.ai/pod-group": ""})
     place = {RUNAI: "rack", "kai.scheduler/batch-min-member": "2"}
-    for kind in ("StatefulSet", "Job"):
-        owned = annotated(pod(f"runai-of-a-{kind.lower()}"), **place)
-        owner = {"apiVersion": "apps/v1", "kind": kind, "name": "workload", "uid": "1", "controller": True}
+    for api_version, kind in (("apps/v1", "StatefulSet"), ("batch/v1", "Job"), ("batch.volcano.sh/v1alpha1", "Job")):
+        owned = annotated(pod(f"runai-of-a-{kind.lower()}-of-{api_version.partition('/')[0]}"), **place)
+        owner = {"apiVersion": api_version, "kind": kind, "name": "workload", "uid": "1", "controller": True}
         owned["metadata"]["ownerReferences"] = [owner]
         yield owned
     for api_version, kind, labels in MAKERS:

@@ -13,6 +13,7 @@ import pytest
 from many_gangs import GANGS, PODS, Spent, asks_own, crowd, fill, furnish, gang, member, spent
 from system import Phalanx
 
+from controlplane.api import Ask
 from controlplane.control_plane import wait_until
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(crowd().patience)]
@@ -70,9 +71,10 @@ def start_of(phalanx: Phalanx, name: str) -> float:
     phalanx.cluster.create(GANGS, [gang(name, 2)])
     phalanx.cluster.create(PODS, [member(f"{name}-{index}", asks_own(name)) for index in range(2)])
     began = time.monotonic()
-    while not all(phalanx.pod(f"{name}-{index}")["spec"].get("nodeName") for index in range(2)):
-        assert time.monotonic() - began < START_SECONDS * PATIENCE, f"gang {name} has not started"
-        time.sleep(0.02)
+    with phalanx.cluster.kept() as ask:
+        while not all(ask("GET", f"{PODS}/{name}-{index}")["spec"].get("nodeName") for index in range(2)):
+            assert time.monotonic() - began < START_SECONDS * PATIENCE, f"gang {name} has not started"
+            time.sleep(0.02)
     return time.monotonic() - began
 
 
@@ -120,13 +122,17 @@ def changing(phalanx: Phalanx, names: list[str]) -> Iterator[list[float]]:
     lock = threading.Lock()
 
     def write() -> None:
+        with phalanx.cluster.kept() as ask:
+            write_with(ask)
+
+    def write_with(ask: Ask) -> None:
         due = time.monotonic()
         while not over.wait(max(0.0, due - time.monotonic())):
             due = max(due + _WRITERS / CHANGES, time.monotonic() - 1.0)  # what is late is made up for, within limits
             with lock:
                 name, number = next(turns)
             change = {"spec": {"minMember": 2 + number % 7}}
-            answer = phalanx.cluster.request("PATCH", f"{GANGS}/{name}", change, "application/merge-patch+json")
+            answer = ask("PATCH", f"{GANGS}/{name}", change, "application/merge-patch+json")
             assert answer["metadata"]["name"] == name, answer
             changed.append(time.monotonic())
 

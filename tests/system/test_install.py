@@ -14,16 +14,19 @@ from typing import Any
 import pytest
 import urllib3
 from access_rules import granted
+from documented_examples import happens_as_documented
 from emptying import empty
 from foreign_kinds import definition
 from installation import FORBIDDEN, PATIENCE, Installation, right_of, wait_for_use
 from replaying import Replay
 from system import EXAMPLES, SPINE, Phalanx, pod, pod_group
 from test_absent_schedulers import gang, member, noted, seen_to_bind
+from test_kinds_described_live import ACCESS
+from workload_operators import described
 
 from certs.cluster_edge import DEFAULT_PLACE
-from cli.installation.manifests import system_objects
-from cli.scenarios import folders, play, read
+from cli.installation.installed_objects import system_objects
+from cli.scenarios import folders
 from controlplane.control_plane import wait_until
 from gangs.workloads.kind_table import WATCHED
 from kube.keys import MIRRORS, SYSTEM_NAMESPACE
@@ -52,9 +55,7 @@ def phalanx(installation: Installation) -> Iterator[Phalanx]:
 @pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
 def test_the_example_happens_as_documented(installation: Installation, folder: Path) -> None:
     empty(installation.plane, webhooks=False)
-    for act in read(folder).acts:
-        rows = play(act, folder, installation.plane)
-        assert [(row.what, row.seen) for row in rows] == [(row.what, row.expected) for row in rows], act.title
+    happens_as_documented(installation.plane, folder)
 
 
 def test_a_gang_that_changes_its_mind_is_shown_as_it_is_and_said_once(
@@ -127,6 +128,7 @@ def test_who_may_use_the_paths_is_asked_of_the_api_server(installation: Installa
         ("GET", "/metrics"),
         ("GET", "/v1/gangs"),
         ("GET", "/v1/topology"),
+        ("GET", "/v1/changes"),
         ("POST", "/v1/solve"),
     )
     for method, path in paths:
@@ -157,13 +159,17 @@ def test_a_browser_sees_the_page_through_phalanx_ui_and_nobody_else_does(
     phalanx.await_phase("seen", "Waiting")
     _token(installation, "viewer", "reader")
     with installation.ui("default/reader") as address:
-        place, _, key = address.partition("/?")
-        browser = urllib3.PoolManager()
+        name, _, key = address.removeprefix("http://").partition("/?")
+        assert not name.startswith(("127.", "localhost:")), "the cookie would go to other ports"
+        place = f"http://127.0.0.1:{name.partition(':')[2]}"
+        browser = urllib3.PoolManager(headers={"Host": name})
         assert browser.request("GET", place, retries=False).status == 403
         assert browser.request("GET", f"{place}/?key=guessed", retries=False).status == 403
-        assert browser.request("GET", address, headers={"Host": "elsewhere.example:80"}, retries=False).status == 403
+        assert browser.request("GET", f"{place}/?key=%C3%A9", retries=False).status == 403
+        elsewhere = {"Host": "elsewhere.example:80"}
+        assert browser.request("GET", f"{place}/?{key}", headers=elsewhere, retries=False).status == 403
         led = browser.request("GET", f"{place}/?{key}", redirect=False)
-        cookie = {"Cookie": led.headers["Set-Cookie"].partition(";")[0]}
+        cookie = {"Host": name, "Cookie": led.headers["Set-Cookie"].partition(";")[0]}
         assert (led.status, led.headers["Location"]) == (303, "/")
         assert {"HttpOnly", "SameSite=Strict"} <= set(led.headers["Set-Cookie"].split("; "))
         page = browser.request("GET", place, headers=cookie)
@@ -172,7 +178,24 @@ def test_a_browser_sees_the_page_through_phalanx_ui_and_nobody_else_does(
         script = browser.request("GET", f"{place}/page.js", headers=cookie)
         assert (script.status, script.headers["Content-Type"]) == (200, "text/javascript; charset=utf-8")
         assert browser.request("GET", f"{place}/v1/gangs", headers=cookie).json()["gangs"]
-        for method, path, status in (("POST", "/v1/gangs", 405), ("GET", "/v1/solve", 404), ("GET", "/mutate", 404)):
+        asks = json.dumps([pod_group("tried", 1), pod("tried-0", "tried")])
+        tried = browser.request("POST", f"{place}/v1/solve?cluster=live", headers=cookie, body=asks)
+        assert [each["name"] for each in tried.json()["gangs"]] == ["tried"]
+        assert browser.request("POST", f"{place}/v1/solve", body=asks).status == 403
+        other = {**cookie, "Origin": "http://127.0.0.1:8888"}
+        assert browser.request("POST", f"{place}/v1/solve", headers=other, body=asks).status == 403
+        own = {**cookie, "Origin": f"http://{name}"}
+        assert browser.request("POST", f"{place}/v1/solve?cluster=live", headers=own, body=asks).status == 200
+        story = f"{place}/v1/story?namespace=default&name=seen"
+        told = browser.request("GET", story, headers=cookie).json()
+        assert (told["phase"], 'cannot list resource "events"' in told["withoutEvents"]) == ("Waiting", True)
+        installation.plane.kubectl(
+            "create", "rolebinding", "reads", "--clusterrole=view", "--serviceaccount=default:reader"
+        )
+        phalanx.wait(lambda: not browser.request("GET", story, headers=cookie).json()["withoutEvents"], "the right")
+        steps = browser.request("GET", story, headers=cookie).json()["steps"]
+        assert {"asked for", "GangWaiting"} <= {each["what"] for each in steps}
+        for method, path, status in (("POST", "/v1/gangs", 405), ("GET", "/v1/solve", 404), ("POST", "/mutate", 405)):
             assert browser.request(method, place + path, headers=cookie, retries=False).status == status
 
 
@@ -199,10 +222,19 @@ def test_present_tls_is_spoken(installation: Installation, version: ssl.TLSVersi
     assert installation.shake_hands(version) == spoken[version]
 
 
+def describe_a_kind(installation: Installation) -> None:
+    """A WorkloadKind, which is told that nobody has its kind, and whose objects both servers may read."""
+    installation.plane.kubectl("apply", "-f", "-", stdin=json.dumps(ACCESS))
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/phalanx-workload-kinds"
+    wait_until(lambda: installation.plane.request("GET", role).get("rules"), PATIENCE, "the right to be handed on")
+    installation.plane.kubectl("apply", "-f", "-", stdin=json.dumps(described()))
+
+
 def test_every_right_is_granted_once_and_used(installation: Installation) -> None:
     others = [(each.group, each.kind, each.versions[0]) for each in WATCHED if each.group != "apps"]
     definitions = {"apiVersion": "v1", "kind": "List", "items": [definition(*each) for each in others]}
     installation.plane.kubectl("apply", "-f", "-", stdin=json.dumps(definitions))
+    describe_a_kind(installation)
     installation.plane.program("controller").kill()  # the next one watches the Lease until it expires
     installation.start("controller")
     rights = granted(installation.objects())

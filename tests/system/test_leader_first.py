@@ -92,18 +92,71 @@ def number_of(node: str) -> int:
     return int(node.removeprefix("n"))
 
 
+QUOTA = "/api/v1/namespaces/default/resourcequotas/few"
+SHORT = "waits for ResourceQuota few to have room for 2 more pods (pods: 2 needed, 1 of 2 left)"
+
+
+def apply_quota(phalanx: Phalanx, pods: int) -> None:
+    """Make a quota, or change it."""
+    meta = {"name": "few", "namespace": "default"}
+    phalanx.apply(
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": {"pods": str(pods)}}}
+    )
+
+
+def await_known(phalanx: Phalanx) -> None:
+    """Wait until the controller minds the quota: with another gang that is too large for it. Its watch may be late."""
+    early = stateful_set("early")
+    early["spec"]["replicas"] = 4
+    phalanx.apply(early)
+    told = "waits for ResourceQuota few to have room for 3 more pods"
+    phalanx.wait(
+        lambda: phalanx.status("early").get("message", "").startswith(told), "the controller to know the quota"
+    )
+    phalanx.cluster.kubectl("delete", "statefulset", "early")
+    phalanx.wait(
+        lambda: not phalanx.cluster.request("GET", "/api/v1/namespaces/default/pods")["items"], "its pod to go"
+    )
+    used = {"pods": "0"}
+    phalanx.wait(lambda: phalanx.cluster.request("GET", QUOTA)["status"]["used"] == used, "nothing to be charged")
+
+
 def test_no_room_is_held_for_pods_that_a_quota_of_their_namespace_would_refuse(racks: Phalanx) -> None:
     """The first of three pods is there: of a quota of two, one is left."""
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": "default"}}
-    racks.apply({**quota, "spec": {"hard": {"pods": "2"}}})
-    path = "/api/v1/namespaces/default/resourcequotas/few"
-    racks.wait(lambda: racks.cluster.request("GET", path).get("status", {}).get("hard"), "the quota to be in force")
+    apply_quota(racks, 2)
+    await_known(racks)
     racks.apply(stateful_set("w"))
-    why = "waits for ResourceQuota few to have room for 2 more pods (pods: 2 needed, 1 of 2 left)"
-    racks.wait(lambda: racks.status("w").get("message") == why, "the gang to wait for the quota")
+    racks.wait(lambda: racks.status("w").get("message") == SHORT, "the gang to wait for the quota")
     assert not held(racks)
     assert not racks.pod("w-0")["spec"].get("nodeName")
-    racks.cluster.request("PATCH", path, {"spec": {"hard": {"pods": "3"}}}, "application/merge-patch+json")
+    apply_quota(racks, 3)
+    await_held(racks)
+
+
+def test_gangs_of_one_namespace_hold_no_more_room_together_than_its_quota_has(racks: Phalanx) -> None:
+    """Three first pods are there: of a quota of five, two are left, which are what each of the three gangs needs."""
+    apply_quota(racks, 5)
+    names = ("v", "w", "x")
+    for each in names:
+        small = stateful_set(each)
+        small["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
+        racks.apply(small)
+    why = "waits for ResourceQuota few to have room for 2 more pods (pods: 2 needed, 0 of 5 left)"
+    racks.wait(lambda: [racks.status(each).get("message") for each in names].count(why) == 2, "two gangs to wait")
+    racks.wait(lambda: len(held(racks)) == 2, "room to be held for one")
+    assert len({name.partition("-")[0] for name in held(racks)}) == 1
+
+
+def test_room_is_given_back_when_a_quota_comes_that_refuses_the_pods_for_which_it_is_held(racks: Phalanx) -> None:
+    """The first pod runs; it was promised to run with the others or not at all."""
+    racks.apply(stateful_set("w"))
+    await_held(racks)
+    apply_quota(racks, 2)
+    racks.wait(lambda: not placeholders(racks), "the room to be given back")
+    racks.wait(lambda: racks.status("w").get("message") == SHORT, "the gang to wait for the quota")
+    racks.wait(lambda: racks.nodes_of(["w-0"]) == {"w-0": ""}, "the first pod to be taken back")
+    assert "w" in racks.cluster.kubectl("get", "events", "--field-selector", "reason=QuotaShort")
+    apply_quota(racks, 3)
     await_held(racks)
 
 

@@ -3,7 +3,7 @@
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone, and one of five nowhere.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -16,24 +16,61 @@ from workload_operators import ROWS
 from controlplane.control_plane import ControlPlane
 from controlplane.recording import bound
 from gangs.workloads.kind_table import WORKLOADS
+from kube.keys import SYSTEM_NAMESPACE
+from kube.placeholders import PLACEHOLDER
 
 pytestmark = pytest.mark.controlplane
 
 RACK = "example.com/rack"
+RUNAI = "kai.scheduler/topology"
 R1 = ["n0", "n1", "n2", "n3"]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kind and its operator. `rank`: the pod label of its rank; `count`: the field of how many pods there are."""
+    """A kind and its operator. `rank`: the pod labels of its rank, if any; `count`: the fields of how many pods there
+    are, besides those that are always there (`others`); `in_order`: what its spec says for its first pod to come first,
+    if it can.
+    """
 
     operator: str
     kind: str
-    rank: str
-    count: tuple[str, ...]
+    rank: tuple[str, ...]
+    count: tuple[tuple[str | int, ...], ...]
+    others: int
+    in_order: Mapping[str, object]
 
 
-CASES = (Case("lws", "LeaderWorkerSet", "leaderworkerset.sigs.k8s.io/worker-index", ("leaderWorkerTemplate", "size")),)
+_NODES = ("replicatedJobs", 1, "template", "spec")
+CASES = (
+    Case(
+        "lws",
+        "LeaderWorkerSet",
+        ("leaderworkerset.sigs.k8s.io/worker-index",),
+        (("leaderWorkerTemplate", "size"),),
+        0,
+        {"startupPolicy": "LeaderReady"},
+    ),
+    Case(
+        "jobset",
+        "JobSet",
+        ("jobset.sigs.k8s.io/job-global-index", "batch.kubernetes.io/job-completion-index"),
+        ((*_NODES, "parallelism"), (*_NODES, "completions")),
+        1,
+        {"startupPolicy": {"startupPolicyOrder": "InOrder"}},
+    ),
+    Case(
+        "kuberay",
+        "RayCluster",
+        (),
+        (("workerGroupSpecs", 0, "replicas"), ("workerGroupSpecs", 0, "maxReplicas")),
+        1,
+        {},
+    ),
+)
+
+IN_ORDER = [each for each in CASES if each.in_order]
+in_order = pytest.mark.parametrize("operated", IN_ORDER, indirect=True, ids=[each.kind for each in IN_ORDER])
 
 
 @pytest.fixture(scope="module", params=CASES, ids=[each.kind for each in CASES])
@@ -64,11 +101,11 @@ def manifest(case: Case, *, pods: int) -> Object:
     """The workload, of so many pods of which each fills a node, all in one rack."""
     text = yaml.safe_dump(ROWS[case.kind].manifest(gang="true", required="rack"), sort_keys=False)
     found: Object = yaml.safe_load(text.replace("cpu: '1'", "cpu: '6'"))
-    *way, last = case.count
-    part = found["spec"]
-    for step in way:
-        part = part[step]
-    part[last] = pods
+    for *way, last in case.count:
+        part = found["spec"]
+        for step in way:
+            part = part[step]
+        part[last] = pods - case.others
     return found
 
 
@@ -85,9 +122,10 @@ def nodes(phalanx: Phalanx) -> dict[str, str]:
 
 
 def by_rank(phalanx: Phalanx, case: Case) -> list[str]:
-    """The nodes of the pods in the order of their ranks."""
-    found = sorted(phalanx.pods(), key=lambda pod: int(pod["metadata"]["labels"][case.rank]))
-    return [each["spec"].get("nodeName", "") for each in found]
+    """The nodes of the pods in the order of their ranks, or of the nodes where they have none."""
+    found = sorted(phalanx.pods(), key=lambda pod: [int(pod["metadata"]["labels"][label]) for label in case.rank])
+    placed = [each["spec"].get("nodeName", "") for each in found]
+    return placed if case.rank else sorted(placed)
 
 
 def test_its_gang_starts_whole_in_order_is_mended_and_goes(phalanx: Phalanx, case: Case) -> None:
@@ -127,3 +165,71 @@ def test_one_pod_too_many_and_none_starts(phalanx: Phalanx, case: Case) -> None:
     assert not any(bound(event) for event in events)
     assert len(phalanx.pods()) == 5
     assert all(each["spec"]["schedulingGates"] for each in phalanx.pods())
+
+
+def test_one_in_a_queue_starts_whole(phalanx: Phalanx, case: Case) -> None:
+    if case.operator == "lws":
+        phalanx.await_refusal(f"a {case.kind} cannot be queued as a whole", queued(case))
+        return
+    with phalanx.record() as recorder:
+        phalanx.apply_once_told("gang default/w: 4 pods fit", queued(case))
+        phalanx.wait(lambda: len(nodes(phalanx)) == 4, "all pods to be bound")
+        events = [each for each in recorder.events if each.object["metadata"]["namespace"] == "default"]
+    complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
+    assert not any(bound(event) for event in events[:complete])
+    assert phalanx.await_phase("w", "Placed")["members"]["bound"] == 4
+    (owner,) = phalanx.gang("w")["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == (case.kind, "w")
+
+
+def test_runais_annotations_on_it_do_the_same(phalanx: Phalanx, case: Case) -> None:
+    gang = ROWS[case.kind].gang
+    workload = manifest(case, pods=4)
+    workload["metadata"]["annotations"] = {
+        "kai.scheduler/topology": "network",
+        "kai.scheduler/topology-required-placement": "rack",
+    }
+    phalanx.apply(
+        {
+            "apiVersion": "kai.scheduler/v1alpha1",
+            "kind": "Topology",
+            "metadata": {"name": "network"},
+            "spec": {"levels": [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]},
+        }
+    )
+    with phalanx.record() as recorder:
+        phalanx.apply_once_told(f"gang default/{gang}: 4 pods fit in r1: n0..3", workload)
+        phalanx.wait(lambda: len(nodes(phalanx)) == 4, "all pods to be bound")
+        events = recorder.events
+    complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
+    assert not any(bound(event) for event in events[:complete])
+    assert by_rank(phalanx, case) == R1
+    (owner,) = phalanx.gang(gang)["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == (case.kind, "w")
+
+
+def queued(case: Case) -> Object:
+    """The workload of four pods in a queue of Kueue's."""
+    found = manifest(case, pods=4)
+    found["metadata"] |= {"annotations": {}, "labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    return found
+
+
+@pytest.mark.parametrize(
+    "operated", [each for each in CASES if each.in_order], indirect=True, ids=lambda each: each.kind
+)
+def test_room_is_held_until_the_operator_makes_the_pods_that_come_after_the_first(phalanx: Phalanx, case: Case) -> None:
+    gang = ROWS[case.kind].gang
+    workload = manifest(case, pods=4)
+    workload["spec"] |= case.in_order
+    with phalanx.record() as recorder:
+        phalanx.apply_once_told(f"gang default/{gang}: 4 pods fit in r1: n0..3", workload)
+        phalanx.wait(lambda: len(nodes(phalanx)) == 4, "all pods to be bound")
+        events = [each for each in recorder.events if each.object["metadata"]["namespace"] == "default"]
+    added = [number for number, event in enumerate(events) if event.type == "ADDED"]
+    started = next(number for number, event in enumerate(events) if bound(event))
+    assert started < added[1], "the operator has waited for the first pod"
+    assert by_rank(phalanx, case) == R1
+    phalanx.await_phase(gang, "Placed")
+    path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods?labelSelector={PLACEHOLDER}"
+    phalanx.wait(lambda: not phalanx.cluster.request("GET", path)["items"], "the placeholders to go")

@@ -156,16 +156,16 @@ def test_wrong_requests_are_refused_at_kubectl_apply(racks: Phalanx) -> None:
         f'Job default/j: {at}required-placement]: "row" is not a level of Topology.kai.scheduler network',
         job("j", 6, required="row"),
     )
-    deployment = {
+    daemons = {
         "apiVersion": "apps/v1",
-        "kind": "Deployment",
+        "kind": "DaemonSet",
         "metadata": {"name": "d", "annotations": {"kai.scheduler/topology": "network"}},
         "spec": {
             "selector": {"matchLabels": {"a": "b"}},
             "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "m", "image": "i"}]}},
         },
     }
-    racks.await_refusal("a Deployment cannot be made a gang by annotations yet", deployment)
+    racks.await_refusal("a DaemonSet cannot be made a gang by annotations yet", daemons)
     racks.await_refusal(
         "kai.scheduler/node-pool=gb200 belongs to Topology.kai.scheduler network already",
         topology("second", "kai.scheduler/node-pool=gb200"),

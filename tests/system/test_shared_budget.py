@@ -35,10 +35,15 @@ def test_two_gangs_spend_a_budget_once(phalanx: Phalanx, priorities: tuple[str, 
     phalanx.wait(lambda: _allowed(phalanx, at) == 1, "the budget to allow one eviction")
     gangs = dict(zip(("one", "two"), priorities, strict=True))
     with phalanx.record() as recorder:
-        phalanx.apply(
-            *(pod_group(name, 1) for name in gangs),
-            *(pod(f"{name}-0", name, priorityClassName=priority) for name, priority in gangs.items()),
-        )
+        # Both are there before either is planned: the lower one alone would rightly have the room first.
+        phalanx.cluster.program("controller").freeze()
+        try:
+            phalanx.apply(
+                *(pod_group(name, 1) for name in gangs),
+                *(pod(f"{name}-0", name, priorityClassName=priority) for name, priority in gangs.items()),
+            )
+        finally:
+            phalanx.cluster.program("controller").thaw()
         phalanx.wait(lambda: any(phalanx.nodes_of(["one-0", "two-0"]).values()), "one of both to run")
         placed, waiting = ("one", "two") if phalanx.nodes_of(["one-0"])["one-0"] else ("two", "one")
         phalanx.wait(lambda: LIMITED in phalanx.status(waiting).get("message", ""), "the other's message")

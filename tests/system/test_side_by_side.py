@@ -7,11 +7,9 @@ new         ready, waits ├ leads, ends what was begun ────────
 import os
 import sys
 from collections.abc import Iterator
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pytest
-from system import GUIDE, Phalanx, numbered
+from system import GUIDE, Phalanx, numbered, ready
 
 from controlplane.control_plane import free_ports
 from controlplane.running.processes import Program
@@ -41,15 +39,6 @@ def new(phalanx: Phalanx) -> Iterator[Program]:
     program.terminate()
     program.wait()
     print(program.tail())  # noqa: T201 - for the report of a failed test
-
-
-def ready(port: int) -> bool:
-    """Whether a controller could lead."""
-    try:
-        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except (URLError, OSError):
-        return False
 
 
 def leader(phalanx: Phalanx) -> str:

@@ -13,13 +13,11 @@ from contextlib import ExitStack, closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
 from pathlib import Path
-from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 import pytest
 from proxy import Proxy
-from system import SPINE, Phalanx, node, numbered, pod, pod_group
+from system import SPINE, Phalanx, node, numbered, pod, pod_group, ready
 from test_release_protocol import MUST_SPINE, topology
 
 from controlplane.control_plane import free_ports
@@ -105,15 +103,6 @@ def replicas(phalanx: Phalanx, folder: Path) -> Iterator[InTurn]:
         turn = InTurn(urlsplit(phalanx.deployment.webhook_url()).port or 0, certificates, ports[::2])
         stack.enter_context(turn.serving())
         yield turn
-
-
-def ready(port: int) -> bool:
-    """Whether a replica answers what it is asked."""
-    try:
-        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except (URLError, OSError):
-        return False
 
 
 def spines_of(phalanx: Phalanx, names: list[str]) -> set[str]:

@@ -69,9 +69,9 @@ def test_a_gang_of_all_or_nothing_whose_member_lost_its_node_is_withdrawn(phalan
         phalanx.cluster.program("kube-scheduler").start()
         phalanx.cluster.await_ready("kube-scheduler")
         phalanx.wait(lambda: not set(MEMBERS) & {each["metadata"]["name"] for each in phalanx.pods()}, "both to go")
-        phalanx.wait(lambda: phalanx.status("team").get("phase") == "Waiting", "the gang to wait")
+        begins = "waits for 2 more pods: 0 of 2 exist; withdrawn: 1 of 2 pods that must run together had"
+        phalanx.wait(lambda: phalanx.status("team").get("message", "").startswith(begins), "the gang to wait")
         said = phalanx.status("team")["message"]
-        assert said.startswith("waits for 2 more pods: 0 of 2 exist; withdrawn: 1 of 2 pods that must run together had")
         assert f"(team-1 was let go to {lost}, which cannot take it: Insufficient cpu), so those were evicted" in said
         assert said.endswith("pods that no controller makes again have to be created again")
         whole = next(each for each in phalanx.status("team")["conditions"] if each["type"] == "Whole")

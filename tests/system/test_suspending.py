@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from suspended_words import LIFTED, SUSPENDED
 from system import Object, Phalanx, one_line
 
 pytestmark = pytest.mark.controlplane
@@ -11,14 +12,6 @@ pytestmark = pytest.mark.controlplane
 FILES = Path(__file__).parent.parent / "faults" / "suspended"
 JOB = "/apis/batch/v1/namespaces/default/jobs/j4"
 WAITS = "waits for Job default/j4 to be resumed (its user has suspended it: spec.suspend)"
-LIFTED = (
-    "Job default/j4: spec.suspend: was lifted when the Job was made, and applying its manifest again changes nothing; "
-    'to suspend it: kubectl -n default patch job j4 -p \'{"spec":{"suspend":true}}\''
-)
-SUSPENDED = (
-    "Job default/j4: spec.suspend: is suspended by its user: its pods are deleted and their room is given back; "
-    'to go on: kubectl -n default patch job j4 -p \'{"spec":{"suspend":false}}\''
-)
 
 
 def nodes() -> list[Object]:

@@ -133,6 +133,10 @@ def assert_everywhere(phalanx: Phalanx) -> None:
     text = phalanx.cluster.kubectl("get", "phg", "-A")
     assert max(map(len, text.splitlines())) <= WIDTH, text
     short = phalanx.cluster.kubectl("api-resources", "--no-headers").splitlines()
+    described = phalanx.cluster.kubectl("describe", f"gang/{TRAINING}")
+    happened = [line.split()[1] for line in described.partition("\nEvents:\n")[2].splitlines()[2:]]
+    assert happened == ["GangWaiting", "GangPlanned", "GangNominated", "VictimEvicted", "GangReleased", "GangPlaced"]
+    assert "evicted default/low-priority-pod-5 from node-5\n" in described
     names = [name for line in short if len(line.split()) == 5 for name in line.split()[1].split(",")]
     assert names.count("phg") == names.count("pht") == 1
 

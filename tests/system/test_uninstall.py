@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from system import Phalanx, node, numbered, pod, pod_group, priority_class
 
+from cli.installation.installed_objects import custom_resource_definitions
 from cli.installation.local import Deployment
-from cli.installation.manifests import custom_resource_definitions
 from controlplane.control_plane import ControlPlane
 from controlplane.programs.previous_version import asked_for
 from kube.keys import GATE

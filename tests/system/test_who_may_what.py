@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.installation.manifests import custom_resource_definitions, system_objects
+from cli.installation.installed_objects import custom_resource_definitions, system_objects
 from controlplane.control_plane import ControlPlane, wait_until
 from kube.keys import SYSTEM_NAMESPACE
 

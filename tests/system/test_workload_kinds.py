@@ -14,6 +14,7 @@ from foreign_kinds import served
 from node_manifests import node_manifest
 from system import Object, Phalanx, one_line
 from test_doctor import doctor
+from workload_operators import ROWS
 
 from controlplane.control_plane import ControlPlane
 from gangs.workloads.kind_table import WORKLOADS
@@ -32,6 +33,7 @@ DEFINED = {
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "v1",
     ("ray.io", "RayCluster"): "v1",
     ("serving.knative.dev", "Service"): "v1",
+    ("batch.volcano.sh", "Job"): "v1alpha1",
 }
 """Kinds of other projects, here with nothing behind them, and their versions."""
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/phalanx"
@@ -129,16 +131,33 @@ def test_a_pytorch_job_starts_whole_each_replica_spec_in_a_super_node(kinds: Pha
     assert kinds.await_phase("bzq", "Placed")["members"]["bound"] == 5
 
 
-def test_the_remedy_of_a_queued_pytorch_job_makes_it_a_gang(kinds: Phalanx) -> None:
+def test_a_pytorch_job_that_names_a_queue_on_itself_is_a_gang_of_it(kinds: Phalanx) -> None:
     manifest = document("kueue-pytorchjob-template-queue")
     queued = {**manifest, "metadata": {**manifest["metadata"], "labels": {"kueue.x-k8s.io/queue-name": "q"}}}
     for part in queued["spec"]["pytorchReplicaSpecs"].values():
         part["template"]["metadata"]["labels"] = {}
-    text = "a PyTorchJob cannot be queued as a whole; write the label on all its pod templates instead"
-    kinds.await_refusal(text, queued)
-    for part in queued["spec"]["pytorchReplicaSpecs"].values():
-        part["template"]["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
-    assert "gang default/bzq: 5 pods fit" in created(kinds, queued)
+    kinds.apply_once_told("gang default/bzq: 5 pods fit in sn1 and sn", queued)
+    operate(kinds, "bzq")
+    await_spread(kinds, "bzq-", 5)
+    assert kinds.await_phase("bzq", "Placed")["members"]["bound"] == 5
+    part["template"]["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "other"}
+    queued["metadata"]["name"] = "two"
+    kinds.await_refusal('"other" differs from "q" of the PyTorchJob', queued)
+
+
+def test_a_ray_cluster_that_names_a_queue_on_itself_is_a_gang_of_it(kinds: Phalanx) -> None:
+    row = ROWS["RayCluster"]
+    asks = "{requests: {" + GPU + ": 8}, limits: {" + GPU + ": 8}}"
+    text = yaml.safe_dump(row.manifest()).replace("resources:\n", "resources: " + asks + "\n")
+    manifest = yaml.safe_load(re.sub(r"\n +requests:\n +cpu: '1'", "", text))
+    manifest["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    kinds.apply_once_told("gang default/w: 4 pods fit in", manifest)
+    stored = kinds.cluster.request("GET", "/apis/ray.io/v1/namespaces/default/rayclusters/w")
+    for pod in row.pods(stored):
+        assert kinds.cluster.request("POST", "/api/v1/namespaces/default/pods", pod)["kind"] == "Pod"
+    await_spread(kinds, "w-", 4)
+    status = kinds.await_phase("w", "Placed")
+    assert (status["members"]["bound"], kinds.gang("w")["metadata"]["ownerReferences"][0]["kind"]) == (4, "RayCluster")
 
 
 def test_the_pods_of_a_deployment_are_said_to_be_alone_and_its_remedy_makes_a_gang(kinds: Phalanx) -> None:
@@ -158,7 +177,9 @@ def test_the_pods_of_a_deployment_are_said_to_be_alone_and_its_remedy_makes_a_ga
 
 
 def carrying(kind: str, key: str, place: str) -> Object:
-    """A workload of no pods with a key on itself ("metadata") or on its pods' template."""
+    """A workload of no pods with a key on itself ("metadata") or on its pods' template. `kind`: with its group, where
+    several have it.
+    """
     at = "labels" if key in LABELS else "annotations"
     said = {at: {key: "x"}}
     template = {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [{"name": "c", "image": "b"}]}}
@@ -167,13 +188,14 @@ def carrying(kind: str, key: str, place: str) -> Object:
         metadata |= said
     else:
         template["metadata"].setdefault(at, {}).update(said[at])  # type: ignore[index]
-    group = next(group for group, name in WORKLOADS if name == kind)
+    kind, _, group = kind.partition(".")
+    group = group or next(group for group, name in WORKLOADS if name == kind)
     version = DEFINED.get((group, kind), "v1")
     return {
         "apiVersion": f"{group}/{version}",
         "kind": kind,
         "metadata": metadata,
-        "spec": _spec(kind, template),
+        "spec": {"tasks": [{"template": template}]} if "volcano" in group else _spec(kind, template),
     }
 
 
@@ -197,7 +219,7 @@ def _spec(kind: str, template: Object) -> Object:
 
 LABELS = ("pod-group.scheduling.sigs.k8s.io", "phalanx.dev/gang", "kueue.x-k8s.io/queue-name")
 EVERY_KEY = (*LABELS, LEVEL, POLICY, "kai.scheduler/topology-required-placement", "gang.scheduling.koordinator.sh/name")
-KINDS = ("Job", "CronJob", "StatefulSet", "Deployment", "ReplicaSet", *(kind for _, kind in DEFINED))
+KINDS = ("Job", "CronJob", "StatefulSet", "Deployment", "ReplicaSet", *(f"{kind}.{group}" for group, kind in DEFINED))
 
 
 def calls(phalanx: Phalanx) -> dict[str, float]:

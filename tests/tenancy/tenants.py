@@ -16,6 +16,9 @@ from node_manifests import node_manifest
 
 from controlplane.api import ApiServer
 from controlplane.control_plane import ControlPlane, wait_until
+from controlplane.running.stages import NOT_READY
+from gangs.workloads.start_order import MOST_TO_COME
+from kube.placeholders import HELD_FOR, HELD_FOR_GANG, PLACEHOLDER, SEAT, seat_uid
 
 Object = dict[str, Any]
 
@@ -23,11 +26,27 @@ PATIENCE = 120.0
 RACK = "example.com/rack"
 SIZE, CPU = 2, 32
 A, B = "team-a", "team-b"
-DIALECTS = ("koordinator", "labels", "annotations", "ack", "kai", "kueue", "runai", "phalanx", "job")
-"""Every way of asking; three of them are Koordinator's, two our own."""
+DIALECTS = (
+    "koordinator",
+    "labels",
+    "annotations",
+    "ack",
+    "kai",
+    "kueue",
+    "runai",
+    "phalanx",
+    "job",
+    "deploy",
+    "stateful",
+)
+"""Every way of asking; three of them are Koordinator's, four our own: pods, and kinds of workloads by annotation."""
+OF = "of"
+"""Label of pods whose names nobody foresees: their gang."""
 PATHS = {
     "Pod": "/api/v1/namespaces/{}/pods",
     "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
     "ConfigMap": "/api/v1/namespaces/{}/configmaps",
     "Gang": "/apis/phalanx.dev/v1alpha1/namespaces/{}/gangs",
     "JobNetworkTopology": "/apis/scheduling.koordinator.sh/v1alpha1/namespaces/{}/jobnetworktopologies",
@@ -68,6 +87,38 @@ def job(name: str, namespace: str, *, labels: Any = None, annotations: Any = Non
     return found
 
 
+def replicated(kind: str, name: str, namespace: str, *, replicas: int = SIZE, annotations: Any = None) -> Object:
+    """A Deployment or StatefulSet that is one gang in a rack; the pods of a StatefulSet come one after the other.
+
+    :param annotations: of its pods.
+    """
+    metadata = {"labels": {OF: name}, "annotations": annotations or {}}
+    template = {"metadata": metadata, "spec": pod(name, namespace)["spec"]}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {OF: name}}, "template": template}
+    found = made("apps/v1", kind, name, namespace, **spec, **({"serviceName": name} if kind == "StatefulSet" else {}))
+    said = {"phalanx.dev/gang": "true", "phalanx.dev/topology": "own", "phalanx.dev/required": "rack"}
+    return with_annotations(found, **said)
+
+
+def held(name: str, namespace: str) -> Object:
+    """A StatefulSet whose first pod runs and is never ready by itself, so that the other one is awaited."""
+    return replicated("StatefulSet", name, namespace, annotations={NOT_READY: "true"})
+
+
+def workload(dialect: str, name: str, namespace: str) -> Object:
+    """A workload whose controller makes the two pods of a gang."""
+    match dialect:
+        case "runai":
+            wish = {"kai.scheduler/topology": "network", "kai.scheduler/topology-required-placement": "rack"}
+            return job(name, namespace, annotations=wish)
+        case "deploy":
+            return replicated("Deployment", name, namespace)
+        case "stateful":
+            return replicated("StatefulSet", name, namespace)
+        case _:
+            return job(name, namespace, annotations={"phalanx.dev/gang": "true", "phalanx.dev/topology": "own"})
+
+
 def gang(dialect: str, name: str, namespace: str) -> list[Object]:  # noqa: PLR0911 -- one a dialect
     """A gang of two pods in the words of a dialect: what describes it first, then its pods or their Job."""
     members = [f"{name}-{index}" for index in range(SIZE)]
@@ -97,14 +148,11 @@ def gang(dialect: str, name: str, namespace: str) -> list[Object]:  # noqa: PLR0
             said = {"kueue.x-k8s.io/queue-name": "team", "kueue.x-k8s.io/pod-group-name": name}
             total = {"kueue.x-k8s.io/pod-group-total-count": str(SIZE)}
             return [pod(each, namespace, labels=said, annotations=total) for each in members]
-        case "runai":
-            wish = {"kai.scheduler/topology": "network", "kai.scheduler/topology-required-placement": "rack"}
-            return [job(name, namespace, annotations=wish)]
         case "phalanx":
             own = made("phalanx.dev/v1alpha1", "Gang", name, namespace, minMember=SIZE, required="rack", topology="own")
             return [own, *(pod(each, namespace, labels={"phalanx.dev/gang": name}) for each in members)]
         case _:
-            return [job(name, namespace, annotations={"phalanx.dev/gang": "true", "phalanx.dev/topology": "own"})]
+            return [workload(dialect, name, namespace)]
 
 
 def cluster_objects() -> list[Object]:
@@ -167,7 +215,11 @@ class Tenant:
     def bound(self, name: str) -> list[Object]:
         """The gang's pods that have a node."""
         numbered = re.compile(rf"{re.escape(name)}-\d")
-        mine = [each for each in self.pods() if numbered.match(each["metadata"]["name"])]
+        mine = [
+            each
+            for each in self.pods()
+            if numbered.match(each["metadata"]["name"]) or each["metadata"].get("labels", {}).get(OF) == name
+        ]
         return [each for each in mine if each["spec"].get("nodeName")]
 
     def await_bound(self, names: Sequence[str]) -> float:
@@ -253,3 +305,31 @@ def attacks(victims: Sequence[tuple[str, str]], owners: Callable[[str], Object])
         found += gang(dialect, name, A)[:2]
     evil_pod = pod("evil", A, annotations={f"{prefix}/name": evil, f"{prefix}/min-available": "3"})
     return [*found, evil_pod]
+
+
+def attacks_on_held_room(name: str, uid: str) -> list[Object]:
+    """All that tenant a may write about the room that is held for the second pod of tenant b's StatefulSet.
+
+    :param uid: of the StatefulSet, which tenant a does not know; here she does.
+    """
+    labels = {PLACEHOLDER: "true", "phalanx.dev/gang": name, "phalanx.dev/workload": "StatefulSet", OF: name}
+    seats = {"right": seat_uid(uid, "", f"{name}-1"), "main": seat_uid(uid, "main", f"{name}-1"), "none": "x"}
+    found = [held(name, A)]
+    for word, seat in seats.items():
+        said = {HELD_FOR: f"{B}/{name}-1", HELD_FOR_GANG: f"phalanx/{B}/{name}", SEAT: seat}
+        found.append(pod(f"held-{word}", A, labels=labels, annotations=said))
+        found.append(pod(f"held-there-{word}", A, labels=labels, annotations=said, nodeName="n11"))
+        gated = pod(f"held-gated-{word}", A, labels=labels, annotations=said)
+        gated["spec"]["schedulingGates"] = [{"name": "phalanx.dev/gang"}]
+        found.append(gated)
+    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": uid, "controller": True}
+    for index in range(SIZE + 1):
+        owned = pod(f"{name}-{index}" if index == SIZE else f"owned-{name}-{index}", A, labels=labels)
+        owned["metadata"]["ownerReferences"] = [reference]
+        found.append(owned)
+    return found
+
+
+def enormous(number: int) -> list[Object]:
+    """Gangs with as many pods to come as room is held for, of which one exists: each costs whoever reads them."""
+    return [replicated("StatefulSet", f"enormous-{each}", A, replicas=MOST_TO_COME) for each in range(number)]

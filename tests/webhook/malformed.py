@@ -74,6 +74,33 @@ def open_client() -> FlaskClient:
     return create_app(StillPicture([topology("rack")], nodes=nodes), EverybodyMay(), Metrics()).test_client()
 
 
+def one_of_each_kind() -> Iterator[dict[str, Any]]:
+    """The first of the examples' and the refusals' objects of every kind, with a wish of ours."""
+    seen = set()
+    for each in (found for path in PLACES for found in _objects(path)):
+        kind = each.get("apiVersion"), each.get("kind")
+        if kind not in seen and isinstance(each.get("metadata"), dict):
+            seen.add(kind)
+            annotations = {**(each["metadata"].get("annotations") or {}), "phalanx.dev/required": "rack"}
+            yield {**each, "metadata": {**each["metadata"], "annotations": annotations}}
+
+
+def resource_of(manifest: dict[str, Any]) -> dict[str, str]:
+    """As a review names it."""
+    group, _, version = manifest["apiVersion"].rpartition("/")
+    plural = _PLURALS.get(manifest["kind"], f"{manifest['kind'].lower()}s")
+    return {"group": group, "version": version, "resource": plural}
+
+
+def with_a_wrong_part(manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The object with one part after the other, down to the second level, that is no mapping as it should be."""
+    for key, part in manifest.items():
+        for wrong in ("a text", ["a"], 7):
+            yield {**manifest, key: wrong}
+            for inner in part if isinstance(part, dict) else ():
+                yield {**manifest, key: {**part, inner: wrong}}
+
+
 class Spoiler:
     """Makes requests from the examples' and the refusals' objects."""
 
@@ -90,7 +117,7 @@ class Spoiler:
         review = self._spoilt(self._review(), self._random.choice([0, 1, 1, 1, 2, 3, 5, 10]))
         body = json.dumps(review).encode("utf-8", "surrogatepass")
         path = self._random.choice(
-            ["/mutate", "/mutate", "/validate", "/mutate/automatic", "/mutate/absent-schedulers"]
+            ["/mutate", "/mutate", "/validate", "/mutate/automatic", "/mutate/absent-schedulers", "/mutate/described"]
         )
         return f"{path}{self._random.choice(['', '?timeout=5s', '?timeout=0s', '?timeout=x'])}", self._cut(body)
 
@@ -99,12 +126,10 @@ class Spoiler:
 
     def _review(self) -> dict[str, Any]:
         manifest = self._object()
-        group, _, version = manifest["apiVersion"].rpartition("/")
-        plural = _PLURALS.get(manifest["kind"], f"{manifest['kind'].lower()}s")
         operation = self._random.choice(["CREATE", "CREATE", "UPDATE", "UPDATE", "DELETE", ""])
         old = copy.deepcopy(manifest) if operation == "UPDATE" else None
         request = {"uid": "u", "operation": operation, "namespace": "default", "name": "x", "dryRun": False}
-        request |= {"resource": {"group": group, "version": version, "resource": plural}, "object": manifest}
+        request |= {"resource": resource_of(manifest), "object": manifest}
         return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request | {"oldObject": old}}
 
     def _spoilt(self, value: dict[str, Any], times: int) -> dict[str, Any]:

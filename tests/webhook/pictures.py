@@ -1,7 +1,8 @@
 """A picture held still, made of plain objects."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import os
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +13,14 @@ from cluster.capturing import Capture, snapshot_of
 from cluster.schedulers import tried_of
 from cluster.snapshot import Snapshot
 from gangs.dialects.concerned import examples_of, places_of, pods_about
+from gangs.dialects.reading import read_all
+from gangs.dialects.topologies import topologies
 from gangs.incremental.dependencies import KIND, OBJECT, Look
 from gangs.manifests import key_of
 from gangs.model import GangKey
 from gangs.sources import Sources
 from kube.objects import Node, Pod
+from webhook.following import Observation
 
 Manifest = dict[str, Any]
 EVIDENCE = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
@@ -101,6 +105,12 @@ class StillPicture:
         looked |= {key_of(each) for look in looks if look[0] == KIND for each in sources.of_kind(*look[1:])}
         return sources.changed({key: each for key, each in self._now.items() if key in looked})
 
+    def describing(self, group: str, kind: str) -> Manifest | None:
+        """What describes a kind by now."""
+        wanted = group, kind
+        specs = ((each, each.get("spec") or {}) for each in self._now.values() if each["kind"] == "WorkloadKind")
+        return next((each for each, spec in specs if (spec.get("group"), spec.get("kind")) == wanted), None)
+
     def node(self, name: str) -> Node | None:
         """One of the nodes that were given."""
         return next((state.node for state in self._snapshot.nodes if state.name == name), None)
@@ -112,6 +122,16 @@ class StillPicture:
     def age(self) -> float:
         """Just now."""
         return 0.0
+
+    @contextmanager
+    def following(self) -> Iterator["StillPicture"]:
+        """Always the same."""
+        yield self
+
+    def look(self) -> Observation:
+        """All that was given."""
+        sources = self._sources
+        return Observation(1, sources, read_all(sources).gangs, topologies(sources)[0], self._snapshot)
 
 
 def pod(
@@ -175,3 +195,8 @@ def topology(*levels: str) -> Manifest:
         "metadata": {"name": "datacenter"},
         "spec": {"levels": written},
     }
+
+
+def slowness() -> float:
+    """By how much this machine is slower than an idle one: programs that wait for each processor, and some leeway."""
+    return 2 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))

@@ -8,7 +8,8 @@ import pytest
 from crowds import NAMESPACE, SIZE, WAYS, Way, arriving, crowd
 from pictures import Unheard
 
-from cluster.caches.sinks import Manifests, Pods
+from cluster.caches.manifest_sinks import Manifests
+from cluster.caches.sinks import Pods
 from cluster.capturing import Capture
 from gangs.dialects.concerned import examples_of, places_of, pods_about
 from gangs.manifests import key_of, pod_of

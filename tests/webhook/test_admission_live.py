@@ -17,7 +17,7 @@ from servers import PATIENCE, REPOSITORY, RunningServer, stop
 
 from certs.cluster_edge import CONFIGURATIONS
 from certs.files import write_self_signed
-from cli.installation.manifests import custom_resource_definitions, system_objects, webhook_configurations
+from cli.installation.installed_objects import custom_resource_definitions, system_objects, webhook_configurations
 from cluster.api.connecting import connect
 from cluster.api.token_reviews import Access, AccessError, AccessReviewer
 from controlplane.control_plane import ControlPlane, wait_until

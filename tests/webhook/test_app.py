@@ -14,7 +14,7 @@ from cluster.api.token_reviews import Access, AccessError
 from serving.limits import LARGEST_BODY
 from webhook.app import Webhook, create_app
 from webhook.forecasts.quick import QuickForecasts
-from webhook.forecasts.readings import RecentGangs
+from webhook.forecasts.recent_gangs import RecentGangs
 from webhook.forecasts.slots import BusyError, SolveSlot
 from webhook.metrics import Metrics
 
@@ -223,6 +223,7 @@ def test_a_body_that_is_too_large_is_refused(client: FlaskClient) -> None:
         ("GET", "/page.js"),
         ("GET", "/v1/gangs"),
         ("GET", "/v1/topology"),
+        ("GET", "/v1/changes"),
         ("GET", "/metrics"),
         ("POST", "/v1/solve"),
     ],

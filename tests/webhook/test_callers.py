@@ -21,7 +21,7 @@ from servers import PATIENCE, REPOSITORY, RunningServer, stop
 
 from certs.authority import Pair, new_authority
 from certs.files import write_self_signed
-from cli.installation.manifests import custom_resource_definitions, system_objects, webhook_configurations
+from cli.installation.installed_objects import custom_resource_definitions, system_objects, webhook_configurations
 from cli.webhook import webhook
 from controlplane.control_plane import ControlPlane, Options, wait_until
 from controlplane.running.ports import free_ports
@@ -133,7 +133,9 @@ def test_the_api_server_is_answered(guarded: Guarded) -> None:
     wait_until(guarded.gated, PATIENCE, "a member to be gated")
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/mutate/automatic", "/mutate/absent-schedulers", "/validate"])
+@pytest.mark.parametrize(
+    "path", ["/mutate", "/mutate/automatic", "/mutate/absent-schedulers", "/mutate/described", "/validate"]
+)
 def test_who_shows_no_certificate_or_that_of_somebody_else_is_forbidden(guarded: Guarded, path: str) -> None:
     status, text = guarded.ask("POST", path)
     assert (status, "show its client certificate" in text) == (403, True)

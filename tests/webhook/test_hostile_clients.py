@@ -54,6 +54,7 @@ ATTACKS = {
 """By name: whether over TLS, what each connection begins with, and what it goes on with, twice a second."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("sources", "pause"),
     [(1, 0.5), (1, 0.0), (ATTACKERS, 0.5)],
@@ -85,6 +86,7 @@ def test_honest_clients_are_answered_in_time_beside_more_connections_than_places
     assert _files(server) < 4 * PLACES
 
 
+@pytest.mark.thorough
 def test_the_memory_of_connections_is_given_back(tmp_path: Path) -> None:
     """Some 300 KB each while they shake hands. Left to the C library, a process stays as large as it was then."""
     write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from flask.testing import FlaskClient
-from malformed import HEADERS, Spoiler, open_client
+from malformed import HEADERS, Spoiler, one_of_each_kind, open_client, resource_of, with_a_wrong_part
+from thorough import parts
 
 
 @pytest.fixture
@@ -74,11 +75,22 @@ def test_a_part_of_a_wrong_shape_is_the_objects_fault(client: FlaskClient, path:
     assert "Traceback" not in answer.text
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("path", ["/mutate", "/validate", "/mutate/described"])
+def test_a_part_of_a_wrong_shape_is_the_objects_fault_for_every_kind(client: FlaskClient, path: str) -> None:
+    kinds = list(one_of_each_kind())
+    assert len(kinds) > 20
+    for manifest in kinds:
+        for spoilt in with_a_wrong_part(manifest):
+            answer = client.post(path, data=review(spoilt, resource=resource_of(manifest)))
+            assert answer.status_code in (200, 400), (answer.text, spoilt)
+
+
 def test_what_nests_deep_is_answered(client: FlaskClient) -> None:
     assert client.post("/mutate", data=BELOW).status_code in (200, 400)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", parts(3))
 def test_whatever_is_sent_no_answer_is_an_internal_error(
     client: FlaskClient, caplog: pytest.LogCaptureFixture, seed: int
 ) -> None:

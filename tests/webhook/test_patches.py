@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gangs.manifests import MalformedError
 from webhook.admission.patch_builder import PatchBuilder
 from webhook.errors import Unavailable
 
@@ -24,7 +25,7 @@ def edited(tree: dict[str, Any], edits: list[tuple[bool, list[str], str]]) -> Pa
     try:
         for appends, path, value in edits:
             (builder.append if appends else builder.set)(path, value)
-    except (Unavailable, AttributeError, TypeError):
+    except (MalformedError, Unavailable, AttributeError, TypeError):
         return None
     return builder
 
@@ -55,6 +56,6 @@ def test_missing_parents_are_made(parent: Any) -> None:
 
 
 def test_a_path_through_something_that_is_no_map_is_not_patched() -> None:
-    builder = PatchBuilder({"metadata": "text"})
-    with pytest.raises(Unavailable, match="/metadata is not a map"):
-        builder.set(("metadata", "labels", "a"), "b")
+    builder = PatchBuilder({"kind": "Job", "metadata": {"name": "a"}, "spec": "text"})
+    with pytest.raises(MalformedError, match="Job a: spec: is not a mapping; write a mapping"):
+        builder.set(("spec", "template", "a"), "b")

@@ -17,7 +17,7 @@ from gangs.sources import Sources
 from kube.objects import Pod
 from webhook.forecasts import quick as quick_forecasts
 from webhook.forecasts.quick import QuickForecasts
-from webhook.forecasts.readings import RecentGangs
+from webhook.forecasts.recent_gangs import RecentGangs
 from webhook.forecasts.slots import SolveSlot
 from webhook.metrics import Metrics
 
@@ -88,21 +88,21 @@ def letting_go(picture: Slow) -> Iterator[None]:
 def test_a_gang_that_lacks_members_is_told_so_without_a_solve(count: int, waits: str) -> None:
     objects, gang = request(count)
     picture = Slow(objects, nodes=NODES)
-    assert forecasts().told(gang, picture) == (f"gang default/llm: waits for {waits}",)
+    assert forecasts().messages(gang, picture) == (f"gang default/llm: waits for {waits}",)
     assert picture.asked == 0
 
 
 def test_the_plan_is_told_as_soon_as_it_is_known() -> None:
     objects, gang = request(4)
     picture, quick = StillPicture(objects, nodes=NODES), forecasts()
-    eventually(lambda: quick.told(gang, picture), (PLAN,))
+    eventually(lambda: quick.messages(gang, picture), (PLAN,))
 
 
 def test_so_is_the_reason_why_there_is_none() -> None:
     objects, gang = request(6, minimum=6)
     picture, quick = StillPicture(objects, nodes=NODES), forecasts()
-    eventually(lambda: quick.told(gang, picture)[:1] and ("something",), ("something",))
-    (reason,) = quick.told(gang, picture)
+    eventually(lambda: quick.messages(gang, picture)[:1] and ("something",), ("something",))
+    (reason,) = quick.messages(gang, picture)
     assert reason.startswith("gang default/llm: needs 6 pods in one rack: r0 fits 4")
 
 
@@ -110,23 +110,23 @@ def test_nobody_waits_longer_than_the_budget_and_one_solve_runs_at_a_time(monkey
     objects, gang = request(4)
     picture, quick = Slow(objects, nodes=NODES), forecasts()
     with letting_go(picture):
-        assert quick.told(gang, picture) == ()
+        assert quick.messages(gang, picture) == ()
         started = time.monotonic()
         monkeypatch.setattr(quick_forecasts, "BUDGET_SECONDS", 600.0)  # all have it, and none uses it while one solves
-        assert [quick.told(gang, picture) for _ in range(200)] == [()] * 200
+        assert [quick.messages(gang, picture) for _ in range(200)] == [()] * 200
         assert time.monotonic() - started < 600.0
         assert picture.asked == 1
-    eventually(lambda: quick.told(gang, picture), (PLAN,))
+    eventually(lambda: quick.messages(gang, picture), (PLAN,))
 
 
 def test_a_late_answer_is_told_to_the_next_that_asks_the_same() -> None:
     objects, gang = request(4)
     picture, quick = Slow(objects, nodes=NODES), forecasts()
     with letting_go(picture):
-        assert quick.told(gang, picture) == ()
-    eventually(lambda: quick.told(gang, picture), (PLAN,))
+        assert quick.messages(gang, picture) == ()
+    eventually(lambda: quick.messages(gang, picture), (PLAN,))
     solved = picture.asked
-    assert quick.told(gang, picture) == (PLAN,)
+    assert quick.messages(gang, picture) == (PLAN,)
     assert picture.asked == solved
 
 
@@ -140,13 +140,13 @@ def test_an_answer_is_told_again_only_of_the_very_same(change: str) -> None:
     objects, gang = request(4)
     metrics, picture = Metrics(), Changing(objects, nodes=NODES)
     quick = QuickForecasts(SolveSlot(), metrics, RecentGangs())
-    eventually(lambda: quick.told(gang, picture), (PLAN,))
+    eventually(lambda: quick.messages(gang, picture), (PLAN,))
     before = remembered(metrics)
     if change == "the cluster":
         picture.version = "2"
     if change == "the request":
         gang = request(5)[1]
-    quick.told(gang, picture)
+    quick.messages(gang, picture)
     assert (remembered(metrics) == before) is (change != "nothing")
 
 
@@ -156,5 +156,5 @@ def test_a_busy_solver_is_not_waited_for() -> None:
     quick = QuickForecasts(slot, Metrics(), RecentGangs())
     picture = StillPicture(objects, nodes=NODES)
     with slot.taken(1.0):
-        assert quick.told(gang, picture) == ()
-    eventually(lambda: quick.told(gang, picture), (PLAN,))
+        assert quick.messages(gang, picture) == ()
+    eventually(lambda: quick.messages(gang, picture), (PLAN,))

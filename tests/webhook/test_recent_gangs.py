@@ -11,7 +11,7 @@ from gangs.dialects.reading import described
 from gangs.manifests import key_of
 from gangs.sources import Sources
 from webhook.forecasts.forecasting import waits
-from webhook.forecasts.readings import CHEAP_SECONDS, SHARE, RecentGangs
+from webhook.forecasts.recent_gangs import CHEAP_SECONDS, SHARE, RecentGangs
 from webhook.forecasts.slots import BusyError, SolveSlot
 
 MEMBERS = [pod("p", labels={"pod-group.scheduling.sigs.k8s.io": "llm"})]

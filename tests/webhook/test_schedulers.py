@@ -15,7 +15,7 @@ from pictures import StillPicture, pod
 
 from cli.main import group
 from cluster.schedulers import SchedulerIndex, tried_of
-from gangs.coexistence.schedulers import learnt, runs
+from gangs.coexistence.running_schedulers import learnt, runs
 from gangs.dialects.reading import read_all
 from gangs.sources import Sources
 from kube.keys import GATE

@@ -88,6 +88,7 @@ def assert_answered_at_once(server: RunningServer) -> None:
     assert time.monotonic() - started < READ_SECONDS / 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("begun", [b"", b"POST /mut"], ids=["a handshake", "a request"])
 def test_what_does_not_end_is_given_up_in_time(server: RunningServer, begun: bytes) -> None:
     with contextlib.ExitStack() as stack:
@@ -157,6 +158,7 @@ MANY_CLOSED_SECONDS = 60.0
 """With a second for each, four at a time, they would take 75."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("left_open", [broken_handshake, last_request])
 def test_hundreds_of_connections_that_the_other_side_leaves_open_are_closed_soon(
     server: RunningServer, left_open: Callable[[RunningServer], socket.socket]
@@ -288,6 +290,7 @@ def put(folder: Path, certificate: bytes | None, key: bytes | None) -> None:
             (folder / name).write_bytes(content)
 
 
+@pytest.mark.thorough
 def test_it_is_not_ready_when_its_certificate_has_expired(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     short = issue(new_authority("test", now), ServerNames(("localhost",)), now, timedelta(seconds=6))
@@ -298,6 +301,7 @@ def test_it_is_not_ready_when_its_certificate_has_expired(tmp_path: Path) -> Non
         server.wait("/readyz", 200)
 
 
+@pytest.mark.thorough
 def test_too_many_requests_at_once_are_refused_with_a_word(tmp_path: Path) -> None:
     """Two threads, of which both sleep; three may wait; the others are told to come again."""
     write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
@@ -360,6 +364,7 @@ def test_a_second_sigterm_cuts_the_notice_short(tmp_path: Path) -> None:
         assert server.process.wait(PATIENCE) == 0
 
 
+@pytest.mark.thorough
 def test_a_request_in_flight_is_answered_after_sigterm(tmp_path: Path) -> None:
     write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
     come, over = tmp_path / "come", tmp_path / "over"

@@ -4,16 +4,16 @@ import asyncio
 
 import pytest
 
-from serving.turns import OverloadedError, Turns
+from serving.turns import OverdrawnError, OverloadedError, Turns
 
 
-def played(threads: int, waiting: int, arrivals: str) -> tuple[str, str]:
+def played(threads: int, waiting: int, arrivals: str, most_each: int | None = None) -> tuple[str, str]:
     """Who got a thread, in order, and who was refused, when these sources come one after the other and each keeps its
     thread until all have come.
     """
 
     async def play() -> tuple[str, str]:
-        turns, served, refused = Turns(threads, waiting), [], []
+        turns, served, refused = Turns(threads, waiting, most_each), [], []
         all_here = asyncio.Event()
 
         async def request(source: str) -> None:
@@ -50,6 +50,24 @@ def played(threads: int, waiting: int, arrivals: str) -> tuple[str, str]:
 )
 def test_sources_take_turns(threads: int, waiting: int, arrivals: str, served: str, refused: str) -> None:
     assert played(threads, waiting, arrivals) == (served, refused)
+
+
+def test_of_one_source_no_more_than_so_many_are_answered_at_a_time() -> None:
+    assert played(4, 0, "aaabbb", most_each=2) == ("aabb", "ab")
+    assert played(1, 9, "aaab", most_each=2) == ("aab", "a"), "those who wait for a thread are among them"
+
+
+def test_a_source_of_which_nothing_is_left_is_forgotten() -> None:
+    async def play() -> Turns:
+        turns = Turns(2, 0, most_each=1)
+        for source in "aba":
+            await _through(turns, source)
+        async with turns.turn("a"):
+            with pytest.raises(OverdrawnError):
+                await _through(turns, "a")
+        return turns
+
+    assert not asyncio.run(play())._of_each  # noqa: SLF001 -- what is remembered is not told
 
 
 def test_who_goes_away_while_waiting_leaves_no_place_taken() -> None:

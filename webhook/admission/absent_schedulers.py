@@ -3,7 +3,7 @@
 They are sent only where the component `manifests/absent-schedulers`, or the chart's value, has registered for them.
 """
 
-from gangs.coexistence.schedulers import FIELD, runs, unread
+from gangs.coexistence.running_schedulers import FIELD, runs, unread
 from gangs.dialects.claims import dialect_of
 from gangs.gpu_fractions import of_pod
 from gangs.manifests import MalformedError, pod_of, pod_ref, section
@@ -41,8 +41,8 @@ def created(manifest: Manifest, picture: Picture) -> Decision:
         return Admitted(warnings=lines([Advice(each.object, each.field, each.problem) for each in wrong]))
     patch = PatchBuilder(manifest)
     patch.set(("spec", "schedulerName"), STOCK_SCHEDULER)
-    told = f'"{name}" does not run here: {STOCK_SCHEDULER} starts the pod'
-    return Admitted(patch.build(), lines([Advice(pod_ref(pod), FIELD, told)]))
+    message = f'"{name}" does not run here: {STOCK_SCHEDULER} starts the pod'
+    return Admitted(patch.build(), lines([Advice(pod_ref(pod), FIELD, message)]))
 
 
 def updated(manifest: Manifest, old: Manifest) -> Decision:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from gangs.coexistence import schedulers
+from gangs.coexistence import running_schedulers
 from gangs.coexistence.ownership import EVIDENCE_KINDS, Left
 from gangs.coexistence.systems import MAY_BE_LEFT
 from gangs.dialects.claims import dialect_of, left_alone
@@ -91,13 +91,13 @@ def _send(pod: Pod, dialect: Dialect, picture: Picture, sources: Sources, patch:
     Raises Unavailable while it is not known who runs here.
     """
     name = pod.spec.scheduler_name
-    if waited := schedulers.unread(name, dialect.pod_keys, picture.listed):
+    if waited := running_schedulers.unread(name, dialect.pod_keys, picture.listed):
         raise Unavailable(
             f"still reading {waited}, to see whether {name} runs in this cluster; try again in a few seconds"
         )
-    if (meant := schedulers.meant(name, dialect.pod_keys, sources)) != name:
-        patch.set(("spec", "schedulerName"), meant)
-    advice = schedulers.advice_on(name, dialect.pod_keys, sources)
+    if (scheduler := running_schedulers.scheduler_to_use(name, dialect.pod_keys, sources)) != name:
+        patch.set(("spec", "schedulerName"), scheduler)
+    advice = running_schedulers.advice_on(name, dialect.pod_keys, sources)
     return [Advice(pod_ref(pod), "spec.schedulerName", advice)] if advice else []
 
 
@@ -132,10 +132,10 @@ def _beside_siblings(
     if controller_of(member.pod) is not None:
         return ()
 
-    def whole() -> Gang:
+    def all_members() -> Gang:
         return _with_all(manifest, arriving, picture).gang or gang
 
-    return foretell(whole() if gang.succeeded else _counted(gang, member, picture), whole)
+    return foretell(all_members() if gang.succeeded else _counted(gang, member, picture), all_members)
 
 
 def _with_all(manifest: Manifest, arriving: Arrival, picture: Picture) -> Arrival:

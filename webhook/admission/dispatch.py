@@ -1,22 +1,32 @@
 """Which object gets which answer. Pure: reads the picture, asks nobody, writes nothing, the same in dry runs."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+import jsonpatch
+from msgspec import structs
+
+from gangs.manifests import key_of
 from gangs.model import Manifest
 from gangs.sources import Sources
-from gangs.workloads.kind_table import BY_ANNOTATION
+from gangs.workload_kinds import taught
+from gangs.workloads.kind_table import WORKLOADS
+from gangs.workloads.taught_kinds import with_row
 from kube import keys
-from webhook.admission import absent_schedulers, arriving_pods, objects, suspending
+from kube.catalog import ObjectKey
+from webhook.admission import absent_schedulers, arriving_pods, object_reviews, suspending
 from webhook.admission.arriving_pods import Foretell
-from webhook.admission.objects import Forecast
-from webhook.admission.reviews import AdmissionRequest, Admitted, Decision
+from webhook.admission.object_reviews import Forecast
+from webhook.admission.reviews import AdmissionRequest, Admitted, Decision, Refused
 from webhook.errors import BadReview, Unavailable
 from webhook.picture import Picture
 
 CREATE = "CREATE"
 UPDATE = "UPDATE"
-_ANNOTATED = {(group, shape.plural) for group, shape in BY_ANNOTATION.values()}
-"""Groups and plurals of the kinds besides the Job whose annotations make gangs."""
+_ANNOTATED = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.by_annotation}
+"""Groups and plurals of the kinds whose annotations make gangs; Jobs are answered before these are asked."""
+_HANDING_DOWN = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.hands_at}
+"""Those of kinds in which annotations are written down for the object made of them."""
 
 
 def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, automatic: bool = False) -> Decision:
@@ -35,19 +45,47 @@ def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, a
         case "batch", "jobs", "CREATE":
             sources = _without_pods(picture)
             known = _automatic(sources, request.namespace) if automatic else sources
-            return objects.workload_created(_object(request), known)
+            return object_reviews.workload_created(_object(request), known)
         case "batch", "jobs", "UPDATE":
             return suspending.updated(request, _object(request), _old(request), _without_pods(picture))
-    return (
-        _workload(request, picture) if (request.resource.group, request.resource.resource) in _ANNOTATED else Admitted()
-    )
+    kind = request.resource.group, request.resource.resource
+    if kind in _HANDING_DOWN:
+        old = _old(request) if request.operation == UPDATE else None
+        return object_reviews.handing_down(_object(request), old)
+    return _workload(request, _without_pods(picture)) if kind in _ANNOTATED else Admitted()
 
 
-def _workload(request: AdmissionRequest, picture: Picture) -> Decision:
-    """A workload, no Job, that asks to be a gang."""
+def described(request: AdmissionRequest, picture: Picture, forecast: Forecast) -> Decision:
+    """The answer of `/mutate/described`: objects of any kind that ask to be gangs, changed and told of at once, so that
+    the API server looks at every object once and not twice. One of a kind that nobody has described comes in as it is.
+    Raises as `mutate` does.
+    """
+    sources = _without_pods(picture)
+    coming = _coming(request, sources, picture)
+    changed = _workload(request, sources.changed(coming))
+    if isinstance(changed, Refused):
+        return changed
+    manifest = jsonpatch.apply_patch(_object(request), list(changed.patch))
+    answer = _validated(structs.replace(request, object=manifest), picture, forecast, coming)
+    return replace(answer, patch=changed.patch) if isinstance(answer, Admitted) else answer
+
+
+def _coming(request: AdmissionRequest, sources: Sources, picture: Picture) -> Mapping[ObjectKey, Manifest]:
+    """What describes the kind of a new object, where that has come so lately that the caches do not have it yet."""
+    at = key_of(_object(request))[:2]
+    if request.operation != CREATE or at in taught(sources):
+        return {}
+    found = picture.describing(*at)
+    return {} if found is None else {key_of(found): found}
+
+
+def _workload(request: AdmissionRequest, sources: Sources) -> Decision:
+    """A workload, no Job, that asks to be a gang. Of a kind that nobody has described it is let be."""
+    rows = taught(sources)
+    manifest = with_row(_object(request), rows)
     if request.operation == CREATE:
-        return objects.workload_created(_object(request), _without_pods(picture))
-    return objects.workload_changed(_object(request), _old(request), _without_pods(picture))
+        return object_reviews.workload_created(manifest, sources)
+    return object_reviews.workload_changed(manifest, with_row(_old(request), rows), sources)
 
 
 def hand_over(request: AdmissionRequest, picture: Picture) -> Decision:
@@ -65,6 +103,13 @@ def validate(request: AdmissionRequest, picture: Picture, forecast: Forecast) ->
 
     Raises as `mutate` does.
     """
+    return _validated(request, picture, forecast, {})
+
+
+def _validated(
+    request: AdmissionRequest, picture: Picture, forecast: Forecast, coming: Mapping[ObjectKey, Manifest]
+) -> Decision:
+    """`coming`: what the caches do not have yet."""
     if request.sub_resource or request.operation not in (CREATE, UPDATE):
         return Admitted()
     if (request.resource.group, request.resource.resource) == ("", "pods"):
@@ -73,9 +118,11 @@ def validate(request: AdmissionRequest, picture: Picture, forecast: Forecast) ->
         )
     old = _old(request) if request.operation == UPDATE else None
     _await(picture)
-    manifest = _object(request)
+    rows = taught(picture.sources_of().changed(coming))
+    manifest, old = with_row(_object(request), rows), None if old is None else with_row(old, rows)
     about = (manifest,) if old is None else (manifest, old)
-    return objects.checked(manifest, old, picture.sources_about(*about), forecast, picture.reread)
+    sources = picture.sources_about(*about).changed(coming)
+    return object_reviews.checked(manifest, old, sources, forecast, picture.reread)
 
 
 def _automatic(sources: Sources, namespace: str) -> Sources:

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jsonpatch
+import msgspec
 
+from gangs.manifests import MalformedError, ref_of
+from gangs.model import Fault
 from webhook.errors import Unavailable
 
 Operation = Mapping[str, Any]
@@ -22,11 +25,12 @@ class PatchBuilder:
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
         self._original = manifest
-        self._object = copy.deepcopy(dict(manifest))
+        self._object: dict[str, Any] = _copied(manifest)
         self._operations: list[Operation] = []
 
     def set(self, path: Sequence[str], value: Any) -> None:
-        """Put `value` at `path`, making the maps above it where they are absent.
+        """Put `value` at `path`, making the maps above it where they are absent. Raises `MalformedError` where
+        something else is there, as every change does.
 
         :param path: keys from the root; of a list that is there, a position in decimal.
         """
@@ -35,6 +39,11 @@ class PatchBuilder:
             return
         parent[path[-1]] = value
         self._add(path, value)
+
+    def remove(self, path: Sequence[str]) -> None:
+        """Take out what is at `path`, a key of a map that is there."""
+        del self._parent(path)[path[-1]]
+        self._operations.append({"op": "remove", "path": _pointer(path)})
 
     def append(self, path: Sequence[str], value: Any) -> None:
         """Append `value` to the list at `path`, making it where it is absent, unless the list holds it."""
@@ -51,7 +60,7 @@ class PatchBuilder:
         """The operations, tried on the object as it came. Raises Unavailable where they do not give what was meant."""
         operations = tuple(self._operations)
         try:
-            result = jsonpatch.JsonPatch(operations).apply(self._original)
+            result = jsonpatch.JsonPatch(operations).apply(_copied(self._original), in_place=True)
         except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError) as error:
             raise Unavailable(f"the change to this object would not apply: {error}") from error
         if result != self._object:
@@ -69,11 +78,23 @@ class PatchBuilder:
                     self._add(path[:depth], {})
                 node = node[key]
             if not isinstance(node, dict | list):
-                raise Unavailable(f"/{'/'.join(path[:depth])} is not a map")
+                raise self._no_mapping(path[:depth])
         if not isinstance(node, dict):
-            raise Unavailable(f"/{'/'.join(path[:-1])} is not a map")
+            raise self._no_mapping(path[:-1])
         return node
 
+    def _no_mapping(self, path: Sequence[str]) -> MalformedError:
+        return MalformedError(Fault(ref_of(self._original), ".".join(path), "is not a mapping", "write a mapping"))
+
     def _add(self, path: Sequence[str], value: Any) -> None:
-        pointer = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path)
-        self._operations.append({"op": "add", "path": pointer, "value": copy.deepcopy(value)})
+        self._operations.append({"op": "add", "path": _pointer(path), "value": copy.deepcopy(value)})
+
+
+def _copied(manifest: Mapping[str, Any]) -> Any:
+    """The same object of its own: by way of its text, which takes a tenth of the time of `copy.deepcopy`."""
+    return msgspec.json.decode(msgspec.json.encode(manifest))
+
+
+def _pointer(path: Sequence[str]) -> str:
+    """A JSON pointer (RFC 6901)."""
+    return "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path)

@@ -4,25 +4,30 @@ Planned alone on the live snapshot: a forecast, no promise. Other gangs may come
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gangs.dialects.claims import left_alone
 from gangs.dialects.expanding import missing_pods
 from gangs.dialects.reading import described
-from gangs.dialects.templates import as_admitted
+from gangs.dialects.templates import as_admitted, as_made
 from gangs.dialects.topologies import known_topologies
-from gangs.manifests import MalformedError
-from gangs.model import Gang, Manifest
+from gangs.manifests import MalformedError, ref_of
+from gangs.model import Fault, Gang, Manifest
 from gangs.sources import Sources
+from gangs.workloads.handed_down import hands_down
 from gangs.workloads.jobs import is_job
 from gangs.workloads.pod_templates import templates
 from kube.keys import GROUP
+from kube.objects import Pod
+from kube.requests import pod_requests
 from planning.competing.promised_evictions import promised_by, with_plans, with_promised
 from planning.decision import Decision
 from planning.planner import plan_gang, waiting
+from planning.planning_options import PlanningOptions
 from planning.quota.usage import NO_USAGE, usage_of
 from solver.problem import Limits
-from webhook.forecasts.readings import RecentGangs
+from webhook.forecasts.recent_gangs import RecentGangs
 from webhook.picture import Picture
 
 
@@ -30,7 +35,7 @@ def waits(manifest: Manifest, picture: Picture) -> tuple[str, ...] | None:
     """What the gang of a group object waits for, as sentences: nothing has to be solved, and no other gang read, to
     know it. None where more is to be done (`forecast`), as for every workload that makes pods.
     """
-    if is_job(manifest) or templates(manifest):
+    if is_job(manifest) or templates(manifest) or hands_down(manifest):
         return None
     sources = picture.sources_about(manifest)
     gang = described(manifest, sources.having(manifest))
@@ -49,14 +54,17 @@ def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds:
     :raises BusyError: the others could not be read in that time.
     """
     try:
+        manifest = as_made(manifest, picture.sources_of())
         sources = _as_if_there(manifest, picture.sources_about(manifest))
-    except MalformedError as error:  # a Job of too many pods
+    except MalformedError as error:  # a Job of too many pods, say
         return (str(error.fault),)
     gang = described(manifest, sources)
-    return () if gang is None else told_of(gang, sources, others, picture, seconds)
+    return () if gang is None else messages_for(gang, sources, others, picture, seconds)
 
 
-def told_of(gang: Gang, sources: Sources, others: RecentGangs, picture: Picture, seconds: float) -> tuple[str, ...]:
+def messages_for(
+    gang: Gang, sources: Sources, others: RecentGangs, picture: Picture, seconds: float
+) -> tuple[str, ...]:
     """What would become of a gang among others, as sentences.
 
     Anybody may have asked who reaches the port, and nobody asks the API server who it is: nothing of others is named.
@@ -71,14 +79,12 @@ def told_of(gang: Gang, sources: Sources, others: RecentGangs, picture: Picture,
     if decision is None:
         known = others.of(picture, seconds)
         snapshot = with_promised(snapshot, promised_by(sources.sought(GROUP, "Gang", with_plans, True)))  # noqa: FBT003 -- the value sought
-        decision = plan_gang(
-            gang,
-            snapshot,
-            topologies,
+        options = PlanningOptions(
             running_gangs=known.running,
             usage=NO_USAGE if gang.account is None else usage_of(known.reading.gangs, snapshot),
             limits=Limits(seconds=max(0.0, end - time.monotonic())),
         )
+        decision = plan_gang(gang, snapshot, topologies, options)
     return _sentences(gang, decision)
 
 
@@ -90,4 +96,15 @@ def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:
     """The sources with the object, and with the pods that its controller will make."""
     admitted, pods = as_admitted(manifest, sources), tuple(sources.pods)
     missing = missing_pods(admitted, pods, left_alone(sources))
+    _check_quantities(manifest, missing)
     return replace(sources.having(admitted), pods=(*pods, *missing))
+
+
+def _check_quantities(manifest: Manifest, made: Sequence[Pod]) -> None:
+    """Raises `MalformedError` for a request that is none: many operators' own definitions take any text there."""
+    for pod in {id(each.spec): each for each in made}.values():
+        try:
+            pod_requests(pod)
+        except ValueError as error:
+            fault = Fault(ref_of(manifest), "spec", str(error), "write 8, 500m or 64Gi, say")
+            raise MalformedError(fault) from error

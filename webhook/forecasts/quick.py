@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from gangs.model import Gang, GangKey
 from planning.messages.wording import listed
 from planning.planner import missing_members
-from webhook.forecasts.forecasting import told_of
-from webhook.forecasts.readings import RecentGangs
+from webhook.forecasts.forecasting import messages_for
+from webhook.forecasts.recent_gangs import RecentGangs
 from webhook.forecasts.slots import BusyError, SolveSlot
 from webhook.metrics import Metrics
 from webhook.picture import Picture
@@ -37,7 +37,7 @@ class _Answer:
 
     request: object
     version: str
-    told: tuple[str, ...]
+    messages: tuple[str, ...]
 
 
 class QuickForecasts:
@@ -51,7 +51,7 @@ class QuickForecasts:
         self._idle = threading.Lock()
         self._answers: OrderedDict[GangKey, _Answer] = OrderedDict()
 
-    def told(self, gang: Gang, picture: Picture, whole: Callable[[], Gang] | None = None) -> tuple[str, ...]:
+    def messages(self, gang: Gang, picture: Picture, all_members: Callable[[], Gang] | None = None) -> tuple[str, ...]:
         """Sentences about the gang, the arriving pod among its members; none where that takes too long.
 
         :param whole: the same gang, where in `gang` one member may stand for others that are like it.
@@ -61,10 +61,10 @@ class QuickForecasts:
             return self._counted("waiting", (f"gang {gang.key}: waits for {listed(missing)}",))
         if gang.waiting_for:
             return ()  # the review of the pod has said so
-        gang = gang if whole is None else whole()
+        gang = gang if all_members is None else all_members()
         answer = self._answers.get(gang.key)
         if answer is not None and (answer.version, answer.request) == (picture.snapshot().version, _request(gang)):
-            return self._counted("remembered", answer.told)
+            return self._counted("remembered", answer.messages)
         if not self._idle.acquire(blocking=False):
             return self._counted("busy", ())
         solving = self._pool.submit(self._solve, gang, picture)
@@ -78,7 +78,7 @@ class QuickForecasts:
         try:
             with self._slot.taken(0.0):
                 version = picture.snapshot().version
-                messages = told_of(gang, picture.sources_about(), self._others, picture, SOLVE_SECONDS)
+                messages = messages_for(gang, picture.sources_about(), self._others, picture, SOLVE_SECONDS)
         except BusyError:
             return "busy", ()
         except Exception:
@@ -97,9 +97,9 @@ class QuickForecasts:
         while len(self._answers) > KEPT:
             self._answers.popitem(last=False)
 
-    def _counted(self, result: str, told: tuple[str, ...]) -> tuple[str, ...]:
+    def _counted(self, result: str, messages: tuple[str, ...]) -> tuple[str, ...]:
         self._metrics.forecasts.labels(result).inc()
-        return told
+        return messages
 
 
 def _request(gang: Gang) -> object:

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cluster.snapshot import NodeState
-from cluster.topology.domain_room import free_on, free_under
-from cluster.topology.tree import DomainTree, domains
+from cluster.snapshot import NodeState, Snapshot
+from cluster.topology.domain_room import free_on, free_under, room_on
+from cluster.topology.tree import DomainTree
+from cluster.topology.tree import domains as tree_of
 from gangs.coexistence.ownership import left_to
-from gangs.dialects.reading import read_all
 from gangs.dialects.table import OWN
 from gangs.dialects.topologies import topologies, topology_of
+from gangs.incremental.reading_apart import read_apart
 from gangs.mirrors import claim_of, mirrored_key
 from gangs.model import Fault, Gang, GangKey, Manifest
 from gangs.sources import Sources
@@ -23,33 +24,57 @@ Json = dict[str, Any]
 def gangs(picture: Picture) -> Json:
     """Every gang with its members, every request that is wrong, and by dialect whose gangs are left to whom."""
     sources = picture.sources()
-    reading = read_all(sources)
+    reading = read_apart(sources)
     known, _ = topologies(sources)
-    statuses = _statuses(sources)
+    shown = GangsShown(sources, known)
     return {
         "synced": picture.synced(),
         "age": round(picture.age(), 3),
-        "gangs": [_gang(each, known, statuses.get(each.key, {})) for each in reading.gangs],
+        "gangs": [shown.gang(each) for each in reading.gangs],
         "faults": [str(each) for each in reading.faults],
         "left": {name: str(each) for name, each in sorted(left_to(sources).items())},
     }
 
 
 def topology(picture: Picture) -> Json:
-    """Every topology: its levels, its domains with their room, its nodes, and the nodes outside.
+    """Every topology: its levels, its domains with their room, its nodes, and the nodes outside; and every node.
 
     Amounts are integers in the base unit of each resource: cpu in millicores, memory in bytes, pieces otherwise.
     """
     snapshot = picture.snapshot()
+    return {**_domains_of(picture, snapshot), "nodes": {state.name: node(state) for state in snapshot.nodes}}
+
+
+def domains(picture: Picture) -> Json:
+    """The same without what is on each node: what a page shows of it before anything is clicked."""
+    return _domains_of(picture, picture.snapshot())
+
+
+def _domains_of(picture: Picture, snapshot: Snapshot) -> Json:
     known, faults = topologies(picture.sources())
     states = {state.name: state for state in snapshot.nodes}
     return {
         "synced": picture.synced(),
         "age": round(picture.age(), 3),
         "topologies": [_topology(each, states) for each in known],
-        "nodes": {name: _node(state) for name, state in states.items()},
         "faults": [str(each) for each in faults],
     }
+
+
+class GangsShown:
+    """Gangs as JSON data, with what their Gang objects say of them."""
+
+    def __init__(self, sources: Sources, known: Sequence[Topology]) -> None:
+        self._known = known
+        self._statuses = _statuses(sources)
+
+    def status(self, gang: Gang) -> Manifest | None:
+        """What the gang's object says of it; the same object until that changes."""
+        return self._statuses.get(gang.key)
+
+    def gang(self, gang: Gang) -> Json:
+        """A gang with its members."""
+        return _gang(gang, self._known, self._statuses.get(gang.key) or {})
 
 
 def _statuses(sources: Sources) -> dict[GangKey, Manifest]:
@@ -102,32 +127,64 @@ def _level(named: str | None, topology: Topology | Fault | None) -> str | None:
     return named if position is None or not isinstance(topology, Topology) else topology.levels[position].name
 
 
-def _topology(known: Topology, states: Mapping[str, NodeState]) -> Json:
-    tree = domains(known, (state.node for state in states.values()))
+def trees(known: Sequence[Topology], states: Mapping[str, NodeState]) -> list[DomainTree]:
+    """Where the nodes lie in each topology."""
+    return [tree_of(each, (state.node for state in states.values())) for each in known]
+
+
+def places(tree: DomainTree) -> Json:
+    """A topology with its levels and the domains of each of its nodes."""
+    known = tree.topology
     return {
         "name": known.name,
         "kind": known.kind,
         "levels": [{"name": level.name, "labels": list(level.label_keys)} for level in known.levels],
-        "domains": _domains(tree, states),
         "nodes": {name: list(path) for name, path in tree.path_of.items()},
-        "outside": dict(tree.outside),
     }
 
 
-def _domains(tree: DomainTree, states: Mapping[str, NodeState]) -> list[Json]:
+def _topology(known: Topology, states: Mapping[str, NodeState]) -> Json:
+    tree = tree_of(known, (state.node for state in states.values()))
+    return {**places(tree), "domains": _room_of(tree, states), "outside": dict(tree.outside)}
+
+
+def _room_of(tree: DomainTree, states: Mapping[str, NodeState]) -> list[Json]:
     """Every domain above the nodes, parents first, with the sums over its nodes."""
     free = free_under(tree, states.values())
     return [{"path": list(path), "nodes": count, "free": free[path]} for path, count in tree.counts.items()]
 
 
-def _node(state: NodeState) -> Json:
+def node(state: NodeState) -> Json:
+    """A node with its room and the pods that hold it."""
+    room = room_on(state)
     return {
         "allocatable": dict(state.allocatable),
-        "free": free_on(state),
+        "free": room.free,
+        "held": room.held,
+        "leaving": state.room[1],
         "unschedulable": state.node.spec.unschedulable,
+        "open": state.open,
         "pods": _names(tenant.pod.key for tenant in state.tenants if not tenant.reserved),
         "reserved": _names(tenant.pod.key for tenant in state.tenants if tenant.reserved),
     }
+
+
+def cell(state: NodeState) -> Json:
+    """A node as the page's picture shows it: its pods are counted, and what is as on most nodes is not said."""
+    reserved = sum(tenant.reserved for tenant in state.tenants)
+    shown: Json = {
+        "allocatable": state.allocatable,
+        "free": free_on(state),
+        "pods": len(state.tenants) - reserved,
+        "reserved": reserved,
+    }
+    if reserved:
+        shown["held"] = room_on(state).held
+    if leaving := state.room[1]:
+        shown["leaving"] = leaving
+    if state.node.spec.unschedulable:
+        shown["unschedulable"] = True
+    return shown if state.open else {**shown, "open": False}
 
 
 def _names(names: Iterable[str]) -> list[str]:

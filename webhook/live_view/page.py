@@ -17,7 +17,7 @@ MOST = 500
 UNITS = {"cpu": (1000, ""), "memory": (2**30, " GiB"), "ephemeral-storage": (2**30, " GiB")}
 """How many of the base unit make one that is shown. Anything else is counted in pieces."""
 
-_STYLE = (files("webhook.live_view") / "page.css").read_text()
+STYLE = (files("webhook.live_view") / "page.css").read_text()
 _SCRIPT = files("webhook.live_view") / "page.js"
 SCRIPT = _SCRIPT.read_bytes() if _SCRIPT.is_file() else b""
 """The script, built from `page/` by `make page`; empty where it was not: the page is whole without it."""
@@ -30,7 +30,7 @@ def _policy() -> str:
     """Only the page's own style sheet is applied, only our own script is run, which asks us alone; nothing is sent or
     framed.
     """
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     nothing = "; ".join(f"{each} 'none'" for each in ("default-src", "base-uri", "form-action", "frame-ancestors"))
     ours = "; script-src 'self'; connect-src 'self'" if SCRIPT else ""
     return f"{nothing}; style-src 'sha256-{digest}'{ours}"
@@ -48,7 +48,7 @@ def page(gangs: Json, topology: Json) -> str:
     """The page over what `webhook.live_view.data` says of gangs and topologies. Whatever users wrote is escaped."""
     phases = Counter(gang["phase"] or "new" for gang in gangs["gangs"])
     return _PAGE.render(
-        style=_STYLE,
+        style=STYLE,
         scripted=bool(SCRIPT),
         gangs=gangs,
         topology=topology,

@@ -47,30 +47,30 @@ class ChosenColumns:
 @dataclass(frozen=True, slots=True)
 class _Duals:
     """The duals in whole numbers, parts of `_SCALE`: `weights[level]` of a domain, `unit[shape, class]` of a member,
-    `within[members, shape, inner domain]` of all members in a domain (the cuts'). `worth`: the right-hand sides times
-    their duals, which the Lagrangian bound takes off.
+    `within[members, shape, inner domain]` of all members in a domain (the cuts'). `offered_value`: the right-hand
+    sides times their duals, which the Lagrangian bound takes off.
     """
 
     weights: Sequence[int]
     unit: Counts
     within: Counts | None
-    worth: int
+    offered_value: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Priced:
-    """What duals led to. `worth`: the Lagrangian bound, in parts of `_SCALE`: the sum of what each gang costs at least,
-    less the right-hand sides times their duals. `unit`: what a member costs by shape and class.
+    """What duals led to. `lagrangian`: the Lagrangian bound, in parts of `_SCALE`: the sum of what each gang costs at
+    least, less the right-hand sides times their duals. `unit`: what a member costs by shape and class.
     """
 
     prices: LpSolution
     unit: Counts
-    worth: int
+    lagrangian: int
 
     @property
     def bound(self) -> int:
         """The least sum of domains that is possible."""
-        return -(-self.worth // _SCALE)
+        return -(-self.lagrangian // _SCALE)
 
 
 @dataclass
@@ -187,7 +187,7 @@ class ColumnGeneration:
             known = len(self.columns)
             for prices in (relaxation,) if best is None else (relaxation.smoothed(best.prices), relaxation):
                 priced = self._priced(master, prices, level)
-                best = priced if best is None or priced.worth > best.worth else best
+                best = priced if best is None or priced.lagrangian > best.lagrangian else best
                 if len(self.columns) > known or best.bound >= reached:
                     break
             if best is not None and best.bound >= reached:
@@ -200,14 +200,16 @@ class ColumnGeneration:
     def _priced(self, master: RestrictedMaster, prices: LpSolution, level: int) -> _Priced:
         """The bound under these prices; the best columns of all gangs under them are kept."""
         duals = self._duals(master, prices, level)
-        return _Priced(prices, duals.unit, self._generated(duals, range(len(self.demands)), self.own) - duals.worth)
+        return _Priced(
+            prices, duals.unit, self._generated(duals, range(len(self.demands)), self.own) - duals.offered_value
+        )
 
     def _duals(self, master: RestrictedMaster, relaxation: LpSolution, level: int) -> _Duals:
         """The duals of a relaxation, rounded to parts of `_SCALE`."""
         room = np.maximum(np.rint(relaxation.room * _SCALE), 0).astype(np.int64)
         weights = [max(0, round(each * _SCALE)) for each in relaxation.held]
-        worth = int((room * self.offered).sum())
-        worth += sum(weight * value for weight, value in zip(weights, master.values, strict=False))
+        offered_value = int((room * self.offered).sum())
+        offered_value += sum(weight * value for weight, value in zip(weights, master.values, strict=False))
         weights += [0] * (self.depth - len(weights))
         weights[level] += _SCALE
         within, cuts = None, {cut: round(dual * _SCALE) for cut, dual in relaxation.cuts.items()}
@@ -215,11 +217,11 @@ class ColumnGeneration:
             if price > 0:
                 if within is None:
                     within = np.zeros((self.pricing.most + 1, len(self.own), len(self.pricing.inner)), dtype=np.int64)
-                worth += price * cut.most
+                offered_value += price * cut.most
                 members = np.arange(self.pricing.most + 1)
                 place = np.searchsorted(self.pricing.inner, cut.domain)
                 within[:, :, place] += price * (np.outer(members, cut.each) // cut.by)
-        return _Duals(weights, self.displaced @ room, within, worth)
+        return _Duals(weights, self.displaced @ room, within, offered_value)
 
     def _generated(self, duals: _Duals, gangs: Iterable[int], limit: Counts) -> int:
         """What these gangs cost at least under such duals, and no more members than `limit` by shape and class; their

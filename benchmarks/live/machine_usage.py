@@ -1,0 +1,71 @@
+"""What programs use of the machine, with their children, as Linux counts it."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PARENT, _USER, _SYSTEM = 1, 11, 12
+"""Fields of /proc/PID/stat after the name, from 0 (proc(5))."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """`cpu`: seconds so far. `megabytes`: resident now."""
+
+    cpu: float
+    megabytes: float
+
+
+def usage_of(programs: Mapping[str, int]) -> dict[str, Usage]:
+    """By name: what each program uses. `programs`: by name, the process id."""
+    children = _children()
+    return {name: _with_children(pid, children) for name, pid in programs.items()}
+
+
+def spent(before: Mapping[str, Usage], after: Mapping[str, Usage]) -> dict[str, float]:
+    """By name: seconds of CPU in between."""
+    return {name: after[name].cpu - before[name].cpu for name in before}
+
+
+def machine() -> str:
+    """What the times were measured on."""
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next(line for line in lines if line.startswith("model name")).partition(":")[2].strip()
+        return f"{os.cpu_count()} x {model}"
+    return f"{os.cpu_count()} processors"
+
+
+def _with_children(pid: int, children: Mapping[int, list[int]]) -> Usage:
+    family, cpu, kilobytes = [pid], 0, 0
+    for each in family:
+        family += children.get(each, ())
+        with suppress(OSError):
+            fields = _fields(each)
+            cpu += int(fields[_USER]) + int(fields[_SYSTEM])
+            kilobytes += _resident(each)
+    return Usage(cpu / _TICKS, kilobytes / 1024)
+
+
+def _children() -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for pid in _processes():
+        with suppress(OSError):
+            found.setdefault(int(_fields(pid)[_PARENT]), []).append(pid)
+    return found
+
+
+def _processes() -> Iterator[int]:
+    return (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
+
+
+def _fields(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+
+
+def _resident(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS")), 0)

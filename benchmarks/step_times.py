@@ -1,0 +1,150 @@
+"""Where the time of an answer goes: a clock around the steps of the product itself, in this process and in the worker.
+
+The worker runs as the product runs it; `serve` only counts, and writes before the last reply one line of `Spent` for
+each into a file in the folder that the environment names. Beside it lies how much memory each worker has held so far,
+for those that are stopped before they can tell.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+
+from planning import planner
+from planning.competing import tier
+from planning.solver_pool import pipes, worker
+from planning.solver_pool import pool as workers
+from planning.solver_pool.worker import NotPlaced, Reply, Request, Tell
+from solver import solve as solving
+
+FOLDER = "PHALANX_BENCHMARK_STAGES"
+_SPENT, _PEAK = "spent", ".peak"
+_LOOK_SECONDS = 0.1
+COMMAND = (sys.executable, "-m", "benchmarks.step_times")
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """Seconds up to one reply of the worker, from the one before: all of them, stating the cases, verifying. `last`: no
+    other reply to the same request follows.
+    """
+
+    total: float
+    model: float
+    verify: float
+    last: bool
+
+
+@dataclass(slots=True)
+class Clock:
+    """Seconds by stage, and how often a step of it was taken."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    steps: dict[str, int] = field(default_factory=dict)
+
+    def around(self, stage: str, step: Callable[..., Any]) -> Callable[..., Any]:
+        """The step, counted under that stage."""
+
+        def counted(*arguments: Any, **named: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return step(*arguments, **named)
+            finally:
+                self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
+                self.steps[stage] = self.steps.get(stage, 0) + 1
+
+        return counted
+
+    def take(self) -> "Clock":
+        """What has been counted since the last time."""
+        taken = Clock(self.seconds, self.steps)
+        self.seconds, self.steps = {}, {}
+        return taken
+
+
+@contextmanager
+def clocked(steps: dict[str, tuple[tuple[ModuleType | type, str], ...]]) -> Iterator[Clock]:
+    """Count these steps, by stage and by the module that calls them, or the class that has them. Raises AttributeError
+    where there is none.
+    """
+    clock = Clock()
+    with ExitStack() as stack:
+        for stage, places in steps.items():
+            for module, name in places:
+                stack.enter_context(patch.object(module, name, clock.around(stage, getattr(module, name))))
+        yield clock
+
+
+def in_parent() -> Any:
+    """A clock on stating problems from snapshots, on asking workers and on verifying what they answer."""
+    return clocked(
+        {
+            "snapshot": ((planner, "frame"),),
+            "count": ((workers, "certainly_none"),),
+            "ask": ((pipes.Channel, "send"),),
+            "verify": ((workers, "verify"), (workers, "faults_of"), (tier, "verify")),
+        }
+    )
+
+
+def spent(folder: Path) -> list[Spent]:
+    """What workers have written since the last time."""
+    file = folder / _SPENT
+    lines = file.read_bytes().splitlines() if file.exists() else []
+    file.write_bytes(b"")
+    return [msgspec.json.decode(line, type=Spent) for line in lines]
+
+
+def peak(folder: Path) -> int:
+    """The most memory that any worker has held, in bytes."""
+    return max((int(file.read_bytes()) for file in folder.glob("*" + _PEAK)), default=0)
+
+
+def serve() -> None:
+    """Be a worker that counts."""
+    folder = Path(os.environ[FOLDER])
+    threading.Thread(target=_watch_memory, args=(folder / f"{os.getpid()}{_PEAK}",), daemon=True).start()
+    with clocked({"model": ((solving, "instance_of"),), "verify": ((solving, "verify"),)}) as clock:
+
+        def answering(request: Request, tell: Tell) -> Iterator[Reply]:
+            began, notes = time.perf_counter(), []
+            for reply in worker.answers(request, tell):
+                notes.append(_spent(time.perf_counter() - began, clock.take().seconds, reply))
+                if notes[-1].last:
+                    _note(folder / _SPENT, notes)
+                yield reply
+                began = time.perf_counter()
+
+        worker.serve(answering)
+
+
+def _spent(total: float, seconds: dict[str, float], reply: Reply) -> Spent:
+    last = not isinstance(reply, NotPlaced) or reply.last
+    return Spent(total, seconds.get("model", 0.0), seconds.get("verify", 0.0), last)
+
+
+def _note(file: Path, notes: list[Spent]) -> None:
+    with file.open("ab") as log:
+        log.writelines(msgspec.json.encode(each) + b"\n" for each in notes)
+
+
+def _watch_memory(file: Path) -> None:
+    """Keep the file at the most memory that this process has held; getrusage would count its parent's, too."""
+    new = file.with_suffix(".new")
+    while True:
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+        new.write_text(str(int(status.partition("VmHWM:")[2].split()[0]) * 1024), encoding="utf-8")
+        new.replace(file)
+        time.sleep(_LOOK_SECONDS)
+
+
+if __name__ == "__main__":
+    serve()

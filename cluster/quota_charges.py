@@ -1,0 +1,112 @@
+"""What ResourceQuotas charge for pods, as the API server counts it.
+
+Rules: https://kubernetes.io/docs/concepts/policy/resource-quotas/.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from kube.objects import Container, Pod, QuotaScope, ResourceQuota
+from kube.quantities import amount
+from kube.requests import PODS, pod_requests
+
+_COUNTS_PODS = ("pods", "count/pods")
+_REQUESTS, _LIMITS = "requests.", "limits."
+_BARE = ("cpu", "memory", "ephemeral-storage")
+"""Resources whose requests a quota may limit by their names alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """Pods that a quota counts: how many, and what it is charged for them by its own names, in base units."""
+
+    pods: int
+    amounts: Counter[str]
+
+
+def charge(quota: ResourceQuota, pods: Iterable[Pod]) -> Charge:
+    """What a quota is charged for those of the pods that are in its scopes. Raises ValueError for an amount that is
+    none.
+    """
+    counted = [pod for pod in pods if all(_in_scope(pod, each) for each in quota.spec.all_scopes)]
+    total: Counter[str] = Counter()
+    for alike in (list(each) for _, each in groupby(counted, _charged_by)):
+        pod, number = alike[0], len(alike)
+        for resource, value in pod_requests(pod).items():
+            names = _COUNTS_PODS if resource == PODS else (f"{_REQUESTS}{resource}",)
+            total.update(dict.fromkeys((*names, *(each for each in _BARE if each == resource)), number * value))
+        total.update({f"{_LIMITS}{resource}": number * value for resource, value in _limits(pod).items()})
+    return Charge(len(counted), total)
+
+
+def resource_of(name: str) -> str:
+    """The resource that a line of a quota limits, "" for one that concerns no pods."""
+    if name in _COUNTS_PODS:
+        return PODS
+    if name in _BARE:
+        return name
+    return next((name.removeprefix(each) for each in (_REQUESTS, _LIMITS) if name.startswith(each)), "")
+
+
+@dataclass(frozen=True)
+class HeldPods:
+    """Pods of one namespace for which room is held before they exist, and its quotas.
+
+    What all of them are charged is added up once, whoever asks: a namespace may have as many gangs as held pods.
+    """
+
+    pods: Mapping[str, Sequence[Pod]]
+    """By `namespace/name`."""
+    quotas: Sequence[ResourceQuota]
+
+    @cached_property
+    def _charged(self) -> tuple[Counter[str], ...]:
+        held = [pod for each in self.pods.values() for pod in each]
+        return tuple(charge(quota, held).amounts for quota in self.quotas)
+
+    def charged_beside(self, own: Iterable[str]) -> list[Counter[str]]:
+        """What each of the quotas would be charged for them, without the pods of these names."""
+        left_out = [pod for key in own for pod in self.pods.get(key, ())]
+        beside = [Counter(each) for each in self._charged]
+        for quota, charged in zip(self.quotas, beside, strict=True) if left_out else ():
+            charged.subtract(charge(quota, left_out).amounts)
+        return beside
+
+
+def _charged_by(pod: Pod) -> tuple[object, ...]:
+    """All that decides on what it is charged: of thousands of pods of one template it is looked at once."""
+    spec, status = pod.spec, pod.status
+    asked = spec.containers, spec.init_containers, spec.overhead, spec.resources
+    return *asked, status.container_statuses, status.init_container_statuses, status.allocated_resources
+
+
+def _limits(pod: Pod) -> Mapping[str, int]:
+    """The limits of a pod: of all containers together, or of one that comes before them, whichever is more."""
+    total: Counter[str] = Counter()
+    for container in pod.spec.containers:
+        total.update(_limits_of(container))
+    for container in pod.spec.init_containers:
+        total |= Counter(_limits_of(container))
+    return total
+
+
+def _limits_of(container: Container) -> dict[str, int]:
+    return {name: amount(name, text) for name, text in container.resources.limits.items()}
+
+
+def _in_scope(pod: Pod, scope: QuotaScope) -> bool:
+    """Whether a quota of this scope counts the pod. One of a scope that is not known here is taken to count none."""
+    if scope.scope_name == "PriorityClass":
+        name = pod.spec.priority_class_name
+        named = {"In": name in scope.values, "NotIn": name not in scope.values, "DoesNotExist": not name}
+        return named.get(scope.operator, bool(name))
+    sized = _says_what_it_takes(pod)
+    return {"BestEffort": not sized, "NotBestEffort": sized, "NotTerminating": True}.get(scope.scope_name, False)
+
+
+def _says_what_it_takes(pod: Pod) -> bool:
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    return any({"cpu", "memory"} & (each.resources.requests.keys() | each.resources.limits) for each in containers)

@@ -1,0 +1,111 @@
+"""Whether gangs that have lost a member can be made again as a whole: looked at beside the rounds, one after the other.
+
+Nobody else waits for these looks, and whoever has many gangs that could be restarted gets no more of them: it is always
+the turn of the namespace that has had the least.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic
+
+from controller.cluster_view import ClusterView
+from controller.scheduling.lanes import Lane
+from controller.scheduling.questions import Question, asked_alone
+from controller.scheduling.shares import Shares
+from gangs.model import Gang, GangKey
+from planning.decision import Outcome
+from planning.whole_again import hindrance, whole_again, without
+from solver.plan import Proof
+from solver.problem import Limits
+
+SECONDS = 3.0
+"""What one look may take."""
+FRESH_SECONDS = 2.0
+"""A yes is used within this time: what it rests on may change."""
+PAUSE_SECONDS = 10.0
+"""Between two looks at one gang."""
+_SHARE_OF_TIME = 2
+"""So many times as long as the last look took, there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`placed`: whether the gang can be made again, has no place as it is, and one as a whole that takes nobody else's.
+    `why`: what is in the way, "" where it is placed, or where that it has no place as it is is not sure any more. `at`:
+    since when that is known.
+    """
+
+    gang: Gang
+    placed: bool
+    at: float
+    why: str = ""
+    version: str = ""
+    """Of the cluster that was looked at."""
+
+    def stands(self, at: float) -> bool:
+        """Whether the gang need not be looked at again yet."""
+        return at - self.at <= (FRESH_SECONDS if self.placed else PAUSE_SECONDS)
+
+    def fresh(self, gang: Gang, at: float) -> bool:
+        """Whether it may be acted on: a yes for this very gang, just given."""
+        return self.placed and self.stands(at) and (self.gang is gang or self.gang == gang)
+
+
+class RestartChecks:
+    """To be used by one thread; the looks are taken in a lane of their own.
+
+    :param wake: called, in the lane, when there is a verdict.
+    """
+
+    def __init__(self, lane: Lane, limits: Limits, wake: Callable[[], None] = lambda: None) -> None:
+        self._lane = lane
+        self._limits = replace(limits, seconds=min(limits.seconds, SECONDS))
+        self._wake = wake
+        self._inbox: deque[tuple[GangKey, Verdict, float]] = deque()
+        self._verdicts: dict[GangKey, Verdict] = {}
+        self._shares = Shares()
+        self._again = 0.0
+
+    def look(self, gangs: Iterable[Gang], picture: ClusterView) -> Mapping[GangKey, Verdict]:
+        """What is known of these gangs. One of those of which nothing is, or not of late, is looked at meanwhile."""
+        while self._inbox:
+            key, verdict, taken = self._inbox.popleft()
+            self._verdicts[key] = verdict
+            self._again = verdict.at + _SHARE_OF_TIME * taken
+        now, asking = monotonic(), {gang.key: gang for gang in gangs}
+        self._verdicts = {key: each for key, each in self._verdicts.items() if each.stands(now)}
+        new = [key for key in asking if key not in self._verdicts]
+        if new and self._lane.idle and now >= self._again:
+            (key,) = self._shares.next_ones(new, lambda _: 1.0, 1.0)
+            self._lane.do(partial(self._check, asking[key], picture))
+            if self._inbox:
+                return self.look(asking.values(), picture)
+        return self._verdicts
+
+    def close(self) -> None:
+        """Look at nothing any more."""
+        self._lane.close()
+
+    def _check(self, gang: Gang, picture: ClusterView) -> None:
+        """In the lane."""
+        began = monotonic()
+        why = hindrance(gang, picture.snapshot, picture.sources)
+        placed = False
+        if not why and self._has_none(gang, picture):
+            emptied = replace(picture, snapshot=without(gang, picture.snapshot))
+            placed = self._outcome(replace(whole_again(gang), preempts=False), emptied)[0] is Outcome.PLACED
+            why = "" if placed else "all its members together have no free place either"
+        verdict = Verdict(gang, placed, monotonic(), why, picture.snapshot.version)
+        self._inbox.append((gang.key, verdict, verdict.at - began))
+        self._wake()
+
+    def _has_none(self, gang: Gang, picture: ClusterView) -> bool:
+        """Whether it is proven on this picture, too, that the gang has no place as it is."""
+        return self._outcome(gang, picture) == (Outcome.UNPLACEABLE, Proof.INFEASIBLE.value)
+
+    def _outcome(self, gang: Gang, picture: ClusterView) -> tuple[Outcome | None, str | None]:
+        """What comes of planning it, and what is proven; nothing where planning fails."""
+        decision = asked_alone(gang, Question((gang,), picture, (), self._limits, self._limits))
+        return (None, None) if decision is None else (decision.outcome, decision.proof)

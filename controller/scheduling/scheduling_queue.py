@@ -1,0 +1,392 @@
+"""Which gangs are planned, in which order, and what is remembered of the answers. Rounds never wait for one.
+
+Planning goes on beside the rounds, in two lanes (docs/decisions/0008): in the prompt one every gang that needs a plan
+gets an answer within seconds; who could not be placed, or not proven to be placed best, in that time goes on in the
+patient one, with all the time there is, and holds nobody up. A round takes up the plans that were found since the last
+one, as far as they still stand.
+
+Nothing here is state: a no is forgotten when the room in the cluster or the request changes, and a controller that is
+started again plans again.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic
+from typing import TypeVar
+
+from cluster.snapshot import Snapshot
+from controller.cluster_view import ClusterView
+from controller.scheduling.aside import BATCH, Aside
+from controller.scheduling.counting import Least, Room
+from controller.scheduling.kept_noes import HOLD_SECONDS, PROMPT_SECONDS, KeptNo, fresh_seconds, next_pause
+from controller.scheduling.lanes import Lane, Lanes
+from controller.scheduling.questions import FAULTY, Answer, Question, answers
+from controller.scheduling.shares import Shares
+from controller.scheduling.standing_noes import Fuller
+from controller.scheduling.taking import Taking, premises_of
+from controller.telemetry.metrics import Metrics
+from gangs.model import Gang, GangKey
+from kube.objects import Pod
+from planning.decision import Decision, Outcome
+from planning.framing.priorities import with_priorities
+from planning.planner import behind_in_line, in_order, stands_in_line, waiting
+from solver.plan import Proof
+from solver.problem import Limits
+
+LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+QUIET_SECONDS = 1.0
+"""Nothing is said of a gang that has been planned for less than this: it will have its answer soon."""
+_EACH = 100
+"""Members that cost as much to plan as a gang itself."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """A plan that no round has taken up yet: the best one first, then one that was found before it.
+
+    `due`: from then on it is good enough, even if a better one is still looked for.
+    """
+
+    request: object
+    plans: tuple[tuple[Decision, Question], ...]
+    due: float
+
+
+class _Round:
+    """The gangs that need a plan in one round, and what is known of them by now."""
+
+    def __init__(self, gangs: Sequence[Gang], picture: ClusterView, requests: Mapping[GangKey, object]) -> None:
+        self.gangs = {gang.key: gang for gang in gangs}
+        self.requests = requests
+        self.picture = picture
+        self.premises = premises_of(picture)
+        self.fuller = Fuller(picture.snapshot, picture.topologies)
+        self.taking = Taking(picture)
+        self.room = Room(picture.snapshot)
+        self.known: dict[GangKey, Decision] = {}
+        self.pausing = False
+
+
+class Planner:
+    """Has gangs planned that need it, the most deserving first. To be used by one thread.
+
+    :param limits: what one gang may take.
+    :param wake: called, in another thread, when there is an answer.
+    """
+
+    def __init__(self, limits: Limits, metrics: Metrics, lanes: Lanes, wake: Callable[[], None] = lambda: None) -> None:
+        self._limits = limits
+        self._metrics = metrics
+        self._lanes = lanes
+        self._wake = wake
+        self._inbox: deque[tuple[Question, Answer | None]] = deque()
+        self._asked: dict[GangKey, tuple[Question, object]] = {}
+        self._found: dict[GangKey, _Found] = {}
+        self._refusals: dict[GangKey, KeptNo] = {}
+        self._slow: set[GangKey] = set()
+        """Gangs that had too little time in the prompt lane, and are to go on in the patient one."""
+        self._overtaken: set[GangKey] = set()
+        """Gangs whose plan, when it was found at last, did not stand any more: once, they hold up others."""
+        self._requests: dict[GangKey, tuple[Gang, object, Least]] = {}
+        """What each gang asks for, with the very gang of which it was told: most are the same from round to round."""
+        self._since: dict[GangKey, float] = {}
+        """When a gang that has no answer yet was seen first."""
+        self._pausing = False
+        self._aside = Aside()
+        self._patience = Shares()
+
+    def decide(self, gangs: Sequence[Gang], picture: ClusterView) -> Mapping[GangKey, Decision | None]:
+        """The answer for every gang given, None for one that is being planned. A plan is given to one round only.
+
+        Of gangs that compete, each is planned beside what those before it were given.
+        """
+        now = _Round(gangs, picture, {gang.key: self._request_of(gang) for gang in gangs})
+        now.known |= {each.key: each for each in behind_in_line(gangs, picture.snapshot, partial(self._in_line, now))}
+        idle = self._lanes.prompt.idle, self._lanes.patient.idle  # before reading: what they have answered is there
+        self._look_up(now)
+        if self._ask(now, *idle):
+            self._look_up(now)
+        self._since = {key: self._since.get(key, monotonic()) for key in now.gangs.keys() - now.known.keys()}
+        self._metrics.planning(len(self._asked))
+        self._pausing = now.pausing
+        return {key: now.known.get(key) or self._former(key) for key in now.gangs}
+
+    def answered(self) -> bool:
+        """Whether there is an answer that no round has looked at."""
+        return bool(self._inbox)
+
+    def pausing(self) -> bool:
+        """Whether a no was told in the last round though its ground has changed: it is asked again after a pause."""
+        return self._pausing
+
+    def quiet(self, key: GangKey) -> bool:
+        """Whether a gang that is being planned has been for a moment only."""
+        return monotonic() - self._since.get(key, float("-inf")) < QUIET_SECONDS
+
+    def forget_others(self, keys: Collection[GangKey]) -> None:
+        """Forget gangs that are not among `keys` any more."""
+        known = set[GangKey]().union(self._asked, self._found, self._refusals, self._since, self._requests)
+        self.forget((known | self._slow | self._overtaken).difference(keys))
+
+    def forget(self, keys: Collection[GangKey]) -> None:
+        """Forget these gangs: they are gone."""
+        for key in keys:
+            for memory in (self._asked, self._found, self._refusals, self._since, self._requests):
+                memory.pop(key, None)
+            self._aside.forget(key)
+        self._slow.difference_update(keys)
+        self._overtaken.difference_update(keys)
+
+    def hold_off(self, gang: Gang, message: str, picture: ClusterView) -> Decision:
+        """Do not plan this gang for a while: its last plan could not be carried out."""
+        decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.UNPROVEN.value)
+        self._drop(gang.key)
+        self._refusals[gang.key] = KeptNo(
+            _request(gang), premises_of(picture), decision, monotonic() + HOLD_SECONDS, HOLD_SECONDS, lasting=False
+        )
+        return decision
+
+    def held_back(self, decision: Decision) -> tuple[Pod, ...]:
+        """Members that may be made again at no price and whose old tie alone keeps their gang from a place."""
+        kept = self._refusals.get(decision.key)
+        return kept.tied if kept is not None and kept.decision is decision else ()
+
+    def close(self) -> None:
+        """Plan nothing any more."""
+        self._lanes.close()
+
+    def _request_of(self, gang: Gang) -> object:
+        known = self._requests.get(gang.key)
+        if known is None or known[0] is not gang:
+            known = self._requests[gang.key] = gang, _request(gang), Least(gang)
+        return known[1]
+
+    def _look_up(self, now: _Round) -> None:
+        """Read what has been answered, take up the plans that stand, and look up noes that still hold."""
+        self._read()
+        for key in self._found.keys() - now.gangs.keys():
+            self._drop(key)
+        for key in sorted(self._found, key=lambda key: -_priority(self._found[key].plans[0][0])):
+            decision = self._taken(key, now)
+            if decision is not None:
+                now.known[key] = decision
+        for key in now.gangs.keys() - now.known.keys():
+            kept = self._refusals.get(key)
+            if kept is not None and kept.holds(now.requests[key], now.premises, now.fuller, monotonic()):
+                now.known[key] = kept.decision
+                now.pausing = now.pausing or kept.paused
+
+    def _taken(self, key: GangKey, now: _Round) -> Decision | None:
+        """The plan, if it is to be taken up now. One that does not stand is forgotten: the gang is asked anew."""
+        found = self._found[key]
+        if found.request != now.requests[key]:
+            self._drop(key)
+            return None
+        if monotonic() < found.due:
+            return None
+        self._drop(key)
+        for decision, question in found.plans:
+            why = self._tried(key, now, partial(now.taking.fault, decision, now.gangs[key], question))
+            if why is None:
+                return None
+            if not why:
+                now.taking.take(decision, question)
+                return decision
+            LOG.info("gang %s: a plan does not stand any more, and is made again: %s", key, why)
+            self._metrics.stale()
+        if any(question.limits.seconds > PROMPT_SECONDS for _, question in found.plans):
+            self._overtaken.add(key)
+        return None
+
+    def _drop(self, key: GangKey) -> None:
+        """Whatever is known or will be answered of this gang is of no interest any more."""
+        self._found.pop(key, None)
+        self._asked.pop(key, None)
+        self._slow.discard(key)
+
+    def _ask(self, now: _Round, prompt: bool, patient: bool) -> bool:  # noqa: FBT001 - which lanes are idle
+        """Ask what has no answer, where a lane is free for it. Returns whether anything was asked."""
+        for key, (question, request) in list(self._asked.items()):
+            if request != now.requests.get(key) or (self._aside.holds(question) and self._may_fit(key, now)):
+                self._drop(key)
+        new = [key for key in now.gangs if key not in now.known and key not in self._asked and key not in self._found]
+        self._slow.difference_update(new)
+        able, aside = self._counted(new, now)
+        able = [key for key in able if not self._waits(key, now)]
+        aside = [key for key in aside if not (self._may_wait(key, now) and self._waits(key, now))]
+        slow = [key for key in now.gangs if key in self._slow and key not in self._asked]
+        asked = False
+        if able and prompt:
+            seconds = self._limits.seconds if self._overtaken & set(able) else PROMPT_SECONDS
+            self._overtaken.difference_update(able)
+            self._send(self._lanes.prompt, able, now, replace(self._limits, seconds=min(self._limits.seconds, seconds)))
+            asked, prompt = True, False
+        free = self._lanes.prompt if prompt else self._lanes.patient if patient else None
+        asked = self._ask_aside(aside, now, free) or asked  # in the patient lane only if overdue: then before the slow
+        if slow and patient and self._lanes.patient.idle:
+            first = self._patience.next_ones(_of_the_highest([now.gangs[key] for key in slow], now), _one_turn, 1)
+            self._slow.difference_update(first)
+            self._send(self._lanes.patient, first, now, self._limits)
+            asked = True
+        return asked
+
+    def _ask_aside(self, keys: Sequence[GangKey], now: _Round, lane: Lane | None) -> bool:
+        """Ask some of those that fit nowhere, if it is their turn. Returns whether there is anything new of them."""
+        at, prompt = monotonic(), lane is self._lanes.prompt
+        if not keys or lane is None or not (self._aside.due(at) if prompt else self._aside.overdue(at)):
+            return False
+        first = [key for key in self._aside.next_ones(keys, self._cost) if not self._waits(key, now)]
+        limits = replace(self._limits, seconds=min(self._limits.seconds, PROMPT_SECONDS))
+        if first:
+            self._aside.sent(self._send(lane, first, now, limits), at)
+        return True
+
+    def _counted(self, keys: Sequence[GangKey], now: _Round) -> tuple[Sequence[GangKey], Sequence[GangKey]]:
+        """Those who may have a place, and those of whom counting shows that they have none: where planning all of them
+        takes long, nobody waits for a no that is certain. Counted anew in each round, so that nobody is passed over.
+        """
+        if sum(map(self._cost, keys)) <= BATCH:
+            return keys, ()
+        able = {key for key in keys if self._may_fit(key, now)}
+        return [key for key in keys if key in able], [key for key in keys if key not in able]
+
+    def _may_fit(self, key: GangKey, now: _Round) -> bool:
+        return now.room.may_hold(self._requests[key][2])
+
+    def _may_wait(self, key: GangKey, now: _Round) -> bool:
+        """Whether one that fits nowhere may wait for something else: it did, or nobody has looked yet. With thousands
+        of members a look takes a while, so that it is not taken in each round.
+        """
+        kept = self._refusals.get(key)
+        waited = kept is not None and kept.decision.outcome is Outcome.WAITING
+        return self._aside.is_new(key, now.requests[key]) or waited
+
+    def _cost(self, key: GangKey) -> int:
+        return _EACH + self._requests[key][2].members
+
+    def _waits(self, key: GangKey, now: _Round) -> bool:
+        """Whether the gang waits for something, which needs no solver to be said."""
+        decision = self._tried(key, now, partial(waiting, now.gangs[key], now.picture.snapshot, now.picture.topologies))
+        if decision is None:
+            return key in now.known
+        self._metrics.decided([decision])
+        self._refuse(Answer(decision, final=True, seconds=0.0), now.requests[key], now.premises)
+        now.known[key] = decision
+        return True
+
+    def _in_line(self, now: _Round, gang: Gang, snapshot: Snapshot) -> bool:
+        """Whether those behind it in a strict queue have to wait for it."""
+        return self._tried(gang.key, now, partial(stands_in_line, gang, snapshot)) or False
+
+    def _tried(self, key: GangKey, now: _Round, ask: Callable[[], _T]) -> _T | None:
+        """What is found out about one gang. None where that fails: an error of ours, told on the gang, which stops no
+        other.
+        """
+        try:
+            return ask()
+        except Exception:
+            LOG.exception("gang %s cannot be planned", key)
+            now.known[key] = self.hold_off(now.gangs[key], FAULTY, now.picture)
+            return None
+
+    def _send(self, lane: Lane, keys: Sequence[GangKey], now: _Round, limits: Limits) -> Question:
+        unseen = [found.plans[0][0] for key, found in self._found.items() if key not in keys]
+        standing = (*now.taking.taken, *unseen)
+        question = Question(tuple(now.gangs[key] for key in keys), now.picture, standing, limits, self._limits)
+        self._asked |= {key: (question, now.requests[key]) for key in keys}
+        lane.do(partial(self._answer, question))
+        return question
+
+    def _answer(self, question: Question) -> None:
+        """In a lane."""
+        try:
+            for answer in answers(question):
+                self._inbox.append((question, answer))
+                self._wake()
+        finally:
+            self._inbox.append((question, None))
+            self._wake()
+
+    def _read(self) -> None:
+        """Remember what has been answered, as far as it is still asked for."""
+        new = []
+        while self._inbox:
+            question, answer = self._inbox.popleft()
+            if answer is None:
+                self._give_up(question)
+                self._aside.ended(question, monotonic())
+                continue
+            asked, request = self._asked.get(answer.decision.key, (None, None))
+            if asked is question:
+                del self._asked[answer.decision.key]
+                self._aside.planned([answer.decision.key], monotonic())
+                new += [answer.decision] if answer.final else []
+                self._remember(answer, question, request)
+        self._metrics.decided(new)
+
+    def _give_up(self, question: Question) -> None:
+        """Nothing more comes. Gangs without an answer are left for now: planning them has failed twice."""
+        for gang in question.gangs:
+            if self._asked.get(gang.key, (None,))[0] is question:
+                self.hold_off(gang, FAULTY, question.picture)
+
+    def _remember(self, answer: Answer, question: Question, request: object) -> None:
+        key, before = answer.decision.key, self._found.get(answer.decision.key)
+        if not answer.final:
+            self._slow.add(key)
+        if answer.decision.outcome is Outcome.PLACED:
+            plans = ((answer.decision, question), *(before.plans if before is not None else ()))
+            due = float("-inf") if answer.final else monotonic() + self._limits.seconds
+            self._found[key] = _Found(request, plans, due)
+            self._refusals.pop(key, None)
+        elif before is not None:
+            before.due = float("-inf")  # the plan that was found before is the best there is
+        else:
+            self._refuse(answer, request, premises_of(question.picture))
+
+    def _refuse(self, answer: Answer, request: object, premises: object) -> None:
+        decision = answer.decision
+        pause = next_pause(answer, self._refusals.get(decision.key))
+        self._refusals[decision.key] = KeptNo(
+            request,
+            premises,
+            decision,
+            monotonic() + pause,
+            pause,
+            lasting=not answer.failed,
+            final=answer.final,
+            tied=answer.tied,
+            basis=answer.basis,
+            fresh_until=monotonic() + fresh_seconds(decision.key),
+        )
+
+    def _former(self, key: GangKey) -> Decision | None:
+        """What was said of a gang that is planned again: it is said until there is an answer."""
+        kept = self._refusals.get(key)
+        return kept.decision if kept is not None and kept.decision.outcome is Outcome.UNPLACEABLE else None
+
+
+def _of_the_highest(gangs: Sequence[Gang], now: _Round) -> list[GangKey]:
+    """Those of the highest priority, in order."""
+    ordered = in_order(with_priorities(each, now.picture.snapshot.priority_classes) for each in gangs)
+    return [each.key for each in ordered if each.priority == ordered[0].priority]
+
+
+def _one_turn(_key: GangKey) -> int:
+    """In the patient lane everybody has the same time."""
+    return 1
+
+
+def _request(gang: Gang) -> object:
+    """What the gang asks for, without what the controller itself writes on its members."""
+    members = tuple((m.pod.metadata.uid, m.pod.spec, m.pod_set, m.index) for m in gang.members)
+    return replace(gang, members=()), members
+
+
+def _priority(decision: Decision) -> int:
+    return decision.gang.priority if decision.gang is not None else 0

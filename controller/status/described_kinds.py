@@ -1,0 +1,99 @@
+"""Shows on WorkloadKinds whether workloads of their kind are gangs where they ask to be, and why they are not."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cluster.caches.cache import ClusterCache
+from controller.cluster_view import ClusterView
+from controller.times import now
+from controller.writes.writer import Writer
+from gangs.findings import Findings
+from gangs.model import Fault, Manifest
+from gangs.sources import Sources
+from gangs.workload_kinds import LEFT_OUT, READY, check
+from gangs.workloads.taught_kinds import AGGREGATED, KIND, PLURAL
+from kube.keys import API_VERSION, GROUP
+
+_Trouble = Callable[[tuple[str, str]], str | None]
+"""By group and kind: why its objects are not read, or which are not; "" where they are, None where nobody knows yet."""
+
+
+class DescribedKinds:
+    """Writes the status of a WorkloadKind where something else holds. A new leader looks at all of them."""
+
+    def __init__(self, writer: Writer, cache: ClusterCache) -> None:
+        self._writer = writer
+        self._cache = cache
+        self.unfinished = False
+        """Whether something could not be written."""
+
+    def show(self, picture: ClusterView) -> None:
+        """Bring the statuses of all WorkloadKinds up to date; there are few."""
+        sources, left = picture.sources, 0
+        troubles = self._cache.troubles()
+        for manifest in sources.of_kind(GROUP, KIND):
+            wanted = condition(manifest, sources, troubles.get)
+            if wanted is not None and wanted != _shown(manifest, wanted):
+                left += not self._write(manifest, wanted)
+        self.unfinished = left > 0
+
+    def _write(self, manifest: Manifest, wanted: Mapping[str, Any]) -> bool:
+        path = f"/apis/{API_VERSION}/{PLURAL}/{manifest['metadata']['name']}/status"
+        before = _said(manifest)
+        same = before.get("status") == wanted["status"]
+        since = before["lastTransitionTime"] if same and "lastTransitionTime" in before else now()
+        patch = {"status": {"conditions": [{**wanted, "lastTransitionTime": since}]}}
+        return self._writer.merge(path, patch, manifest).done
+
+
+def condition(manifest: Manifest, sources: Sources, trouble: _Trouble) -> dict[str, Any] | None:
+    """What a WorkloadKind should say of itself; None before anything is known."""
+    findings = Findings()
+    check(manifest, sources, findings)
+    generation = {"observedGeneration": manifest["metadata"].get("generation", 0)}
+    if findings.faults:
+        return {**_condition("False", "Invalid", _text(findings.faults)), **generation}
+    spec = manifest["spec"]
+    found = trouble((spec["group"], spec["kind"]))
+    if found is None:
+        return None
+    return {**_condition(*_of_trouble(found, spec)), **generation}
+
+
+def _of_trouble(found: str, spec: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Status, reason and message."""
+    what = f"{spec['resource']}.{spec['group']}"
+    if not found or found.startswith("except "):
+        others = f", {found}: report that with the log of Phalanx" if found else ""
+        return "True", LEFT_OUT if found else "Watched", f"{what} that ask for it are gangs{others}"
+    if "forbidden" in found:
+        remedy = f'create a ClusterRole with the label {AGGREGATED}: "true" and the verbs list and watch on {what}'
+        return "False", "Forbidden", f"Phalanx may not read {what}: {remedy}"
+    if "is not served" in found:
+        return "False", "NotServed", f"{what} {found}: install its definition, or correct group, resource and versions"
+    if found.startswith("are of kind "):
+        return "False", "WrongKind", f"{what} {found}, not {spec['kind']}: correct spec.kind"
+    if found.startswith("are in no namespace"):
+        remedy = "label the pod templates of such workloads with a Gang's name"
+        return "False", "NotNamespaced", f"{what} {found}, and a gang has to be in one: {remedy}"
+    return "False", "Unreadable", f"{what} cannot be read: {found}"
+
+
+def _condition(status: str, reason: str, message: str) -> dict[str, Any]:
+    return {"type": READY, "status": status, "reason": reason, "message": message}
+
+
+def _text(faults: Sequence[Fault]) -> str:
+    return "; ".join(f"{each.field}: {each.problem}; {each.remedy}" for each in faults)
+
+
+def _said(manifest: Manifest) -> Mapping[str, Any]:
+    """The condition as it is there."""
+    written = (manifest.get("status") or {}).get("conditions") or ()
+    return next((each for each in written if isinstance(each, Mapping) and each.get("type") == READY), {})
+
+
+def _shown(manifest: Manifest, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are wanted, as they are there."""
+    said = _said(manifest)
+    return {key: said.get(key) for key in wanted}

@@ -1,0 +1,170 @@
+"""How soon the next round is due for what has changed: at once, soon, or together with what comes after it.
+
+A round costs as much for one change as for a hundred. So what nobody waits for is gathered: members that come to a gang
+which lacks more of them, the echo of our own writes, members that are bound one after the other, pods of no gang. When
+a gang has just become complete, a probe was answered, or the last member was bound, a round begins at once. Rounds look
+at everything that has changed, so a wrong guess here costs a moment and nothing else (docs/decisions/0025).
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from cluster.caches.cache import ClusterCache
+from cluster.caches.journal import News
+from controller.acting.probe import is_probe, tried_probe
+from controller.cluster_view import ClusterView
+from controller.gang_round import GangRound
+from controller.release.next_step import AllBound, AwaitBinding, NeedPlan, Nominate, Release
+from controller.writes.echo import Echo
+from gangs.coexistence.ownership import NOTHING, Left
+from gangs.dialects.claims import dialect_of
+from gangs.incremental.pods import KeptPods
+from gangs.model import Gang, GangKey
+from kube.catalog import ObjectKey
+from kube.keys import GROUP, SYSTEM_NAMESPACE
+from kube.objects import Pod
+from planning.decision import Outcome
+
+
+class Urgency(IntEnum):
+    """When the next round is due."""
+
+    NEVER = 0
+    LATER = 1
+    SOON = 2
+    NOW = 3
+
+
+@dataclass(slots=True)
+class _Awaited:
+    """What a gang waits for: either members that are yet to come, or those it has to be bound."""
+
+    lacking: int
+    """So many more members have to come before it can be planned."""
+    known: set[str]
+    """The uids of the members that have come."""
+    unbound: set[str]
+    """The uids of members that have a place in a plan that is being carried out."""
+
+
+class Urgencies:
+    """Judges what changes by what the last round left its gangs to wait for. For the thread of the rounds."""
+
+    def __init__(self, cache: ClusterCache, echo: Echo) -> None:
+        self._cache = cache
+        self._echo = echo
+        self._awaited: dict[GangKey, _Awaited | None] = {}
+        """By a name of a gang: what it waits for; None where anything may matter to it."""
+        self._names: dict[GangKey, frozenset[GangKey]] = {}
+        """By gang: its names, under which it stands above."""
+        self._room: set[GangKey] = set()
+        """Gangs to which room that others leave may matter."""
+        self._pods: KeptPods | None = None
+        self._left: Left = NOTHING
+
+    def note(self, gang_rounds: Iterable[GangRound], gone: Collection[GangKey], picture: ClusterView) -> None:
+        """A round is over.
+
+        :param gang_rounds: those of it that may stand otherwise than before.
+        :param gone: gangs that are no more.
+        """
+        self._pods, self._left = picture.kept.pods, picture.left
+        for key in gone:
+            self._forget(key)
+        for gang_round in gang_rounds:
+            self._forget(gang_round.gang.key)
+            self._take(gang_round)
+
+    def of(self, news: News) -> Urgency:
+        """How soon a round is due for what has changed. What is not told by name, as a node, is looked at soon."""
+        if news.everything or not (news.pods or news.objects):
+            return Urgency.SOON
+        others = Urgency.SOON if news.unnamed else Urgency.NEVER
+        return max(others, *map(self._of_pod, news.pods), *map(self._of_object, news.objects))
+
+    def _take(self, gang_round: GangRound) -> None:
+        gang, awaited = gang_round.gang, _awaited(gang_round)
+        if isinstance(gang_round.step, AllBound) and awaited is None:
+            return
+        if awaited is None or not awaited.lacking:
+            self._room.add(gang.key)
+        self._names[gang.key] = gang.names
+        for name in gang.names:
+            self._awaited[name] = awaited if name not in self._awaited else None
+
+    def _forget(self, key: GangKey) -> None:
+        self._room.discard(key)
+        for name in self._names.pop(key, ()):
+            self._awaited.pop(name, None)
+
+    def _of_object(self, key: ObjectKey) -> Urgency:
+        """What we write on Gang objects comes back."""
+        manifest = self._cache.objects().get(key) if key[:2] == (GROUP, "Gang") else None
+        ours = manifest is not None and self._echo.covers("gangs", manifest["metadata"].get("resourceVersion", ""))
+        return Urgency.LATER if ours else Urgency.SOON
+
+    def _of_pod(self, at: tuple[str, str]) -> Urgency:
+        pod = self._cache.pod(*at)
+        if at[0] == SYSTEM_NAMESPACE:
+            return _of_ours(pod)
+        name = self._name(f"{at[0]}/{at[1]}", pod)
+        if name is None or (name not in self._awaited and pod is not None and pod.bound):
+            leaves = pod is None or pod.terminating or pod.finished
+            return Urgency.SOON if leaves and (name is not None or self._room) else Urgency.LATER
+        awaited = self._awaited.get(name)
+        if awaited is None:
+            return Urgency.SOON
+        if pod is None or pod.terminating or pod.finished:
+            return Urgency.LATER if awaited.lacking and not self._room else Urgency.SOON
+        return _of_coming(pod, awaited) if awaited.lacking else _of_planned(pod, awaited)
+
+    def _name(self, key: str, pod: Pod | None) -> GangKey | None:
+        """The gang that a pod names, or named when it was there."""
+        if pod is not None and (found := dialect_of(pod, self._left)) is not None:
+            return found[1]
+        return self._pods.claim(key) if self._pods is not None else None
+
+
+def _of_ours(pod: Pod | None) -> Urgency:
+    if pod is None:
+        return Urgency.LATER
+    if not is_probe(pod):
+        return Urgency.SOON
+    return Urgency.NOW if tried_probe(pod) else Urgency.NEVER
+
+
+def _of_coming(pod: Pod, awaited: _Awaited) -> Urgency:
+    if pod.metadata.uid not in awaited.known:
+        awaited.known.add(pod.metadata.uid)
+        awaited.lacking -= 1
+    return Urgency.LATER if awaited.lacking else Urgency.NOW
+
+
+def _of_planned(pod: Pod, awaited: _Awaited) -> Urgency:
+    """Of a member with a place in a plan: our own writes come back, and it is bound."""
+    if pod.metadata.uid not in awaited.unbound:
+        return Urgency.LATER if pod.bound else Urgency.SOON
+    if pod.bound:
+        awaited.unbound.discard(pod.metadata.uid)
+        return Urgency.LATER if awaited.unbound else Urgency.NOW
+    return Urgency.LATER if pod.status.nominated_node_name else Urgency.SOON
+
+
+def _awaited(gang_round: GangRound) -> _Awaited | None:
+    gang, record = gang_round.gang, gang_round.record
+    uids = {member.pod.metadata.uid for member in gang.members}
+    if record is not None and isinstance(gang_round.step, NeedPlan | Nominate | Release | AwaitBinding):
+        unbound = {member.pod.metadata.uid for member in gang.members if not member.pod.bound}
+        return _Awaited(0, uids, unbound & {member.uid for member in record.members})
+    decision = gang_round.decision
+    waits = isinstance(gang_round.step, AllBound) or (decision is not None and decision.outcome is Outcome.WAITING)
+    lacking = _lacking(gang) if waits else 0
+    return _Awaited(lacking, uids, set()) if lacking > 0 else None
+
+
+def _lacking(gang: Gang) -> int:
+    """How many more members have to come at least; 0 where something else may be missing."""
+    if gang.waiting_for or gang.to_come:
+        return 0
+    return max(gang.min_member, sum(each.min_count for each in gang.pod_sets)) - len(gang.members) - gang.succeeded

@@ -1,0 +1,30 @@
+"""Objects that ask to be gangs by our own annotations, of kinds that are neither in the table nor described."""
+
+from collections.abc import Mapping
+
+from gangs.manifests import key_of, ref_of
+from gangs.model import Advice, Manifest
+from gangs.phalanx.wishes import WISHES
+from gangs.workloads.annotated_jobs import annotation
+from gangs.workloads.template_marks import has_marks
+from kube import keys
+
+_TEXT = (
+    "asks for nothing: {kind} of {group} is no kind that Phalanx knows; describe it in a WorkloadKind "
+    "(docs/reference/kinds.md)"
+)
+_AGAIN = (
+    "is not read: nobody describes {kind} of {group} any more; its pods that run do, and those that wait do until a "
+    "WorkloadKind describes it again"
+)
+
+
+def asking_in_vain(manifest: Manifest) -> Advice | None:
+    """What is told of an object whose kind nobody knows; None where it does not ask."""
+    metadata = manifest.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    written = annotations if isinstance(annotations, Mapping) else {}
+    asked = [key for key in WISHES if key in written] if written.get(keys.GANG) != "false" else []
+    group, kind, _, _ = key_of(manifest)
+    text = (_AGAIN if asked and has_marks(manifest) else _TEXT).format(kind=kind, group=group or "core")
+    return Advice(ref_of(manifest), annotation(asked[0]), text) if asked else None

@@ -1,0 +1,53 @@
+"""Workloads of which another object is made that is the gang: what is told of them, whichever system's words they use.
+
+What would be wrong with that object is told of the workload itself, before its operator has made anything.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from gangs.findings import Findings
+from gangs.manifests import MalformedError, ref_of
+from gangs.model import Manifest
+from gangs.workloads import handed_down
+from gangs.workloads.kind_table import shape_of
+
+_ELSEWHERE = (
+    "its pods are not planned before they exist: what they are stands in another object, of which its {kind} is made; "
+    "that is the gang, and is planned when it is there"
+)
+_LATE = "came too late: the {kind} was made or changed without Phalanx, so that nothing of it is a gang; {remedy}"
+_AGAIN = {"CronJob": "apply it again"}
+
+Read = Callable[[Manifest, Findings], object]
+"""Reads the object that will be the gang, as it is admitted, and notes what is wrong with it."""
+
+
+def check(manifest: Manifest, keys: Collection[str], read: Read, findings: Findings) -> None:
+    """Note what is wrong with what a workload hands down by these keys, and what it does not hand down.
+
+    Raises `MalformedError`.
+    """
+    ref = ref_of(manifest)
+    if handed_down.not_written_down(manifest, keys) and ref.uid:
+        remedy = _AGAIN.get(ref.kind, "delete it and create it again")
+        findings.advise(ref, "metadata.annotations", _LATE.format(kind=ref.kind, remedy=remedy))
+    heir = handed_down.heir_of(manifest, keys)
+    if heir is None:
+        findings.advise(ref, "kind", _ELSEWHERE.format(kind=made_of(manifest)))
+        return
+    found = Findings()
+    try:
+        read(heir.manifest, found)
+    except MalformedError as error:
+        found.take([error.fault])
+    findings.take(
+        (replace(each, object=ref, field=heir.field(each.field)) for each in found.faults),
+        (replace(each, object=ref, field=heir.field(each.field)) for each in found.advice),
+    )
+
+
+def made_of(manifest: Manifest) -> str:
+    """The kind of the object that is the gang in the workload's place."""
+    shape = shape_of(manifest)
+    return shape.heir[1] if shape is not None else ""

@@ -1,0 +1,104 @@
+"""Whose a pod with a mark is: the workload, no Job, whose gang it belongs to, and the part of it."""
+
+from collections.abc import Iterator
+
+from gangs.manifests import group_of
+from gangs.model import GangKey, Manifest, ObjectRef
+from gangs.resource_kinds import ResourceKind
+from gangs.sources import Sources
+from gangs.workloads import pod_templates
+from gangs.workloads.jobs import controller_of
+from gangs.workloads.kind_table import BY_ANNOTATION, WORKLOADS, WorkloadKind, marked_in_full
+from gangs.workloads.pod_templates import TEMPLATE_HASH
+from kube import keys
+from kube.objects import OwnerReference, Pod
+
+
+def mark(kind: str, system: str = "") -> str:
+    """The mark of a kind's pods in the words of a system, "" being our own."""
+    return f"{system}.{kind}" if system else kind
+
+
+def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
+    """The workload, no Job, whose gang the pod belongs to by its mark. Most pods of a cluster have none."""
+    written, owner = pod.metadata.labels.get(keys.WORKLOAD), controller_of(pod)
+    if written is None or owner is None:
+        return None
+    namespace = pod.metadata.namespace
+    kind = written.removeprefix(mark("", system))
+    if written != mark(kind, system):
+        return None
+    if (at := marked_in_full(kind)) is not None:
+        return _described(pod, owner, at)
+    group, shape = BY_ANNOTATION.get(kind, ("", None))
+    if shape is None:
+        return None
+    if (group_of(owner.api_version), owner.kind) == (group, kind):
+        return ObjectRef(owner.api_version, kind, namespace, owner.name, owner.uid)
+    name = _named(pod, owner.name, shape) if owner.kind in shape.makers else ""
+    return ObjectRef(f"{group}/{shape.versions[0]}", kind, namespace, name) if name else None
+
+
+def _described(pod: Pod, owner: OwnerReference, at: tuple[str, str]) -> ObjectRef | None:
+    """The workload of a pod that says all there is to know of its kind. `at`: group and kind."""
+    (group, kind), namespace = at, pod.metadata.namespace
+    if (group_of(owner.api_version), owner.kind) == at:
+        return ObjectRef(owner.api_version, kind, namespace, owner.name, owner.uid)
+    name = pod.metadata.labels.get(pod.metadata.annotations.get(keys.NAMED_BY, ""), "")
+    return ObjectRef(f"{group}/", kind, namespace, name) if name else None
+
+
+def _named(pod: Pod, owner: str, shape: WorkloadKind) -> str:
+    """The workload that had another object make the pod."""
+    labels = pod.metadata.labels
+    if shape.named_by:
+        return labels.get(shape.named_by, "")
+    end = f"-{labels.get(TEMPLATE_HASH, '')}"
+    return owner.removesuffix(end) if owner.endswith(end) else ""
+
+
+def part_of(pod: Pod, system: str = "") -> str:
+    """Which part of its workload the pod belongs to, where each is a gang; "" where the whole is one.
+
+    A leader that nobody has labelled yet is known by its number.
+    """
+    labels = pod.metadata.labels
+    kind = labels.get(keys.WORKLOAD, "").removeprefix(mark("", system))
+    if marked_in_full(kind) is not None:
+        return labels.get(pod.metadata.annotations.get(keys.PART_BY, ""), "")
+    _, shape = BY_ANNOTATION.get(kind, ("", None))
+    if shape is None or not shape.part_by:
+        return ""
+    return labels.get(shape.part_by) or labels.get(pod_templates.POD_INDEX, "")
+
+
+def named(workload: str, part: str) -> str:
+    """The name of the gang of a workload, or of a part of it."""
+    return f"{workload}-{part}" if part else workload
+
+
+def workloads(kind: ResourceKind, sources: Sources, about: GangKey | None) -> Iterator[Manifest]:
+    """The workloads of a kind; with `about`, those that it is or may be the name of a part of."""
+    at = kind.group, kind.kind
+    yield from of_kind(*at, WORKLOADS[at], sources, about)
+
+
+def of_kind(group: str, kind: str, shape: WorkloadKind, sources: Sources, about: GangKey | None) -> Iterator[Manifest]:
+    """The same of a kind that need not be in the table."""
+    yield from sources.of_kind(group, kind, about)
+    if about is not None and shape.part_by:
+        workload_name, _, part = about.name.rpartition("-")
+        if workload_name and part.isdecimal():
+            yield from sources.of_kind(group, kind, about._replace(name=workload_name))
+
+
+def made_by(pod: Pod, ref: ObjectRef, sources: Sources) -> bool:
+    """Whether a workload, or a Job of it, made the pod, and not one that had its name before."""
+    owner = controller_of(pod)
+    if owner is None:
+        return True
+    uid = owner.uid
+    if (group_of(owner.api_version), owner.kind) != (group_of(ref.api_version), ref.kind):
+        maker = sources.get(group_of(owner.api_version), owner.kind, ref.namespace, owner.name)
+        uid = pod_templates.maker_uid(maker, ref.kind) if maker is not None else ""
+    return not uid or not ref.uid or uid == ref.uid

@@ -1,0 +1,105 @@
+"""The members of a gang that is a marked workload: one pod set of each role, as large as its template says."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gangs.findings import Findings
+from gangs.manifests import pod_ref, ref_of
+from gangs.membership import Seat, live
+from gangs.model import Manifest, Member, PodSet
+from gangs.workloads import minimum_pods, pod_templates, start_order
+from gangs.workloads.kind_table import shape_of
+from gangs.workloads.pod_templates import Template
+from gangs.workloads.pods_to_come import example_pods
+from gangs.workloads.template_quantities import check_quantities
+from kube import keys
+from kube.objects import Pod
+from kube.placeholders import role_of_seat
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A marked workload, or the part of it that is one gang. `gated`: its templates with the mark; `made`: the
+    pods that it has made, those that have ended too.
+    """
+
+    manifest: Manifest
+    part: str
+    gated: Sequence[Template]
+    made: Sequence[Pod] = ()
+
+    @property
+    def live(self) -> list[Pod]:
+        """Its pods that count."""
+        return live(self.made)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has no pods, and none come."""
+        return not self.live and (not any(each.count for each in self.gated) or pod_templates.ended(self.manifest))
+
+    def examples(self) -> list[Pod]:
+        """One pod of each template that has the mark. Raises `MalformedError`, also for an amount that is none.
+
+        So no pod to come is read that asks for what nobody can count (`kube.requests.pod_requests`).
+        """
+        declared, gated = pod_templates.of_a_part(self.manifest), {each.way for each in self.gated}
+        made = list(zip(example_pods(self.manifest), declared, strict=True))
+        for pod, template in made:
+            check_quantities(self.manifest, template, pod)
+        return [pod for pod, template in made if template.way in gated]
+
+    def seats(self, seat: Callable[[Pod, str], Seat] = Seat) -> list[Seat]:
+        """The seats of the pods that are there, and of those that the workload makes only when these run.
+
+        Raises `MalformedError` for a workload with too many pods to come.
+
+        :param seat: of a pod in a pod set.
+        """
+        running = self.live
+        start_order.check_order(self.manifest, self.part, len(running))
+        ended = [pod for pod in self.made if pod.status.phase == "Succeeded" and not pod.terminating]
+        coming = start_order.to_come(self.manifest, running, ended, self._role, self.part)
+        there = [seat(pod, self._role(pod)) for pod in running]
+        return [*there, *(seat(pod, role_of_seat(pod.metadata.uid)) for pod in coming)]
+
+    def _role(self, pod: Pod) -> str:
+        """The pod set of a pod: leaders that are made of the workers' template are workers."""
+        role = pod_templates.role_of(pod)
+        return pod_templates.WORKER if role == pod_templates.LEADER and role not in self.roles else role
+
+    def check_sets(self, findings: Findings) -> None:
+        """Note pods that say themselves of which pod set they are, where the workload has none such (any more)."""
+        roles, ref, shape = set(self.roles), ref_of(self.manifest), shape_of(self.manifest)
+        strange = {self._role(pod): pod for pod in reversed(self.live) if self._role(pod) not in roles}
+        for role, pod in sorted(strange.items()) if shape is not None and shape.fields else ():
+            problem = f'"{role}" is no pod set of {ref}, which has {", ".join(self.roles)}'
+            remedy = "delete such pods, to be made again"
+            if shape is not None and shape.taught_by:
+                remedy = f"correct the paths of WorkloadKind {shape.taught_by}, or {remedy}"
+            findings.fault(pod_ref(pod), f"metadata.labels[{keys.POD_SET}]", problem, remedy)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Its pod sets."""
+        return tuple(each.role for each in self.gated)
+
+    def pod_sets(self, members: Sequence[Member], minimum: int) -> tuple[PodSet, ...]:
+        """One of each role, as large as its template says, or as the pods that are there are many."""
+        existing = Counter(member.pod_set for member in members)
+        least: Mapping[str, int] = minimum_pods.by_role(self.gated, minimum)
+        return tuple(PodSet(each.role, max(each.count, existing[each.role]), least[each.role]) for each in self.gated)
+
+
+def gated_by(manifest: Manifest, mark: str) -> list[Template]:
+    """The templates of a workload, or of a part of it, that have a mark. Raises `MalformedError`."""
+    return [each for each in pod_templates.of_a_part(manifest) if each.labels.get(keys.WORKLOAD) == mark]
+
+
+def by_part(pods: Sequence[Pod], part_of: Callable[[Pod], str]) -> dict[str, list[Pod]]:
+    """The pods of each part of a workload, in the order of their names; those of none are left out."""
+    parts: dict[str, list[Pod]] = {}
+    for pod in pods:
+        parts.setdefault(part_of(pod), []).append(pod)
+    return {each: parts[each] for each in sorted(parts) if each}

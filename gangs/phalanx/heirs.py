@@ -1,0 +1,57 @@
+"""Annotations on workloads of which another object is made that is the gang (`gangs.workloads.handed_down`).
+
+What would be wrong with that object is told of the workload itself, before its operator has made anything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gangs.findings import Findings
+from gangs.manifests import ref_of
+from gangs.marked import inheritance
+from gangs.model import Manifest, ObjectRef
+from gangs.phalanx import annotated, jobs, wishes
+from gangs.phalanx.wishes import WISHES
+from gangs.sources import Sources
+from gangs.workloads import handed_down, pod_templates
+from gangs.workloads.annotated_jobs import other_workload
+from gangs.workloads.jobs import JOB_KIND, is_job
+from gangs.workloads.template_marks import with_labels
+from kube import keys
+from kube.topology import Topology
+
+
+def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
+    """Note what is wrong with what a workload hands down, and what it does not hand down. Raises `MalformedError`.
+
+    One that another object has made says what that one says, and is told nothing.
+    """
+    annotations = other_workload(manifest, findings) if handed_down.hands_down(manifest) else None
+    if annotations is None or pod_templates.controlled(manifest):
+        return
+    ref = ref_of(manifest)
+    if not wishes.opted_in(annotations):
+        wishes.advise_unknown(ref, annotations, findings)
+        annotated.advise_misplaced(ref, annotations, pod_templates.templates(manifest), findings)
+        _advise_automatic(manifest, ref, sources, findings)
+        return
+    wishes.check(ref, annotations, findings)
+    alone = replace(sources, pods=())
+    inheritance.check(manifest, WISHES, lambda heir, found: _read(heir, alone, topologies, found), findings)
+
+
+def _read(heir: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
+    """Read the heir as it is admitted. Raises `MalformedError`."""
+    if is_job(heir):
+        marked = with_labels(heir, {keys.WORKLOAD: JOB_KIND})
+        jobs.read_job(marked, sources, topologies, findings)
+    else:
+        labels = annotated.template_labels(heir)
+        annotated.read_parts((), with_labels(heir, labels), sources, topologies, findings)
+
+
+def _advise_automatic(manifest: Manifest, ref: ObjectRef, sources: Sources, findings: Findings) -> None:
+    """Jobs in an automatic namespace are gangs, whoever makes them; nothing else is."""
+    if inheritance.made_of(manifest) != JOB_KIND and wishes.automatic(manifest, sources):
+        text = f"the namespace is automatic, but a {ref.kind} is not made a gang yet: its pods start one by one"
+        findings.advise(ref, "kind", text)

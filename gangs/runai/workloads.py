@@ -1,0 +1,235 @@
+"""Workloads of other kinds than Job that carry Run:ai's annotations themselves: the whole workload is one gang.
+
+KAI Scheduler reads the annotations of the workload at the top, for the pods of all its templates. As with Jobs, the
+templates get a label at the workload's admission, by which their pods are known. Each role is a pod set of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from gangs.findings import Findings
+from gangs.manifests import integer, metadata_of, ref_of
+from gangs.marked import inheritance, makers, members
+from gangs.marked.members import Marked
+from gangs.membership import Seat, age, check_priorities, live, seated
+from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
+from gangs.runai import NAME, jobs, keys, segments, wishes
+from gangs.runai.segments import Segments
+from gangs.runai.wishes import Wishes
+from gangs.sources import Sources
+from gangs.topology.levels import settle
+from gangs.workloads import handed_down, minimum_pods, pod_templates
+from gangs.workloads.annotated_jobs import Most, annotation, check_number
+from gangs.workloads.jobs import is_job
+from gangs.workloads.kind_table import mark_of, shape_of
+from gangs.workloads.pod_templates import MAIN, Template
+from gangs.workloads.template_marks import with_labels
+from kube.keys import GANG, WORKLOAD
+from kube.objects import Pod
+from kube.topology import Topology
+
+_NOT_HERE = "has no meaning here: it divides the workers of PyTorchJobs and LeaderWorkerSets, on their pod template"
+_INSTEAD = "leave it out, or make a Gang object with slices for these pods"
+
+
+def asks(manifest: Manifest) -> bool:
+    """Whether a workload, no Job, asks by its own annotations to be a gang as a whole."""
+    shape = shape_of(manifest)
+    if shape is None or shape.taught_by:  # asked about for our own words alone (docs/decisions/0026)
+        return False
+    return pod_templates.gang_by_annotation(manifest) and wishes.opted_in(wishes.of(metadata_of(manifest).annotations))
+
+
+def template_labels(manifest: Manifest) -> Mapping[str, str]:
+    """The label for the pod templates of a workload that asks; nothing for any other. Raises `MalformedError`."""
+    if not asks(manifest):
+        return {}
+    pod_templates.check_templates(manifest)
+    return {WORKLOAD: makers.mark(mark_of(manifest), NAME)}
+
+
+def gang_of(pod: Pod) -> str | None:
+    """The name of the gang that the pod is in by its label."""
+    maker = makers.owner_of(pod, NAME)
+    return makers.named(maker.name, makers.part_of(pod, NAME)) if maker is not None else None
+
+
+def read_parts(
+    pods: Sequence[Pod], manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
+) -> list[Gang]:
+    """The gangs of a workload: one, or one of each part of which a pod is there. Raises `MalformedError`.
+
+    :param pods: those that have the label of a workload of its kind and name.
+    """
+    ref, shape = ref_of(manifest), shape_of(manifest)
+    gated = members.gated_by(manifest, makers.mark(mark_of(manifest), NAME))
+    if not gated:
+        _advise_late(manifest, ref, findings)
+        return []
+    own = [pod for pod in pods if makers.made_by(pod, ref, sources)]
+    read = partial(_read, topologies=topologies, findings=findings)
+    if shape is None or not shape.part_by:
+        found = [read(Marked(manifest, "", gated, own))]
+    else:
+        read(Marked(manifest, "", gated))  # what is wrong is told without any pod, too
+        parts = members.by_part(own, partial(makers.part_of, system=NAME))
+        found = [read(Marked(manifest, part, gated, of_it)) for part, of_it in parts.items()]
+    return [each for each in found if each is not None]
+
+
+def _advise_late(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None:
+    """What is told of a workload that asks and has no label; nothing where its pods ask by themselves."""
+    if not asks(manifest) or not wishes.check_rivals(ref, metadata_of(manifest).annotations, findings):
+        return
+    if not wishes.handed_down(manifest):
+        text = f"came too late: the {ref.kind} was made without it or without Phalanx; delete it and create it again"
+        findings.advise(ref, "metadata.annotations", text)
+
+
+def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
+    """The gang of a workload or of a part of it; None where it is over or where something is wrong."""
+    if marked.over:
+        return None
+    manifest, part, own = marked.manifest, marked.part, Findings()
+    ref, metadata = ref_of(manifest), metadata_of(manifest)
+    asked = wishes.of(metadata.annotations)
+    _check(marked, ref, asked, own)
+    minimum, pool, divided = _minimum(marked, ref, asked, own), _pool(marked, ref, own), _segments(marked, ref, own)
+    request = wishes.request_of(ref, asked, wishes.in_pool(marked.examples()[0], pool))
+    levels = (*request.levels, *(each.level for each in divided.values()))
+    settled = settle(replace(request, levels=levels, pods=_in_pool(marked, pool)), topologies, own)
+    if settled.topology is not None:
+        wishes.check_order(ref, asked, settled.topology, own)
+    check_priorities(marked.live, ref, own)
+    marked.check_sets(own)
+    in_order = seated(marked.seats(), marked.roles, own)
+    findings.take(own.faults, own.advice)
+    if own.faults:
+        return None
+    rules = {role: (each.rule,) for role, each in divided.items()}
+    sets = tuple(replace(each, slices=rules.get(each.name, ())) for each in marked.pod_sets(in_order, minimum))
+    return Gang(
+        key=GangKey(NAME, ref.namespace, makers.named(ref.name, part)),
+        source=ref,
+        members=in_order,
+        pod_sets=sets,
+        expected=sum(each.count for each in sets),
+        min_member=minimum,
+        topology=wishes.value_of(asked, keys.TOPOLOGY) or (settled.topology.name if settled.topology else None),
+        topology_kind=keys.TOPOLOGY_KIND,
+        required=wishes.value_of(asked, keys.REQUIRED),
+        preferred=wishes.value_of(asked, keys.PREFERRED),
+        node_affinity=wishes.affinity_to(pool),
+        node_rules=wishes.rules_of(pool),
+        created=metadata.creation_timestamp or "",
+        waiting_for=settled.waiting_for + ((f"{ref} to be resumed",) if pod_templates.suspended(manifest) else ()),
+        groups=() if part else (ref,),
+        part=part,
+        exact_nodes=pool is not None or any(member.index is not None for member in in_order),
+    )
+
+
+def _segments(marked: Marked, ref: ObjectRef, findings: Findings) -> Mapping[str, Segments]:
+    """How the pods of each role are divided, where they are."""
+    divisible = [each for each in marked.gated if segments.divides(marked.manifest, each)]
+    found = ((each.role, segments.segments_of(marked, each, ref, findings)) for each in divisible)
+    return {role: each for role, each in found if each is not None}
+
+
+def awaiting(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | None:
+    """The gang of pods whose workload is not there (yet): it waits for that."""
+    own_pods = live(pods)
+    ref = makers.owner_of(own_pods[0], NAME) if own_pods else None
+    if ref is None:
+        return None
+    ref, part = replace(ref, uid=""), makers.part_of(own_pods[0], NAME)
+    return Gang(
+        key=key,
+        source=ref,
+        members=seated([Seat(pod, MAIN) for pod in own_pods], (MAIN,), findings),
+        pod_sets=(PodSet(MAIN, len(own_pods), len(own_pods)),),
+        expected=len(own_pods),
+        min_member=len(own_pods),
+        created=min(age(pod.metadata) for pod in own_pods)[0].rstrip("~"),
+        waiting_for=(str(ref),),
+        groups=() if part else (ref,),
+        part=part,
+    )
+
+
+def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) -> None:
+    """Note what contradicts itself, whatever the topology, and what is not read."""
+    metadata = metadata_of(marked.manifest)
+    for each in marked.gated:
+        at = f"{each.path}."
+        wishes.check_alike(ref, metadata.annotations, each.annotations, at, findings)
+        not_here = "" if segments.divides(marked.manifest, each) else _NOT_HERE
+        wishes.check_keys(ref, wishes.of(each.annotations, at), not_here, _INSTEAD, findings)
+        for key in keys.GROUPED:
+            if each.annotations.get(key):
+                problem = f"names a PodGroup, but the {ref.kind} asks to be a gang itself"
+                findings.fault(ref, annotation(key, at), problem, "remove one of the two")
+        if named := each.labels.get(GANG):
+            problem = f"names Gang {named}, but the {ref.kind} asks to be a gang itself"
+            findings.fault(ref, f"{at}metadata.labels[{GANG}]", problem, "remove one of the two")
+        wishes.advise_labels(ref, at, each.labels, findings)
+    wishes.check_rivals(ref, metadata.annotations, findings)
+    wishes.check_keys(ref, asked, _NOT_HERE, _INSTEAD, findings)
+    wishes.advise_labels(ref, "", metadata.labels, findings)
+
+
+def _minimum(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) -> int:
+    """Pods that must start together: as written, else as the kind's own fields say, else all."""
+    written = asked.get(keys.MIN_MEMBER)
+    if written is None:
+        return minimum_pods.of_kind(marked.manifest, marked.gated, findings)
+    total = sum(each.count for each in marked.gated)
+    which = "of each of its groups" if marked.part or total != _all(marked) else f"that the {ref.kind} runs"
+    check_number(ref, written.field, written.value, Most(total, which, "raise the replicas"), findings)
+    return integer(written.value) or total
+
+
+def _all(marked: Marked) -> int:
+    return sum(each.count for each in pod_templates.templates(marked.manifest))
+
+
+def _pool(marked: Marked, ref: ObjectRef, findings: Findings) -> str | None:
+    """The node pool of the workload's label, else the one of all its templates' labels."""
+    labels = metadata_of(marked.manifest).labels
+    first = labels.get(keys.NODE_POOL) or _of(marked.gated[0])
+    for each in marked.gated if keys.NODE_POOL not in labels else ():
+        if _of(each) != first:
+            problem = f"is {_of(each) or 'missing'}, but {first or 'missing'} at {marked.gated[0].path}"
+            at = f"{each.metadata_at}.labels[{keys.NODE_POOL}]"
+            findings.fault(ref, at, problem, f"label the {ref.kind} itself: a gang is in one node pool")
+    return first
+
+
+def _of(template: Template) -> str | None:
+    return template.labels.get(keys.NODE_POOL)
+
+
+def _in_pool(marked: Marked, pool: str | None) -> tuple[Pod, ...]:
+    return tuple(wishes.in_pool(each, pool) for each in marked.examples())
+
+
+def check_handing_down(
+    manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
+) -> bool:
+    """Note what is wrong with what a workload hands down; whether it hands anything down. Raises `MalformedError`."""
+    if not handed_down.hands_down(manifest) or not wishes.opted_in(wishes.of(metadata_of(manifest).annotations)):
+        return False
+    alone = replace(sources, pods=())
+    inheritance.check(manifest, keys.HANDED, lambda heir, found: _read_heir(heir, alone, topologies, found), findings)
+    return True
+
+
+def _read_heir(heir: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
+    """Read the heir as it is admitted. Raises `MalformedError`."""
+    if is_job(heir):
+        marked = with_labels(heir, jobs.template_labels(heir))
+        jobs.read_job(marked, sources, topologies, findings)
+    else:
+        marked = with_labels(heir, template_labels(heir))
+        read_parts((), marked, sources, topologies, findings)

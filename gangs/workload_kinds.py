@@ -1,0 +1,43 @@
+"""WorkloadKinds among the other objects: which kinds they describe, and what is wrong with one of them."""
+
+from collections.abc import Mapping
+
+from gangs.findings import Findings
+from gangs.manifests import ref_of
+from gangs.model import Fault, GangKey, Manifest
+from gangs.sources import Sources
+from gangs.workloads.kind_table import WorkloadKind
+from gangs.workloads.taught_kinds import KIND, age, row_of, rows_of
+from kube import keys
+
+READY = "Ready"
+"""The condition of a WorkloadKind that says whether it is in force."""
+LEFT_OUT = "SomeLeftOut"
+"""The reason of that condition where Phalanx fails to read some of the workloads."""
+
+
+def taught(sources: Sources) -> Mapping[tuple[str, str], WorkloadKind]:
+    """The kinds that are described, by API group and kind. What is wrong describes none."""
+    return rows_of(sources.of_kind(keys.GROUP, KIND))
+
+
+def check_all(sources: Sources, about: GangKey | None, findings: Findings) -> None:
+    """Note what is wrong with WorkloadKinds; with `about`, with the one of that name."""
+    for manifest in sources.of_kind(keys.GROUP, KIND, about):
+        check(manifest, sources, findings)
+
+
+def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
+    """Note what is wrong with a WorkloadKind: it describes nothing then."""
+    row, ref = row_of(manifest), ref_of(manifest)
+    if not isinstance(row, WorkloadKind):
+        findings.take(Fault(ref, at, problem, remedy) for at, problem, remedy in row)
+        return
+    of = manifest["spec"]["group"], manifest["spec"]["kind"]
+    for other in sources.of_kind(keys.GROUP, KIND):
+        if age(other) >= age(manifest) or not isinstance(row_of(other), WorkloadKind):
+            continue
+        if (other["spec"]["group"], other["spec"]["kind"]) == of:
+            problem = f"{of[1]} of {of[0]} is described by {KIND} {ref_of(other).name} already"
+            findings.fault(ref, "spec.kind", problem, "change that one, or delete it first")
+            return

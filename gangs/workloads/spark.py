@@ -1,0 +1,162 @@
+"""What a SparkApplication makes: one driver, and executors that the driver makes when it runs.
+
+Rules of Spark's operator (its v1beta2 API) and of Spark's own page "Running Spark on Kubernetes". There are no pod
+templates, but cores, memory and so on, here or in `sparkConf`. What decides where the pods may run is read of these.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gangs.manifests import MalformedError, integer, ref_of
+from gangs.model import Fault, Manifest
+from gangs.workloads.pod_counts import Counted, number
+
+DRIVER, EXECUTOR = "driver", "executor"
+"""The pod sets, and where what is said of them stands."""
+
+_DYNAMIC = "dynamicAllocation"
+_MEMORY = re.compile(r"([0-9]{1,12})\s*([kmgtp]?)b?", re.IGNORECASE)
+_CONTAINER = re.compile(r"spec\.containers\[([0-9]+)\](.*)")
+_MEBIBYTES = {"k": 1 / 1024, "": 1, "m": 1, "g": 1024, "t": 1024**2, "p": 1024**3}
+"""By suffix; a number without one counts mebibytes."""
+_LEAST_OVERHEAD = 384
+_OVERHEAD, _OVERHEAD_OF_OTHERS = 0.1, 0.4
+"""The part of the memory that is asked for beside it: of what runs in Java's machine, and of Python and R."""
+
+
+def counted(manifest: Manifest, role: str) -> Counted:
+    """How many drivers or executors there are at first. Raises `MalformedError`."""
+    spec, ref = _mapping(manifest.get("spec")), ref_of(manifest)
+    if role == DRIVER:
+        return Counted(0 if spec.get("mode") == "client" else 1)
+    instances = number(_mapping(spec.get(EXECUTOR)).get("instances"), ref, "spec.executor.instances")
+    instances = _configured(manifest, "spark.executor.instances") if instances is None else instances
+    dynamic = _mapping(spec.get(_DYNAMIC))
+    if dynamic.get("enabled") is not True and _conf(manifest, f"spark.{_DYNAMIC}.enabled") != "true":
+        return Counted(1 if instances is None else instances)
+    found = {name: _allocated(manifest, dynamic, name) for name in ("minExecutors", "initialExecutors", "maxExecutors")}
+    least, most = found["minExecutors"] or 0, found["maxExecutors"]
+    if most is not None and least > most:
+        problem, remedy = f"{least} is more than maxExecutors, {most}", "lower it or raise maxExecutors"
+        raise MalformedError(Fault(ref, f"spec.{_DYNAMIC}.minExecutors", problem, remedy))
+    count = max(least, found["initialExecutors"] or 0, instances or 0)
+    return Counted(count if most is None else min(count, most), least=least)
+
+
+def pod_spec(manifest: Manifest, role: str) -> Mapping[str, Any]:
+    """What a pod of the role asks for, as far as the application says it. Raises `MalformedError`."""
+    spec = _mapping(manifest.get("spec"))
+    own = _mapping(spec.get(role))
+    base = _mapping(_mapping(own.get("template")).get("spec"))
+    options = _mapping(spec.get("batchSchedulerOptions"))
+    containers = [each for each in _list(base.get("containers")) if isinstance(each, Mapping)]
+    first = {**(containers[0] if containers else {}), "name": role, "resources": _resources(manifest, role, own)}
+    found = {
+        **base,
+        "containers": [first, *containers[1:], *_list(own.get("sidecars"))],
+        "nodeSelector": {
+            key: value for part in (base, spec, own) for key, value in _mapping(part.get("nodeSelector")).items()
+        },
+        "tolerations": [*_list(base.get("tolerations")), *_list(own.get("tolerations"))],
+        "affinity": own.get("affinity") or base.get("affinity"),
+        "schedulerName": own.get("schedulerName") or base.get("schedulerName"),
+        "priorityClassName": own.get("priorityClassName")
+        or options.get("priorityClassName")
+        or base.get("priorityClassName"),
+    }
+    return {key: value for key, value in found.items() if value not in (None, [], {})}
+
+
+def _resources(manifest: Manifest, role: str, own: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Requests and limits of the container in which Spark runs."""
+    _, cores = _cores(manifest, role, own)
+    memory = _memory(manifest, role, "memory", own.get("memory") or _conf(manifest, f"spark.{role}.memory") or "1g")
+    written = own.get("memoryOverhead") or _conf(manifest, f"spark.{role}.memoryOverhead")
+    if written:
+        overhead = _memory(manifest, role, "memoryOverhead", written)
+    else:
+        overhead = max(_LEAST_OVERHEAD, int(memory * _factor(manifest)))
+    asked = {"cpu": str(cores), "memory": f"{memory + overhead}Mi"}
+    gpu = _mapping(own.get("gpu"))
+    number_of_gpus = 1 if gpu.get("quantity") is None else gpu["quantity"]
+    further = {str(gpu["name"]): str(number_of_gpus)} if gpu.get("name") else {}
+    return {"requests": {**asked, **further}, "limits": {"memory": asked["memory"], **further}}
+
+
+def _cores(manifest: Manifest, role: str, own: Mapping[str, Any]) -> tuple[str, Any]:
+    """What is asked of cpu, and the field in which it stands, first."""
+    asked, cores = f"spark.kubernetes.{role}.request.cores", f"spark.{role}.cores"
+    places = (
+        (f"spec.{role}.coreRequest", own.get("coreRequest")),
+        (f"spec.sparkConf[{asked}]", _conf(manifest, asked)),
+        (f"spec.{role}.cores", own.get("cores")),
+        (f"spec.sparkConf[{cores}]", _conf(manifest, cores)),
+    )
+    return next((each for each in places if each[1]), (f"spec.{role}.cores", 1))
+
+
+def field_of(manifest: Manifest, role: str, path: str, resource: str) -> str:
+    """Where the application says how much of a resource its pods ask for at `path`, a field of the pod (`pod_spec`)."""
+    own = _mapping(_mapping(manifest.get("spec")).get(role))
+    container = _CONTAINER.fullmatch(path)
+    position = int(container[1]) if container is not None else None
+    if position == 0:
+        of_gpu = resource == str(_mapping(own.get("gpu")).get("name"))
+        return f"spec.{role}.gpu.quantity" if of_gpu else _cores(manifest, role, own)[0]
+    declared = max(1, len(_list(_mapping(_mapping(own.get("template")).get("spec")).get("containers"))))
+    if container is not None and position is not None and position >= declared:
+        return f"spec.{role}.sidecars[{position - declared}]{container[2]}.{resource}"
+    return f"spec.{role}.template.{path}.{resource}"
+
+
+def _factor(manifest: Manifest) -> float:
+    spec = _mapping(manifest.get("spec"))
+    written = spec.get("memoryOverheadFactor") or _conf(manifest, "spark.kubernetes.memoryOverheadFactor")
+    if not written:
+        return _OVERHEAD_OF_OTHERS if spec.get("type") in ("Python", "R") else _OVERHEAD
+    try:
+        found = float(written)
+    except (TypeError, ValueError):
+        found = -1.0
+    if not 0 <= found <= 100:  # noqa: PLR2004 - what is beyond is no number that anybody means
+        problem = f'"{written}" is no part of the memory'
+        raise MalformedError(Fault(ref_of(manifest), "spec.memoryOverheadFactor", problem, 'write one such as "0.1"'))
+    return found
+
+
+def _memory(manifest: Manifest, role: str, field: str, written: Any) -> int:
+    """An amount of memory as Spark writes it, in mebibytes."""
+    found = _MEMORY.fullmatch(str(written).strip())
+    if found is None:
+        problem = f'"{written}" is no amount of memory of Spark'
+        raise MalformedError(Fault(ref_of(manifest), f"spec.{role}.{field}", problem, "write one such as 512m or 4g"))
+    return int(int(found[1]) * _MEBIBYTES[found[2].lower()])
+
+
+def _allocated(manifest: Manifest, dynamic: Mapping[str, Any], name: str) -> int | None:
+    found = number(dynamic.get(name), ref_of(manifest), f"spec.{_DYNAMIC}.{name}")
+    return _configured(manifest, f"spark.{_DYNAMIC}.{name}") if found is None else found
+
+
+def _configured(manifest: Manifest, key: str) -> int | None:
+    """A number in `sparkConf`, None where it is not there."""
+    written = _conf(manifest, key)
+    found = integer(written) if written else None
+    if written and (found is None or found < 0):
+        problem = f'"{written}" is not a number from 0 up'
+        raise MalformedError(Fault(ref_of(manifest), f"spec.sparkConf[{key}]", problem, "correct it"))
+    return found
+
+
+def _conf(manifest: Manifest, key: str) -> str:
+    written = _mapping(_mapping(manifest.get("spec")).get("sparkConf")).get(key)
+    return written if isinstance(written, str) else ""
+
+
+def _mapping(part: Any) -> Mapping[str, Any]:
+    return part if isinstance(part, Mapping) else {}
+
+
+def _list(part: Any) -> list[Any]:
+    return part if isinstance(part, list) else []

@@ -1,0 +1,126 @@
+"""The marks on pod templates: labels by which the pods of a workload that is a gang are known, and what goes with them.
+
+Admission writes them (`marks`), a dry run reads a workload as if it had (`with_labels`). Of an object whose kind nobody
+describes any more they are kept where they are (`kept`): its pods are known by them still.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gangs.manifests import key_of
+from gangs.model import Manifest
+from gangs.workloads.kind_table import WorkloadKind, marked_in_full, says_in_full, shape_of
+from gangs.workloads.pod_templates import Template, templates
+from kube import keys
+
+Marks = Mapping[str, Mapping[str, str]]
+"""What a template gets: "labels" and "annotations"."""
+
+_MOST_FIELDS = 100_000
+"""Of an object that are looked at for marks when nobody says where its templates stand: a tenth of a second."""
+
+
+def marks(shape: WorkloadKind | None, template: Template, labels: Mapping[str, str]) -> Marks:
+    """What a template gets with these labels: of a kind without rules of its own also the pod set, and by which labels
+    of its pods their workload and their part of it are known. So whoever sees a pod need not know its kind.
+    """
+    if shape is None or not shape.fields or not says_in_full(labels.get(keys.WORKLOAD, "")):
+        return {"labels": labels, "annotations": {}}
+    by = {keys.NAMED_BY: shape.named_by, keys.PART_BY: shape.part_by}
+    own = {**labels, keys.POD_SET: template.role}
+    return {"labels": own, "annotations": {key: value for key, value in by.items() if value}}
+
+
+@dataclass(slots=True)
+class _Node:
+    """A step on the way to templates that get marks."""
+
+    marks: Marks = field(default_factory=dict)
+    below: "dict[str, _Node]" = field(default_factory=dict)
+
+
+def with_labels(manifest: Manifest, labels: Mapping[str, str]) -> Manifest:
+    """The workload with these labels on every pod template, and with what goes with them (`marks`)."""
+    shape, root = shape_of(manifest), _Node()
+    for each in templates(manifest):
+        node = root
+        for step in (*each.way, *each.metadata):
+            node = node.below.setdefault(step, _Node())
+        node.marks = marks(shape, each, labels)
+    marked: Manifest = _marked(manifest, root)
+    return marked
+
+
+def _marked(part: Any, node: _Node) -> Any:
+    """Each list and mapping on the way is copied once, however many templates there are below it."""
+    found: Any = part.copy()
+    for step, below in node.below.items():
+        at: Any = int(step) if isinstance(found, list) else step
+        there = found[at] if isinstance(found, list) or at in found else {}
+        found[at] = _marked(there if isinstance(there, dict | list) else {}, below)
+    for place, texts in node.marks.items():
+        if texts:
+            found[place] = {**(found.get(place) or {}), **texts}
+    return found
+
+
+def kept(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Marks]]:
+    """The marks in an object of a kind that nobody describes (any more), and where they belong in its new version.
+
+    Entries of lists go by their names where they have any. What is not there any more keeps nothing.
+    """
+    group, kind, _, _ = key_of(old)
+    for way, metadata, _ in _pairs(old, new):
+        if marked_in_full(_texts(metadata, "labels").get(keys.WORKLOAD, "")) == (group, kind):
+            own = {
+                "labels": (keys.WORKLOAD, keys.POD_SET),
+                "annotations": (keys.NAMED_BY, keys.PART_BY),
+            }
+            yield (
+                (*way, "metadata"),
+                {
+                    place: {key: texts[key] for key in of_place if key in (texts := _texts(metadata, place))}
+                    for place, of_place in own.items()
+                },
+            )
+
+
+def has_marks(manifest: Manifest) -> bool:
+    """Whether the object was a gang by what once described its kind."""
+    return any(True for _ in kept(manifest, manifest))
+
+
+def _pairs(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """Way, metadata and new version of every part of an object that has metadata, the object itself left out."""
+    waiting: list[tuple[tuple[str, ...], Any, Any]] = [((), old, new)]
+    for _ in range(_MOST_FIELDS):
+        if not waiting:
+            return
+        way, before, after = waiting.pop()
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            if way and "metadata" in before:
+                yield way, before["metadata"], after
+            waiting += [
+                ((*way, key), part, after[key]) for key, part in before.items() if _holds(part) and key in after
+            ]
+        elif isinstance(before, list) and isinstance(after, list):
+            places = {_name(part, at): at for at, part in reversed(list(enumerate(after)))}
+            found = ((places.get(_name(part, at)), part) for at, part in enumerate(before) if _holds(part))
+            waiting += [((*way, str(at)), part, after[at]) for at, part in found if at is not None]
+
+
+def _holds(part: Any) -> bool:
+    return isinstance(part, Mapping | list)
+
+
+def _name(part: Any, at: int) -> str | int:
+    """By what an entry of a list is found in another version of the list."""
+    names = (part.get(key) for key in ("name", "groupName")) if isinstance(part, Mapping) else ()
+    return next((each for each in names if isinstance(each, str) and each), at)
+
+
+def _texts(metadata: Any, place: str) -> dict[str, str]:
+    written = metadata.get(place) if isinstance(metadata, Mapping) else None
+    parts = written.items() if isinstance(written, Mapping) else ()
+    return {key: value for key, value in parts if isinstance(value, str)}

@@ -1,0 +1,332 @@
+"""A gang, a snapshot and a topology become the solver's problem, with the way back from its positions.
+
+Amounts are in units of the problem (`planning.framing.amounts`). Resources: cpu and memory first, then the others that
+the gang asks for by name, "pods" last. Nodes outside the topology are not in the problem, with one exception: where a
+member is bound, or a sibling of a victim runs, on such a node, the node is there as a guest, without room, in domains
+of its own.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from cluster.capturing import room
+from cluster.eligibility.pod_affinity import nobody_goes
+from cluster.snapshot import Amounts, NodeState, Snapshot, Tenant
+from cluster.topology.tree import domains
+from gangs.held_nodes import held_node
+from gangs.model import Gang, Member, PodSet
+from kube.names import natural_key
+from kube.objects import Node, ObjectMeta
+from kube.requests import PODS, pod_requests
+from kube.topology import HOSTNAME_LABEL, Level, Topology
+from planning.framing.amounts import Amounts as _Amounts
+from planning.framing.amounts import Units
+from planning.framing.member_rules import affinities, apart, conflicts, spread_exclusions, spread_rules
+from planning.framing.member_traits import GangTraits
+from planning.framing.nearness import nearness
+from planning.framing.preferences import affinity_of
+from planning.framing.priorities import may_preempt
+from planning.framing.promised_neighbours import kept_near
+from planning.framing.running_gangs import RunningGangs
+from planning.framing.shapes import ShapeTable, watched_labels
+from planning.framing.stranded import Stranded, stranded
+from planning.framing.victims import Evictable, Victims, candidates, victims_of
+from solver import problem as solving
+from solver.nodes import NodeTable, node_layout_of
+
+NODE_ONLY = Topology(name="", kind="", levels=(Level("node", (HOSTNAME_LABEL,)),))
+"""The topology of a cluster that has none: every node for itself."""
+
+_FIRST = ("cpu", "memory")
+
+
+class UnknownLevelError(Exception):
+    """A level that the topology does not have. `name` is what the user wrote."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """The problem and what its positions mean.
+
+    `members[s][m]` is the gang's member behind member m of set s, `nodes[i]` the node behind node i, `victims[i]`
+    the pod behind victim i. `units`: the size of one unit of each resource. `exact`: whether no amount is rounded
+    (`planning.framing.amounts`). `guests`: positions of nodes that are
+    not in the topology. `outside`: all nodes that are not, with the label that each lacks. `unmodelled`: wishes of
+    the members that nothing reads. `among_members`: those about one another that the problem does not hold, and
+    `spread_limits` what would hold part of them (`planning.scheduler_rules.member_affinity`). `stranded`: members whose
+    nodes cannot take them any more. `overruled`: by node, the disruption budgets over pods there of which none may go,
+    because it is under two.
+    """
+
+    problem: solving.Problem
+    topology: Topology
+    members: tuple[tuple[Member, ...], ...]
+    nodes: tuple[str, ...]
+    victims: tuple[Tenant, ...]
+    units: tuple[int, ...]
+    exact: bool
+    guests: frozenset[int]
+    outside: Mapping[str, str]
+    unmodelled: tuple[str, ...] = ()
+    among_members: tuple[str, ...] = ()
+    spread_limits: tuple[solving.Exclusion, ...] = ()
+    stranded: tuple[Stranded, ...] = ()
+    overruled: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A node of the problem in base units."""
+
+    state: NodeState
+    path: tuple[str, ...]
+    free: _Amounts
+    terminating: _Amounts
+
+
+def frame(
+    gang: Gang, snapshot: Snapshot, topology: Topology | None, *, running: RunningGangs, preemption: bool = True
+) -> Framing:
+    """State the problem of placing `gang`. Expects a gang whose pods have their priorities (`with_priorities`).
+
+    `running`: the gangs of the pods that run already. `preemption` False: nobody is evicted.
+    Raises `UnknownLevelError` where the gang names a level that the topology lacks.
+    """
+    return _Framer(gang, snapshot, topology or NODE_ONLY, running).frame(preemption=preemption)
+
+
+def level_at(topology: Topology, name: str) -> int:
+    """The position of the level that a user calls `name`. Raises `UnknownLevelError`."""
+    found = topology.find(name)
+    if found is None:
+        raise UnknownLevelError(name)
+    return found
+
+
+class _Framer:
+    """What the steps of one framing share."""
+
+    def __init__(self, gang: Gang, snapshot: Snapshot, topology: Topology, running: RunningGangs) -> None:
+        self.gang, self.snapshot, self.topology, self.running = gang, snapshot, topology, running
+        self.own = frozenset(member.pod.key for member in gang.members)
+        self.members = tuple(tuple(m for m in gang.members if m.pod_set == each.name) for each in gang.pod_sets)
+        requests = [pod_requests(member.pod) for member in gang.members]
+        self.resources = _resources(requests)
+        self.nothing = (0,) * len(self.resources)
+        self.known: dict[int, _Amounts] = {}
+        self.priority = gang.priority
+        self.requests = dict(zip(map(id, gang.members), map(self._parallel, requests), strict=True))
+        self.states = {state.name: state for state in snapshot.nodes}
+        self.stranded = stranded(gang, snapshot)
+        elsewhere = {id(each.member) for each in self.stranded}
+        self.node_of = {id(m): "" if id(m) in elsewhere else held_node(m.pod) for m in gang.members}
+        self.tree = domains(topology, [state.node for state in snapshot.nodes])
+        for preferred in (gang.preferred, *(each.preferred for each in gang.pod_sets)):
+            self._level(preferred)
+
+    def frame(self, *, preemption: bool) -> Framing:
+        preempting = preemption and may_preempt(self.gang)
+        table = self._shape_table([self.states[name] for name in self.tree.path_of], preempting=preempting)
+        shapes = {id(each.member): self._tied_shape(table, each) for each in self.stranded}
+        planned = (m for m in self.gang.members if not self.node_of[id(m)] and id(m) not in shapes)
+        shapes |= {id(member): self._shape(table, member) for member in planned}
+        tenants = self._tenants(table) if preempting else []
+        places = self._held_room_taken([*map(self._place, table.nodes), *self._guests(tenants)])
+        positions = {place.state.name: position for position, place in enumerate(places)}
+        shapes |= self._held_shapes(table, positions)
+        units = self._units(places, tenants)
+        requests = units.offered([self._asked(tenant) for tenant in tenants])
+        victims = victims_of(tenants, self.snapshot, self.running, positions, requests)
+        sets = tuple(
+            self._set(pod_set, members, shapes, positions)
+            for pod_set, members in zip(self.gang.pod_sets, self.members, strict=True)
+        )
+        return Framing(
+            problem=self._problem(places, table, sets, victims, units),
+            topology=self.topology,
+            members=self.members,
+            nodes=tuple(place.state.name for place in places),
+            victims=victims.tenants,
+            units=units.sizes,
+            exact=units.exact,
+            guests=frozenset(range(len(table.nodes), len(places))),
+            outside=self.tree.outside,
+            unmodelled=table.unmodelled,
+            among_members=table.among_members,
+            spread_limits=spread_exclusions(table.spreads, table.pods, [place.state for place in places]),
+            stranded=self.stranded,
+            overruled=Evictable(self.snapshot, self.priority).overruled(table.nodes) if preempting else {},
+        )
+
+    def _problem(
+        self,
+        places: Sequence[_Place],
+        table: ShapeTable,
+        sets: tuple[solving.PodSet, ...],
+        victims: Victims,
+        units: Units,
+    ) -> solving.Problem:
+        states = [place.state for place in places]
+        traits = [each.traits for each in table.manners]
+        exclusions, separations = apart(traits, table.traits.terms, states)
+        positions = {key: position for position, key in enumerate(victims.victims.keys)}
+        return solving.Problem(
+            levels=tuple(level.name for level in self.topology.levels),
+            resources=self.resources,
+            nodes=self._nodes(places, units),
+            shapes=tuple(replace(shape, requests=units.asked(shape.requests)) for shape in table.shapes),
+            sets=sets,
+            minimum=self.gang.still_needed,
+            required=self._level(self.gang.required),
+            together=self._together(),
+            multiples=tuple(
+                solving.Multiple(level_at(self.topology, each.level), each.of) for each in self.gang.multiples
+            ),
+            exclusions=exclusions,
+            separations=separations,
+            victims=victims.victims,
+            victim_gangs=victims.gangs,
+            budgets=victims.budgets + kept_near(victims.tenants, self.snapshot, self.priority, self.own),
+            spreads=spread_rules(table.spreads, table.pods, states, positions),
+            conflicts=conflicts([each.obstacles for each in table.manners], positions),
+            affinities=affinities(traits, [each.near for each in table.manners], states, positions),
+        )
+
+    def _nodes(self, places: Sequence[_Place], units: Units) -> NodeTable:
+        layout = node_layout_of(tuple(place.state.name for place in places), tuple(place.path for place in places))
+        free = units.offered([place.free for place in places])
+        return NodeTable(layout, free, units.offered([place.terminating for place in places]))
+
+    def _shape_table(self, inside: Sequence[NodeState], *, preempting: bool) -> ShapeTable:
+        traits = GangTraits((member.pod for member in self.gang.members), self.snapshot.namespaces)
+        return ShapeTable(
+            nodes=inside,
+            snapshot=self.snapshot,
+            siblings=[member.pod for member in self.gang.members],
+            own=self.own,
+            affinity=affinity_of(self.gang, self.snapshot.nodes),
+            rules=self.gang.node_rules,
+            near=nearness(self.tree, [state.name for state in inside], self.gang.near),
+            label_keys=watched_labels(self.snapshot) | traits.label_keys,
+            traits=traits,
+            may_go=Evictable(self.snapshot, self.priority) if preempting else nobody_goes,
+        )
+
+    def _parallel(self, amounts: Amounts) -> _Amounts:
+        if not amounts:
+            return self.nothing
+        return tuple([amounts.get(each, 0) for each in self.resources])
+
+    def _asked(self, tenant: Tenant) -> _Amounts:
+        """What a tenant asks for: of all that share one mapping (`cluster.capturing`), it is worked out once."""
+        mapping = id(tenant.requests)
+        if mapping not in self.known:
+            self.known[mapping] = self._parallel(tenant.requests)
+        return self.known[mapping]
+
+    def _shape(self, table: ShapeTable, member: Member) -> int:
+        return table.add(member.pod, self.requests[id(member)])
+
+    def _held_shapes(self, table: ShapeTable, positions: Mapping[str, int]) -> dict[int, int]:
+        """Shapes of the members that have their nodes: their requests, and nowhere else to go."""
+        held = [member for member in self.gang.members if self.node_of[id(member)]]
+        nodes = frozenset(positions[self.node_of[id(member)]] for member in held)
+        return {id(member): table.add_held(member.pod, self.requests[id(member)], nodes) for member in held}
+
+    def _tied_shape(self, table: ShapeTable, tied: Stranded) -> int:
+        """The shape of a member that only its own node could take, if there were room."""
+        return table.add_tied(tied.member.pod, self.requests[id(tied.member)], tied.node, tied.why, room=tied.room)
+
+    def _tenants(self, table: ShapeTable) -> list[Tenant]:
+        useful = frozenset[int]().union(*(shape.nodes for shape in table.shapes))
+        return candidates(
+            self.snapshot,
+            self.priority,
+            (table.nodes[position].name for position in useful),
+            self.running,
+            table.concerned,
+        )
+
+    def _place(self, state: NodeState) -> _Place:
+        """The room of a node of the topology, as if the gang were not there at all."""
+        free, terminating = room(state, priority=self.priority, ignoring=self.own)
+        return _Place(state, self.tree.path_of[state.name], self._parallel(free), self._parallel(terminating))
+
+    def _guests(self, tenants: Iterable[Tenant]) -> list[_Place]:
+        """Nodes outside the topology, or gone, that must be named all the same; nothing more can be put there."""
+        names = {tenant.node for tenant in tenants} | {*self.node_of.values()}
+        depth = len(self.topology.levels) - 1
+        return [
+            _Place(self.states.get(name) or _gone(name), (f"outside ({name})",) * depth, self.nothing, self.nothing)
+            for name in sorted(names - {""} - self.tree.path_of.keys(), key=natural_key)
+        ]
+
+    def _held_room_taken(self, places: Sequence[_Place]) -> list[_Place]:
+        """The places without the room of the members that stay where they are."""
+        taken: dict[str, _Amounts] = {}
+        for member in self.gang.members:
+            if (node := self.node_of[id(member)]) in self.tree.path_of:
+                taken[node] = _sum(taken.get(node, self.nothing), self.requests[id(member)])
+        return [
+            replace(place, free=_difference(place.free, taken[place.state.name]))
+            if place.state.name in taken
+            else place
+            for place in places
+        ]
+
+    def _units(self, places: Sequence[_Place], tenants: Sequence[Tenant]) -> Units:
+        amounts = set(map(self._asked, tenants))
+        for place in places:
+            amounts |= {place.free, place.terminating}
+        return Units.of(list(self.requests.values()), amounts, len(places) + len(tenants))
+
+    def _level(self, name: str | None) -> int | None:
+        return None if name is None else level_at(self.topology, name)
+
+    def _set(
+        self, pod_set: PodSet, members: Sequence[Member], shapes: Mapping[int, int], positions: Mapping[str, int]
+    ) -> solving.PodSet:
+        at = self.topology
+        return solving.PodSet(
+            name=pod_set.name,
+            members=tuple(
+                solving.Member(member.pod.key, shapes[id(member)], positions.get(self.node_of[id(member)]))
+                for member in members
+            ),
+            minimum=min(pod_set.min_count, len(members)) if self.gang.succeeded else pod_set.min_count,
+            required=self._level(pod_set.required),
+            slices=tuple(solving.Slice(level_at(at, each.level), each.size) for each in pod_set.slices),
+            multiples=tuple(solving.Multiple(level_at(at, each.level), each.of) for each in pod_set.multiples),
+            caps=tuple(solving.Cap(level_at(at, each.level), each.count) for each in pod_set.max_per_domain),
+        )
+
+    def _together(self) -> tuple[solving.Together, ...]:
+        order = {each.name: position for position, each in enumerate(self.gang.pod_sets)}
+        return tuple(
+            solving.Together(tuple(order[name] for name in rule.pod_sets), level_at(self.topology, rule.level))
+            for rule in self.gang.together
+        )
+
+
+def _resources(requests: Iterable[Amounts]) -> tuple[str, ...]:
+    """The resources that are asked for, in the order that decides between equals."""
+    asked = {name for each in requests for name, value in each.items() if value}
+    first = [name for name in _FIRST if name in asked]
+    return (*first, *sorted(asked - {*_FIRST, PODS}), PODS)
+
+
+def _gone(name: str) -> NodeState:
+    """A node that is no more, though a pod still names it."""
+    return NodeState(Node(metadata=ObjectMeta(name=name)), allocatable={})
+
+
+def _sum(one: _Amounts, other: _Amounts) -> _Amounts:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
+
+
+def _difference(one: _Amounts, other: _Amounts) -> _Amounts:
+    return tuple(a - b for a, b in zip(one, other, strict=True))

@@ -1,0 +1,152 @@
+"""What is known of a gang, and the lines that tell it: whoever shows them, a terminal or the page."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gangs.dialects.claims import dialect_of, parts_of
+from gangs.dialects.table import OWN
+from gangs.mirrors import mirrored_key
+from gangs.model import GangKey, Manifest
+from kube.keys import GATE
+from kube.objects import Pod
+from planning.messages.wording import domain, listed, pods
+from planning.stories.line import PlaceInLine, place
+
+
+@dataclass(frozen=True, slots=True)
+class GangFacts:
+    """What is known of a gang: its Gang object, its members, events (core/v1), and the spec of the controllers' lease.
+
+    `leader` is None where there is no lease, and empty where it could not be read. `place`: in the line of those that
+    wait for room; None where it does not stand in it, or where that may not be read.
+    """
+
+    manifest: Manifest
+    pods: Sequence[Pod] = ()
+    events: Sequence[Manifest] = ()
+    leader: Manifest | None = None
+    place: PlaceInLine | None = None
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        """The Gang's status, empty before the first."""
+        return self.manifest.get("status") or {}
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """What the gang asks for."""
+        return self.manifest.get("spec") or {}
+
+
+def member_keys(manifest: Manifest) -> set[GangKey]:
+    """The names by which pods join the gang: its own, and those of the groups that are its pod sets."""
+    meta = manifest["metadata"]
+    gang = mirrored_key(manifest) or GangKey(OWN, meta["namespace"], meta["name"])
+    return parts_of(gang, [each["name"] for each in (manifest.get("spec") or {}).get("podSets") or ()])
+
+
+def asked_by(manifest: Manifest) -> str:
+    """Which object asked for a gang, and in whose words; "" for a Gang that is its own."""
+    key = mirrored_key(manifest)
+    if key is None:
+        return ""
+    owners = manifest["metadata"].get("ownerReferences") or ()
+    who = f"{owners[0]['kind']} {key.namespace}/{owners[0]['name']}" if owners else f"pods of gang {key}"
+    return f"{who} ({key.dialect})"
+
+
+def wants(spec: Mapping[str, Any]) -> str:
+    """What a gang asks for, in a line."""
+    sets = spec.get("podSets") or ()
+    count = sum(each["count"] for each in sets)
+    least = spec.get("minMember")
+    if least is None:
+        least = sum(each.get("minCount") or each["count"] for each in sets)
+    if count:
+        parts = [
+            f"{pods(count)} that start together" if least >= count else f"at least {least} of {pods(count)} together"
+        ]
+    else:
+        parts = [f"at least {pods(least)} together" if least else "all its pods together"]
+    if spec.get("required"):
+        parts.append(f"in one {spec['required']}")
+    if spec.get("preferred"):
+        parts.append(f"if possible in one {spec['preferred']}")
+    return ", ".join(parts)
+
+
+def presence(facts: GangFacts) -> str:
+    """How many members there are, and which are missing."""
+    members = facts.status.get("members") or {}
+    existing = [pod for pod in facts.pods if not pod.terminating and not pod.finished]
+    expected = max(members.get("expected", 0), len(existing))
+    parts = [f"{len(existing)} of {expected} exist", f"{sum(pod.bound for pod in existing)} bound"]
+    missing = _missing(facts, existing)
+    return ", ".join(parts) + (f"; missing: {missing}" if missing else "")
+
+
+def _missing(facts: GangFacts, existing: Sequence[Pod]) -> str:
+    """How many pods lack in which set, where there are several."""
+    sets = facts.spec.get("podSets") or ()
+    if len(sets) < 2:  # noqa: PLR2004 - one set is the gang itself, whose numbers stand before
+        return ""
+    planned = {(e["namespace"], e["pod"]): e["podSet"] for e in facts.status.get("assignments") or ()}
+    known = Counter(planned.get((pod.metadata.namespace, pod.metadata.name)) or set_of(pod, sets) for pod in existing)
+    lacks = [(each["name"], each["count"] - known[each["name"]]) for each in sets]
+    return listed([f"{count} of {name}" for name, count in lacks if count > 0] or [""])
+
+
+def set_of(pod: Pod, sets: Sequence[Mapping[str, Any]]) -> str:
+    """The set that a label of the pod names, as our own dialect and groups of groups do."""
+    names = {each["name"] for each in sets}
+    full = {f"{pod.metadata.namespace}/{value}": value for value in pod.metadata.labels.values()}
+    return next((name for name in (*pod.metadata.labels.values(), *full) if name in names), "")
+
+
+def shared(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The domains in use, level by level above the node."""
+    for level in (status.get("levels") or ())[:-1]:
+        used = [f"{domain(each['path'])} ({each['pods']})" for each in level["domains"]]
+        if used:
+            mode = "" if level["mode"] == "none" else f", {level['mode']}"
+            yield f"{level['level']}{mode}", ", ".join(used)
+
+
+def since(status: Mapping[str, Any]) -> str:
+    """When the gang came to stand as it stands."""
+    times = [each.get("lastTransitionTime") or "" for each in status.get("conditions") or ()]
+    return max(times, default="")
+
+
+def left_over(facts: GangFacts) -> Sequence[str]:
+    """Why members beyond the minimum wait while the gang has its place: they say it themselves, the gang does not."""
+    if facts.status.get("phase") not in ("Placed", "Released"):
+        return ()
+    waiting = [pod for pod in facts.pods if pod.gated_by(GATE) and not pod.status.nominated_node_name]
+    texts = (c.message for pod in waiting for c in pod.status.conditions if c.type == "PodScheduled")
+    return tuple(dict.fromkeys(text.partition(": ")[2] for text in texts if text.startswith("gang ")))
+
+
+def pod_state(pod: Pod) -> str:
+    """How one member stands."""
+    if pod.terminating:
+        return "terminating"
+    if pod.finished or pod.bound:
+        return pod.status.phase if pod.status.phase != "Pending" else "bound, starting"
+    if pod.gated_by(GATE):
+        return "held back, room is held" if pod.status.nominated_node_name else "held back"
+    refusal = next((c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), "")
+    return f"let go, not bound yet: {refusal}" if refusal else "let go, not bound yet"
+
+
+def place_of(manifest: Manifest, gangs: Sequence[Manifest], unbound: Iterable[Pod]) -> PlaceInLine:
+    """The gang's place in line. `gangs`: all Gang objects; `unbound`: all pods without a node."""
+    whose = {key: each["metadata"]["uid"] for each in gangs for key in member_keys(each)}
+    priority: dict[str, int] = {}
+    for pod in unbound:
+        if (claim := dialect_of(pod)) is not None and (uid := whose.get(claim[1])) is not None:
+            own = pod.spec.priority or 0
+            priority[uid] = min(own, priority.get(uid, own))
+    return place(manifest, gangs, priority)

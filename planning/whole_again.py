@@ -1,0 +1,116 @@
+"""A gang that asks to be restarted, as it would be if all its members were made again (docs/decisions/0030).
+
+It has been whole, and a member that was lost cannot be replaced beside those that run. Whether all of them together
+have a place is a question to the planner like any other: for the gang with no member in place, in a cluster without
+them. Pure.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from cluster.snapshot import Snapshot
+from gangs.manifests import group_of
+from gangs.model import RESTART, Gang, Manifest, Member
+from gangs.sources import Sources
+from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, controller_of, counted_by_job
+from kube.keys import GATE, PINNED_IN
+from kube.objects import Pod
+from planning.framing.disruption_budgets import overdrawn
+from planning.framing.ties import made_new
+from planning.pins import left_behind, made_again, untied
+
+_BACKOFF_LIMIT = 6
+"""How many failed pods a Job bears that does not say it (batch/v1)."""
+_RAY, _KUBEFLOW = "ray.io", "kubeflow.org"
+"""Groups whose operators make a lost pod again: KubeRay and the training operator."""
+
+
+def wants_restart(gang: Gang) -> bool:
+    """Whether it asks for one, and some of its members run, though not as many as must."""
+    bound = [member for member in gang.members if member.pod.bound]
+    return gang.on_failure == RESTART and bool(bound) and not gang.suffice(bound)
+
+
+def let_go(gang: Gang) -> tuple[Member, ...]:
+    """The members that would be evicted: those that are gated have started nothing."""
+    return tuple(member for member in gang.members if not member.pod.gated_by(GATE))
+
+
+def hindrance(gang: Gang, snapshot: Snapshot, sources: Sources) -> str:
+    """Why its members cannot be made again, whatever their room; "" where they can."""
+    members = let_go(gang)
+    ready = {state.name for state in snapshot.nodes if state.node.ready}
+    for pod in (member.pod for member in members):
+        if why := _lost_for_good(pod):
+            return why
+        if pod.bound and pod.spec.node_name not in ready:
+            return f"Node {pod.spec.node_name} is not ready, and Pod {pod.key} would not go from there"
+        if PINNED_IN not in pod.metadata.annotations:
+            return f"Pod {pod.key} was let go when the gang did not ask for restarts"
+    for (namespace, name), count in _by_job(members).items():
+        if why := _fails(sources.get(JOB_GROUP, JOB_KIND, namespace, name), count):
+            return f"Job {namespace}/{name} {why}"
+    return overdrawn(frozenset(member.pod.key for member in members), snapshot)
+
+
+def _lost_for_good(pod: Pod) -> str:
+    """Why the pod may not come again once it is evicted; "" where its controller is known to make it anew."""
+    owner = controller_of(pod)
+    if owner is None:
+        return f"Pod {pod.key} has no controller that would make it again"
+    if made_again(pod) or counted_by_job(pod) or group_of(owner.api_version) in (_RAY, _KUBEFLOW):
+        return ""
+    return f"{owner.kind} {owner.name}, which controls Pod {pod.key}, is not known to make it again"
+
+
+def whole_again(gang: Gang) -> Gang:
+    """The gang with all its members gated, and free of where they have been. Who came since to replace one is tied to
+    those that run, and is made again, too, where that costs nothing (`planning.pins.left_behind`).
+    """
+    started = {member.pod.key for member in let_go(gang)}
+    members = (replace(m, pod=made_new(m.pod)) if m.pod.key in started else m for m in gang.members)
+    free = replace(gang, members=tuple(members))
+    return untied(free, [pod for pod in left_behind(free) if made_again(pod)])
+
+
+def without(gang: Gang, snapshot: Snapshot) -> Snapshot:
+    """The cluster once the members that have started are gone."""
+    gone = {member.pod.key for member in let_go(gang)}
+    nodes = (
+        state
+        if state.marks.isdisjoint(gone)
+        else replace(state, tenants=tuple(tenant for tenant in state.tenants if tenant.pod.key not in gone))
+        for state in snapshot.nodes
+    )
+    return replace(snapshot, nodes=tuple(nodes))
+
+
+def _by_job(members: tuple[Member, ...]) -> Counter[tuple[str, str]]:
+    """How many of the members each Job controls, by its namespace and name."""
+    owners = ((each.pod, controller_of(each.pod)) for each in members if counted_by_job(each.pod))
+    return Counter((pod.metadata.namespace, owner.name) for pod, owner in owners if owner is not None)
+
+
+def _fails(job: Manifest | None, count: int) -> str:
+    """Why a Job may fail where so many of its pods are evicted, as what it does; "" where it goes on."""
+    if job is None:
+        return "is not there"
+    spec: Mapping[str, Any] = job.get("spec") or {}
+    if spec.get("backoffLimitPerIndex") is not None:
+        return "counts the failures of each index (spec.backoffLimitPerIndex)"
+    rules = (spec.get("podFailurePolicy") or {}).get("rules") or ()
+    if rules:
+        first = rules[0]
+        disruption = any(each.get("type") == "DisruptionTarget" for each in first.get("onPodConditions") or ())
+        ignored = first.get("action") == "Ignore" and disruption
+        return "" if ignored else "has a spec.podFailurePolicy whose first rule does not ignore DisruptionTarget"
+    limit = spec.get("backoffLimit")
+    failed = (job.get("status") or {}).get("failed") or 0
+    if failed + count <= (_BACKOFF_LIMIT if limit is None else limit):
+        return ""
+    return (
+        f"would fail over {count} more evicted pods (spec.backoffLimit): have its spec.podFailurePolicy "
+        "ignore pods with the condition DisruptionTarget, or raise the limit"
+    )

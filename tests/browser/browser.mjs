@@ -1,0 +1,106 @@
+// A real Chromium, and what every look at the page has to hold: no error, nothing from elsewhere, no barrier.
+
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+
+import bundled from "@sparticuz/chromium";
+import { chromium } from "playwright-core";
+
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+const TURNS = 40;
+
+export async function launched() {
+  return chromium.launch({ executablePath: await bundled.executablePath(), args: ["--no-sandbox", "--no-zygote"], headless: true });
+}
+
+/** Note what goes wrong on a page, and what it asks for that is not at `host`. */
+export function watch(page, host, seen) {
+  page.on("console", (message) => {
+    if (message.type() === "error") seen.errors.push(message.text());
+  });
+  page.on("pageerror", (error) => seen.errors.push(String(error)));
+  page.on("request", (request) => {
+    if (new URL(request.url()).host !== host) seen.elsewhere.push(request.url());
+  });
+}
+
+/** Serious faults for people who cannot see or use a mouse. The policy lets no foreign script in: axe is evaluated. */
+export async function barriers(page) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  return violations
+    .filter((each) => ["serious", "critical"].includes(each.impact))
+    .map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(" ").slice(0, 500)}`);
+}
+
+/** How many colours there are on the canvas, of every seventh point: what has been drawn there. */
+export function colours(page) {
+  return page.evaluate(() => {
+    const canvas = document.querySelector("canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const found = new Set();
+    for (let at = 0; at < data.length; at += 28) found.add(`${data[at]},${data[at + 1]},${data[at + 2]}`);
+    return found.size;
+  });
+}
+
+/** Milliseconds from frame to frame while the wheel turns over the picture, all the time: in, and out again. */
+export async function frames(page) {
+  const box = await page.locator("canvas").first().boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.evaluate(() => {
+    globalThis.times = [];
+    const step = (now) => {
+      if (globalThis.times) requestAnimationFrame(step);
+      globalThis.times?.push(now);
+    };
+    requestAnimationFrame(step);
+  });
+  for (let turn = 0; turn < 2 * TURNS; turn += 1) await page.mouse.wheel(0, turn < TURNS ? -60 : 60);
+  const times = await page.evaluate(() => {
+    const { times } = globalThis;
+    globalThis.times = undefined;
+    return times;
+  });
+  const gaps = times.slice(1).map((time, at) => time - times[at]).sort((a, b) => a - b);
+  const rate = (1000 * gaps.length) / (times.at(-1) - times[0]);
+  return { rate, median: gaps[gaps.length >> 1], late: gaps[Math.floor(gaps.length * 0.95)], worst: gaps.at(-1) };
+}
+
+/** Note, on a page that is to be opened, when its picture is there. */
+export async function whenDrawn(page) {
+  await page.addInitScript(() => {
+    const looking = new MutationObserver(() => {
+      if (document.querySelector("canvas"))
+        requestAnimationFrame(() => setTimeout(() => {
+          globalThis.drawn ??= performance.now();
+        }));
+    });
+    looking.observe(document, { childList: true, subtree: true });
+  });
+}
+
+/** Milliseconds from when a page was asked for to when its picture was there. */
+export async function drawn(page) {
+  await page.locator("canvas").first().waitFor({ timeout: 60_000 });
+  return page.evaluate(() => new Promise((done) => {
+    const look = () => (globalThis.drawn ? done(globalThis.drawn) : setTimeout(look, 10));
+    look();
+  }));
+}
+
+/** The share of the canvas that has one of these colours, of every seventh point; those of nodes where none are named. */
+export function filled(page, names = Array.from({ length: 6 }, (_, step) => `fill-${step}`)) {
+  return page.evaluate((names) => {
+    const style = getComputedStyle(document.documentElement);
+    const fills = new Set(names.map((name) => style.getPropertyValue(`--${name}`).trim()));
+    const canvas = document.querySelector("canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const hex = (value) => value.toString(16).padStart(2, "0");
+    let [found, all] = [0, 0];
+    for (let at = 0; at < data.length; at += 28, all += 1)
+      if (fills.has(`#${hex(data[at])}${hex(data[at + 1])}${hex(data[at + 2])}`)) found += 1;
+    return found / all;
+  }, names);
+}

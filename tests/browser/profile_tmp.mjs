@@ -1,0 +1,16 @@
+import { pathToFileURL } from "node:url";
+import { launched, frames } from "./browser.mjs";
+const browser = await launched();
+const page = await browser.newPage({ viewport: { width: 1400, height: 1000 } });
+const cdp = await page.context().newCDPSession(page);
+await cdp.send("Profiler.enable"); await cdp.send("Profiler.setSamplingInterval",{interval:500}); await cdp.send("Profiler.start");
+await page.goto(pathToFileURL(process.argv[2]).href);
+await page.locator("canvas").first().waitFor(); await page.waitForTimeout(1500);
+const {profile}=await cdp.send("Profiler.stop");
+const self=new Map(); const dt=profile.timeDeltas; const byId=new Map(profile.nodes.map(n=>[n.id,n]));
+const parent=new Map(); for(const n of profile.nodes) for(const c of n.children??[]) parent.set(c,n.id);
+profile.samples.forEach((id,i)=>{const n=byId.get(id); const k=n.callFrame.functionName+":"+n.callFrame.lineNumber+":"+n.callFrame.columnNumber; self.set(k,(self.get(k)??0)+dt[i]);});
+console.log([...self].sort((a,b)=>b[1]-a[1]).slice(0,25).map(([k,v])=>`${(v/1000).toFixed(0)} ms ${k}`).join("\n"));
+console.log(await page.evaluate(()=>JSON.stringify(performance.getEntriesByType("navigation")[0])));
+console.log(await frames(page)); 
+await browser.close();

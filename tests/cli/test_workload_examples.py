@@ -1,0 +1,43 @@
+"""Every file of `examples/workloads`, planned beside its cluster."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from contract_report import report_of
+
+from cli.main import group
+from gangs.manifests import group_of
+from gangs.workloads.kind_table import WORKLOADS
+
+FOLDER = Path(__file__).parents[2] / "examples" / "workloads"
+CLUSTER = FOLDER / "cluster.yaml"
+FILES = {path.stem: path for path in sorted(FOLDER.glob("*.yaml")) if path != CLUSTER}
+LATER = "trainjob"
+"""What it makes is described in another object."""
+
+
+def test_every_kind_that_takes_the_annotations_has_an_example() -> None:
+    objects = [yaml.safe_load(path.read_text()) for path in FILES.values()]
+    shown = {(group_of(each["apiVersion"]), each["kind"]) for each in objects}
+    assert shown == {at for at, shape in WORKLOADS.items() if shape.by_annotation or shape.heir[1]}
+
+
+@pytest.mark.parametrize("name", sorted(FILES.keys() - {LATER}))
+def test_its_pods_fill_a_rack_in_the_order_of_their_ranks(name: str) -> None:
+    arguments = ["solve", "-f", str(CLUSTER), "-f", str(FILES[name]), "-o", "json"]
+    answer = CliRunner().invoke(group, arguments, catch_exceptions=False)
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    gangs = report_of(answer.stdout).gangs
+    assert {(each.outcome, each.proof) for each in gangs} == {("Placed", "Optimal")}
+    nodes = [each.node for gang in gangs for each in gang.assignments]
+    assert sorted(nodes) == [f"r1-{number}" for number in range(1, 5)]
+    assert nodes == sorted(nodes)
+
+
+def test_what_is_planned_later_is_told() -> None:
+    arguments = ["solve", "-f", str(CLUSTER), "-f", str(FILES[LATER])]
+    answer = CliRunner().invoke(group, arguments, catch_exceptions=False)
+    assert answer.exit_code == 0
+    assert "TrainJob default/trainjob: kind: its pods are not planned before they exist" in answer.stderr

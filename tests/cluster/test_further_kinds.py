@@ -1,0 +1,191 @@
+"""Kinds that objects of another kind name are watched as these come, change and go; nobody waits for them in vain."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from scripted_api import Answer, ScriptedApi, failed, scripted
+
+from cluster.caches.cache import ClusterCache, WatchedKind
+from cluster.caches.further_kinds import FurtherKinds, GroupKind
+from cluster.caches.manifest_sinks import AsRead, Manifests, ManifestsOfKind
+from cluster.caches.reflector import Reflector, ReflectorTiming, Sink
+
+QUICK = ReflectorTiming(missing=0.02, first_retry=0.02, last_retry=0.05, unsynced_retry=0.05, overloaded=0.3)
+Object = dict[str, Any]
+AT = "ml.example.com", "Run"
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what must come to be."""
+    over = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < over, "it did not come to that"
+        time.sleep(0.005)
+
+
+def naming(**spec: str) -> Object:
+    """An object that names a kind."""
+    return {"metadata": {"name": "runs"}, "spec": {"group": AT[0], "kind": AT[1], **spec}}
+
+
+def served(kind: str = "Run", *, namespaced: bool = True) -> Answer:
+    """What the group has."""
+    found = {"resources": [{"name": "runs", "kind": kind, "namespaced": namespaced}, {"name": "runs/status"}]}
+    return Answer((json.dumps(found).encode(),))
+
+
+def listed(*names: str) -> Answer:
+    """The objects there are."""
+    items = [{"metadata": {"name": each, "namespace": "default"}} for each in names]
+    page = {"apiVersion": "ml.example.com/v1", "metadata": {"resourceVersion": "1"}, "items": items}
+    return Answer((json.dumps(page).encode(),))
+
+
+class Scene:
+    """Further kinds over an API server, and what is kept of them."""
+
+    def __init__(self, api: ScriptedApi, as_read: AsRead | None = None) -> None:
+        self._as_read = as_read
+        self._kept = Manifests(ClusterCache(api.transport, timing=QUICK))
+        self._api = api
+        self.writers: list[Sink[Object]] = []
+        self.further = FurtherKinds(_Nowhere(), self._taught, self._sink, self._watch)
+
+    def _taught(self, objects: Sequence[Object]) -> Iterable[GroupKind]:
+        specs = [each["spec"] for each in objects]
+        return [WatchedKind(each["group"], ("v1",), each["kind"], "runs", as_read=self._as_read) for each in specs]
+
+    def _sink(self, kind: GroupKind) -> ManifestsOfKind:
+        return self._kept.of(kind.group, kind.kind)
+
+    def _watch(self, kind: GroupKind, sink: Sink[Object]) -> Reflector[Object]:
+        self.writers.append(sink)
+        path = "/apis/ml.example.com/v1/runs"
+        return Reflector(
+            self._api.transport, [path], dict[str, Any], sink, optional=True, timing=QUICK, of_kind=kind.kind
+        )
+
+    @property
+    def names(self) -> set[str]:
+        """Of the objects that are kept."""
+        return {name for *_, name in self._kept.all()}
+
+    def trouble(self) -> str | None:
+        """Of the kind."""
+        return self.further.troubles().get(AT)
+
+    def end(self) -> None:
+        """No watch is left."""
+        for each in list(self.further.stop()):
+            each.join(5)
+
+
+class _Nowhere:
+    """Nobody reads the objects that name kinds."""
+
+    def replace(self, objects: Sequence[Object], api_version: str) -> None:
+        """Nobody hears."""
+
+    def put(self, thing: Object) -> None:
+        """Nobody hears."""
+
+    def drop(self, thing: Object) -> None:
+        """Nobody hears."""
+
+
+def test_a_watch_that_was_stopped_writes_nothing_where_its_successor_does() -> None:
+    with scripted([served(), listed("a"), served(), listed("b")]) as api:
+        scene = Scene(api)
+        scene.further.put(naming())
+        until(lambda: scene.names == {"a"})
+        scene.further.put(naming(more="1"))
+        until(lambda: scene.names == {"b"})
+        late, _ = scene.writers
+        late.put({"metadata": {"name": "late", "namespace": "default"}})
+        late.replace([], "ml.example.com/v1")
+        late.drop({"metadata": {"name": "b", "namespace": "default"}})
+        assert scene.names == {"b"}
+        scene.further.drop(naming())
+        assert scene.names == set()
+        scene.writers[1].put({"metadata": {"name": "late", "namespace": "default"}})
+        assert scene.names == set()
+        scene.end()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [(served("Other"), "are of kind Other"), (served(namespaced=False), "are in no namespace")],
+    ids=["another kind", "cluster-scoped"],
+)
+def test_what_is_not_what_was_named_is_not_read_until_it_is(answer: Answer, said: str) -> None:
+    with scripted([answer] * 3 + [served(), listed("a")]) as api:
+        scene = Scene(api)
+        scene.further.put(naming())
+        until(lambda: scene.trouble() == said)
+        assert scene.names == set()
+        until(lambda: scene.names == {"a"})
+        assert scene.trouble() == ""
+        scene.end()
+
+
+def test_a_resource_that_its_group_does_not_have_is_not_served() -> None:
+    with scripted([Answer((b'{"resources": []}',))] * 1000) as api:
+        scene = Scene(api)
+        scene.further.put(naming())
+        until(lambda: scene.trouble() == "is not served by this API server")
+        scene.end()
+
+
+def test_an_object_that_we_fail_to_read_is_told_of_its_kind_and_hides_no_other() -> None:
+    def as_read(thing: Mapping[str, Any]) -> Mapping[str, Any]:
+        if thing["metadata"]["name"] == "a":
+            raise AttributeError("'str' object has no attribute 'get'")
+        return thing
+
+    with scripted([served(), listed("a", "b")]) as api:
+        scene = Scene(api, as_read)
+        scene.further.put(naming())
+        until(lambda: scene.names == {"b"})
+        until(lambda: scene.trouble() == "except default/a, which Phalanx fails to read (AttributeError)")
+        scene.end()
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_server_that_is_overloaded_has_not_been_asked_yet(status: int) -> None:
+    with scripted([failed(status)] * 3 + [served(), listed("a")]) as api:
+        scene = Scene(api)
+        assert scene.trouble() is None
+        scene.further.put(naming())
+        (reflector,) = scene.further.reflectors()
+        until(lambda: bool(scene.trouble()))
+        assert not reflector.tried.is_set()
+        until(lambda: scene.names == {"a"})
+        assert reflector.tried.is_set()
+        assert scene.trouble() == ""
+        scene.end()
+
+
+def test_one_that_never_answers_keeps_nobody_waiting_for_good() -> None:
+    with scripted([failed(503)] * 1000) as api:
+        scene = Scene(api)
+        start = time.monotonic()
+        scene.further.put(naming())
+        (reflector,) = scene.further.reflectors()
+        until(reflector.tried.is_set)
+        assert time.monotonic() - start >= QUICK.overloaded
+        scene.end()
+
+
+def test_a_refusal_is_an_answer() -> None:
+    with scripted([failed(403, "runs is forbidden")] * 1000) as api:
+        scene = Scene(api)
+        start = time.monotonic()
+        scene.further.put(naming())
+        (reflector,) = scene.further.reflectors()
+        until(reflector.tried.is_set)
+        assert time.monotonic() - start < QUICK.overloaded
+        assert "forbidden" in (scene.trouble() or "")
+        scene.end()

@@ -1,0 +1,121 @@
+"""A planner with its lanes and clock in hand, and gangs of pods of 4 cpu on the three nodes of `protocol_scenes`."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import pytest
+from inline_lanes import HeldLane
+from protocol_scenes import RACK, TOPOLOGY, gang, snapshot
+from protocol_scenes import pod as made
+
+from cluster.snapshot import Snapshot
+from controller.cluster_view import ClusterView
+from controller.scheduling import questions as solving
+from controller.scheduling import scheduling_queue as deciding
+from controller.scheduling.lanes import Lanes
+from controller.scheduling.scheduling_queue import Planner
+from controller.telemetry.metrics import Metrics
+from gangs.model import Gang, GangKey, Reading
+from gangs.sources import Sources
+from kube.objects import Pod
+from kube.topology import Topology
+from planning.decision import Decision, Outcome
+from planning.planning_options import PlanningOptions
+from solver.plan import Proof
+from solver.problem import Limits
+
+FULL = Limits(seconds=36.0)
+Slow = Callable[..., None]
+"""Called with a gang's name and the seconds it takes to prove its answer."""
+
+
+def named(name: str, *pods: Pod, namespace: str = "default", created: str = "2026-01-01T00:00:00Z") -> Gang:
+    """A gang that needs all its pods in one rack."""
+    key = GangKey("phalanx", namespace, name)
+    return replace(gang(*pods), key=key, required=RACK, created=created)
+
+
+def members(stem: str, count: int, priority: int = 10) -> list[Pod]:
+    """Gated pods of 4 cpu."""
+    return [made(f"{stem}-{index}", priority=priority) for index in range(count)]
+
+
+def picture(*pods: Pod, version: str = "1") -> ClusterView:
+    """The cluster with these pods; `version` counts its changes."""
+    there = replace(snapshot(*pods), version=version)
+    live = {each.metadata.uid: each for each in pods}
+    return ClusterView(Sources(), Reading(), [TOPOLOGY], (), there, live, {})
+
+
+class Bench:
+    """A planner with lanes and clocks in hand."""
+
+    def __init__(self) -> None:
+        self.prompt, self.patient, self.now = HeldLane(), HeldLane(), 100.0
+        self.metrics = Metrics()
+        self.planner = Planner(FULL, self.metrics, Lanes(self.prompt, self.patient))
+
+    def round(self, *gangs: Gang, on: ClusterView | None = None) -> dict[str, Outcome | None]:
+        """What one round knows of each gang."""
+        self.last = self.planner.decide(gangs, on or picture())
+        return {key.name: decision and decision.outcome for key, decision in self.last.items()}
+
+    def nodes(self, name: str) -> list[str]:
+        """Where the last round's plan puts the members of a gang."""
+        decision = self.last[GangKey("phalanx", "default", name)]
+        return sorted(each.node for each in decision.assignments) if decision else []
+
+    def being_planned(self) -> float | None:
+        """How many gangs are told to be planned now."""
+        return self.metrics.registry.get_sample_value("phalanx_gangs_being_planned")
+
+    def stale(self) -> float:
+        """How many plans did not stand."""
+        return self.metrics.registry.get_sample_value("phalanx_stale_plans_total") or 0.0
+
+
+def clocked(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """One whose clock is the planner's, and that of what solves take."""
+    bench = Bench()
+    for module in (deciding, solving):
+        monkeypatch.setattr(module, "monotonic", lambda: bench.now)
+    return bench
+
+
+def slowed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Slow:
+    """Makes gangs hard, as it is told: in less time there is no plan, or one not proven."""
+    hard: dict[str, tuple[float, Proof]] = {}
+    real = solving.plan_in_turn
+
+    def planned(
+        gangs: Sequence[Gang],
+        snapshot: Snapshot,
+        topologies: Sequence[Topology],
+        options: PlanningOptions,
+        *,
+        standing: Iterable[Decision],
+    ) -> Iterable[Sequence[Decision]]:
+        """As ever, each gang by itself; a hard one takes its time."""
+        standing = list(standing)
+        for each in gangs:
+            (tier,) = real([each], snapshot, topologies, options, standing=standing)
+            needs, proof = hard.get(each.key.name, (0.0, Proof.OPTIMAL))
+            spent = min(needs, options.limits.seconds)
+            bench.now += spent
+            if spent < needs:
+                tier = [_unproven(decision, proof) for decision in tier]
+            standing += tier
+            yield tier
+
+    def make(name: str, seconds: float, proof: Proof = Proof.UNPROVEN) -> None:
+        """It takes so many seconds until there is a proof; before there is a plan (Feasible) or nothing."""
+        hard[name] = seconds, proof
+
+    monkeypatch.setattr(solving, "plan_in_turn", planned)
+    return make
+
+
+def _unproven(decision: Decision, proof: Proof) -> Decision:
+    if proof is Proof.FEASIBLE:
+        return replace(decision, proof=proof.value)
+    return Decision(decision.gang, decision.key, Outcome.UNPLACEABLE, "?", proof=proof.value)

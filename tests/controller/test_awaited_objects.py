@@ -1,0 +1,24 @@
+"""What a gang waits for comes while its answer is too young to be asked again: it is asked when that time is over."""
+
+from time import monotonic
+
+import pytest
+from controller_scene import PODS, Scene, member, place
+
+from controller.scheduling.kept_noes import LONGEST_PAUSE
+
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+
+
+@pytest.mark.usefixtures("leader")
+def test_nobody_sleeps_through_what_a_gang_waits_for(scene: Scene) -> None:
+    place(scene, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+    scene.await_phase("Waiting")
+    for number in range(6):  # the pauses between two looks become longer
+        scene.api.create(PODS, member(f"x-{number}", "", cpu=0, gated=False))
+        ends = monotonic() + 0.5
+        scene.api.wait(lambda ends=ends: monotonic() > ends, "a round")
+    scene.api.create(CLAIMS, {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}})
+    began = monotonic()
+    scene.await_phase("Unplaceable")  # the claim has no volume yet
+    assert monotonic() - began < LONGEST_PAUSE + 15.0, "the first solve takes a while; for ever is what it took"

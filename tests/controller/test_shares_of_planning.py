@@ -1,0 +1,293 @@
+"""What one namespace asks for keeps no other one's gangs from being planned, and the order of who gets room holds.
+
+r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
+"""
+
+from dataclasses import replace
+
+import pytest
+from planning_bench import Bench, clocked, members, named, picture, slowed
+from protocol_scenes import pod
+
+from controller.scheduling.aside import BATCH, OVERDUE_SECONDS
+from controller.scheduling.counting import Least, Room
+from controller.scheduling.shares import MOST_AWAY, Shares
+from gangs.model import Gang, GangKey, PodSet
+from planning.decision import Outcome
+
+LATE = "2026-02-01T00:00:00Z"
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Its clock is the planner's, and that of what solves take."""
+    return clocked(monkeypatch)
+
+
+def enormous(number: int, namespace: str = "greedy", count: int = 1_200) -> list[Gang]:
+    """Gangs that fit nowhere and take long to be told so."""
+    gangs = []
+    for each in range(number):
+        name = f"{namespace}-{each}"
+        gangs.append(named(name, *members(name, count), namespace=namespace))
+    return gangs
+
+
+def asked(bench: Bench) -> set[str]:
+    """The gangs that are being planned."""
+    return {key.name for key in bench.planner._asked}  # noqa: SLF001 -- what is asked is not told
+
+
+def test_who_may_have_a_place_does_not_wait_for_noes_that_are_certain(bench: Bench) -> None:
+    """The small gang is the youngest of them."""
+    crowd, small = enormous(4), named("small", *members("s", 2), namespace="modest", created=LATE)
+    bench.round(*crowd, small)
+    assert asked(bench) == {"small"}
+    bench.prompt.run()
+    assert bench.round(*crowd, small)["small"] is Outcome.PLACED
+
+
+def test_those_that_fit_nowhere_get_their_answers_namespace_by_namespace(bench: Bench) -> None:
+    """The many of one do not keep the other's from being told why it has no place, and all are told in the end."""
+    crowd = [*enormous(8), *enormous(2, "other")]
+    told: list[str] = []
+    for _ in range(30):
+        answers = bench.round(*crowd)
+        told += [name for name, outcome in answers.items() if outcome is Outcome.UNPLACEABLE and name not in told]
+        bench.prompt.run()
+        bench.patient.run()
+        bench.now += 1
+    assert len(told) == len(crowd)
+    assert {each.partition("-")[0] for each in told[:4]} == {"greedy", "other"}
+    assert all(name.startswith("greedy") for name in told[4:])
+
+
+def test_when_room_comes_free_the_oldest_is_first_again(bench: Bench) -> None:
+    """Counting is for those alone who have no place: of two that have one, the older is asked with the younger."""
+    full = [pod(f"x-{name}", bound=name) for name in ("n1", "n2")]
+    crowd, old = enormous(3), named("old", *members("o", 2), namespace="greedy")
+    late = named("late", *members("l", 2), namespace="modest", created=LATE)
+    bench.round(*crowd, old, on=picture(*full))
+    bench.prompt.run()
+    bench.round(*crowd, old, late, on=picture(version="2"))
+    bench.prompt.run()
+    told = bench.round(*crowd, old, late, on=picture(version="2"))
+    assert told["old"] is Outcome.PLACED
+    assert told["late"] is Outcome.UNPLACEABLE
+
+
+def test_who_was_set_aside_and_may_fit_now_is_asked_anew_at_once(bench: Bench) -> None:
+    """Its answer from before is not waited for: somebody younger could get the room meanwhile."""
+    full = [pod(f"x-{name}", bound=name) for name in ("n1", "n2", "n3")]
+    old = named("old", *members("o", 2), namespace="first")
+    crowd = enormous(2, count=BATCH)
+    bench.round(old, *crowd, on=picture(*full))
+    assert "old" in asked(bench)
+    bench.prompt.works, stuck = [], bench.prompt.works
+    late = named("late", *members("l", 2), namespace="modest", created=LATE)
+    bench.round(old, *crowd, late, on=picture(version="2"))
+    assert {"old", "late"} <= asked(bench)
+    bench.prompt.works += stuck
+    bench.prompt.run()
+    assert bench.round(old, *crowd, late, on=picture(version="2"))["old"] is Outcome.PLACED
+
+
+def test_the_processor_is_left_to_others_between_two_certain_noes(bench: Bench) -> None:
+    crowd = enormous(4)
+    bench.round(*crowd)
+    bench.now += 2.0  # so long it takes
+    bench.prompt.run()
+    bench.round(*crowd)
+    assert not bench.prompt.works
+    assert not bench.patient.works
+    bench.now += 2 * 2.0
+    bench.round(*crowd)
+    assert bench.prompt.works
+
+
+def test_those_that_fit_nowhere_are_planned_even_if_others_are_all_the_time(bench: Bench) -> None:
+    """The prompt lane is never idle; once in a while they are planned beside it."""
+    crowd, small = enormous(4), named("small", *members("s", 2), namespace="modest")
+    bench.round(*crowd, small)
+    assert asked(bench) == {"small"}
+    bench.now += OVERDUE_SECONDS
+    bench.round(*crowd, small)
+    assert asked(bench) == {"small", "greedy-0", "greedy-1"}
+    bench.patient.run()
+    assert Outcome.UNPLACEABLE in bench.round(*crowd, small).values()
+
+
+def test_all_of_one_namespace_are_told_before_one_is_told_again(bench: Bench) -> None:
+    """Each no is too old by the time of the next turn. Equals keep their order: the oldest first."""
+    crowd = enormous(6)
+    turns: list[str] = []
+    for version in range(5):
+        bench.round(*crowd, on=picture(version=str(version)))
+        turns.append(" ".join(sorted(asked(bench))))
+        bench.now += 1
+        bench.prompt.run()
+        bench.round(*crowd, on=picture(version=str(version)))
+        bench.now += 1000
+    assert turns == ["greedy-0 greedy-1", "greedy-2 greedy-3", "greedy-4 greedy-5", *turns[:2]]
+
+
+def test_who_changes_before_each_of_its_answers_keeps_nobody_of_its_namespace_behind(bench: Bench) -> None:
+    """An answer to what was asked before is of no use; the next turn is not its own again."""
+    crowd, turns = enormous(3), list[str]()
+    for version in range(3):
+        here = picture(version=str(version))
+        bench.round(*crowd, on=here)
+        turns.append(" ".join(sorted(asked(bench))))
+        crowd[:2] = [replace(each, min_member=1_199 - version) for each in crowd[:2]]
+        bench.round(*crowd, on=here)
+        bench.now += 1
+        bench.prompt.run()
+        bench.round(*crowd, on=here)
+        bench.now += 1000
+    assert turns == ["greedy-0 greedy-1", "greedy-0 greedy-2", "greedy-0 greedy-1"]
+
+
+def test_who_is_overdue_for_being_told_why_it_fits_nowhere_goes_before_the_patient_ones(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prompt lane is never idle, and of those who take long there are always more."""
+    crowd = [named(f"crowd-{each}", *members(f"c{each}", 1_200)) for each in range(2)]
+    hard = [named(f"hard-{each}", *members(f"h{each}", 1)) for each in range(4)]
+    slow = slowed(bench, monkeypatch)
+    for each in hard:
+        slow(each.key.name, 1000.0)
+    bench.round(*hard)
+    bench.prompt.run()
+    small = named("small", *members("s", 1))
+    told: list[str] = []
+    for _ in range(4):
+        outcomes = bench.round(small, *hard, *crowd)
+        told += [name for name in ("crowd-0", "crowd-1") if outcomes[name] is Outcome.UNPLACEABLE]
+        bench.patient.run()
+    assert {"crowd-0", "crowd-1"} <= set(told)
+    assert bench.planner._slow  # noqa: SLF001 -- who waits for the lane is not told
+
+
+def test_what_waits_for_pods_is_told_so_whether_it_would_fit_or_not(bench: Bench) -> None:
+    """Until it has them, in whatever round."""
+    crowd, short = enormous(2), enormous(1, "short")[0]
+    short = replace(short, members=short.members[:-1])
+    for version in ("1", "2", "3"):
+        told = bench.round(*crowd, short, on=picture(version=version))
+        assert told["short-0"] is Outcome.WAITING
+        assert "short-0" not in asked(bench)
+        bench.now += 10
+    told = bench.round(*crowd, *enormous(1, "short"), on=picture(version="3"))
+    assert told["short-0"] is not Outcome.WAITING
+
+
+def test_few_gangs_are_planned_together_whether_they_fit_or_not(bench: Bench) -> None:
+    wide, pair = named("wide", *members("w", 9)), named("pair", *members("p", 2), created=LATE)
+    bench.round(wide, pair)
+    assert asked(bench) == {"wide", "pair"}
+
+
+COUNTED = [
+    # what, members, pods there, whether there may be a place
+    ("as many as there are nodes", members("g", 3), [], True),
+    ("one more", members("g", 4), [], False),
+    ("one node is taken", members("g", 3), [pod("x", bound="n3")], False),
+    ("by one that is on its way out", members("g", 3), [pod("x", bound="n3", terminating=True)], True),
+    ("by a lesser one", members("g", 3), [pod("x", bound="n3", priority=1)], True),
+    ("by one that is more important", members("g", 3), [pod("x", bound="n3", priority=20)], False),
+    ("held for one like it, or for itself", members("g", 3), [pod("x", nominated="n3")], True),
+    ("held for one that is more important", members("g", 3), [pod("x", nominated="n3", priority=20)], False),
+    (
+        "by one that is more important and about to be evicted",
+        members("g", 3),
+        [pod("leaving", bound="n3", priority=20)],
+        True,
+    ),
+    ("one of them runs", [*members("g", 3), pod("y", bound="n1")], [pod("y", bound="n1")], True),
+    ("one more, and a request that nobody can read", [*members("g", 4), pod("bad", cpu="-1")], [], True),
+    ("one more, of another priority", [*members("g", 4), pod("other", priority=11)], [], True),
+    ("half of them ask for less", [*members("g", 3), *(pod(f"h-{n}", cpu="1") for n in range(3))], [], True),
+]
+
+
+@pytest.mark.parametrize(("what", "pods", "there", "may"), COUNTED, ids=[each[0] for each in COUNTED])
+def test_what_counting_leaves_open(what: str, pods: list[object], there: list[object], *, may: bool) -> None:
+    gang = named("g", *pods)  # type: ignore[arg-type]
+    snapshot = replace(picture(*there).snapshot, leaving=frozenset({"default/leaving"}))  # type: ignore[arg-type]
+    assert Room(snapshot).may_hold(Least(gang)) is may, what
+
+
+def test_counting_minds_what_must_start_together_and_nothing_else() -> None:
+    room, gang = Room(picture().snapshot), named("g", *members("g", 9))
+    assert room.may_hold(Least(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 2),))))
+    assert not room.may_hold(Least(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 4),))))
+    assert room.may_hold(Least(replace(gang, min_member=9, succeeded=6)))
+    assert room.may_hold(Least(replace(gang, queue="team"))), "a queue has an order of its own"
+
+
+def keys(*names: str) -> list[GangKey]:
+    """Gangs by `namespace/name`."""
+    return [GangKey("phalanx", *each.split("/")) for each in names]
+
+
+def test_the_turn_is_the_namespaces_that_has_had_the_least() -> None:
+    shares, waiting = Shares(), keys("a/1", "a/2", "a/3", "b/1", "b/2")
+    found = [str(key.namespace + key.name) for key in shares.next_ones(waiting, lambda _: 1, 4)]
+    assert found == ["a1", "b1", "a2", "b2"]
+    costs = {"a1": 10, "b1": 1, "b2": 1, "b3": 1}
+    found = [
+        key.namespace + key.name
+        for key in Shares().next_ones(
+            keys("a/1", "a/2", "b/1", "b/2", "b/3"), lambda key: costs[key.namespace + key.name], 13
+        )
+    ]
+    assert found == ["a1", "b1", "b2", "b3"]
+
+
+def test_nobody_saves_up_turns_and_nobody_is_behind_for_ever() -> None:
+    shares = Shares()
+    shares.next_ones(keys("a/1"), lambda _: 1000, 1)
+    shares.next_ones(keys("a/1", "b/1"), lambda _: 1, 1)
+    found = shares.next_ones(keys("b/1", "c/1", "c/2"), lambda _: 1, 3)
+    assert {key.namespace for key in found[:2]} == {"b", "c"}
+
+
+def served(shares: Shares, *waiting: str, most: float = 1) -> str:
+    """Whose turn it is, each gang at a price of one."""
+    return " ".join(f"{key.namespace}/{key.name}" for key in shares.next_ones(keys(*waiting), lambda _: 1, most))
+
+
+def test_who_was_away_for_a_moment_has_had_what_he_has_had() -> None:
+    """The young one's gangs are answered at once and come again in every other call; the old one waits all the time."""
+    shares, told = Shares(), list[str]()
+    for _ in range(4):
+        told.append(served(shares, "young/1", "old/1"))
+        if told[-1] == "young/1":
+            told.append(served(shares, "old/1", "other/1"))
+    assert told.count("old/1") >= 3
+    shares = Shares()
+    assert served(shares, "a/1", "b/1", most=4) == "a/1 b/1"
+    assert served(shares, "a/1", "a/2", "b/1", most=3) == "a/1 b/1 a/2"
+    assert served(shares, "b/1", "c/1") == "b/1"
+    assert served(shares, "a/1", "b/1", "c/1") == "c/1"
+    assert served(shares, "a/1", "b/1", "c/1", most=2) == "a/1 b/1"
+
+
+def test_between_equals_it_is_the_turn_of_whoever_was_served_longest_ago() -> None:
+    shares = Shares()
+    assert served(shares, "a/1", "b/1", "c/1", most=3) == "a/1 b/1 c/1"
+    assert served(shares, "c/1", "b/1", "a/1", most=3) == "a/1 b/1 c/1"
+
+
+def test_namespaces_without_end_do_not_keep_one_from_its_turn_and_are_forgotten() -> None:
+    shares, last = Shares(), 0
+    served(shares, "patient/1")
+    for number in range(1000):
+        told = served(shares, f"new-{number}/1", f"new-{number}/2", "patient/1", most=1)
+        last = number if told == "patient/1" else last
+        served(shares, f"alone-{number}/1")
+    assert last > 900
+    assert len(shares._had) < 10  # noqa: SLF001 -- what is remembered is not told
+    for number in range(2 * MOST_AWAY):
+        served(shares, f"alone-{number}/1")
+    assert len(shares._had) <= MOST_AWAY + 1  # noqa: SLF001

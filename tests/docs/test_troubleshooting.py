@@ -1,0 +1,52 @@
+"""The headings of the troubleshooting page are messages that the code says, or that another test expects of it."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+from page_commands import DOCS, ROOT
+
+PACKAGES = ("certs", "cli", "cluster", "controller", "gangs", "kube", "planning", "webhook")
+EXPECTING = ("tests/cli", "tests/faults", "tests/planning", "tests/system")
+HEADINGS = re.findall(r"^### `(.*)`$", (DOCS / "troubleshooting.md").read_text(), re.MULTILINE)
+ELSEWHERE = {'failed calling webhook "pods.phalanx.dev"': "manifests/webhook/mutating.yaml"}
+"""Said by the API server, with a name of ours: where that stands."""
+_SHORTEST = 8
+"""Letters that two messages do not share by accident."""
+
+
+def texts() -> Iterator[str]:
+    """All texts of the code, what is filled in as `…`, and what other tests expect."""
+    for package in (*PACKAGES, *EXPECTING):
+        for path in (ROOT / package).rglob("*.py"):
+            for each in ast.walk(ast.parse(path.read_text())):
+                if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                    yield each.value
+                elif isinstance(each, ast.JoinedStr):
+                    yield "".join(part.value if isinstance(part, ast.Constant) else "…" for part in each.values)
+
+
+TEXTS = frozenset(texts())
+
+
+def said(heading: str) -> bool:
+    """Whether one text of the code has all the heading's words in their order, what stands for names left out."""
+    parts = [re.escape(part.strip()) for part in heading.split("…") if len(part.strip()) > 1]
+    pattern = re.compile(".*".join(parts), re.DOTALL)
+    return any(pattern.search(text) for text in TEXTS)
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_every_heading_is_a_message_of_the_code(heading: str) -> None:
+    assert max(len(part) for part in heading.split("…")) >= _SHORTEST
+    if heading in ELSEWHERE:
+        name = heading.partition('"')[2].rstrip('"')
+        assert f"name: {name}" in (ROOT / ELSEWHERE[heading]).read_text()
+    else:
+        assert said(heading)
+
+
+def test_a_message_that_nobody_says_is_found() -> None:
+    assert len(HEADINGS) > 20
+    assert not said("waits for a … that nobody has written")

@@ -1,0 +1,45 @@
+"""What a WorkloadKind says of the objects of its kind, and the doctor after it."""
+
+from typing import Any
+
+from workload_operators import described
+
+from cluster.snapshot import Snapshot
+from controller.status.described_kinds import condition
+from gangs.manifests import key_of
+from gangs.sources import Sources
+from planning.doctor.checkup import check_up
+from planning.doctor.finding import Finding, Severity
+
+WHAT = "trainingruns.ml.example.com"
+
+
+def told(trouble: str) -> tuple[dict[str, Any], Finding]:
+    """The condition, and what the doctor says of it."""
+    kind = described()
+    said = condition(kind, Sources(objects={key_of(kind): kind}), lambda _: trouble)
+    assert said is not None
+    shown = {**kind, "status": {"conditions": [said]}}
+    (found,) = check_up(Snapshot(), Sources(objects={key_of(shown): shown}))[-1:]
+    return said, found
+
+
+def test_all_is_well() -> None:
+    said, found = told("")
+    assert (said["status"], said["reason"]) == ("True", "Watched")
+    assert (found.severity, found.text) == (Severity.OK, f"{WHAT} that ask for it are gangs")
+
+
+def test_a_workload_that_we_fail_to_read_is_told_and_the_others_are_gangs() -> None:
+    said, found = told("except default/w, which Phalanx fails to read (TypeError)")
+    assert (said["status"], said["reason"]) == ("True", "SomeLeftOut")
+    text = f"{WHAT} that ask for it are gangs, except default/w, which Phalanx fails to read (TypeError)"
+    assert (found.severity, found.text) == (Severity.WARNING, text)
+    assert found.remedy == "report that with the log of Phalanx"
+
+
+def test_a_fault_of_ours_that_keeps_the_whole_kind_out_is_told() -> None:
+    said, found = told("failed in Phalanx itself (TypeError); its log says where")
+    assert (said["status"], said["reason"]) == ("False", "Unreadable")
+    assert found.severity is Severity.ERROR
+    assert "failed in Phalanx itself" in f"{found.text} {found.remedy}"

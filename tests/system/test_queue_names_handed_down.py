@@ -1,0 +1,97 @@
+"""Workloads of which another object is made that is the gang: what their annotations become on a real control plane.
+
+Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from foreign_kinds import served
+from system import Object, Phalanx, one_line
+from two_racks import apply_two_racks
+
+from controlplane.control_plane import ControlPlane
+from controlplane.running.stages import GOES_ON
+from gangs.workloads.kind_table import WORKLOADS
+
+pytestmark = pytest.mark.controlplane
+
+R1 = {"n0", "n1", "n2", "n3"}
+VERSIONS = {("trainer.kubeflow.org", "TrainJob"): "v1alpha1", ("workload.codeflare.dev", "AppWrapper"): "v1beta2"}
+RACK = {"phalanx.dev/required": "rack"}
+CRON_JOB = "/apis/batch/v1/namespaces/default/cronjobs/w"
+
+
+@pytest.fixture(scope="module")
+def definitions(control_plane: ControlPlane) -> Iterator[None]:
+    """The kinds of other projects, gone when the module's tests are over."""
+    with served(control_plane, VERSIONS):
+        yield
+
+
+@pytest.fixture
+def racks(phalanx: Phalanx) -> Phalanx:
+    """Seven nodes in two racks, and a topology over them."""
+    return apply_two_racks(phalanx, 7)
+
+
+def job() -> Object:
+    """What a Job of four pods says, of which each fills a node and goes on."""
+    container = {"name": "c", "image": "b", "resources": {"requests": {"cpu": "6"}}}
+    pod = {"restartPolicy": "Never", "containers": [container]}
+    template = {"metadata": {"annotations": {GOES_ON: "true"}}, "spec": pod}
+    return {"parallelism": 4, "completions": 4, "template": template}
+
+
+def workload(api_version: str, kind: str, spec: Object) -> Object:
+    """A workload that asks for a rack."""
+    metadata = {"name": "w", "namespace": "default", "annotations": dict(RACK)}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def written(phalanx: Phalanx) -> Object:
+    """The annotations that Jobs of the CronJob will have."""
+    found = phalanx.cluster.request("GET", CRON_JOB)["spec"]["jobTemplate"]["metadata"]
+    return {key: value for key, value in (found.get("annotations") or {}).items() if key.startswith("phalanx.dev/")}
+
+
+def test_every_job_of_a_cron_job_is_a_gang(racks: Phalanx) -> None:
+    manifest = workload("batch/v1", "CronJob", {"schedule": "0 0 29 2 *", "jobTemplate": {"spec": job()}})
+    racks.apply_once_told("gang default/w-: 4 pods fit in r1: n0..3", manifest)
+    assert written(racks) == RACK
+    for name in ("first", "second"):
+        racks.cluster.kubectl("create", "job", name, "--from=cronjob/w")
+    racks.await_phase("first", "Placed")
+    nodes = {
+        each["metadata"]["name"]: each["spec"].get("nodeName")
+        for each in racks.pods()
+        if "first" in str(each["metadata"])
+    }
+    assert set(nodes.values()) == R1
+    assert "needs 4 pods in one rack" in racks.await_phase("second", "Unplaceable")["message"]
+
+    racks.cluster.kubectl("annotate", "cronjob", "w", "phalanx.dev/preferred=rack", "phalanx.dev/required-")
+    assert written(racks) == {"phalanx.dev/preferred": "rack"}
+    late = racks.cluster.kubectl_result("annotate", "cronjob", "w", "phalanx.dev/min-member=5")
+    assert "metadata.annotations[phalanx.dev/min-member]: 5 is more than the 4 pods" in one_line(late.stderr)
+
+
+@pytest.mark.usefixtures("definitions")
+def test_what_an_operator_hands_on_is_written_where_it_looks(racks: Phalanx) -> None:
+    train_job = workload("trainer.kubeflow.org/v1alpha1", "TrainJob", {"runtimeRef": {"name": "torch"}})
+    racks.apply_once_told("TrainJob default/w: kind: its pods are not planned before they exist", train_job)
+    inner = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "inner"}, "spec": job()}
+    wrapper = workload("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": [{"template": inner}]})
+    racks.apply_once_told("gang default/inner: 4 pods fit in r1: n0..3", wrapper)
+    stored = {}
+    for (group, kind), version in VERSIONS.items():
+        path = f"/apis/{group}/{version}/namespaces/default/{WORKLOADS[group, kind].plural}/w"
+        stored[kind] = racks.cluster.request("GET", path)["spec"]
+    assert stored["TrainJob"]["annotations"] == RACK
+    made = stored["AppWrapper"]["components"][0]["template"]
+    assert made["metadata"]["annotations"] == RACK
+    racks.apply(made)
+    racks.await_phase("inner", "Placed")
+    wrapper["spec"]["components"].append({"template": {**inner, "metadata": {"name": "other"}}})
+    wrapper["metadata"]["name"] = "two"
+    racks.await_refusal("spec.components: holds 2 workloads that can be gangs", wrapper)

@@ -1,0 +1,88 @@
+"""A RayJob and a RayService by one annotation: KubeRay's own operator makes the cluster that is the gang.
+
+Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a cluster of four fits in r1 alone.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+from real_operators import running
+from system import Object, Phalanx
+from two_racks import apply_two_racks
+from workload_operators import ROWS
+
+from controlplane.control_plane import ControlPlane
+from controlplane.recording import bound
+
+pytestmark = pytest.mark.controlplane
+
+R1 = ["n0", "n1", "n2", "n3"]
+KINDS = {"RayJob": "rayClusterSpec", "RayService": "rayClusterConfig"}
+"""Where each has the cluster."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kuberay(control_plane: ControlPlane) -> Iterator[None]:
+    """KubeRay's operator."""
+    with running(control_plane, "kuberay"):
+        yield
+
+
+@pytest.fixture
+def racks(phalanx: Phalanx) -> Phalanx:
+    """Seven nodes in two racks, and a topology over them."""
+    return apply_two_racks(phalanx, 7)
+
+
+def workload(kind: str, workers: int) -> Object:
+    """One with a cluster of a head and so many workers in one rack."""
+    cluster = yaml.safe_load(yaml.safe_dump(ROWS["RayCluster"].spec()).replace("cpu: '1'", "cpu: '6'"))
+    cluster["workerGroupSpecs"][0] |= {"replicas": workers, "maxReplicas": workers}
+    more = {"entrypoint": "python x.py"} if kind == "RayJob" else {}
+    metadata = {"name": "w", "namespace": "default", "annotations": {"phalanx.dev/required": "rack"}}
+    return {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": {KINDS[kind]: cluster, **more}}
+
+
+def of_cluster(phalanx: Phalanx) -> list[Object]:
+    """The pods of the cluster: a RayJob has a submitter, too."""
+    return [each for each in phalanx.pods() if "ray.io/node-type" in each["metadata"]["labels"]]
+
+
+def gangs(phalanx: Phalanx) -> list[Object]:
+    """All Gang objects."""
+    found: list[Object] = phalanx.cluster.request("GET", "/apis/phalanx.dev/v1alpha1/gangs")["items"]
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_cluster_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, kind: str) -> None:
+    with racks.record() as recorder:
+        racks.apply_once_told("4 pods fit in r1: n0..3", workload(kind, 3))
+        racks.wait(lambda: sorted(each["spec"].get("nodeName", "") for each in of_cluster(racks)) == R1, "all bound")
+        events = [each for each in recorder.events if "ray.io/node-type" in each.object["metadata"].get("labels", {})]
+    complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
+    assert not any(bound(event) for event in events[:complete])
+    (gang,) = gangs(racks)
+    assert gang["metadata"]["ownerReferences"][0]["kind"] == "RayCluster"
+    worker = next(each for each in of_cluster(racks) if each["metadata"]["labels"]["ray.io/node-type"] == "worker")
+    racks.cluster.kubectl("delete", "pod", worker["metadata"]["name"])
+
+    def mended() -> bool:
+        there = {each["metadata"]["uid"]: each["spec"].get("nodeName", "") for each in of_cluster(racks)}
+        return worker["metadata"]["uid"] not in there and sorted(there.values()) == R1
+
+    racks.wait(mended, "another worker in its place, beside its siblings")
+    racks.cluster.kubectl("delete", kind.lower(), "w", "--wait=false")
+    racks.wait(lambda: not gangs(racks) and not of_cluster(racks), "the gang and its pods to go")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_worker_too_many_and_none_starts(racks: Phalanx, kind: str) -> None:
+    said = "needs 5 pods in one rack: r1 fits 4 of 5; r2 fits 3 of 5"
+    racks.apply_once_told(said, workload(kind, 4))
+    racks.wait(lambda: len(of_cluster(racks)) == 5 and bool(gangs(racks)), "all pods to be made")
+    racks.await_phase(gangs(racks)[0]["metadata"]["name"], "Unplaceable")
+    assert all(each["spec"]["schedulingGates"] for each in of_cluster(racks))
+    racks.cluster.kubectl("delete", kind.lower(), "w", "--wait=false")
+    racks.wait(lambda: not gangs(racks) and not of_cluster(racks), "the gang and its pods to go")

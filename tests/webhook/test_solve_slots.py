@@ -1,0 +1,80 @@
+"""Whose turn it is to solve, where one solve is made at a time: nobody has it all."""
+
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+
+from webhook.forecasts.slots import MOST_KNOWN, BusyError, SolveSlot
+
+
+def test_who_asks_again_and_again_goes_after_those_who_solved_longer_ago() -> None:
+    """Greedy is being solved and waits with one more; modest comes later."""
+    slot, order = SolveSlot(), list[str]()
+    threads = []
+
+    def ask(who: str, name: str) -> None:
+        with slot.taken(10, who):
+            order.append(name)
+            time.sleep(0.2)
+
+    for who, name in (("greedy", "first"), ("greedy", "second"), ("modest", "third")):
+        threads.append(threading.Thread(target=ask, args=(who, name)))
+        threads[-1].start()
+        time.sleep(0.05)
+    for each in threads:
+        each.join()
+    assert order == ["first", "third", "second"]
+
+
+def test_nobody_takes_all_the_places_of_those_who_wait() -> None:
+    slot, over = SolveSlot(waiting=4, most_each=2), threading.Event()
+
+    def ask(who: str) -> None:
+        with suppress(BusyError), slot.taken(10, who):
+            over.wait(10)
+
+    crowd = [threading.Thread(target=ask, args=("greedy",)) for _ in range(2)]
+    for each in crowd:
+        each.start()
+    time.sleep(0.1)
+    with (
+        pytest.raises(BusyError, match="2 of your requests are being solved or wait"),
+        slot.taken(1, "greedy"),
+    ):
+        pass
+    with pytest.raises(BusyError, match="not free in time"), slot.taken(0.05, "modest"):
+        pass
+    over.set()
+    for each in crowd:
+        each.join()
+    with slot.taken(1, "greedy") as left:
+        assert left > 0.9
+
+
+def test_admission_is_one_of_those_who_take_turns() -> None:
+    """Without a limit of its own: what waits there is the API server's."""
+    slot, over = SolveSlot(waiting=4), threading.Event()
+
+    def ask() -> None:
+        with slot.taken(10):
+            over.wait(10)
+
+    crowd = [threading.Thread(target=ask) for _ in range(5)]
+    for each in crowd:
+        each.start()
+    time.sleep(0.1)
+    with pytest.raises(BusyError, match="too many requests wait"), slot.taken(1):
+        pass
+    over.set()
+    for each in crowd:
+        each.join()
+
+
+def test_only_so_many_callers_are_remembered() -> None:
+    slot = SolveSlot()
+    for number in range(MOST_KNOWN + 10):
+        with slot.taken(1, f"caller-{number}"):
+            pass
+    assert (len(slot._last), len(slot._of_each)) == (MOST_KNOWN, 0)  # noqa: SLF001 -- what is remembered is not told

@@ -1,0 +1,164 @@
+"""Group objects, topologies and workloads at admission: refused where they contradict themselves, else forecast."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from gangs.dialects.reviewing import review
+from gangs.dialects.templates import handed_down, template_labels
+from gangs.dialects.typos import typos_of
+from gangs.incremental.dependencies import OBJECT, Look, Looks
+from gangs.manifests import MalformedError, key_of
+from gangs.model import Advice, Fault, Manifest
+from gangs.sources import Sources
+from gangs.workloads.jobs import is_job
+from gangs.workloads.kind_table import shape_of
+from gangs.workloads.pod_templates import templates
+from gangs.workloads.template_marks import Marks, kept, marks
+from kube.keys import WORKLOAD
+from webhook.admission import suspending
+from webhook.admission.patch_builder import PatchBuilder
+from webhook.admission.reviews import Admitted, Decision, Refused
+from webhook.admission.warnings import lines
+
+Forecast = Callable[[Manifest], tuple[str, ...]]
+"""Sentences about what would become of the gang that an object describes."""
+
+Reread = Callable[[Sources, Iterable[Look]], Sources]
+"""The sources with what was looked at as it is now; the same sources where it is not read again."""
+
+_ON_TEMPLATE = " spec.template."
+
+
+def memory_alone(sources: Sources, looks: Iterable[Look]) -> Sources:
+    """Nothing is read again."""
+    del looks
+    return sources
+
+
+def workload_created(manifest: Manifest, sources: Sources) -> Decision:
+    """Label the pod template of a workload that asks to be a gang, so that its pods are known as members.
+
+    One that was written suspended for its queue to start it is started.
+    """
+    patch = PatchBuilder(manifest)
+    try:
+        _label(manifest, sources, patch)
+        suspending.created(manifest, sources, patch)
+    except MalformedError as error:
+        return Refused(str(error.fault))
+    return Admitted(patch.build())
+
+
+def workload_changed(manifest: Manifest, old: Manifest, sources: Sources) -> Decision:
+    """Keep the labels on the pod templates of a gang where they are written anew: pods made of them would not wait.
+
+    A workload whose templates did not have them is let be: pods that run would be made again with them. One whose kind
+    nobody describes any more keeps them where they are.
+    """
+    patch = PatchBuilder(manifest)
+    try:
+        had = templates(old)
+        if not frozenset[str]().union(*(each.labels for each in had)).isdisjoint(template_labels(manifest, sources)):
+            _label(manifest, sources, patch, {each.entry: each.role for each in had if WORKLOAD in each.labels})
+        for way, said in kept(old, manifest) if shape_of(manifest) is None else ():
+            _write(patch, way, said)
+    except MalformedError as error:
+        return Refused(str(error.fault))
+    return Admitted(patch.build())
+
+
+def handing_down(manifest: Manifest, old: Manifest | None) -> Decision:
+    """Write a workload's wishes down where its operator takes those of the object from that it makes, the gang.
+
+    Where they are changed or taken back later, what was written down is, too. What contradicted itself already, or is
+    being deleted, stays as it is: finalizers and labels must be writable.
+    """
+    if (manifest.get("metadata") or {}).get("deletionTimestamp"):
+        return Admitted()
+    patch = PatchBuilder(manifest)
+    try:
+        for way, value in handed_down(manifest, old):
+            if value is None:
+                patch.remove(way)
+            else:
+                patch.set(way, value)
+    except MalformedError as error:
+        return Admitted() if old is not None and _fault_of(old) == error.fault else Refused(str(error.fault))
+    return Admitted(patch.build())
+
+
+def _fault_of(manifest: Manifest) -> Fault | None:
+    """What kept a workload's wishes from being written down; None where nothing did."""
+    try:
+        list(handed_down(manifest, None))
+    except MalformedError as error:
+        return error.fault
+    return None
+
+
+def _label(
+    manifest: Manifest, sources: Sources, patch: PatchBuilder, roles: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """`roles`: the pod sets of templates that had labels before, by what they would be called today."""
+    labels, shape = template_labels(manifest, sources), shape_of(manifest)
+    if is_job(manifest):
+        for key, value in labels.items():
+            patch.set(("spec", "template", "metadata", "labels", key), value)
+        return
+    for each in templates(manifest) if labels else ():
+        own = replace(each, role=roles.get(each.entry, each.role))
+        _write(patch, (*each.way, *each.metadata), marks(shape, own, labels))
+
+
+def _write(patch: PatchBuilder, way: Sequence[str], said: Marks) -> None:
+    for place, texts in said.items():
+        for key, value in texts.items():
+            patch.set((*way, place, key), value)
+
+
+def checked(
+    manifest: Manifest, old: Manifest | None, sources: Sources, forecast: Forecast, reread: Reread = memory_alone
+) -> Decision:
+    """Refuse an object for what is wrong with it; admit it with advice and, at CREATE, with a forecast.
+
+    :param old: the object before an UPDATE. What was wrong with it already only warns, so that an object which
+        became wrong by others (a topology that lost a level, say) can still be labelled, finalised, and mended.
+    :param reread: reads again what a refusal has looked at: it may have changed a moment ago.
+    """
+    if (manifest.get("metadata") or {}).get("deletionTimestamp"):
+        return Admitted()
+    looks = Looks()
+    faults, advice, new = _reviewed(manifest, old, replace(sources, looked=looks))
+    if new:
+        again = reread(sources, looks.all - {(OBJECT, key_of(manifest))})
+        if again is not sources:
+            sources = again
+            faults, advice, new = _reviewed(manifest, old, sources)
+    advice += typos_of(manifest, sources, (*faults, *advice))
+    if old is not None and is_job(manifest):
+        advice = [replace(each, text=_made_anew(each.text)) for each in advice]
+        faults = [replace(each, remedy=_made_anew(each.remedy)) for each in faults]
+        new = [replace(each, remedy=_made_anew(each.remedy)) for each in new]
+    if new:
+        return Refused("; ".join(map(str, new)), lines(advice))
+    messages = forecast(manifest) if old is None and not faults else ()
+    announced = {f"waits for {each.awaited}" for each in advice}
+    more = [text for text in messages if text.partition(": ")[2] not in announced]
+    return Admitted(warnings=lines([*faults, *advice, *more]))
+
+
+def _made_anew(remedy: str) -> str:
+    """A remedy for a Job that exists: its template stays as it is."""
+    return (
+        f"{remedy}, in a Job made anew: the template of this one does not change" if _ON_TEMPLATE in remedy else remedy
+    )
+
+
+def _reviewed(
+    manifest: Manifest, old: Manifest | None, sources: Sources
+) -> tuple[list[Fault], list[Advice], list[Fault]]:
+    """What is wrong, what is worth a warning, and what of the first was not wrong before."""
+    faults, advice = review(manifest, sources, exists=old is not None)
+    known = {str(each) for each in review(old, sources, exists=True)[0]} if old is not None and faults else set()
+    return faults, advice, [each for each in faults if str(each) not in known]

@@ -1,0 +1,64 @@
+"""WorkloadKinds as the API server has them now, for the first workload of a kind: both may come in one `kubectl apply`.
+
+Without it the workload would come in as one of a kind that nobody has described, and be no gang for good. Whoever
+writes objects of kinds that nobody describes must not have us ask with each: all share one list a second.
+"""
+
+import logging
+import threading
+import time
+
+from cluster.api.single import UnreadError, read_list
+from cluster.api.transport import Transport
+from gangs.model import Manifest
+from gangs.workloads.taught_kinds import RESOURCE
+
+LOG = logging.getLogger(__name__)
+
+EVERY = 1.0
+"""Seconds between two lists."""
+SECONDS = 1.0
+"""How long one may take."""
+WAITING = 4
+"""Requests that may wait for a list; others are answered from memory."""
+
+
+class FreshKinds:
+    """Reads all WorkloadKinds, at most once in `EVERY` seconds. Safe to share between threads."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._turns = threading.BoundedSemaphore(WAITING)
+        self._lock = threading.Lock()
+        self._listed = float("-inf")
+        """When the last list began."""
+        self._found: tuple[Manifest, ...] = ()
+
+    def describing(self, group: str, kind: str) -> Manifest | None:
+        """The WorkloadKind that names this kind; None where there was none after this call had begun, or no time."""
+        came = time.monotonic()
+        if came - self._listed < EVERY and (known := self._naming(group, kind)) is not None:
+            return known
+        if not self._turns.acquire(blocking=False):
+            return None
+        try:
+            with self._lock:
+                if self._listed < came:
+                    time.sleep(max(0.0, self._listed + EVERY - time.monotonic()))
+                    self._listed = time.monotonic()
+                    self._found = self._list()
+        finally:
+            self._turns.release()
+        return self._naming(group, kind)
+
+    def _naming(self, group: str, kind: str) -> Manifest | None:
+        specs = ((each, each.get("spec") or {}) for each in self._found)
+        return next((each for each, spec in specs if (spec.get("group"), spec.get("kind")) == (group, kind)), None)
+
+    def _list(self) -> tuple[Manifest, ...]:
+        path = f"/apis/{RESOURCE.group}/{RESOURCE.versions[0]}/{RESOURCE.plural}"
+        try:
+            return read_list(self._transport, path, RESOURCE.kind, seconds=SECONDS)
+        except UnreadError as error:
+            LOG.info("WorkloadKinds are not read again: %s", error)
+            return ()

@@ -1,0 +1,150 @@
+"""The story of one gang as plain JSON data: `/v1/story`. The same facts as `phalanx why` and `phalanx events` tell."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from cluster.api.callers import NotToldError, plain_refusals
+from cluster.api.transport import Transport
+from gangs.dialects.table import OWN
+from gangs.mirrors import claim_of, is_marked, mirrored_key
+from gangs.model import Manifest
+from kube import keys
+from kube.names import natural_key
+from kube.objects import Pod
+from kube.text import one_line_each
+from planning.stories.facts import (
+    GangFacts,
+    asked_by,
+    left_over,
+    member_keys,
+    place_of,
+    pod_state,
+    presence,
+    since,
+    wants,
+)
+from planning.stories.history import PAGE, ReadingLimit, TooManyEventsError, history, warnings
+from planning.stories.line import in_line
+from planning.stories.timeline import story
+from webhook.picture import Picture
+
+Json = dict[str, Any]
+Events = Callable[[GangFacts], tuple[Sequence[Manifest], str]]
+
+MOST_STEPS = 200
+MOST_READERS = 2
+"""Stories for which events are read at a time. Others are told without after `BUSY_SECONDS`."""
+BUSY_SECONDS = 0.5
+MOST_PAGES, READING_SECONDS = 10, 5.0
+"""What is read for one story."""
+MORE_THAN = f"there are more than {MOST_PAGES * PAGE:,}, or reading them takes longer than {READING_SECONDS:g} s"
+_STATUS = ("phase", "reason", "message", "proof", "objective", "levels", "victims", "explanation", "flavors")
+
+
+class EventReader:
+    """Reads the events of gangs as whoever asks for them: for few at a time, and no more than so much, so long."""
+
+    def __init__(self) -> None:
+        self._places = threading.BoundedSemaphore(MOST_READERS)
+
+    def read(self, facts: GangFacts, api: Transport | None) -> tuple[Sequence[Manifest], str]:
+        """What the caller may read of them, and why that is not all."""
+        if api is None:
+            return (), "events cannot be read here"
+        if not self._places.acquire(timeout=BUSY_SECONDS):
+            return (), "the events of other gangs are being read; ask again in a moment"
+        found: list[Manifest] = []
+        try:
+            limit = ReadingLimit(MOST_PAGES, READING_SECONDS)
+            with plain_refusals():
+                found += history(api, facts.manifest, facts.pods, limit)
+                found += warnings(api, facts.pods, limit)
+        except NotToldError as error:
+            return found, str(error)
+        except TooManyEventsError:
+            meta = facts.manifest["metadata"]
+            own = f"phalanx events {meta['namespace']}/{meta['name']}"
+            return found, f"not all events were read: {MORE_THAN}; {own} reads all"
+        finally:
+            self._places.release()
+        return found, ""
+
+
+def story_of(
+    picture: Picture,
+    namespace: str,
+    name: str,
+    dialect: str,
+    events: Callable[[GangFacts], tuple[Sequence[Manifest], str]],
+) -> Json | None:
+    """What is known of a gang; None where nothing shows one of that name.
+
+    :param name: of the gang, as its `dialect` calls it.
+    :param dialect: "": whichever has a gang of that name.
+    :param events: reads those that the caller may read, and says why these are not all.
+    """
+    manifests = list(picture.sources_of().of_kind(keys.GROUP, "Gang"))
+    showing = (each for each in manifests if _shows(each, namespace, name, dialect))
+    found = max(showing, key=is_marked, default=None)
+    if found is None:
+        return None
+    manifest: Manifest = one_line_each(found)
+    facts = GangFacts(manifest, picture.all_of(*member_keys(found)).pods)
+    happened, lacking = events(facts)
+    steps = story(manifest, happened)
+    return {
+        "namespace": namespace,
+        "name": name,
+        **{each: facts.status.get(each) for each in _STATUS},
+        "askedBy": asked_by(manifest),
+        "wants": wants(facts.spec),
+        "presence": presence(facts),
+        "since": since(facts.status),
+        "place": _place(picture, found, manifests),
+        "members": [_member(each, facts.status) for each in sorted(facts.pods, key=lambda pod: natural_key(pod.key))],
+        "heldBack": list(left_over(facts)),
+        "steps": [
+            {
+                "at": each.at.isoformat(),
+                "after": round((each.at - steps[0].at).total_seconds(), 3),
+                "what": each.what,
+                "note": each.note,
+                "warning": each.warning,
+                "times": each.times,
+                "of": each.of,
+            }
+            for each in steps[-MOST_STEPS:]
+        ],
+        "withoutEvents": lacking,
+    }
+
+
+def _shows(manifest: Manifest, namespace: str, name: str, dialect: str) -> bool:
+    """Whether a Gang object shows the gang. One that only claims to show another's is not asked."""
+    meta = manifest["metadata"]
+    key = mirrored_key(manifest)
+    if key is None:
+        own = (meta.get("namespace"), meta["name"]) == (namespace, name)
+        return own and not claim_of(manifest) and dialect in ("", OWN)
+    return (key.namespace, key.name) == (namespace, name) and dialect in ("", key.dialect)
+
+
+def _place(picture: Picture, manifest: Manifest, manifests: Sequence[Manifest]) -> Json | None:
+    if not in_line(manifest):
+        return None
+    unbound: Iterable[Pod] = (pod for pod in picture.sources().pods if not pod.spec.node_name)
+    found = place_of(manifest, manifests, unbound)
+    return {
+        "position": len(found.before) + 1,
+        "waiting": found.waiting,
+        "before": list(found.before),
+        "told": str(found),
+    }
+
+
+def _member(pod: Pod, status: Mapping[str, Any]) -> Json:
+    planned = {(e["namespace"], e["pod"]): e["node"] for e in status.get("assignments") or ()}
+    at = pod.metadata.namespace, pod.metadata.name
+    node = pod.spec.node_name or pod.metadata.annotations.get(keys.PLANNED_NODE) or planned.get(at, "")
+    return {"namespace": at[0], "pod": at[1], "state": pod_state(pod), "node": node}
