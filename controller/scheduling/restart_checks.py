@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
 
+from cluster.snapshot import NodeState, Snapshot
 from controller.cluster_view import ClusterView
 from controller.scheduling.lanes import Lane
 from controller.scheduling.questions import Question, asked_alone
 from controller.scheduling.shares import Shares
 from gangs.model import Gang, GangKey
-from planning.decision import Outcome
+from planning.decision import Decision, Outcome
 from planning.whole_again import hindrance, whole_again, without
 from solver.plan import Proof
 from solver.problem import Limits
@@ -43,10 +44,23 @@ class Verdict:
     why: str = ""
     version: str = ""
     """Of the cluster that was looked at."""
+    place: tuple[NodeState, ...] = ()
+    """The nodes that all members together would have, as they were then."""
 
     def stands(self, at: float) -> bool:
         """Whether the gang need not be looked at again yet."""
         return at - self.at <= (FRESH_SECONDS if self.placed else PAUSE_SECONDS)
+
+    def untouched(self, snapshot: Snapshot) -> bool:
+        """Whether nobody has come to its place since, or has room held there, and all of it is as open as it was."""
+        if not self.place:
+            return True
+        names = {then.name for then in self.place}
+        now = {state.name: state for state in snapshot.nodes if state.name in names}
+        return all(
+            then.name in now and now[then.name].open == then.open and now[then.name].marks <= then.marks
+            for then in self.place
+        )
 
     def fresh(self, gang: Gang, at: float) -> bool:
         """Whether it may be acted on: a yes for this very gang, just given."""
@@ -75,7 +89,9 @@ class RestartChecks:
             self._verdicts[key] = verdict
             self._again = verdict.at + _SHARE_OF_TIME * taken
         now, asking = monotonic(), {gang.key: gang for gang in gangs}
-        self._verdicts = {key: each for key, each in self._verdicts.items() if each.stands(now)}
+        self._verdicts = {
+            key: each for key, each in self._verdicts.items() if each.stands(now) and each.untouched(picture.snapshot)
+        }
         new = [key for key in asking if key not in self._verdicts]
         if new and self._lane.idle and now >= self._again:
             (key,) = self._shares.next_ones(new, lambda _: 1.0, 1.0)
@@ -92,20 +108,32 @@ class RestartChecks:
         """In the lane."""
         began = monotonic()
         why = hindrance(gang, picture.snapshot, picture.sources)
-        placed = False
+        place: tuple[NodeState, ...] = ()
         if not why and self._has_none(gang, picture):
-            emptied = replace(picture, snapshot=without(gang, picture.snapshot))
-            placed = self._outcome(replace(whole_again(gang), preempts=False), emptied)[0] is Outcome.PLACED
-            why = "" if placed else "all its members together have no free place either"
-        verdict = Verdict(gang, placed, monotonic(), why, picture.snapshot.version)
+            place = self._place_of(gang, picture)
+            why = "" if place else "all its members together have no free place either"
+        verdict = Verdict(gang, bool(place), monotonic(), why, picture.snapshot.version, place)
         self._inbox.append((gang.key, verdict, verdict.at - began))
         self._wake()
 
     def _has_none(self, gang: Gang, picture: ClusterView) -> bool:
         """Whether it is proven on this picture, too, that the gang has no place as it is."""
-        return self._outcome(gang, picture) == (Outcome.UNPLACEABLE, Proof.INFEASIBLE.value)
+        decision = self._planned(gang, picture)
+        return (
+            decision is not None
+            and decision.outcome is Outcome.UNPLACEABLE
+            and decision.proof == Proof.INFEASIBLE.value
+        )
 
-    def _outcome(self, gang: Gang, picture: ClusterView) -> tuple[Outcome | None, str | None]:
-        """What comes of planning it, and what is proven; nothing where planning fails."""
-        decision = asked_alone(gang, Question((gang,), picture, (), self._limits, self._limits))
-        return (None, None) if decision is None else (decision.outcome, decision.proof)
+    def _place_of(self, gang: Gang, picture: ClusterView) -> tuple[NodeState, ...]:
+        """The free nodes that all its members together would have, once they are gone; () for none."""
+        emptied = replace(picture, snapshot=without(gang, picture.snapshot))
+        decision = self._planned(replace(whole_again(gang), preempts=False), emptied)
+        if decision is None or decision.outcome is not Outcome.PLACED:
+            return ()
+        names = {assignment.node for assignment in decision.assignments}
+        return tuple(state for state in picture.snapshot.nodes if state.name in names)
+
+    def _planned(self, gang: Gang, picture: ClusterView) -> Decision | None:
+        """What comes of planning it; nothing where planning fails."""
+        return asked_alone(gang, Question((gang,), picture, (), self._limits, self._limits))

@@ -32,6 +32,7 @@ from kube.objects import (
     NodeAffinity,
     NodeSelector,
     NodeSelectorTerm,
+    NodeSpec,
     ObjectMeta,
     OwnerReference,
     Pod,
@@ -257,6 +258,39 @@ def test_whether_a_gang_has_a_place_as_a_whole(others: tuple[Pod, ...], placed: 
     assert verdict.placed is placed
     assert verdict.fresh(of, verdict.at) is placed
     assert verdict.why == ("" if placed else "all its members together have no free place either")
+
+
+WANTED = pod("first", cpu="2", priority=100, nominated="n3")
+CORDONED = replace(
+    snapshot(A, B, *OTHERS).nodes[2], node=msgspec.structs.replace(node("n3"), spec=NodeSpec(unschedulable=True))
+)
+
+
+@pytest.mark.parametrize(
+    ("later", "known"),
+    [
+        (snapshot(A, B, *OTHERS), True),
+        (snapshot(A, B, *OTHERS[:1]), True),
+        (snapshot(A, B, *OTHERS, pod("other", cpu="1", bound="n3")), False),
+        (snapshot(A, B, *OTHERS, WANTED), False),
+        (replace(snapshot(A, B, *OTHERS), nodes=(*snapshot(A, B, *OTHERS).nodes[:2], CORDONED)), False),
+        (replace(snapshot(A, B, *OTHERS), nodes=snapshot(A, B, *OTHERS).nodes[:2]), False),
+    ],
+    ids=[
+        "nothing has happened",
+        "somebody left",
+        "somebody came",
+        "room is held for another gang",
+        "its node was cordoned",
+        "its node went",
+    ],
+)
+def test_a_yes_is_forgotten_once_its_place_is_another_ones(later: Snapshot, known: bool) -> None:  # noqa: FBT001
+    of, lane = asked(A, B), HeldLane()
+    checks = RestartChecks(lane, Limits())
+    checks.look([of], picture(snapshot(A, B, *OTHERS)))
+    lane.run()
+    assert (of.key in checks.look([of], picture(later))) is known
 
 
 def test_a_gang_that_can_be_mended_by_now_is_not_restarted() -> None:
