@@ -40,6 +40,13 @@ class StartError(Exception):
     """A component did not come up; the text holds the end of its log."""
 
 
+LONG_LEASES: Mapping[str, Sequence[str]] = {
+    "kwok": ("--node-lease-duration-seconds=3600",),
+    "kube-controller-manager": ("--node-monitor-grace-period=4000s",),
+}
+"""`Options.more` for thousands of nodes: such as renew a lease every ten seconds take a core by themselves."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What differs between runs.

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -70,9 +70,12 @@ Request = Mapping[str, Any]
 
 
 class Installation:
-    """A control plane of its own with Phalanx on it. Use it as a context manager."""
+    """A control plane of its own with Phalanx on it. Use it as a context manager.
 
-    def __init__(self) -> None:
+    `more`: more flags of the control plane's components (`controlplane.control_plane.Options`).
+    """
+
+    def __init__(self, more: Mapping[str, Sequence[str]] | None = None) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="phalanx-installation-"))
         self._audit = self._folder / "audit.log"
         policy, strict = self._folder / "policy.yaml", self._folder / "admission.yaml"
@@ -87,6 +90,7 @@ class Installation:
                     "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
                     f"--admission-control-config-file={strict}",
                 ),
+                more=more or {},
             ),
             asked_for(),
         )

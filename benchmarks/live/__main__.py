@@ -2,19 +2,15 @@
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from benchmarks.live import load, machine_usage, modes, report
 from cli.installation.local import Deployment
-from controlplane.control_plane import ControlPlane, Options
+from controlplane.control_plane import LONG_LEASES, ControlPlane, Options
 
-LONG_LEASES = {
-    "kwok": ["--node-lease-duration-seconds=3600"],
-    "kube-controller-manager": ["--node-monitor-grace-period=4000s"],
-}
-"""5,000 nodes that renew a lease every ten seconds take a core by themselves: that would measure kwok."""
 LEASE = ("--lease-seconds", 4)
 """As it is installed; tests have a shorter one."""
 LONGEST_START = 900.0
@@ -58,7 +54,7 @@ def main(*, nodes: int, sizes: str, rounds: int, names: str, scheduler_qps: int 
         write.write_text(text, encoding="utf-8")
 
 
-def _flags(scheduler_qps: int | None) -> dict[str, list[str]]:
+def _flags(scheduler_qps: int | None) -> dict[str, Sequence[str]]:
     """What the components are told beside what they are in tests."""
     limits = [f"--kube-api-qps={scheduler_qps}", f"--kube-api-burst={scheduler_qps}"] if scheduler_qps else []
     return {**LONG_LEASES, "kube-scheduler": limits}
