@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from kube.objects import Container, Pod, QuotaScope, ResourceQuota
-from kube.quantities import amount
-from kube.requests import PODS, pod_requests
+from kube.objects import Pod, QuotaScope, ResourceQuota
+from kube.placeholders import HELD_LIMITS, held_limits
+from kube.requests import PODS, pod_limits, pod_requests
 
 _COUNTS_PODS = ("pods", "count/pods")
 _REQUESTS, _LIMITS = "requests.", "limits."
@@ -80,21 +80,18 @@ def _charged_by(pod: Pod) -> tuple[object, ...]:
     """All that decides on what it is charged: of thousands of pods of one template it is looked at once."""
     spec, status = pod.spec, pod.status
     asked = spec.containers, spec.init_containers, spec.overhead, spec.resources
-    return *asked, status.container_statuses, status.init_container_statuses, status.allocated_resources
+    return (
+        *asked,
+        pod.metadata.annotations.get(HELD_LIMITS),
+        status.container_statuses,
+        status.init_container_statuses,
+        status.allocated_resources,
+    )
 
 
 def _limits(pod: Pod) -> Mapping[str, int]:
-    """The limits of a pod: of all containers together, or of one that comes before them, whichever is more."""
-    total: Counter[str] = Counter()
-    for container in pod.spec.containers:
-        total.update(_limits_of(container))
-    for container in pod.spec.init_containers:
-        total |= Counter(_limits_of(container))
-    return total
-
-
-def _limits_of(container: Container) -> dict[str, int]:
-    return {name: amount(name, text) for name, text in container.resources.limits.items()}
+    """The limits of a pod; of one for which room is held, not those of its placeholder, which never runs."""
+    return held_limits(pod) or pod_limits(pod)
 
 
 def _in_scope(pod: Pod, scope: QuotaScope) -> bool:

@@ -52,6 +52,8 @@ class GangRound:
     """Whether the scheduler is next: all that was to be written before it may do its part has been."""
     behind: bool = False
     """Whether it has not been told yet how it stands, for lack of time."""
+    failed: str = ""
+    """What is said of it where an error of ours shows at it: it is left alone for a moment."""
     resting: bool = False
     """Whether nothing is to be done until something changes, or there is another answer."""
 

@@ -4,7 +4,6 @@ A round that has come to rest (nothing was written for it, and nothing will be u
 Any other is made anew from the cluster in each round, whatever became of it in the last one.
 """
 
-import logging
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from itertools import islice
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.gang_status import Phase, status_patch
+from controller.mishaps import Doing, Mishaps
 from controller.release.next_step import AllBound, NeedPlan, Situation, next_step
 from controller.release.records import record_from
 from controller.release.timeouts import timed_out
@@ -25,8 +25,6 @@ from controller.writes.writer import Writer, gang_path
 from gangs.mirrors import MARK, claim_of
 from gangs.model import Gang, GangKey, Manifest
 from planning.quota.flavors import settled
-
-LOG = logging.getLogger(__name__)
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE, _DOUBLINGS = 0.25, 30.0, 8
 """Seconds until an object that was refused is written again, doubled each time."""
@@ -43,8 +41,9 @@ class _Refusal(NamedTuple):
 class GangRounds:
     """The rounds of all gangs, and how these stand."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, mishaps: Mishaps) -> None:
         self._writer = writer
+        self._mishaps = mishaps
         self._cases: dict[GangKey, GangRound] = {}
         self._open: dict[GangKey, None] = {}
         """Gangs for which something may have to be done: all but those that run and rest."""
@@ -57,6 +56,8 @@ class GangRounds:
         self._made: dict[GangKey, mirrors.Unmarked] = {}
         """The mirrors that were made here, of gangs that are there."""
         self._samples: dict[GangKey, GangSample] = {}
+        self._mute: dict[GangKey, Manifest] = {}
+        """Gangs of which it cannot be told what is due for them, with their objects."""
         self._moved: dict[GangKey, None] = {}
         """Gangs that stand otherwise than they were last told, or are no more."""
         self._untold = True
@@ -91,6 +92,8 @@ class GangRounds:
                 self._moved[key] = None
             if gang_round.resting and isinstance(gang_round.step, AllBound):
                 self._open.pop(key, None)
+            if not gang_round.failed:
+                self._mishaps.carried(key)
 
     @property
     def moved(self) -> bool:
@@ -117,7 +120,8 @@ class GangRounds:
     @property
     def hurried(self) -> bool:
         """Whether another step follows from what was written, or there was too little time."""
-        return not self._again <= self._refusals.keys() or any(
+        tried = {key for key in self._again if key in self._refusals or self._mishaps.any_at(key)}
+        return self._again != tried or any(
             gang_round.moved or gang_round.behind for gang_round in map(self._cases.__getitem__, self._open)
         )
 
@@ -140,6 +144,7 @@ class GangRounds:
             if gang is None:
                 self._made.pop(key, None)
                 self._refusals.pop(key, None)
+                self._mishaps.forget(key)
                 self._drop(key)
             elif callable(found := self._object_of(gang, existing, picture.ending)):
                 writes[key] = found
@@ -154,6 +159,8 @@ class GangRounds:
                 del writes[key]
         for key in writes:
             self._put(picture.kept.gang(key), None, picture)
+        self._mishaps.say(Doing.LOOKING, self._mute.items(), turn.batch)
+        self._mute.clear()
 
     def _in_order(self, keys: Iterable[GangKey], picture: ClusterView) -> list[GangKey]:
         """Whose objects are written first: gangs on their way, then one of each namespace after the other; last those
@@ -196,16 +203,17 @@ class GangRounds:
             self._drop(gang.key)
             self._again.add(gang.key)
             return
-        try:
-            self._cases[gang.key] = _case(gang, manifest, picture)
-        except Exception:
-            # An error of ours at one gang stops no other. What is held for it stays until it can be looked at again.
-            LOG.exception("gang %s: what is due for it cannot be told", gang.key)
-            self._drop(gang.key)
-            self._again.add(gang.key)
-            self._note(gang.key, gang, written=False)
+        made, key = partial(_case, gang, manifest, picture), gang.key
+        pausing = self._mishaps.pausing(key, Doing.LOOKING)
+        gang_round = None if pausing else self._mishaps.looked(key, Doing.LOOKING, made)
+        if gang_round is None:  # what is held for it stays until it can be looked at again
+            self._drop(key)
+            self._again.add(key)
+            self._mute[key] = manifest
             return
-        self._open[gang.key] = None
+        gang_round.failed = self._mishaps.pausing(key, Doing.ACTING)
+        self._cases[key] = gang_round
+        self._open[key] = None
 
     def _delete_stale(
         self, key: GangKey, gang: Gang | None, picture: ClusterView, existing: mirrors.GangObjects

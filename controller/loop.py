@@ -20,6 +20,7 @@ from controller.coexistence import CoexistenceReporter
 from controller.gang_round import GangRound
 from controller.gang_rounds import GangRounds
 from controller.leadership.election import LeadershipLostError
+from controller.mishaps import Mishaps
 from controller.pace import IDLE_SECONDS, Due, Pace
 from controller.release.next_step import AllBound, AwaitBinding, Cause, NeedPlan
 from controller.release.records import record_of
@@ -76,6 +77,7 @@ class Controller:
         coexistence: CoexistenceReporter,
         strays: Strays,
         described: DescribedKinds,
+        mishaps: Mishaps,
         metrics: Metrics,
         observers: Sequence[Observer] = (),
     ) -> None:
@@ -92,6 +94,7 @@ class Controller:
         self._coexistence = coexistence
         self._strays = strays
         self._described = described
+        self._mishaps = mishaps
         self._metrics = metrics
         self._observers = (metrics, *observers)
         self._quota_shortages = QuotaShortages()
@@ -109,7 +112,11 @@ class Controller:
 
     def _begin(self, journal: Journal) -> "_Known":
         """Nothing is known: the next round looks at everything."""
-        return _Known(Looker(self._cache, journal), GangRounds(self._writer), Urgencies(self._cache, self._writer.echo))
+        return _Known(
+            Looker(self._cache, journal),
+            GangRounds(self._writer, self._mishaps),
+            Urgencies(self._cache, self._writer.echo),
+        )
 
     def _round(self, known: "_Known") -> None:
         """Look once and do what is due."""
@@ -178,7 +185,7 @@ class Controller:
         needy = {
             gang_round.gang.key: gang_round
             for gang_round in gang_rounds
-            if isinstance(gang_round.step, NeedPlan) and gang_round.decision is None
+            if isinstance(gang_round.step, NeedPlan) and gang_round.decision is None and not gang_round.failed
         }
         answers = self._planner.decide([_in_line(gang_round) for gang_round in needy.values()], picture)
         for key, gang_round in needy.items():

@@ -20,6 +20,7 @@ from controller.leadership.certificates import Keeping, keep_certificate
 from controller.leadership.election import Election, Term
 from controller.leadership.lease import timing_of
 from controller.loop import Controller
+from controller.mishaps import Mishaps
 from controller.scheduling.lanes import Lanes, ThreadLane
 from controller.scheduling.restart_checks import RestartChecks
 from controller.scheduling.scheduling_queue import Planner
@@ -122,22 +123,24 @@ def controller_of(
     cache: ClusterCache, writer: Writer, planners: Planners, recorder: Recorder, *, metrics: Metrics, settings: Settings
 ) -> Controller:
     """The controller for one term, put together."""
-    reporter, planner = Reporter(writer, recorder, metrics), planners.planner
-    withdrawer = Withdrawer(writer, reporter, seconds=settings.partly_seconds)
+    mishaps = Mishaps(writer, metrics)
+    reporter, planner = Reporter(writer, recorder, metrics, mishaps), planners.planner
+    withdrawer = Withdrawer(writer, reporter, mishaps, seconds=settings.partly_seconds)
     return Controller(
         cache=cache,
         writer=writer,
         planner=planner,
-        executor=PlanExecutor(writer, reporter, planner, Probes(writer)),
+        executor=PlanExecutor(writer, reporter, planner, Probes(writer), mishaps),
         reporter=reporter,
-        reclaimer=Reclaimer(writer, reporter, metrics, seconds=settings.untried_seconds),
+        reclaimer=Reclaimer(writer, reporter, metrics, mishaps, seconds=settings.untried_seconds),
         withdrawer=withdrawer,
-        restarter=Restarter(withdrawer, planners.restart_checks, seconds=settings.restart_seconds),
+        restarter=Restarter(withdrawer, planners.restart_checks, mishaps, seconds=settings.restart_seconds),
         invalid_gangs=InvalidGangReporter(writer, recorder),
         status_sync=StatusSync(writer, settings.topology_seconds),
         coexistence=CoexistenceReporter(recorder),
         strays=Strays(cache, recorder),
         described=DescribedKinds(writer, cache),
+        mishaps=mishaps,
         metrics=metrics,
         observers=settings.observers,
     )

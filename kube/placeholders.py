@@ -4,7 +4,7 @@ A *seat* is the place of such a pod in its gang, known by what would be its uid:
 The uids that an API server gives have no slash.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -19,6 +19,9 @@ SEAT = "phalanx.dev/seat"
 """Annotation of a placeholder: the seat that it is for."""
 HELD_FOR_GANG = "phalanx.dev/held-for-gang"
 """Annotation of a placeholder: the gang that the seat is of, as `dialect/namespace/name`."""
+
+HELD_LIMITS = "phalanx.dev/held-limits"
+"""Annotation of a placeholder: the limits of the pod, in base units, for ResourceQuotas that count them."""
 
 
 def is_placeholder(pod: Pod) -> bool:
@@ -49,6 +52,18 @@ def to_come(pod: Pod) -> bool:
 def seat_of(placeholder: Pod) -> str:
     """The seat that a placeholder is for."""
     return placeholder.metadata.annotations.get(SEAT, "")
+
+
+def written_limits(limits: Mapping[str, int]) -> dict[str, str]:
+    """The annotation that says what limits the pod has for which room is held; none where it has none."""
+    return {HELD_LIMITS: " ".join(f"{name}={value}" for name, value in sorted(limits.items()))} if limits else {}
+
+
+def held_limits(pod: Pod) -> dict[str, int]:
+    """The limits, in base units, of the pod for which a placeholder holds room; empty for any other pod."""
+    text = pod.metadata.annotations.get(HELD_LIMITS, "") if PLACEHOLDER in pod.metadata.labels else ""
+    parted = (each.partition("=") for each in text.split())
+    return {name: int(value) for name, _, value in parted if value.isdecimal() and value.isascii()}
 
 
 def as_held(pod: Pod) -> Pod:

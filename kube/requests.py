@@ -43,6 +43,18 @@ def pod_requests(pod: Pod) -> dict[str, int]:
     return taken
 
 
+def pod_limits(pod: Pod) -> dict[str, int]:
+    """Limits by resource in base units, of those resources that have one: of all containers together as above; those of
+    the whole pod stand in for cpu, memory and huge pages; overhead is added. Raises ValueError like `pod_requests`.
+    """
+    total = _together(pod, _spec_limits)
+    for name, value in _amounts(pod.spec.resources.limits if pod.spec.resources is not None else {}).items():
+        if name in _POD_LEVEL or name.startswith(_HUGE_PAGES):
+            total[name] = value
+    _add(total, {name: value for name, value in _amounts(pod.spec.overhead).items() if total.get(name)})
+    return total
+
+
 def all_requests(pods: Iterable[Pod]) -> Mapping[str, int]:
     """What pods request together, in base units (`pod_requests`)."""
     total: Counter[str] = Counter()
@@ -142,6 +154,10 @@ def _apply_pod_level(total: _Amounts, pod: Pod) -> None:
             total[name] = requests[name]
         elif name not in total:
             total[name] = limits[name]
+
+
+def _spec_limits(container: Container) -> _Amounts:
+    return _amounts(container.resources.limits)
 
 
 def _spec_requests(container: Container) -> _Amounts:

@@ -7,6 +7,7 @@ from controller.acting.placeholders import free, hold
 from controller.acting.probe import Probes
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
+from controller.mishaps import Doing, Mishaps
 from controller.release.next_step import (
     AwaitVictims,
     Cause,
@@ -36,10 +37,11 @@ from planning.quota.flavors import flavors_in_use, node_labels, settled
 class PlanExecutor:
     """Acts for all gangs of a round, one after another, each one's writes in parallel."""
 
-    def __init__(self, writer: Writer, reporter: Reporter, planner: Planner, probes: Probes) -> None:
+    def __init__(self, writer: Writer, reporter: Reporter, planner: Planner, probes: Probes, mishaps: Mishaps) -> None:
         self._writer = writer
         self._reporter = reporter
         self._planner = planner
+        self._mishaps = mishaps
         self._probes = probes
 
     def execute(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
@@ -47,7 +49,8 @@ class PlanExecutor:
         self._probes.read(picture.system)
         for gang_round in gang_rounds:
             sent, done = self._writer.sent, self._writer.done
-            self._act(gang_round, picture)
+            if not gang_round.failed:
+                self._mishaps.tried(gang_round, Doing.ACTING, partial(self._act, gang_round, picture))
             gang_round.writing = self._writer.sent != sent
             gang_round.moved = self._writer.done != done and not gang_round.settled
         self._probes.keep({gang_round.record.plan_id for gang_round in gang_rounds if gang_round.record is not None})

@@ -17,8 +17,8 @@ from controller.writes.writer import Writer, Written
 from gangs.model import GangKey
 from kube.keys import GATE, SYSTEM_NAMESPACE
 from kube.objects import ObjectMeta, Pod
-from kube.placeholders import HELD_FOR, HELD_FOR_GANG, PLACEHOLDER, SEAT
-from kube.requests import PODS, pod_requests
+from kube.placeholders import HELD_FOR, HELD_FOR_GANG, PLACEHOLDER, SEAT, written_limits
+from kube.requests import PODS, pod_limits, pod_requests
 
 _OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
 """Of all others the API wants limits that are equal to the requests."""
@@ -64,6 +64,7 @@ def placeholder_manifest(gang: GangKey, pod: Pod) -> dict[str, Any]:
             HELD_FOR: pod.key,
             HELD_FOR_GANG: f"{gang.dialect}/{gang.namespace}/{gang.name}",
             SEAT: pod.metadata.uid,
+            **written_limits(pod_limits(pod)),
         },
     }
     resources = {

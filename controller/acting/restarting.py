@@ -5,11 +5,13 @@ have a place that is free now (docs/decisions/0030). One gang is restarted at a 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from time import monotonic
 
 from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
+from controller.mishaps import Doing, Mishaps
 from controller.release.wholeness import AS_A_WHOLE, ever_whole
 from controller.scheduling.restart_checks import RestartChecks
 from gangs.model import GangKey
@@ -30,8 +32,11 @@ class Restarter:
     :param seconds: how long a lost member must have found no place.
     """
 
-    def __init__(self, withdrawer: Withdrawer, checks: RestartChecks, *, seconds: float = RESTART_SECONDS) -> None:
+    def __init__(
+        self, withdrawer: Withdrawer, checks: RestartChecks, mishaps: Mishaps, *, seconds: float = RESTART_SECONDS
+    ) -> None:
         self._withdrawer = withdrawer
+        self._mishaps = mishaps
         self._checks = checks
         self._seconds = seconds
         self._since: dict[GangKey, float] = {}
@@ -42,22 +47,30 @@ class Restarter:
         """Begin what is due, and note on each round what is to be said."""
         able = []
         for gang_round in gang_rounds:
-            key = gang_round.gang.key
             gang_round.stays, gang_round.restarts = "", 0
-            self._note_end(gang_round)
-            if not torn(gang_round):
-                self._since.pop(key, None)
-            elif why := _used_up(gang_round):
-                gang_round.stays = f"is not restarted as a whole: {why}"
-            elif monotonic() - self._since.setdefault(key, monotonic()) < self._seconds:
-                gang_round.watched = True
-                gang_round.stays = (
-                    f"is restarted as a whole if that stays so for {self._seconds:g} s and all together have a place"
-                )
-            else:
+            if gang_round.failed:
+                continue
+            if self._mishaps.tried(gang_round, Doing.ACTING, partial(self._is_due, gang_round)):
                 able.append(gang_round)
         self._since = {key: since for key, since in self._since.items() if picture.kept.gang(key) is not None}
         self._begin(able, picture)
+
+    def _is_due(self, gang_round: GangRound) -> bool:
+        """Whether it is restarted if all its members together have a place; what else is to be said is noted on it."""
+        key = gang_round.gang.key
+        self._note_end(gang_round)
+        if not torn(gang_round):
+            self._since.pop(key, None)
+        elif why := _used_up(gang_round):
+            gang_round.stays = f"is not restarted as a whole: {why}"
+        elif monotonic() - self._since.setdefault(key, monotonic()) < self._seconds:
+            gang_round.watched = True
+            gang_round.stays = (
+                f"is restarted as a whole if that stays so for {self._seconds:g} s and all together have a place"
+            )
+        else:
+            return True
+        return False
 
     def _begin(self, able: Sequence[GangRound], picture: ClusterView) -> None:
         """Restart the first of those of which it is known that they have a place as a whole."""
@@ -74,7 +87,7 @@ class Restarter:
             elif other := self._other(gang.key):
                 gang_round.stays = f"is not restarted as a whole while gang {other} is"
             else:
-                self._restart(gang_round)
+                self._mishaps.tried(gang_round, Doing.ACTING, partial(self._restart, gang_round))
 
     def _restart(self, gang_round: GangRound) -> None:
         gang = gang_round.gang

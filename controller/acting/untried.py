@@ -11,9 +11,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
+from controller.mishaps import Doing, Mishaps
 from controller.status.reporting import Reporter
 from controller.telemetry.metrics import Metrics
 from controller.times import now, seconds_since
@@ -53,8 +55,15 @@ class Reclaimer:
     """Looks at members that are neither gated nor bound; what it goes by stands in the cluster."""
 
     def __init__(
-        self, writer: Writer, reporter: Reporter, metrics: Metrics, *, seconds: float = UNTRIED_SECONDS
+        self,
+        writer: Writer,
+        reporter: Reporter,
+        metrics: Metrics,
+        mishaps: Mishaps,
+        *,
+        seconds: float = UNTRIED_SECONDS,
     ) -> None:
+        self._mishaps = mishaps
         self._writer = writer
         self._reporter = reporter
         self._metrics = metrics
@@ -68,8 +77,9 @@ class Reclaimer:
             free = [pod for pod in waiting if not pod.spec.scheduling_gates]
             held = [pod for pod in waiting if _held(pod, picture.sources)]
             gang_round.untried, gang_round.watched = "", bool(free or held)
-            if gang_round.watched:
-                total += self._look_after(free, held, gang_round, picture.sources)
+            if gang_round.watched and not gang_round.failed:
+                look = partial(self._look_after, free, held, gang_round, picture.sources)
+                total += self._mishaps.tried(gang_round, Doing.ACTING, look) or 0
         self._metrics.untried.set(total)
 
     def _look_after(self, free: Sequence[Pod], held: Sequence[Pod], gang_round: GangRound, sources: Sources) -> int:

@@ -16,6 +16,7 @@ from time import monotonic
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
+from controller.mishaps import Doing, Mishaps
 from controller.release.next_step import NeedPlan
 from controller.release.wholeness import ever_whole, still_withdrawn
 from controller.status.reporting import Reporter
@@ -47,32 +48,39 @@ class Withdrawer:
     :param seconds: how long a gang may run in part that cannot become whole, since its first member was let go.
     """
 
-    def __init__(self, writer: Writer, reporter: Reporter, *, seconds: float) -> None:
+    def __init__(self, writer: Writer, reporter: Reporter, mishaps: Mishaps, *, seconds: float) -> None:
         self._writer = writer
         self._reporter = reporter
+        self._mishaps = mishaps
         self._seconds = seconds
         self._seen: dict[GangKey, float] = {}
         """Since when a gang has been seen that cannot become whole."""
+        self._now_seen: dict[GangKey, float] = {}
+        """The same, as far as this round has looked."""
         self._again: dict[GangKey, float] = {}
 
     def withdraw(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
         """Evict what is to be evicted, and note on each round what is to be said."""
-        seen = {}
+        self._now_seen = {}
         for gang_round in gang_rounds:
             gang_round.withdrawn = ""
-            since = begun(gang_round)
-            if since is None:
-                continue
-            gang_round.watched = True
-            waited = seconds_since(since, datetime.now(UTC)) or 0.0
-            why = why_not(gang_round, picture.snapshot, picture.topologies, patient=waited < VICTIMS_SECONDS)
-            if why:
-                key = gang_round.gang.key
-                seen[key] = self._seen.get(key, monotonic())
-                if waited >= self._seconds and monotonic() >= max(seen[key] + SEEN_SECONDS, self._again.get(key, 0.0)):
-                    said = still_withdrawn(gang_round.status, released=False).partition(_REFUSED)[0]
-                    self.take_back(gang_round, said or self._message(gang_round, why))
-        self._seen = seen
+            if not gang_round.failed:
+                self._mishaps.tried(gang_round, Doing.ACTING, partial(self._look_at, gang_round, picture))
+        self._seen = self._now_seen
+
+    def _look_at(self, gang_round: GangRound, picture: ClusterView) -> None:
+        since = begun(gang_round)
+        if since is None:
+            return
+        gang_round.watched = True
+        waited = seconds_since(since, datetime.now(UTC)) or 0.0
+        why = why_not(gang_round, picture.snapshot, picture.topologies, patient=waited < VICTIMS_SECONDS)
+        if why:
+            key = gang_round.gang.key
+            self._now_seen[key] = seen = self._seen.get(key, monotonic())
+            if waited >= self._seconds and monotonic() >= max(seen + SEEN_SECONDS, self._again.get(key, 0.0)):
+                said = still_withdrawn(gang_round.status, released=False).partition(_REFUSED)[0]
+                self.take_back(gang_round, said or self._message(gang_round, why))
 
     def take_back(self, gang_round: GangRound, message: str) -> None:
         """Evict all that were let go: those that are not bound have an affinity that fits their siblings' places alone.

@@ -291,6 +291,7 @@ class Planner:
             return ask()
         except Exception:
             LOG.exception("gang %s cannot be planned", key)
+            self._metrics.gang_errors.labels("planning").inc()
             now.known[key] = self.hold_off(now.gangs[key], FAULTY, now.picture)
             return None
 
@@ -339,6 +340,8 @@ class Planner:
         key, before = answer.decision.key, self._found.get(answer.decision.key)
         if not answer.final:
             self._slow.add(key)
+        if answer.failed:
+            self._metrics.gang_errors.labels("planning").inc()
         if answer.decision.outcome is Outcome.PLACED:
             plans = ((answer.decision, question), *(before.plans if before is not None else ()))
             due = float("-inf") if answer.final else monotonic() + self._limits.seconds

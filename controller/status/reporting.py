@@ -2,15 +2,16 @@
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.gang_status import ROOM_TAKEN, Phase, gang_status, status_patch
+from controller.mishaps import Doing, Mishaps
 from controller.release.next_step import (
     AllBound,
     AwaitBinding,
@@ -25,7 +26,7 @@ from controller.release.next_step import (
 from controller.release.records import PlannedVictim, heirs_patch
 from controller.release.wholeness import is_restart
 from controller.status.conditions import Condition, differs, member_conditions
-from controller.status.fair_turns import in_turns, turn_of
+from controller.status.fair_turns import LEISURELY, in_turns, turn_of
 from controller.status.mirrors import GANG_KIND, mark_of
 from controller.telemetry import events
 from controller.telemetry.events import Reason, Recorder
@@ -42,6 +43,7 @@ from planning.messages.wording import compressed, pods
 
 LOG = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
 
 _Change = tuple[dict[str, Any], dict[str, Any]]
 """A status, and the merge patch that makes it so."""
@@ -109,10 +111,11 @@ def _phase_of_answer(gang_round: GangRound) -> Phase:
 class Reporter:
     """Tells people and programs."""
 
-    def __init__(self, writer: Writer, recorder: Recorder, metrics: Metrics) -> None:
+    def __init__(self, writer: Writer, recorder: Recorder, metrics: Metrics, mishaps: Mishaps) -> None:
         self._writer = writer
         self._recorder = recorder
         self._metrics = metrics
+        self._mishaps = mishaps
 
     def ref(self, gang_round: GangRound) -> ObjectRef:
         """The gang's own object, for events."""
@@ -134,19 +137,27 @@ class Reporter:
             gang_round.behind, gang_round.resting = True, False
 
     def _report(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
-        changes = [(gang_round, self._change(gang_round)) for gang_round in gang_rounds]
+        for gang_round in gang_rounds:
+            gang_round.failed = gang_round.failed or self._mishaps.pausing(gang_round.gang.key, Doing.TELLING)
+        able = [each for each in gang_rounds if not self._mishaps.pausing(each.gang.key, Doing.TELLING)]
+        changes = [(gang_round, self._tried(gang_round, partial(self._change, gang_round))) for gang_round in able]
         changing = [(gang_round, change) for gang_round, change in changes if change is not None]
-        written = self._writer.all(partial(self._send, gang_round, change) for gang_round, change in changing)
+        written = self._writer.each(partial(self._tried, each, partial(self._send, each, to)) for each, to in changing)
         for (gang_round, wanted), answer in zip(changing, written, strict=True):
-            self._take(gang_round, wanted, answer)
-        telling = [
-            (gang_round, None if self._too_early(gang_round) else self._untold(gang_round, picture))
-            for gang_round in gang_rounds
-        ]
-        self._writer.all(write for _, writes in telling for write in writes or ())
+            if answer is not None:
+                self._tried(gang_round, partial(self._take, gang_round, wanted, answer))
+        telling = [(each, self._tried(each, partial(self._untold, each, picture))) for each in able]
+        self._writer.each(partial(self._tried, each, write) for each, writes in telling for write in writes or ())
         for (gang_round, change), (_, writes) in zip(changes, telling, strict=True):
             gang_round.behind = False
-            gang_round.resting = change is None and writes == [] and not gang_round.writing
+            calm = change is None and writes == [] and not gang_round.writing
+            gang_round.resting = calm and not gang_round.failed
+        mute = [each for each in gang_rounds if self._mishaps.pausing(each.gang.key, Doing.TELLING)]
+        self._mishaps.say(Doing.TELLING, [(each.gang.key, each.manifest) for each in mute], LEISURELY.batch)
+
+    def _tried(self, gang_round: GangRound, call: Callable[[], _T]) -> _T | None:
+        """What fails at one gang is said on it as far as that is possible, and it is told again after a pause."""
+        return self._mishaps.tried(gang_round, Doing.TELLING, call)
 
     def write_status(self, gang_round: GangRound) -> bool:
         """Write the Gang's status where it has changed. Returns whether it stands as it should.
@@ -292,7 +303,7 @@ class Reporter:
             withdrawn=gang_round.withdrawn,
             restarts=gang_round.restarts,
             reason=ROOM_TAKEN if stuck else "",
-            message=wording.stranded(stuck),
+            message=gang_round.failed or wording.stranded(stuck),
             mirrors=mark_of(gang_round.gang),
         )
 
@@ -326,8 +337,13 @@ class Reporter:
         waiting = gang_round.decision is not None and gang_round.decision.outcome is Outcome.WAITING
         return waiting and still_coming(gang_round.gang)
 
-    def _untold(self, gang_round: GangRound, picture: ClusterView) -> list[Write]:
-        """The writes of conditions that differ, but of members that were nominated in this round: they have theirs."""
+    def _untold(self, gang_round: GangRound, picture: ClusterView) -> list[Write] | None:
+        """The writes of conditions that differ, but of members that were nominated in this round: they have theirs.
+
+        None while it is too early.
+        """
+        if self._too_early(gang_round):
+            return None
         planned = {member.uid for member in gang_round.record.members} if gang_round.record else set()
         conditions = self.pod_conditions(gang_round, picture) if gang_round.decision else {}
         gated = (

@@ -129,6 +129,14 @@ class Metrics:
         self._of_planning(self.registry)
 
     def _of_gangs(self, registry: CollectorRegistry) -> None:
+        self.gang_errors = Counter(
+            "phalanx_gang_errors",
+            "Errors of Phalanx itself at one gang, by what was done for it: looking, planning, acting, telling",
+            ("doing",),
+            registry=registry,
+        )
+        for doing in ("looking", "planning", "acting", "telling"):
+            self.gang_errors.labels(doing)
         self._gangs = Gauge("phalanx_gangs", "Gangs by where they stand", ("dialect", "phase"), registry=registry)
         self._phase_seconds = Histogram(
             "phalanx_gang_phase_duration_seconds",

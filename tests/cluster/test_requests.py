@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from cluster_objects import asking, pod
 
-from kube.requests import pod_requests
+from kube.requests import pod_limits, pod_requests
 
 MI = 2**20
 
@@ -113,3 +113,42 @@ def test_requests_are_counted_as_the_stock_scheduler_counts_them(
 def test_a_request_that_is_no_quantity_is_named() -> None:
     with pytest.raises(ValueError, match="'lots' is not a quantity"):
         pod_requests(pod(containers=asking(cpu="lots")))
+
+
+@pytest.mark.parametrize(
+    ("what", "spec", "expected"),
+    [
+        ("none", {"containers": asking(cpu="1")}, {}),
+        ("of one container", {"containers": limited({"cpu": "2"}, {"cpu": "1", "memory": "1Mi"})}, {"cpu": 2000}),
+        (
+            "they add up",
+            {"containers": [*limited({"cpu": "2"}), *limited({"cpu": "1", "gpu": 1})]},
+            {"cpu": 3000, "gpu": 1},
+        ),
+        (
+            "a sidecar's beside them",
+            {
+                "containers": limited({"cpu": "2"}),
+                "initContainers": [{**limited({"cpu": "1"})[0], "restartPolicy": "Always"}],
+            },
+            {"cpu": 3000},
+        ),
+        (
+            "a large init container's instead",
+            {"containers": limited({"cpu": "2"}), "initContainers": limited({"cpu": "5"})},
+            {"cpu": 5000},
+        ),
+        (
+            "those of the pod stand in",
+            {"containers": limited({"cpu": "2", "gpu": 1}), "resources": {"limits": {"cpu": "4", "memory": "1Mi"}}},
+            {"cpu": 4000, "memory": MI, "gpu": 1},
+        ),
+        (
+            "overhead comes on top of what is limited",
+            {"containers": limited({"cpu": "2"}), "overhead": {"cpu": "1", "memory": "1Mi"}},
+            {"cpu": 3000},
+        ),
+    ],
+)
+def test_the_limits_of_a_pod(what: str, spec: dict[str, Any], expected: dict[str, int]) -> None:
+    assert pod_limits(pod(**spec)) == expected, what

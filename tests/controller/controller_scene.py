@@ -203,6 +203,11 @@ class Leader:
         """Write nothing any more, from this very moment."""
         self._term.end()
 
+    @property
+    def over(self) -> bool:
+        """Whether it may write nothing any more."""
+        return self._term.left() <= 0
+
     def close(self) -> None:
         """End it and wait for that."""
         self._term.end()

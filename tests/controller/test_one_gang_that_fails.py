@@ -6,21 +6,30 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
-from controller_scene import GANGS, PODS, Scene, gang, member, place
+from controller_scene import GANGS, PODS, Leader, Scene, gang, member, place
+from kubernetes.client.exceptions import ApiException
 from planning_bench import Bench, clocked, members, named, picture
 from protocol_scenes import pod
 from test_pods_to_come import coming
 
 from controller import gang_rounds
+from controller.acting.executing import PlanExecutor
+from controller.acting.restarting import Restarter
+from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView
-from controller.release.next_step import Situation, Step
+from controller.gang_round import GangRound
+from controller.leadership.election import LeadershipLostError
+from controller.mishaps import FAILED, Doing, Mishaps
 from controller.scheduling.questions import FAULTY
 from controller.scheduling.taking import Taking
-from gangs.model import Gang
+from controller.status.reporting import Reporter
+from controller.telemetry.metrics import Metrics
+from controller.writes.writer import Writer
+from gangs.model import Gang, GangKey
 from gangs.quota_model import Account, ClusterQueue, Flavor, FlavorQuotas, Quota, ResourceGroup
 from kube.objects import Container, LabelSelector, Pod, ResourceQuota, ResourceRequirements
 from planning.decision import Outcome
@@ -59,6 +68,7 @@ def test_whoever_can_be_planned_is(bench: Bench, caplog: pytest.LogCaptureFixtur
     told = bench.last[odd().key]
     assert told is not None
     assert told.message == FAULTY
+    assert bench.metrics.registry.get_sample_value("phalanx_gang_errors_total", {"doing": "planning"}) == 1
     bench.prompt.run()
     assert bench.round(odd(), pair, on=with_quota()) == {"odd": Outcome.UNPLACEABLE, "pair": Outcome.PLACED}
 
@@ -87,27 +97,113 @@ def test_a_plan_that_nobody_can_look_through_is_not_taken_up(bench: Bench, monke
     assert bench.round(first, second) == {"first": Outcome.UNPLACEABLE, "second": Outcome.PLACED}
 
 
-@pytest.mark.usefixtures("leader")
-def test_a_gang_whose_next_step_nobody_can_tell_stays_as_it_is(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    real = gang_rounds.next_step
+CASES = [
+    (gang_rounds, "next_step", lambda situation: situation.gang.key, "what is due for it cannot be told"),
+    (PlanExecutor, "_act", lambda _, gang_round, _picture: gang_round.gang.key, "what is due for it cannot be done"),
+    (Withdrawer, "_look_at", lambda _, gang_round, _picture: gang_round.gang.key, "what is due for it cannot be done"),
+    (Restarter, "_is_due", lambda _, gang_round: gang_round.gang.key, "what is due for it cannot be done"),
+    (Reporter, "_status", lambda _, gang_round: gang_round.gang.key, "how it stands cannot be told"),
+    (Reporter, "_untold", lambda _, gang_round, _picture: gang_round.gang.key, "how it stands cannot be told"),
+]
+"""What is done for one gang, the gang for which it is called, and what is said where it fails."""
 
-    def next_step(situation: Situation) -> Step:
-        if situation.gang.key.name == "odd":
-            raise KeyError("an error of ours")
-        return real(situation)
+
+@pytest.mark.parametrize(("owner", "name", "of", "said"), CASES, ids=[each[1] for each in CASES])
+def test_a_gang_at_which_a_round_fails_is_left_alone_and_says_so(
+    scene: Scene,
+    leader: Leader,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    owner: Any,
+    name: str,
+    of: Callable[..., GangKey],
+    said: str,
+) -> None:
+    scene.api.create(GANGS, gang("odd", minMember=1))
+    monkeypatch.setattr(owner, name, raising(getattr(owner, name), of))
+    with caplog.at_level(logging.INFO):
+        scene.api.create(PODS, member("o", "odd"))
+        place(scene)
+        scene.finish("a", "b")
+        scene.api.wait(lambda: scene.status("odd").get("message") == FAILED, "it to be said")
+        scene.api.wait(lambda: errors(leader) > 1, "it to be tried again")
+    assert caplog.text.count(f"gang default/odd: {said}") == 1
+    assert "round failed" not in caplog.text
+    if name in ("next_step", "_act", "_status"):
+        assert scene.gated("o")
+    monkeypatch.undo()
+    scene.gone("a")
+    scene.finish("o")
+    scene.await_phase("Placed", "odd")
+    scene.api.wait(lambda: scene.status("odd")["message"] != FAILED, "it to stand as others")
+
+
+def test_where_not_even_that_can_be_written_it_stands_in_the_log(
+    scene: Scene, leader: Leader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def path(_writer: Writer, path: str, *_args: Any) -> str:
+        return path.rpartition("/gangs/")[2]
 
     scene.api.create(GANGS, gang("odd", minMember=1))
-    monkeypatch.setattr(gang_rounds, "next_step", next_step)
+    monkeypatch.setattr(Writer, "merge", raising(Writer.merge, path, "odd/status"))
     scene.api.create(PODS, member("o", "odd"))
     place(scene)
     scene.finish("a", "b")
-    assert scene.gated("o")
-    assert "gang default/odd" in caplog.text
-    monkeypatch.setattr(gang_rounds, "next_step", real)
-    scene.gone("a")
-    scene.finish("o")
+    assert errors(leader) > 0
+    assert "gang default/odd: " in caplog.text
+    assert "round failed" not in caplog.text
+
+
+def test_a_term_that_ends_while_a_gang_is_acted_for_ends_the_round(
+    scene: Scene, leader: Leader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    real, after = vars(PlanExecutor)["_act"], []
+
+    def act(executor: PlanExecutor, gang_round: GangRound, picture: ClusterView) -> None:
+        if gang_round.gang.key.name == "llm":
+            leader.die()
+        if leader.over:
+            after.append(gang_round.gang.key.name)
+        real(executor, gang_round, picture)
+
+    monkeypatch.setattr(PlanExecutor, "_act", act)
+    with caplog.at_level(logging.INFO):
+        place(scene)
+        scene.api.wait(lambda: "the round ends here" in caplog.text, "the round to end")
+    assert errors(leader) == 0
+    assert set(after) == {"llm"}
+    assert scene.gated("a")
+
+
+@pytest.mark.parametrize("error", [LeadershipLostError("x"), ApiException(500), ConnectionResetError()], ids=repr)
+def test_what_concerns_everybody_goes_through(error: Exception) -> None:
+    def call() -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        Mishaps(cast("Writer", None), Metrics()).looked(odd().key, Doing.ACTING, call)
+
+
+def errors(leader: Leader) -> float:
+    """How often something failed at a gang."""
+    return sum(
+        sample.value
+        for family in leader.metrics.gang_errors.collect()
+        for sample in family.samples
+        if sample.name == "phalanx_gang_errors_total"
+    )
+
+
+def raising(real: Callable[..., Any], of: Callable[..., object], at: object = "odd") -> Callable[..., Any]:
+    """The same, but for an error of ours at one gang."""
+
+    def call(*args: Any, **more: Any) -> Any:
+        found = of(*args)
+        if (found.name if isinstance(found, GangKey) else found) == at:
+            raise KeyError("an error of ours")
+        return real(*args, **more)
+
+    return call
 
 
 def failing_at(name: str, real: Callable[..., str]) -> Callable[..., str]:

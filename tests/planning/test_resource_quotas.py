@@ -9,6 +9,7 @@ import pytest
 from cluster import quota_charges
 from cluster.capturing import snapshot_of
 from cluster.snapshot import NodeState, Snapshot, Tenant
+from controller.acting.placeholders import placeholder_manifest
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
 from kube.keys import GATE, PLAN, PLANNED_NODE, SYSTEM_NAMESPACE
 from kube.objects import (
@@ -128,11 +129,36 @@ def holding(number: int, namespace: str = "ns", other: str = "other") -> Pod:
     return msgspec.structs.replace(made, metadata=meta, spec=gated, status=PodStatus(nominated_node_name="n"))
 
 
-def beside(*pods: Pod, hard: str = "6", used: str = "2") -> Snapshot:
-    """A node with these pods, and a quota of pods."""
+def made_by_us(number: int) -> Pod:
+    """The placeholder of which the same is said, as the controller writes it and the API server gives it back."""
+    seat = pod(f"other-{number}", seat_uid("other", "main", f"other-{number}"))
+    manifest = placeholder_manifest(GangKey("phalanx", "ns", "other"), seat)
+    manifest["metadata"] |= {"namespace": SYSTEM_NAMESPACE, "uid": f"uid-{number}"}
+    manifest["metadata"]["annotations"] |= {PLAN: "p", PLANNED_NODE: "n"}
+    return msgspec.convert({**manifest, "status": {"nominatedNodeName": "n"}}, Pod)
+
+
+def beside(*pods: Pod, hard: str = "6", used: str = "2", of: str = "pods") -> Snapshot:
+    """A node with these pods, and a quota of pods, or of something else."""
     meta = ObjectMeta(name="n", labels={"kubernetes.io/hostname": "n"})
     node = Node(metadata=meta, status=NodeStatus(allocatable={"cpu": "80", "gpu.io/a": "80", "pods": "90"}))
-    return snapshot_of([node], pods, gate=GATE, quotas=[quota({"pods": hard}, {"pods": used})])
+    return snapshot_of([node], pods, gate=GATE, quotas=[quota({of: hard}, {of: used})])
+
+
+@pytest.mark.parametrize(
+    ("of", "hard", "used", "told"),
+    [
+        ("limits.cpu", "15", "3", []),
+        ("limits.cpu", "14", "3", [f"{TWO} (limits.cpu: 6 needed, 5 of 14 left)"]),
+        ("limits.cpu", "18", "6", []),
+        ("requests.cpu", "10", "2", []),
+        ("requests.cpu", "9", "2", [f"{TWO} (requests.cpu: 4 needed, 3 of 9 left)"]),
+        ("limits.memory", "1", "1", []),
+    ],
+)
+def test_what_is_held_for_others_is_charged_by_its_limits_too(of: str, hard: str, used: str, told: list[str]) -> None:
+    held = [made_by_us(each) for each in range(2)]
+    assert list(quotas_in_the_way(gang(), beside(*held, hard=hard, used=used, of=of))) == told
 
 
 def test_what_is_held_for_other_gangs_of_the_namespace_is_charged() -> None:
