@@ -1,6 +1,6 @@
 """The manifests that the operators' own modules have as samples, one annotation added, planned from their files.
 
-Each is planned on nodes that have what its pods ask for: 200 with GPUs and TPUs, and some with the labels of its selectors.
+Each is planned on nodes that have what its pods ask for: 200 with GPUs and TPUs, some with the labels of its selectors.
 """
 
 from collections.abc import Iterator, Mapping
