@@ -6,6 +6,8 @@ object that bears this mark is ever overwritten or deleted (docs/decisions/0013)
 installed, the annotation itself is the controller's alone.
 """
 
+from collections.abc import Mapping
+
 from gangs.model import GangKey, Manifest
 from kube.keys import MIRRORS
 
@@ -44,3 +46,10 @@ def mirrored_key(manifest: Manifest) -> GangKey | None:
     key = claimed_key(manifest)
     beside = key is not None and key.namespace == (manifest.get("metadata") or {}).get("namespace")
     return key if beside or is_marked(manifest) else None
+
+
+def flavors_in_force(gang: Manifest) -> tuple[str, ...]:
+    """The flavors that the gang's plan in force uses, as its Gang object tells, which need not be a mirror."""
+    status = gang.get("status")
+    flavors = status.get("flavors") if isinstance(status, Mapping) else None
+    return tuple(each for each in flavors if isinstance(each, str)) if isinstance(flavors, list | tuple) else ()

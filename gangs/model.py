@@ -168,6 +168,8 @@ class Gang:
     max_restarts: int = 0
     """How often it may be restarted as a whole, where `on_failure` is RESTART."""
     queue: str | None = None
+    queue_dialect: str = ""
+    """Whose queue that is, by the dialect's name; "" where it is a label and nothing more."""
     account: Account | None = None
     """Where its use of resources is counted against a quota; None: nowhere."""
     near: tuple[str, ...] = ()

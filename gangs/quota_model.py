@@ -91,8 +91,22 @@ class Account:
     topology_kind: str | None = None
     """Kind of the topologies that the flavors name."""
     cohorts: tuple[Cohort, ...] = ()
+    only_theirs: bool = True
+    """Whether the gang's levels can only be those of its flavors' topologies: a gang without a flavor has none then."""
 
     def flavor(self, name: str) -> Flavor:
         """The flavor of that name. Raises KeyError."""
         found = {each.name: each for each in self.flavors}
         return found[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """What a queue's name comes to. `waiting_for`: objects on the way that are not there, or that hold it up.
+
+    Neither, where there are no queues at all and the name is a label. `dialect`: whose queue it is, once that is known.
+    """
+
+    account: Account | None = None
+    waiting_for: tuple[str, ...] = ()
+    dialect: str = ""

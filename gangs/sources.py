@@ -3,10 +3,11 @@
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gangs.manifests import key_of
 from gangs.model import GangKey, Manifest
+from gangs.quota_model import Charged
 from gangs.workloads.jobs import Job, job_owner, owned_by
 from kube.catalog import Catalog, Naming, ObjectKey, cataloged
 from kube.objects import Pod
@@ -17,6 +18,8 @@ __all__ = [
     "Looked",
     "ObjectKey",
     "PodKeys",
+    "QueueNamed",
+    "Queues",
     "Sources",
 ]
 
@@ -56,6 +59,23 @@ class Looked(Protocol):
         """When a scheduler last tried a pod."""
 
 
+class QueueNamed(NamedTuple):
+    """The name of a queue that stands on a pod, and the field in which it does."""
+
+    field: str
+    queue: str
+
+
+class Queues(Protocol):
+    """The queues of all dialects, for a dialect without queues of its own."""
+
+    def charged(self, namespace: str, queue: str, pods: Iterable[Pod]) -> Charged:
+        """What a queue's name comes to that a gang of these pods names."""
+
+    def named_on(self, pod: Pod) -> QueueNamed | None:
+        """The queue that the pod names itself, where that counts here."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """A consistent view of what was asked for.
@@ -76,6 +96,8 @@ class Sources:
     sharing: Mapping[str, str | None] = field(default_factory=dict)
     looked: Looked | None = field(default=None, repr=False, compare=False)
     """Who is told what is looked at; pods, and what is taken from `objects` directly, are not told."""
+    queues: Queues | None = field(default=None, repr=False, compare=False)
+    """Where queues are looked up, for the dialects that read from here; None: there are none."""
     _made_by: dict[tuple[str, str], list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """By namespace and name of a Job: the pods that name it as their controller. Empty until it is asked for."""
 

@@ -293,8 +293,10 @@ def is_pending(gang: Gang) -> bool:
 
 
 def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> list[str]:
-    """Objects that are named and not there, then pods that are not."""
-    named = None if gang.topology is None else one_line(gang.topology)
+    """Objects that are named and not there, then pods that are not. Of a gang of a queue the topology is not looked for
+    before its flavor is known.
+    """
+    named = None if gang.topology is None or gang.account is not None else one_line(gang.topology)
     mentioned = topology is not None or any(named in (each, *each.split()[1:2]) for each in gang.waiting_for)
     lacking = [] if named is None or mentioned else [f"{gang.topology_kind or 'Topology'} {named}"]
     objects = dict.fromkeys((*gang.waiting_for, *lacking, *_missing_classes(gang, snapshot)))

@@ -19,7 +19,7 @@ from controller.status.mirrors import GangObjects
 from controller.times import now
 from controller.writes.writer import Writer
 from gangs.dialects.protocol import ShowsGroups, ShowsQueues, ShowsTopologies
-from gangs.dialects.table import DIALECTS
+from gangs.dialects.table import DIALECTS, OWN
 from gangs.manifests import group_of
 from gangs.model import GangKey, Manifest
 from gangs.object_statuses import GangObjectStatus, ObjectStatus, StatusView, TopologyView
@@ -112,7 +112,7 @@ def queue_statuses(picture: ClusterView, time: str) -> Iterator[ObjectStatus]:
     """What all queues should show. `time`: RFC 3339, the present."""
     view = _view(picture, time)
     for dialect in _ours(_QUEUES, picture):
-        gangs = (gang for gang in picture.reading.gangs if gang.key.dialect == dialect.name)
+        gangs = (gang for gang in picture.reading.gangs if gang.queue_dialect == dialect.name)
         yield from dialect.queue_statuses(view, usage_of(gangs, picture.snapshot).by_gang)
 
 
@@ -159,8 +159,8 @@ def _view(picture: ClusterView, time: str) -> StatusView:
 
 
 def _concerns_queues(picture: ClusterView) -> bool:
-    """Whether a gang of a dialect that shows queues has changed, or an object of its system."""
-    names, groups = {each.name for each in _QUEUES}, {each.queue_group for each in _QUEUES}
+    """Whether a gang that may be in a queue has changed or gone, or an object of a system that shows its queues."""
+    names, groups = {OWN, *(each.name for each in _QUEUES)}, {each.queue_group for each in _QUEUES}
     gangs = any(key.dialect in names for key in picture.concerned)
     return gangs or any(key[0] in groups for key in picture.objects)
 

@@ -11,8 +11,9 @@ from gangs.findings import Findings
 from gangs.model import GangKey, Manifest, Reading
 from gangs.no_room import NoRoom
 from gangs.object_statuses import ObjectStatus, QuotaUse, StatusView, TopologyView
+from gangs.quota_model import Charged
 from gangs.resource_kinds import ResourceKind
-from gangs.sources import PodKeys, Sources
+from gangs.sources import PodKeys, QueueNamed, Sources
 from kube.objects import Pod
 from kube.topology import Topology
 
@@ -99,6 +100,19 @@ class Queueing(Protocol):
 
 
 @runtime_checkable
+class Charging(Protocol):
+    """A dialect with queues that gangs of Gang objects may be charged to, too (docs/decisions/0032)."""
+
+    name: str
+
+    def charged(self, namespace: str, queue: str, sources: Sources) -> Charged:
+        """What the name of a queue comes to that a gang of this namespace names."""
+
+    def queue_named(self, pod: Pod) -> QueueNamed | None:
+        """The queue that a pod names itself, in this dialect's own way."""
+
+
+@runtime_checkable
 class Reviewing(Protocol):
     """A dialect with objects beside its topologies, such as queues, that have to be checked, too."""
 
@@ -133,7 +147,7 @@ class ShowsQueues(Protocol):
     """API group of the queues, and of all objects that their statuses tell of."""
 
     def queue_statuses(self, view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterable[ObjectStatus]:
-        """Of all queues. `used`: by gang of this dialect, what its members hold, nominated ones too."""
+        """Of all queues. `used`: by gang in a queue of this dialect, what its members hold, nominated ones too."""
 
 
 @runtime_checkable

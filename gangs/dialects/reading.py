@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from gangs.coexistence.ownership import NOTHING, Left
 from gangs.coexistence.running_schedulers import waited_for
+from gangs.dialects.charging import AllQueues
 from gangs.dialects.claims import Claim, by_dialect, dialect_of, left_alone, pods_by_dialect, succeeded
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.table import DIALECTS
@@ -62,6 +63,7 @@ def read_by(
     dialect: Dialect, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None
 ) -> Reading:
     """What a dialect reads, and what holds for the gangs of all of them."""
+    sources = replace(sources, queues=AllQueues(sources))
     return _in_lines(waited_for(without_fractions(dialect.read(sources, topologies, about)), sources))
 
 

@@ -14,21 +14,24 @@ from gangs.coexistence.ownership import Left
 from gangs.coexistence.running_schedulers import FIELD, advice_on
 from gangs.dialects.claims import dialect_of, left_alone, pods_by_dialect, succeeded
 from gangs.dialects.protocol import Dialect
-from gangs.dialects.reading import read_by
+from gangs.dialects.reading import described, read_by
 from gangs.dialects.table import DIALECTS, OWN
 from gangs.dialects.templates import as_admitted, asks_in, examples, template_labels
 from gangs.dialects.topologies import checked_topologies, known_topologies
 from gangs.dialects.unknown_kinds import asking_in_vain
 from gangs.findings import Findings
 from gangs.gpu_fractions import fractions
-from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of
+from gangs.held_nodes import held_node
+from gangs.manifests import MalformedError, key_of, pod_of, pod_ref, ref_of, section
 from gangs.model import Advice, Fault, Gang, GangKey, Manifest, Member, ObjectRef, Reading
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import NAME_FIELD, Sources
 from gangs.workloads.kind_table import ROW, shape_of
 from gangs.workloads.pod_templates import controlled, templates
-from kube.keys import WORKLOAD
+from kube.keys import GROUP, WORKLOAD
 from kube.objects import Pod
+
+_GANG = GROUP, "Gang"
 
 
 def review(manifest: Manifest, sources: Sources, *, exists: bool = False) -> tuple[list[Fault], list[Advice]]:
@@ -86,6 +89,23 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
         ended = succeeded(others, left)
         gang = replace(gang, succeeded=sum(ended[name] for name in gang.names))
     return Arrival(findings.faults, findings.advice, gang, member)
+
+
+def requeued(manifest: Manifest, old: Manifest, sources: Sources) -> list[Fault]:
+    """What is wrong with a change of the queue that a Gang names: what its members use is charged where it was planned.
+
+    :param old: the same object before. Of one that could not be read then, or is not any more, nothing is said.
+    """
+    if key_of(manifest)[:2] != _GANG or section(manifest, "spec").get("queue") == section(old, "spec").get("queue"):
+        return []
+    was, now = described(old, sources.having(old)), described(manifest, sources.having(manifest))
+    if was is None or now is None or not (was.queue_dialect or now.queue_dialect):
+        return []
+    if not any(held_node(member.pod) for member in now.members):
+        return []
+    places = [f"queue {each.queue}" if each.queue else "no queue" for each in (was, now)]
+    problem = f"the gang has started in {places[0]} and cannot go on in {places[1]}"
+    return [Fault(ref_of(manifest), "spec.queue", problem, "leave it as it is until its pods have gone")]
 
 
 def _review_object(manifest: Manifest, standing: Sources, left: Left) -> Findings:

@@ -4,13 +4,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gangs.findings import Findings
-from gangs.kueue import NAME, keys, marks, owned, queues, status, topologies, units
+from gangs.kueue import NAME, keys, marks, members_of_gangs, owned, queues, status, topologies, units
 from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
-from gangs.mirrors import key_text, mirrored_key
+from gangs.mirrors import flavors_in_force, key_text, mirrored_key
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.object_statuses import ObjectStatus, QuotaUse, StatusView
+from gangs.quota_model import Charged
 from gangs.resource_kinds import ResourceKind
-from gangs.sources import PodKeys, Sources
+from gangs.sources import PodKeys, QueueNamed, Sources
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, is_job
 from gangs.workloads.kind_table import READ, shape_of
 from gangs.workloads.pod_templates import made_this, templates
@@ -78,7 +79,7 @@ class KueueDialect:
                 gangs |= {} if gang is None else {key: gang}
         for manifest in sources.called(about):
             if shape_of(manifest) is not None and not is_job(manifest):
-                _check(manifest, findings)
+                _check(manifest, sources, findings)
         return Reading(tuple(gangs.values()), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
@@ -89,6 +90,14 @@ class KueueDialect:
     def review(self, sources: Sources, findings: Findings) -> None:
         """Check flavors, queues and cohorts."""
         queues.review(sources, findings)
+
+    def charged(self, namespace: str, queue: str, sources: Sources) -> Charged:
+        """By the LocalQueue of that name in the namespace."""
+        return queues.account_of(namespace, queue, sources)
+
+    def queue_named(self, pod: Pod) -> QueueNamed | None:
+        """By the label, or the annotation in its place."""
+        return units.queue_named(pod.metadata)
 
     def queue_statuses(self, view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterator[ObjectStatus]:
         """Of ClusterQueues and LocalQueues."""
@@ -139,6 +148,9 @@ def _read_job(manifest: Manifest, _pods: Sequence[Pod], around: units.Surroundin
     metadata = metadata_of(manifest)
     if any(map(marks.marked, templates(manifest))) and not units.queue_of(metadata.labels, metadata.annotations):
         return None  # its pods are in the gang of what made it
+    if any(members_of_gangs.in_a_gang(each) for each in templates(manifest)):
+        members_of_gangs.check_queues(manifest, around.sources, findings)
+        return None
     return units.read_job(manifest, around, findings)
 
 
@@ -185,8 +197,8 @@ def _used(sources: Sources, about: GangKey | None) -> units.Used:
         gangs = tuple(sources.sought(own.GROUP, "Gang", _shown_in, key_text(about)))
     found: dict[str, tuple[str, ...]] = {}
     for gang in gangs:
-        flavors = (gang.get("status") or {}).get("flavors")
-        found |= {shown: tuple(flavors) for shown in _shown_in(gang) if flavors}
+        if flavors := flavors_in_force(gang):
+            found |= dict.fromkeys(_shown_in(gang), flavors)
     return found
 
 
@@ -196,8 +208,8 @@ def _shown_in(gang: Manifest) -> tuple[str, ...]:
     return (key_text(key),) if key is not None and key.dialect == NAME else ()
 
 
-def _check(manifest: Manifest, findings: Findings) -> None:
+def _check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
     try:
-        owned.check(manifest, findings)
+        owned.check(manifest, sources, findings)
     except MalformedError as error:
         findings.take([error.fault])

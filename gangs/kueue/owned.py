@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from gangs.findings import Findings
 from gangs.kueue import NAME, keys, marks, units, wishes
+from gangs.kueue.members_of_gangs import check_queues, in_a_gang
 from gangs.kueue.units import TO_GROUP, Asked, SetAsked, Surroundings, advise_ignored, gang_asked, queue_of
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
+from gangs.sources import Sources
 from gangs.workloads import pod_templates, start_order
 from gangs.workloads.handed_down import hands_labels_down
 from gangs.workloads.jobs import controller_of
@@ -33,7 +35,7 @@ _HANDED = {
 def asks(template: Template) -> bool:
     """Whether the pods of a template ask for a gang, and name no group of plain pods for it."""
     named = template.labels.get(keys.QUEUE_NAME) or wishes.asks(template.annotations)
-    return bool(named) and not template.labels.get(keys.POD_GROUP)
+    return bool(named) and not template.labels.get(keys.POD_GROUP) and not in_a_gang(template)
 
 
 def queued(manifest: Manifest, queue: str) -> bool:
@@ -150,12 +152,13 @@ def _check_rivals(ref: ObjectRef, asking: Sequence[Template], findings: Findings
 def _check_silent(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None:
     """Say which pods of a workload that is a gang are none of its members."""
     for each in pod_templates.templates(manifest):
-        if each.count and not asks(each) and not each.labels.get(keys.POD_GROUP):
+        elsewhere = each.labels.get(keys.POD_GROUP) or each.labels.get(own.GANG)
+        if each.count and not asks(each) and not elsewhere:
             text = f"names neither a queue nor a level: its pods start by themselves, without the gang {ref.name}"
             findings.advise(ref, each.metadata_at, text)
 
 
-def check(manifest: Manifest, findings: Findings) -> None:
+def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
     """Note where a workload that is no Job asks for what it does not get. Raises `MalformedError`.
 
     One that another object has made says what that one says, and is told nothing.
@@ -163,6 +166,7 @@ def check(manifest: Manifest, findings: Findings) -> None:
     made, ref, metadata = pod_templates.made_by(manifest), ref_of(manifest), metadata_of(manifest)
     if made is None or pod_templates.controlled(manifest):
         return
+    check_queues(manifest, sources, findings)
     templates = pod_templates.templates(manifest)
     if queue_of(metadata.labels, metadata.annotations):
         _check_queue(manifest, made, templates, findings)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -12,7 +11,7 @@ from gangs.kueue import keys
 from gangs.kueue.topologies import lowest_level
 from gangs.manifests import MalformedError, advise_unknown, decode, ref_of, section
 from gangs.model import Manifest, ObjectRef
-from gangs.quota_model import Account, ClusterQueue, Cohort, Flavor, FlavorQuotas, Quota, ResourceGroup
+from gangs.quota_model import Account, Charged, ClusterQueue, Cohort, Flavor, FlavorQuotas, Quota, ResourceGroup
 from gangs.sources import Sources
 from kube.objects import LabelSelector, Taint, Toleration
 
@@ -100,14 +99,6 @@ _QUEUE_FIELDS = (
 _COHORT_FIELDS = ("parentName", "resourceGroups", "fairSharing")
 _LOCAL_FIELDS = ("clusterQueue", "stopPolicy", "fairSharing")
 _FLAVOR_FIELDS = ("nodeLabels", "nodeTaints", "tolerations", "topologyName")
-
-
-@dataclass(frozen=True, slots=True)
-class Charged:
-    """What a LocalQueue's name comes to. `waiting_for`: objects on the way that are not there, or that hold it up."""
-
-    account: Account | None = None
-    waiting_for: tuple[str, ...] = field(default=())
 
 
 def account_of(namespace: str, name: str, sources: Sources) -> Charged:

@@ -44,7 +44,7 @@ def queue_statuses(view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterat
     """The status of every ClusterQueue and LocalQueue."""
     by_queue: defaultdict[tuple[str, str], list[Gang]] = defaultdict(list)
     for gang in view.gangs:
-        if gang.key.dialect == NAME and gang.queue:
+        if gang.queue and gang.queue_dialect == NAME:
             by_queue[gang.key.namespace, gang.queue].append(gang)
     leads = _clusters_of(view.sources)
     for manifest in view.sources.of_kind(keys.GROUP, keys.LOCAL_QUEUE):

@@ -9,24 +9,23 @@ from dataclasses import dataclass, field, replace
 
 from gangs.findings import Findings
 from gangs.kueue import NAME, keys, marks, wishes
-from gangs.kueue.queues import Charged, account_of
+from gangs.kueue.queues import account_of
 from gangs.kueue.topologies import lowest_level
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.manifests import integer, pod_ref, ref_of
 from gangs.membership import Promise, Seat, age, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PodSet, TogetherRule
 from gangs.pod_consensus import check_alike, speakers
-from gangs.sources import Sources
+from gangs.quota_model import Charged
+from gangs.sources import QueueNamed, Sources
+from gangs.topology.levels import NO_TOPOLOGY
 from gangs.workloads.jobs import Job, example_pod, job_of, to_be_resumed
 from gangs.workloads.pod_templates import part_of, shared_name
 from kube import keys as own
-from kube.objects import Pod
+from kube.objects import ObjectMeta, Pod
 from kube.topology import Topology
 
 SET = "main"
-NO_TOPOLOGY = "none"
-"""A kind that no topology has: every node for itself."""
-
 TO_GROUP = (
     f"group its pods: write the label {keys.POD_GROUP}: <a name>, the annotation {keys.POD_GROUP_TOTAL}: <all its "
     f"pods, in quotes> and the same {keys.GROUP} keys on all its pod templates"
@@ -108,6 +107,13 @@ def gang_of(pod: Pod) -> GangKey | None:
 def queue_of(meta_labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
     """The LocalQueue that an object names; the annotation is the older way. "" for none."""
     return meta_labels.get(keys.QUEUE_NAME) or annotations.get(keys.QUEUE_NAME) or ""
+
+
+def queue_named(meta: ObjectMeta) -> QueueNamed | None:
+    """The LocalQueue that a pod names, and where."""
+    queue = queue_of(meta.labels, meta.annotations)
+    place = "labels" if meta.labels.get(keys.QUEUE_NAME) else "annotations"
+    return QueueNamed(f"metadata.{place}[{keys.QUEUE_NAME}]", queue) if queue else None
 
 
 def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Gang | None:
@@ -210,6 +216,7 @@ def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Fi
         preferred=wish.preferred.level if wish.preferred else lowest,
         together=asked.together,
         queue=asked.queue or None,
+        queue_dialect=NAME if asked.queue else "",
         account=account,
         created=asked.created,
         waiting_for=waiting + asked.waiting_for,

@@ -10,6 +10,7 @@ from gangs.findings import Findings
 from gangs.model import RESTART, WAIT, ObjectRef
 from gangs.phalanx.spec import CapSpec, GangSpec, MultipleSpec, PodSetSpec, SliceSpec
 from gangs.topology.levels import LevelWish, Request, Span
+from kube.objects import Pod
 from kube.topology import Topology
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -147,7 +148,7 @@ def _check_together(ref: ObjectRef, spec: GangSpec, sets: Sequence[PodSetSpec], 
             findings.fault(ref, at, "names fewer than two sets", "name two or more, or use the set's own required")
 
 
-def request_of(ref: ObjectRef, spec: GangSpec) -> Request:
+def request_of(ref: ObjectRef, spec: GangSpec, pods: Sequence[Pod]) -> Request:
     """Every level that the spec names, with its field, and the pairs of which one must not be the wider."""
     required = _wish("spec.required", spec.required)
     preferred = _wish("spec.preferred", spec.preferred)
@@ -164,7 +165,7 @@ def request_of(ref: ObjectRef, spec: GangSpec) -> Request:
     levels += _rules("spec.together", [rule.level for rule in spec.together or ()])
     levels += _rules("spec.multiples", [rule.level for rule in spec.multiples or ()])
     named = tuple(each for each in levels if each is not None)
-    return Request(ref, "spec.topology", spec.topology, levels=named, spans=tuple(spans))
+    return Request(ref, "spec.topology", spec.topology, levels=named, spans=tuple(spans), pods=tuple(pods))
 
 
 def _rules(field: str, levels: Sequence[str]) -> list[LevelWish]:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, decode, key_of, metadata_of, pod_ref, ref_of
@@ -20,11 +19,10 @@ from gangs.model import (
     SliceRule,
     TogetherRule,
 )
-from gangs.phalanx import NAME
-from gangs.phalanx.checks import check_slice_order, check_spec, max_restarts, request_of
+from gangs.phalanx import NAME, queued
+from gangs.phalanx.checks import check_spec, max_restarts, request_of
 from gangs.phalanx.spec import GangSpec, MultipleSpec, PodSetSpec
 from gangs.sources import Sources
-from gangs.topology.levels import settle
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, job_of, template_says
 from kube import keys
 from kube.objects import Pod
@@ -38,8 +36,6 @@ _WISHES = {
     keys.TOPOLOGY: "topology",
 }
 """What Jobs write as annotations stands in a Gang's spec."""
-_QUEUE, _QUOTAS = "LocalQueue", "ClusterQueue"
-"""The kinds of what gangs are queued in and of what it draws on, where a system has such objects."""
 _ON_PODS = (keys.GANG, keys.POD_SET, keys.INDEX)
 _MARKS = (keys.WORKLOAD, keys.DIALECT, keys.PLANNED_NODE, keys.PINNED_DOMAIN, keys.PLAN)
 """Written on pods by Phalanx itself."""
@@ -74,14 +70,11 @@ def read_gang(
         findings.take([error.fault])
         return None
     check_spec(ref, spec, own)
-    _check_queue(ref, spec, sources, own)
-    for key in _WISHES.keys() & meta.annotations.keys():
-        own.advise(ref, f"metadata.annotations[{key}]", f"is ignored on a Gang: write spec.{_WISHES[key]}")
+    _advise_annotations(ref, meta.annotations, own)
     live_pods = live(pods)
     _advise_keys(live_pods, own)
-    settled = settle(replace(request_of(ref, spec), pods=tuple(live_pods)), topologies, own)
-    if settled.topology is not None:
-        check_slice_order(ref, spec, settled.topology, own)
+    charged = queued.charged(manifest, spec, live_pods, sources, own)
+    settled = queued.settle_in(charged, request_of(ref, spec, live_pods), spec, topologies, own)
     sets = _sets(ref, spec, sources)
     check_priorities(live_pods, ref, own)
     members = seated(_seats(live_pods, ref, sets, own), [each.name for each in sets], own)
@@ -97,6 +90,7 @@ def read_gang(
         expected=sum(each.count for each in pod_sets),
         min_member=spec.min_member or sum(each.count for each in sets),
         topology=spec.topology,
+        topology_kind=queued.topology_kind(charged),
         required=spec.required,
         preferred=spec.preferred,
         together=tuple(TogetherRule(each.pod_sets, each.level) for each in spec.together or ()),
@@ -106,9 +100,11 @@ def read_gang(
         on_failure=spec.on_failure or WAIT,
         max_restarts=max_restarts(spec),
         queue=spec.queue,
+        queue_dialect=charged.dialect,
+        account=charged.account,
         node_affinity=spec.node_affinity.value() if spec.node_affinity else None,
         created=meta.creation_timestamp or "",
-        waiting_for=settled.waiting_for,
+        waiting_for=(*charged.waiting_for, *settled.waiting_for),
         groups=(ref,),
         exact_nodes=any(member.index is not None for member in members),
     )
@@ -119,24 +115,9 @@ def _pod_sets(sets: Sequence[PodSetSpec], members: Sequence[Member]) -> tuple[Po
     return tuple(_pod_set(each, existing[each.name]) for each in sets)
 
 
-def _check_queue(ref: ObjectRef, spec: GangSpec, sources: Sources, findings: Findings) -> None:
-    """A queue's name is a label. Where the cluster has queues with quotas it would be more, and that is not built.
-
-    A LocalQueue concerns the Gangs of its own namespace alone, what it draws on those of all.
-    """
-    if spec.queue is not None and _has_queues(ref.namespace, sources):
-        problem = f"this cluster has {_QUEUE}s, and a Gang is not charged to one yet"
-        findings.fault(ref, "spec.queue", problem, "leave it out, or queue a Job by the label of the queues' system")
-
-
-def _has_queues(namespace: str, sources: Sources) -> bool:
-    """Whether gangs of the namespace may be queued in something that has quotas."""
-    groups = [(group, kind) for group, kind in sources.kinds() if kind in (_QUEUE, _QUOTAS)]
-    return any(kind == _QUOTAS or sources.sought(group, kind, _namespace_of, namespace) for group, kind in groups)
-
-
-def _namespace_of(manifest: Manifest) -> tuple[str, ...]:
-    return (key_of(manifest)[2],)
+def _advise_annotations(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
+    for key in _WISHES.keys() & annotations.keys():
+        findings.advise(ref, f"metadata.annotations[{key}]", f"is ignored on a Gang: write spec.{_WISHES[key]}")
 
 
 def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:

@@ -11,6 +11,8 @@ from kube.objects import Pod
 from kube.topology import HOSTNAME_LABEL, Topology
 
 OWN_KIND = "Topology"
+NO_TOPOLOGY = "none"
+"""A kind that no topology has: every node for itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,10 @@ def names_of(choice: Choice) -> tuple[str, ...]:
 
 def obstacle(gang: Gang, flavors: Sequence[Flavor]) -> str:
     """Why the gang can never use these flavors, whatever is free there; "" where it can."""
-    named = {each.topology for each in flavors if each.topology}
+    named = {each.topology for each in flavors if each.topology and not gang.topology}
     if len(named) > 1:
         return f"flavors {' and '.join(each.name for each in flavors)} have different topologies"
-    if not named and (gang.required or gang.preferred or any(each.slices for each in gang.pod_sets)):
+    if not named and _only_theirs(gang) and (gang.required or gang.preferred or any(s.slices for s in gang.pod_sets)):
         whose = f"flavor {flavors[0].name} has no topology" if flavors else _without_flavor(gang)
         return f"{whose}, and the gang names a level"
     for flavor in flavors:
@@ -47,6 +47,10 @@ def obstacle(gang: Gang, flavors: Sequence[Flavor]) -> str:
             if taint is not None:
                 return f"flavor {flavor.name} has the taint {{{taint.key}: {taint.value}}}, which no member tolerates"
     return ""
+
+
+def _only_theirs(gang: Gang) -> bool:
+    return gang.account is not None and gang.account.only_theirs
 
 
 def _without_flavor(gang: Gang) -> str:
@@ -58,10 +62,11 @@ def _without_flavor(gang: Gang) -> str:
 def in_flavors(gang: Gang, flavors: Sequence[Flavor]) -> Gang:
     """The gang as it is planned and released in these flavors; it is charged to nobody any more.
 
-    One that names no level prefers the narrowest of the topology's own levels.
+    One that names no level prefers the narrowest of the topology's own levels, as far as its account says so. One that
+    names a topology itself is placed in that.
     """
     account = gang.account
-    topology = next((each for each in flavors if each.topology), None)
+    topology = next((each for each in flavors if each.topology and not gang.topology), None)
     preferred = gang.preferred
     if topology is not None and account is not None and account.nearby and not (gang.required or preferred):
         preferred = topology.preferred
@@ -71,7 +76,7 @@ def in_flavors(gang: Gang, flavors: Sequence[Flavor]) -> Gang:
         members=tuple(_tolerating(member, flavors) for member in gang.members),
         node_affinity=_affinity(gang.node_affinity, node_labels(flavors)),
         node_rules=(*gang.node_rules, *(rule for each in flavors for rule in _rules(each))),
-        topology=topology.topology if topology else None,
+        topology=topology.topology if topology else gang.topology,
         topology_kind=account.topology_kind if topology and account else gang.topology_kind,
         preferred=preferred,
     )

@@ -117,21 +117,52 @@ def _try(
 
 
 def _covered(gang: Gang, balances: Mapping[str, QuotaBalance], usage: Usage) -> Sequence[Member] | _Tried:
-    """The members that the quota covers, those that hold room first; or why it does not cover the minimum."""
-    in_turn = sorted(gang.members, key=lambda member: not holding(member.pod))
-    least = max(1, min(gang.still_needed, len(in_turn)))
+    """The members that the quota covers, those that hold room first; or why it does not cover the minimum.
+
+    Of a set of which one more is not covered, none after it is.
+    """
     left = {name: balance.left(usage) for name, balance in balances.items()}
-    need = Counter(needs(in_turn[:least]))
+    least = _least(gang, left)
+    need = Counter(needs(least))
     for name, balance in balances.items():
         if need[name] > left[name]:
             return _short(balance, need[name], left[name])
-    covered = {id(member) for member in in_turn[:least]}
-    for member in in_turn[least:]:
-        need.update(needs([member]))
-        if any(need[name] > left[name] for name in balances):
-            break
-        covered.add(id(member))
+    covered, closed = {id(member) for member in least}, set[str]()
+    for member in _in_turn(gang):
+        if id(member) in covered or member.pod_set in closed:
+            continue
+        more = needs([member])
+        if any(need[name] + more.get(name, 0) > left[name] for name in balances):
+            closed.add(member.pod_set)
+        else:
+            need.update(more)
+            covered.add(id(member))
     return [member for member in gang.members if id(member) in covered]
+
+
+def _least(gang: Gang, left: Mapping[str, int]) -> Sequence[Member]:
+    """The members that have to start together: those of each set's minimum, and then whoever takes the least of what
+    is left, of those that hold room already first.
+    """
+    in_turn = _in_turn(gang)
+    wanted = {each.name: each.min_count for each in gang.pod_sets} if not gang.succeeded else {}
+    chosen: dict[int, Member] = {}
+    for member in in_turn:
+        if wanted.get(member.pod_set, 0) > 0:
+            wanted[member.pod_set] -= 1
+            chosen[id(member)] = member
+
+    def share(member: Member) -> tuple[bool, float]:
+        asked = needs([member])
+        return not holding(member.pod), max((asked.get(name, 0) / max(1, left[name]) for name in left), default=0.0)
+
+    rest = sorted((member for member in in_turn if id(member) not in chosen), key=share)
+    more = max(1, min(gang.still_needed, len(in_turn))) - len(chosen)
+    return (*chosen.values(), *rest[: max(0, more)])
+
+
+def _in_turn(gang: Gang) -> list[Member]:
+    return sorted(gang.members, key=lambda member: not holding(member.pod))
 
 
 def _short(balance: QuotaBalance, need: int, left: int) -> _Tried:

@@ -1,6 +1,7 @@
 """The Baize guide's example without a cluster."""
 
 from pathlib import Path
+from textwrap import dedent
 
 import yaml
 from click.testing import CliRunner
@@ -36,3 +37,41 @@ def test_a_wrong_job_is_named_with_its_dialect_and_the_rest_is_planned(tmp_path:
     assert found["wrong"] == ("kueue", "Invalid")
     assert found["llm-pretrain"] == ("kueue", "Placed")
     assert '"rack" is not a level of Topology.kueue.x-k8s.io default' in result.stderr
+
+
+def in_the_queue(name: str, size: int, gpus: int) -> str:
+    """A Gang in the guide's queue, and its pods."""
+    pods = (
+        f"""
+        ---
+        apiVersion: v1
+        kind: Pod
+        metadata: {{name: {name}-{i}, labels: {{phalanx.dev/gang: {name}, kueue.x-k8s.io/queue-name: training}}}}
+        spec: {{containers: [{{name: c, image: busybox, resources: {{limits: {{metax-tech.com/gpu: {gpus}}}}}}}]}}"""
+        for i in range(size)
+    )
+    return dedent(f"""
+        apiVersion: phalanx.dev/v1alpha1
+        kind: Gang
+        metadata: {{name: {name}}}
+        spec: {{minMember: {size}, queue: training}}{"".join(pods)}
+    """)
+
+
+def test_a_gang_object_draws_on_the_quota_of_its_queue(tmp_path: Path) -> None:
+    """The guide's two larger Jobs use all of the 72 GPUs; without the second 40 are left."""
+    (tmp_path / "gang.yaml").write_text(in_the_queue("train", 1, 8))
+    arguments = ["solve", "-f", str(EXAMPLE), "-f", str(tmp_path), "-o", "json"]
+    train = next(each for each in report_of(CliRunner().invoke(group, arguments).stdout).gangs if each.name == "train")
+    assert (train.dialect, train.outcome) == ("phalanx", "Waiting")
+    assert train.message.endswith("flavor tas-flavor of ClusterQueue metax-pool has 0 of 72 left")
+    files = [EXAMPLE / f"{name}.yaml" for name in ("nodes", "topology-and-flavor", "pool-and-queue", "llm-pretrain")]
+    (tmp_path / "gang.yaml").write_text(in_the_queue("five", 5, 8) + "---" + in_the_queue("six", 6, 8))
+    arguments = ["solve", "-o", "json", *(part for file in (*files, tmp_path) for part in ("-f", str(file)))]
+    found = {each.name: each for each in report_of(CliRunner().invoke(group, arguments).stdout).gangs}
+    assert {name: each.outcome for name, each in found.items()} == {
+        "llm-pretrain": "Placed",
+        "five": "Placed",
+        "six": "Waiting",
+    }
+    assert {each.node for each in found["five"].assignments} == {f"node-{i}" for i in (4, 5, 6, 8, 9)}

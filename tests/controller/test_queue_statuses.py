@@ -12,11 +12,11 @@ import yaml
 
 from cluster.capturing import snapshot_of
 from controller.cluster_view import ClusterView
-from controller.status.status_sync import queue_statuses
+from controller.status.status_sync import _concerns_queues, queue_statuses
 from gangs.coexistence.ownership import Left, Neighbour
 from gangs.dialects.reading import read_all
 from gangs.manifests import key_of
-from gangs.model import ObjectRef
+from gangs.model import GangKey, ObjectRef
 from gangs.sources import Sources
 from kube.objects import Node, Pod
 
@@ -79,9 +79,13 @@ def pod(name: str, *, namespace: str = "default", on: str = "", nominated: str =
     return msgspec.convert(manifest, Pod)
 
 
-def picture(*pods: Pod, without: str = "", **changed: Any) -> ClusterView:
-    """The cluster with these pods; `without` an object's name; `changed`: fields of pool's spec."""
-    objects = [each for each in yaml.safe_load_all(OBJECTS) if each["metadata"]["name"] != without]
+def picture(*pods: Pod, without: str = "", beside: str = "", **changed: Any) -> ClusterView:
+    """The cluster with these pods and what is written `beside`; `without` an object's name; `changed`: fields of pool's
+    spec.
+    """
+    objects = [
+        each for each in yaml.safe_load_all(f"{OBJECTS}---{beside}") if each and each["metadata"]["name"] != without
+    ]
     objects[0]["spec"].update(changed)
     sources = Sources(pods, {key_of(each): each for each in objects})
     return ClusterView(sources, read_all(sources), (), (), snapshot_of([BLUE], pods), {})
@@ -98,6 +102,21 @@ def condition(status: dict[str, Any]) -> tuple[str, str]:
     (active,) = status["conditions"]
     assert (active["type"], active["lastTransitionTime"]) == ("Active", NOW)
     return active["status"], active["reason"]
+
+
+GANG = """
+apiVersion: phalanx.dev/v1alpha1
+kind: Gang
+metadata: {name: llm, namespace: default}
+spec: {minMember: 1, queue: q}
+"""
+
+
+def of_a_gang(name: str, **there: str) -> Pod:
+    """A pod of the Gang llm, which is in the queue q of its namespace; the pod names no queue itself."""
+    made = pod(name, **there)
+    labels = {"phalanx.dev/gang": "llm"}
+    return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, labels=labels))
 
 
 RUNNING, HELD, WAITING = pod("runs", on="b1"), pod("held", nominated="b1"), pod("waits", namespace="team")
@@ -122,6 +141,20 @@ def test_a_local_queue_counts_those_of_its_namespace() -> None:
     assert [theirs[f"{what}Workloads"] for what in ("pending", "reserving", "admitted")] == [1, 0, 0]
     assert mine["flavorsUsage"][0] == {"name": "blue", "resources": [{"name": "cpu", "total": "4"}]}
     assert condition(mine) == ("True", "Ready")
+
+
+def test_a_gang_object_counts_in_its_queue_like_any_other() -> None:
+    status = shown(picture(RUNNING, of_a_gang("llm-0", on="b1"), beside=GANG), "LocalQueue", "q", "default")
+    assert [status[f"{what}Workloads"] for what in ("pending", "reserving", "admitted")] == [0, 2, 2]
+    assert status["flavorsUsage"][0] == {"name": "blue", "resources": [{"name": "cpu", "total": "8"}]}
+    waits = picture(of_a_gang("llm-0"), without="pool", beside=GANG)
+    assert shown(waits, "LocalQueue", "q", "default")["pendingWorkloads"] == 1
+
+
+def test_a_queue_is_shown_anew_when_a_gang_object_in_it_has_changed() -> None:
+    there = replace(picture(beside=GANG), concerned=frozenset({GangKey("phalanx", "default", "llm")}))
+    assert _concerns_queues(there)
+    assert not _concerns_queues(replace(there, concerned=frozenset({GangKey("ack", "default", "llm")})))
 
 
 def test_a_queue_that_nobody_uses_shows_noughts() -> None:

@@ -237,4 +237,5 @@ def test_a_queue_of_one_namespace_changes_no_gang_of_another() -> None:
     queued = pod("team-b/p-0", labels={"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/pod-group-name": "k"})
     without, beside = (read_all(standing(GANG, *more, pods=(queued,))) for more in ((), (QUEUE,)))
     assert (without.gangs, without.faults) == (beside.gangs, beside.faults)
-    assert read_all(standing(GANG, QUEUE.replace("team-a", "team-b"))).faults
+    (hers,) = read_all(standing(GANG, QUEUE.replace("q, namespace: team-a", "research, namespace: team-b"))).gangs
+    assert hers.waiting_for == ("ClusterQueue pool",)

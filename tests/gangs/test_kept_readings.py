@@ -51,6 +51,12 @@ BESIDE = documents("""
     status: {flavors: [rack-flavor]}
     ---
     apiVersion: phalanx.dev/v1alpha1
+    kind: Gang
+    metadata: {name: in-line, namespace: default}
+    spec: {minMember: 1, queue: training}
+    status: {flavors: [tas-flavor]}
+    ---
+    apiVersion: phalanx.dev/v1alpha1
     kind: Topology
     metadata: {name: another}
     spec: {levels: [{name: block, nodeLabel: example.com/block}]}
@@ -81,7 +87,9 @@ BESIDE = documents("""
     metadata: {name: ten, namespace: b, annotations: {gang.scheduling.koordinator.sh/groups: '["b/ten", "b/seven"]'}}
     spec: {minMember: 0}
 """)
-"""Systems that run here, mirrors with flavors, groups over namespaces that agree or not: the examples have none."""
+"""Systems that run here, mirrors with flavors, a Gang in a queue, groups over namespaces that agree or not: what the
+examples do not have.
+"""
 
 
 def _annotated(called: str, namespace: str, **annotations: str) -> Pod:
@@ -96,6 +104,12 @@ LISTED = [
     _annotated("p2", "b", name="four", min_available="1", groups='["b/four", "b/three"]'),
     _annotated("p3", "a", name="five", min_available="1"),
 ]
+_IN_LINE = {"phalanx.dev/gang": "in-line"}
+QUEUED = [
+    pod("queued-0", labels={**_IN_LINE, "kueue.x-k8s.io/queue-name": "training"}),
+    pod("queued-1", labels={**_IN_LINE, "kueue.x-k8s.io/queue-name": "other"}, nodeName="n"),
+]
+"""Members of the Gang in a queue, one of which names another queue itself."""
 
 
 @dataclass
@@ -160,7 +174,7 @@ def _made() -> World:
         else:
             _settle(each, objects)
     whole, _ = expanded(Sources(list(pods.values()), objects))
-    return World({each.key: _gated(each) for each in [*whole.pods[:700], *LISTED]}, objects)
+    return World({each.key: _gated(each) for each in [*whole.pods[:700], *LISTED, *QUEUED]}, objects)
 
 
 def _settle(manifest: dict[str, Any], objects: dict[ObjectKey, Mapping[str, Any]]) -> None:

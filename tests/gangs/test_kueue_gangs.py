@@ -13,10 +13,10 @@ from gangs.dialects.templates import as_admitted
 from gangs.dialects.topologies import topologies
 from gangs.kueue.keys import TOPOLOGY_KIND
 from gangs.kueue.topologies import lowest_level
-from gangs.kueue.units import NO_TOPOLOGY
 from gangs.manifests import key_of
 from gangs.model import Gang, SliceRule
 from gangs.sources import Sources
+from gangs.topology.levels import NO_TOPOLOGY
 
 RACK, BLOCK = "example.com/rack", "example.com/block"
 

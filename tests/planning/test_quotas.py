@@ -329,3 +329,76 @@ def test_a_cohort_without_an_object_is_as_good_as_one_without_a_quota() -> None:
     queues = (pool("a", "c", blue="2"), pool("b", "c", blue="3"))
     for cohorts in ((), (Cohort("c"),), (Cohort("c", "above"),), (Cohort("c", "above"), Cohort("above"))):
         assert QuotaBalance(queues[0], "blue", "cpu", queues, cohorts).left(NO_USAGE) == 5000
+
+
+def of_sets(name: str, queue: ClusterQueue, minimum: int, **sets: tuple[int, int, str]) -> Gang:
+    """A gang of several sets: by name how many members each has, how many must start, and what each of them asks."""
+    members = tuple(
+        Member(pod(f"{name}-{each}-{i}", cpu), each, None)
+        for each, (count, _, cpu) in sets.items()
+        for i in range(count)
+    )
+    pod_sets = tuple(PodSet(each, count, least) for each, (count, least, _) in sets.items())
+    whole = gang(name, queue, *(member.pod for member in members), minimum=minimum)
+    return replace(whole, members=members, pod_sets=pod_sets)
+
+
+SETS = {
+    "every set has its minimum": ("3", 3, {"a": (3, 1, "1"), "b": (2, 2, "1")}, ["a-0", "b-0", "b-1"]),
+    "beyond that those that take the least": ("4", 3, {"a": (3, 1, "2"), "b": (2, 1, "1")}, ["a-0", "b-0", "b-1"]),
+    "a set that is too large for what is left stops no other": (
+        "5",
+        2,
+        {"a": (3, 1, "3"), "b": (3, 1, "1")},
+        ["a-0", "b-0", "b-1"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("cpu", "minimum", "sets", "placed"), SETS.values(), ids=SETS)
+def test_where_the_quota_ends_each_pod_set_has_its_minimum(
+    cpu: str, minimum: int, sets: dict[str, tuple[int, int, str]], placed: list[str]
+) -> None:
+    decision = decide(of_sets("g", pool(blue=cpu), minimum, **sets))
+    assert [each.member.pod.metadata.name for each in decision.assignments] == [f"g-{each}" for each in placed]
+
+
+def test_a_minimum_over_several_sets_that_the_quota_does_not_cover_is_waited_for_with_what_it_takes() -> None:
+    running = gang("old", pool(blue="5"), pod("old-0", "2", on="b1"))
+    asked = of_sets("g", pool(blue="5"), 4, a=(3, 1, "2"), b=(2, 1, "1"))
+    assert decide(asked, running).message == ("needs 6 cpu, and flavor blue of ClusterQueue pool never has more than 5")
+    asked = of_sets("g", pool(blue="5"), 3, a=(3, 1, "2"), b=(2, 1, "1"))
+    assert decide(asked, running).message == (
+        "waits for quota: the gang needs 4 cpu, and flavor blue of ClusterQueue pool has 3 of 5 left"
+    )
+
+
+def ours(asked: Gang, *, only_theirs: bool = False, **more: Any) -> Gang:
+    """The gang as of a Gang object: its levels need not be those of its flavors' topologies."""
+    assert asked.account is not None
+    account = replace(asked.account, only_theirs=only_theirs, nearby=False)
+    return replace(asked, account=account, **more)
+
+
+OWN = Topology("own", "Topology", (Level("zone", ("rack",)), Level("node", (HOSTNAME_LABEL,))))
+
+
+def test_a_gang_that_names_a_topology_is_placed_in_that_on_the_nodes_of_its_flavor() -> None:
+    asked = ours(gang("a", pool(blue="8"), pod("a-0"), pod("a-1")), topology="own", required="zone")
+    decision = plan_gang(asked, snapshot(), [RACK, OWN])
+    assert (nodes_of(decision), decision.flavors) == (["b2", "b3"], ("blue",))
+    assert [level.level for level in decision.levels] == ["zone", "node"]
+
+
+def test_where_a_flavor_has_no_topology_the_gang_has_one_of_its_own() -> None:
+    asked = ours(gang("a", pool(red="8"), pod("a-0"), pod("a-1")), required="zone")
+    decision = plan_gang(asked, snapshot(), [OWN])
+    assert (nodes_of(decision), decision.flavors) == (["r1", "r2"], ("red",))
+    theirs = ours(asked, only_theirs=True)
+    assert plan_gang(theirs, snapshot(), [OWN]).message == "flavor red has no topology, and the gang names a level"
+
+
+def test_pods_that_request_nothing_of_a_quota_may_have_a_topology_of_their_own() -> None:
+    member = Pod(metadata=ObjectMeta(name="a-0", namespace="ns", uid="a-0"), spec=PodSpec(priority=0))
+    decision = plan_gang(ours(gang("a", pool(blue="8"), member), required="zone"), snapshot(), [OWN])
+    assert (decision.outcome, decision.flavors) == (Outcome.PLACED, ())

@@ -119,6 +119,13 @@ WAYS: Mapping[str, Way] = {
         group={"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "spec": {}},
         common=(_OWN,),
     ),
+    "a Gang object of our own in a queue of Kueue, which its Job names, too": Way(
+        "phalanx",
+        labels={"phalanx.dev/gang": "{name}"},
+        queue="q",
+        group={"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "spec": {"minMember": SIZE, "queue": "q"}},
+        common=_QUEUES,
+    ),
     "a Job of Run:ai": Way(
         "runai",
         {"kai.scheduler/topology": "network", "kai.scheduler/topology-required-placement": "rack"},

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from gangs.dialects.reviewing import review
+from gangs.dialects.reviewing import requeued, review
 from gangs.dialects.templates import handed_down, template_labels
 from gangs.dialects.typos import typos_of
 from gangs.incremental.dependencies import OBJECT, Look, Looks
@@ -160,5 +160,6 @@ def _reviewed(
 ) -> tuple[list[Fault], list[Advice], list[Fault]]:
     """What is wrong, what is worth a warning, and what of the first was not wrong before."""
     faults, advice = review(manifest, sources, exists=old is not None)
+    moved = [] if old is None or faults else requeued(manifest, old, sources)
     known = {str(each) for each in review(old, sources, exists=True)[0]} if old is not None and faults else set()
-    return faults, advice, [each for each in faults if str(each) not in known]
+    return [*faults, *moved], advice, [*moved, *(each for each in faults if str(each) not in known)]
