@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from cluster.snapshot import Snapshot
 from gangs.manifests import group_of
 from gangs.model import RESTART, Gang, Manifest, Member
@@ -70,9 +72,20 @@ def whole_again(gang: Gang) -> Gang:
     those that run, and is made again, too, where that costs nothing (`planning.pins.left_behind`).
     """
     started = {member.pod.key for member in let_go(gang)}
-    members = (replace(m, pod=made_new(m.pod)) if m.pod.key in started else m for m in gang.members)
+    members = (replace(m, pod=_made_new(m.pod, gang)) if m.pod.key in started else m for m in gang.members)
     free = replace(gang, members=tuple(members))
     return untied(free, [pod for pod in left_behind(free) if made_again(pod)])
+
+
+def _made_new(pod: Pod, gang: Gang) -> Pod:
+    """Without what the flavors of its queue tolerate as well, in which it runs: it may come into others."""
+    again, account = made_new(pod), gang.account
+    flavors = () if account is None else [each for each in account.flavors if each.name in account.used]
+    added = {toleration for each in flavors for toleration in each.tolerations}
+    if added.isdisjoint(again.spec.tolerations):
+        return again
+    own = tuple(each for each in again.spec.tolerations if each not in added)
+    return structs.replace(again, spec=structs.replace(again.spec, tolerations=own))
 
 
 def without(gang: Gang, snapshot: Snapshot) -> Snapshot:

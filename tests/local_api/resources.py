@@ -27,7 +27,7 @@ class Resource:
     @property
     def custom(self) -> bool:
         """Whether it comes with a definition, so that the API server keeps what is written word by word."""
-        return self.group.endswith((".dev", ".sigs.k8s.io"))
+        return self.group.endswith((".dev", ".sigs.k8s.io", ".x-k8s.io"))
 
     @property
     def qualified(self) -> str:
@@ -40,6 +40,7 @@ BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"
 CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 GANGS = Resource("phalanx.dev", "v1alpha1", "gangs", "Gang", status=True, counted=True)
 
+_KUEUE = "kueue.x-k8s.io"
 RESOURCES = (
     PODS,
     BUDGETS,
@@ -56,6 +57,9 @@ RESOURCES = (
     Resource("events.k8s.io", "v1", "events", "Event"),
     Resource("phalanx.dev", "v1alpha1", "topologies", "Topology", namespaced=False, status=True, counted=True),
     Resource("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup", counted=True),
+    Resource(_KUEUE, "v1beta2", "resourceflavors", "ResourceFlavor", namespaced=False, counted=True),
+    Resource(_KUEUE, "v1beta2", "clusterqueues", "ClusterQueue", namespaced=False, status=True, counted=True),
+    Resource(_KUEUE, "v1beta2", "localqueues", "LocalQueue", status=True, counted=True),
 )
 
 _PATH = re.compile(

@@ -8,8 +8,9 @@ import pytest
 
 from cluster.capturing import snapshot_of
 from cluster.snapshot import Snapshot
-from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
+from gangs.model import RESTART, Gang, GangKey, Member, ObjectRef, PodSet
 from gangs.quota_model import Account, ClusterQueue, Cohort, Flavor, FlavorQuotas, Quota, ResourceGroup
+from kube.keys import PINNED_IN
 from kube.objects import (
     Container,
     LabelSelector,
@@ -29,6 +30,7 @@ from planning.planner import plan_all, plan_gang, plan_in_turn
 from planning.planning_options import PlanningOptions
 from planning.quota.queueing import still_covered
 from planning.quota.usage import NO_USAGE, QuotaBalance, usage_of
+from planning.whole_again import whole_again
 
 RACK = Topology("net", "T", (Level("rack", ("rack",)), Level("node", (HOSTNAME_LABEL,))))
 BLUE = Flavor("blue", (("color", "blue"),), topology="net", preferred="rack")
@@ -402,3 +404,16 @@ def test_pods_that_request_nothing_of_a_quota_may_have_a_topology_of_their_own()
     member = Pod(metadata=ObjectMeta(name="a-0", namespace="ns", uid="a-0"), spec=PodSpec(priority=0))
     decision = plan_gang(ours(gang("a", pool(blue="8"), member), required="zone"), snapshot(), [OWN])
     assert (decision.outcome, decision.flavors) == (Outcome.PLACED, ())
+
+
+def test_a_gang_that_is_restarted_may_have_any_flavor_and_tolerates_only_what_that_one_opens() -> None:
+    """It ran in red, whose release opened red's taint to it; in blue it is as its controller makes it."""
+    ran = pod("a-0", on="r1")
+    spec = msgspec.structs.replace(ran.spec, tolerations=RED.tolerations)
+    metadata = msgspec.structs.replace(ran.metadata, annotations={PINNED_IN: ""})
+    ran = msgspec.structs.replace(ran, spec=spec, metadata=metadata)
+    again = whole_again(gang("a", pool(blue="8", red="8"), ran, used=("red",), on_failure=RESTART))
+    assert again.members[0].pod.spec.tolerations == ()
+    decision = plan_gang(again, snapshot(), [RACK])
+    assert decision.flavors == ("blue",)
+    assert decision.assignments[0].member.pod.spec.tolerations == ()
