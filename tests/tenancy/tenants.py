@@ -60,6 +60,14 @@ WRITABLE = [
 """What the other systems' own installations give those who may edit a namespace."""
 
 
+def path_of(manifest: Object) -> str:
+    """Where objects of its kind are: in its namespace, or cluster-wide."""
+    plural = re.sub("y$", "ie", re.sub("s$", "se", manifest["kind"].lower())) + "s"
+    version, namespace = manifest["apiVersion"], manifest["metadata"].get("namespace")
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"
+
+
 def made(api_version: str, kind: str, name: str, namespace: str = "", **spec: Any) -> Object:
     metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
@@ -183,14 +191,9 @@ class Tenant:
     api: ApiServer
     kubeconfig: str
 
-    def path(self, manifest: Object, namespace: str = "") -> str:
-        """Where objects of its kind are."""
-        group = manifest["apiVersion"].partition("/")[0]
-        return PATHS.get(group, PATHS.get(manifest["kind"], "")).format(namespace or self.namespace)
-
     def write(self, manifest: Object) -> Object:
         """Create the object; the answer, an object or a refusal."""
-        answer: Object = self.api.request("POST", self.path(manifest), manifest)
+        answer: Object = self.api.request("POST", path_of(manifest), manifest)
         return answer
 
     def must_write(self, objects: Iterable[Object]) -> None:
@@ -229,11 +232,16 @@ class Tenant:
         return time.monotonic() - started
 
 
-def tenant(plane: ControlPlane, namespace: str) -> Tenant:
-    """Make the namespace, and somebody who may edit it and what other systems' users write there."""
+def tenant(plane: ControlPlane, namespace: str, writable: Sequence[Object] = ()) -> Tenant:
+    """Make the namespace, and somebody who may edit it and what other systems' users write there, and more."""
     subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}
     group = "rbac.authorization.k8s.io"
-    role = {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "of-others"}, "rules": WRITABLE}
+    role = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "of-others"},
+        "rules": [*WRITABLE, *writable],
+    }
     bindings = [
         {
             "apiVersion": f"{group}/v1",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import tenants
-from tenants import DIALECTS, PATHS, PATIENCE, SIZE, A, B, Object, Tenant, gang
+from tenants import DIALECTS, PATHS, PATIENCE, SIZE, A, B, Object, Tenant, gang, path_of
 
 from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, Options, wait_until
@@ -67,7 +67,7 @@ def start(tenant: Tenant, stage: str) -> float:
 def described(scene: Scene, name: str) -> Object:
     """The object of tenant b that describes a gang: the first that was written for it."""
     first = next(objects[0] for stage in ("running", "waiting") for key, objects in gangs(stage).items() if key == name)
-    found: Object = scene.b.api.request("GET", f"{scene.b.path(first)}/{first['metadata']['name']}")
+    found: Object = scene.b.api.request("GET", f"{path_of(first)}/{first['metadata']['name']}")
     return found
 
 
@@ -240,7 +240,7 @@ def test_a_mirror_cannot_be_forged(scene: Scene) -> None:
     assert all("is written by the controller of Phalanx alone" in each["message"] for each in forged)
     own = tenants.made("phalanx.dev/v1alpha1", "Gang", "plain", A, minMember=2, topology="own")
     scene.a.must_write([own])
-    path = f"{scene.a.path(own)}/plain"
+    path = f"{path_of(own)}/plain"
     claim = {"metadata": {"annotations": {"phalanx.dev/mirrors": f"koordinator/{B}/x"}}}
     answer = scene.a.api.request("PATCH", path, claim, "application/merge-patch+json")
     assert "is written by the controller of Phalanx alone" in answer["message"], answer
@@ -282,7 +282,7 @@ def test_where_no_policy_keeps_them_out_forged_mirrors_move_nothing(scene: Scene
         assert "status" not in found[name]
         assert found[f"podgroup-{name}"]["status"]["mirrors"] == f"koordinator/{B}/{name}"
         assert found[f"{name}-own"]["spec"] == gang("phalanx", f"{name}-own", B)[0]["spec"]
-        scene.b.api.request("DELETE", scene.b.path(gang("koordinator", name, B)[0]) + f"/{name}")
+        scene.b.api.request("DELETE", path_of(gang("koordinator", name, B)[0]) + f"/{name}")
         scene.plane.kubectl("delete", "pod", "-n", B, *(f"{name}-{index}" for index in range(SIZE)), "--wait=false")
         wait_until(
             lambda: not any(_is(each, f"podgroup-{name}") for each in scene.b.gangs()), PATIENCE, "its mirror to go"
@@ -300,7 +300,7 @@ def _is(manifest: Object, name: str) -> bool:
 def _forge(scene: Scene) -> bool:
     forged = tenants.made("phalanx.dev/v1alpha1", "Gang", "tried", A, minMember=1)
     forged = tenants.with_annotations(forged, **{"phalanx.dev/mirrors": f"kai/{B}/nothing"})
-    answer = scene.a.api.request("POST", f"{scene.a.path(forged)}?dryRun=All", forged)
+    answer = scene.a.api.request("POST", f"{path_of(forged)}?dryRun=All", forged)
     return bool(answer["kind"] == "Gang")
 
 
