@@ -13,7 +13,7 @@ _PARENT, _USER, _SYSTEM = 1, 11, 12
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """`cpu`: seconds so far. `megabytes`: resident now."""
+    """`cpu`: seconds so far. `megabytes`: of memory now, what processes share counted once."""
 
     cpu: float
     megabytes: float
@@ -46,7 +46,7 @@ def _with_children(pid: int, children: Mapping[int, list[int]]) -> Usage:
         with suppress(OSError):
             fields = _fields(each)
             cpu += int(fields[_USER]) + int(fields[_SYSTEM])
-            kilobytes += _resident(each)
+            kilobytes += _memory(each)
     return Usage(cpu / _TICKS, kilobytes / 1024)
 
 
@@ -66,6 +66,7 @@ def _fields(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
 
 
-def _resident(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
-    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS")), 0)
+def _memory(pid: int) -> int:
+    """Kilobytes: a page that n processes have counts as an nth for each."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)

@@ -3,7 +3,7 @@
 import os
 import time
 
-from benchmarks.live import load, machine_usage
+from benchmarks.live import large_cluster, load, machine_usage
 from benchmarks.live.modes import FLOOR, PHALANX, STOCK, Lot
 from benchmarks.live.report import page
 
@@ -47,3 +47,13 @@ def test_held_pods_are_tied_to_a_node_each() -> None:
     terms = [each["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] for each in rules]
     assert [term["matchFields"][0]["values"] for (term,) in terms] == [["n00000"], ["n00001"], ["n00002"]]
     assert [each["spec"]["schedulingGates"] for each in pods] == [[{"name": load.HELD}]] * 3
+
+
+def test_large_clusters_have_a_row_for_each_server() -> None:
+    by_server = {"webhook": 5.0, "controller": 7.0}
+    size = large_cluster.Size(5000, 35000, 500, by_server, by_server, by_server, 0.3)
+    rows = [line for line in large_cluster.page([size], "2 processors").splitlines() if line.startswith("| 5,000")]
+    assert rows == [
+        "| 5,000 | 35,000 | 500 | webhook | 5.0 | 5 | 5.0 | 0.30 |",
+        "| 5,000 | 35,000 | 500 | controller | 7.0 | 7 | 7.0 | 0.30 |",
+    ]

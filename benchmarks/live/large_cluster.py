@@ -1,0 +1,194 @@
+"""`python -m benchmarks.live.large_cluster`: what our two servers need beside more and more nodes and running pods.
+
+Real etcd, API server, scheduler and controller-manager; nodes and running pods are objects that nobody acts for. All of
+them are there before our servers start, so that their start is one into a cluster in use.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+
+from benchmarks.live import load, machine_usage
+from cli.installation.local import Deployment
+from controlplane.control_plane import LONG_LEASES, ControlPlane, Options
+from controlplane.running.components import COMPONENTS
+
+LEASE = ("--lease-seconds", 4)
+SETTLE_SECONDS, IDLE_SECONDS = 20.0, 30.0
+LONGEST = 1800.0
+ROUNDS = 5
+GANG = 8
+"""Pods of the gangs whose way is timed."""
+OTHERS = "running"
+"""The namespace of the pods that run already."""
+LOOK_SECONDS = 0.02
+_SHARE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What was measured with so many nodes, running pods and waiting gangs. By server, `ready`: seconds from its start
+    until it serves; `megabytes`: of memory when it has settled; `idle`: percentage of a core with nothing to do.
+    `seconds`: from the last pod of a gang of 8 created to all bound, median.
+    """
+
+    nodes: int
+    pods: int
+    gangs: int
+    ready: Mapping[str, float]
+    megabytes: Mapping[str, float]
+    idle: Mapping[str, float]
+    seconds: float
+
+
+@click.command()
+@click.option("--nodes", "sizes", default="5000,15000", show_default=True, help="Clusters, by comma.")
+@click.option("--pods-per-node", type=click.IntRange(0), default=7, show_default=True)
+@click.option(
+    "--gangs", type=click.IntRange(0), default=500, show_default=True, help="Gangs that wait for want of room."
+)
+@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the page goes.")
+def main(*, sizes: str, pods_per_node: int, gangs: int, write: Path | None) -> None:
+    """Measure start, memory, idling and the way of a small gang in large clusters."""
+    about = f"{machine_usage.machine()}, load before the run {os.getloadavg()[0]:.1f}."
+    found = [size for nodes in map(int, sizes.split(",")) for size in _measured(nodes, pods_per_node, gangs)]
+    text = page(found, about)
+    click.echo(text)
+    if write is not None:
+        write.write_text(text, encoding="utf-8")
+
+
+def page(found: list[Size], about: str) -> str:
+    """The whole run in Markdown."""
+    lines = [
+        "# What the servers need in large clusters",
+        "",
+        about,
+        "`python -m benchmarks.live.large_cluster --write benchmarks/results/large_clusters.md` writes this page.",
+        "`8 pods`: from the last of a gang created to all bound.",
+        "",
+        "| nodes | running pods | waiting gangs | server | start to ready, s | MB | idle, % of a core | 8 pods, s |",
+        "| ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for size in found:
+        for server in size.ready:
+            cells = [f"{size.nodes:,}", f"{size.pods:,}", f"{size.gangs:,}", server, f"{size.ready[server]:.1f}"]
+            cells += [f"{size.megabytes[server]:.0f}", f"{size.idle[server]:.1f}", f"{size.seconds:.2f}"]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def _measured(nodes: int, pods_per_node: int, gangs: int) -> Iterator[Size]:
+    """One cluster, first without gangs that wait, then with them."""
+    options = Options(components=[each for each in COMPONENTS if each != "kwok"], more=LONG_LEASES)
+    with ControlPlane(options) as plane:
+        _fill(plane, nodes, pods_per_node)
+        click.echo(f"{nodes:,} nodes and {nodes * pods_per_node:,} pods are there")
+        deployment, ready, servers = Deployment(plane), dict[str, float](), dict[str, int]()
+        deployment.install()
+        plane.apply([load.topology()])
+        for name, start in (("webhook", deployment.start_webhook), ("controller", lambda: _controller(deployment))):
+            began = time.monotonic()
+            servers[name] = start().pid
+            ready[name] = time.monotonic() - began
+            if name == "webhook":
+                deployment.register_webhook()
+        for waiting in dict.fromkeys((0, gangs)):
+            _add_waiting(plane, waiting)
+            megabytes, idle = _idle(servers)
+            seconds = median(_gang(plane, f"g{waiting}-{number}") for number in range(ROUNDS))
+            size = Size(nodes, nodes * pods_per_node, waiting, ready, megabytes, idle, seconds)
+            click.echo(str(size))
+            yield size
+
+
+def _controller(deployment: Deployment) -> Any:
+    return deployment.start_controller(options=LEASE)
+
+
+def _fill(plane: ControlPlane, nodes: int, pods_per_node: int) -> None:
+    """Nodes that say themselves that they are ready, and pods that run on them."""
+    condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    made = map(load.node, range(nodes))
+    plane.create("/api/v1/nodes", [{**n, "status": {**n["status"], "conditions": [condition]}} for n in made])
+    plane.create("/api/v1/namespaces", [{"metadata": {"name": OTHERS}}])
+    account = f"/api/v1/namespaces/{OTHERS}/serviceaccounts/default"
+    _await(plane, account, lambda answer: answer.get("kind") == "ServiceAccount", "a service account")
+    plane.create(f"/api/v1/namespaces/{OTHERS}/pods", _running(nodes, pods_per_node))
+    _await(plane, "/api/v1/nodes", lambda answer: all(map(load.ready, answer["items"])), "nodes to be ready", pause=5.0)
+
+
+def _running(nodes: int, pods_per_node: int) -> Iterator[load.Manifest]:
+    """Pods of one cpu, bound as they are created."""
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
+    for number in range(nodes):
+        name = load.node(number)["metadata"]["name"]
+        for at in range(pods_per_node):
+            yield {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"{name}-{at}", "namespace": OTHERS, "labels": {"app": f"a{number % _SHARE}"}},
+                "spec": {"nodeName": name, "containers": [{"name": "main", "image": "pause", "resources": resources}]},
+            }
+
+
+def _add_waiting(plane: ControlPlane, gangs: int) -> None:
+    """Gangs of two pods of which each wants more GPUs than a node has."""
+    names = [f"waits-{number}" for number in range(gangs)]
+    plane.create(load.GANGS, [load.gang(name, 2) for name in names])
+    pods = [pod for name in names for pod in load.pods(name, 2, member=True)]
+    gpus = {"nvidia.com/gpu": "16"}
+    resources = {"requests": {"cpu": "8", **gpus}, "limits": gpus}
+    container = {"name": "main", "image": "pause", "resources": resources}
+    plane.create(load.PODS, [{**pod, "spec": {**pod["spec"], "containers": [container]}} for pod in pods])
+
+
+def _idle(servers: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
+    """By server: megabytes, and the percentage of a core."""
+    time.sleep(SETTLE_SECONDS)
+    before = machine_usage.usage_of(servers)
+    time.sleep(IDLE_SECONDS)
+    after = machine_usage.usage_of(servers)
+    spent = machine_usage.spent(before, after)
+    return {name: each.megabytes for name, each in after.items()}, {
+        name: spent[name] / IDLE_SECONDS * 100 for name in servers
+    }
+
+
+def _gang(plane: ControlPlane, name: str) -> float:
+    """Seconds from the last pod created to all bound. The pods go again."""
+    plane.create(load.GANGS, [load.gang(name, GANG)])
+    pods = load.pods(name, GANG, member=True)
+    labelled = [
+        {**pod, "metadata": {**pod["metadata"], "labels": {**pod["metadata"]["labels"], "lot": name}}} for pod in pods
+    ]
+    plane.create(load.PODS, labelled)
+    last = time.monotonic()
+    lot = f"{load.PODS}?labelSelector=lot={name}"
+    _await(plane, lot, lambda answer: all(pod["spec"].get("nodeName") for pod in answer["items"]), "a gang to be bound")
+    seconds = time.monotonic() - last
+    for pod in labelled:
+        plane.request("DELETE", f"{load.PODS}/{pod['metadata']['name']}?gracePeriodSeconds=0")
+    plane.request("DELETE", f"{load.GANGS}/{name}")
+    _await(plane, lot, lambda answer: not answer["items"], "a gang to be gone")
+    time.sleep(1)
+    return seconds
+
+
+def _await(plane: ControlPlane, path: str, holds: Any, what: str, *, pause: float = LOOK_SECONDS) -> None:
+    end = time.monotonic() + LONGEST
+    with plane.kept() as ask:
+        while not holds(ask("GET", path)):
+            if time.monotonic() > end:
+                raise TimeoutError(f"waited {LONGEST:.0f} s for {what}")
+            time.sleep(pause)
+
+
+if __name__ == "__main__":
+    main()
