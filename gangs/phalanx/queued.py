@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gangs.findings import Findings
+from gangs.held_nodes import held_node
 from gangs.manifests import pod_ref, ref_of
 from gangs.mirrors import flavors_in_force
 from gangs.model import Manifest
@@ -39,12 +40,17 @@ def charged(manifest: Manifest, spec: GangSpec, pods: Sequence[Pod], sources: So
 
 
 def _check_same(manifest: Manifest, queue: str | None, pod: Pod, sources: Sources, findings: Findings) -> None:
-    """Tell of a pod in another queue than its gang, or in one where its gang is in none."""
+    """Tell of a pod in another queue than its gang, or in one where its gang is in none.
+
+    One that has been let go makes the gang no worse: whoever may label it would give back a quota that is in use.
+    """
     named = sources.queues.named_on(pod) if sources.queues is not None else None
     if named is None or named.queue == queue:
         return
     ref = ref_of(manifest)
-    if queue:
+    if queue and held_node(pod):
+        findings.advise(pod_ref(pod), named.field, f"counts for nothing: it is charged to {queue}, as {ref} says")
+    elif queue:
         problem = f'"{named.queue}" differs from "{queue}", the queue of {ref} ({_FIELD})'
         findings.fault(pod_ref(pod), named.field, problem, "write the same in both, or leave one of them out")
     else:

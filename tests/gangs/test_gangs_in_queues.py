@@ -194,6 +194,16 @@ def test_another_queue_on_a_pod_is_refused_and_both_are_named() -> None:
     assert fault.field == f"metadata.annotations[{QUEUE_NAME}]"
 
 
+def test_a_pod_that_has_been_let_go_frees_no_quota_by_naming_another_queue() -> None:
+    reading = read(POOL, gang(), pods=(member("llm-0", "z", nodeName="n"), member("llm-1")))
+    assert reading.faults == ()
+    (told,) = (each for each in reading.advice if each.object.kind == "Pod")
+    assert told.field == f"metadata.labels[{QUEUE_NAME}]"
+    assert told.text == "counts for nothing: it is charged to q, as Gang default/llm says"
+    (found,) = reading.gangs
+    assert found.account is not None
+
+
 def test_a_queue_on_pods_of_a_gang_without_one_is_told_to_count_for_nothing() -> None:
     reading = read(POOL, gang(queue=None), pods=(member("llm-0", "q"),))
     assert reading.faults == ()

@@ -20,6 +20,30 @@ NO_QUOTA = (
 )
 
 
+KUEUE: Object = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "MutatingWebhookConfiguration",
+    "metadata": {"name": "kueue-mutating-webhook-configuration"},
+    "webhooks": [
+        {
+            "name": "mclusterqueue.kb.io",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "clientConfig": {"service": {"name": "kueue-webhook-service", "namespace": "kueue-system"}},
+            "rules": [
+                {
+                    "apiGroups": ["kueue.x-k8s.io"],
+                    "apiVersions": ["v1beta1"],
+                    "operations": ["CREATE"],
+                    "resources": ["workloads"],
+                }
+            ],
+        }
+    ],
+}
+"""What shows that Kueue runs here. Nothing of it answers: it is asked about a kind that nobody uses."""
+
+
 def gang(name: str, size: int, **spec: object) -> Object:
     """A Gang in the queue."""
     metadata = {"name": name, "namespace": "default"}
@@ -129,3 +153,23 @@ def test_a_gang_waits_for_its_queue_and_for_its_turn_in_it(phalanx: Phalanx) -> 
     phalanx.await_refusal(differs, job("other", 1, gang="older", queue="z"))
     phalanx.cluster.kubectl("delete", "job/older", "gang/older")
     await_nodes(phalanx, "younger", 2)
+
+
+def test_where_kueue_itself_runs_a_gang_waits_until_its_queues_are_adopted(phalanx: Phalanx) -> None:
+    """One that has started is ours to its end, with the member that replaces another."""
+    start(phalanx)
+    phalanx.apply_files(GUIDE / "pool-and-queue.yaml")
+    phalanx.apply_once_told("waits for 2 more pods", gang("begun", 2))
+    phalanx.apply(job("begun", 2, gang="begun"))
+    await_nodes(phalanx, "begun", 2)
+    phalanx.apply(KUEUE)
+    waits = "queue default/training to be counted by Phalanx: it is left to Kueue, which runs in this cluster"
+    phalanx.apply_once_told(waits, gang("late", 1))
+    phalanx.apply(job("late", 1, gang="late"))
+    phalanx.wait(lambda: waits in phalanx.status("late").get("message", ""), "it to wait")
+    victim = next(pod for pod in phalanx.pods() if pod["metadata"]["labels"].get("job-name") == "begun")
+    phalanx.cluster.kubectl("delete", "pod", victim["metadata"]["name"])
+    await_nodes(phalanx, "begun", 2)
+    assert nodes_of(phalanx, "late") == [""]
+    phalanx.cluster.kubectl("annotate", "mutatingwebhookconfiguration", "zz-phalanx", "phalanx.dev/adopt=kueue")
+    await_nodes(phalanx, "late", 1)
