@@ -1,6 +1,10 @@
 """What gangs of a queue may have: flavors in order, quotas with what is used, lent and borrowed."""
 
+import random
+from collections import Counter
 from dataclasses import replace
+from itertools import product
+from operator import mul
 from typing import Any
 
 import msgspec
@@ -373,6 +377,30 @@ def test_a_minimum_over_several_sets_that_the_quota_does_not_cover_is_waited_for
     assert decide(asked, running).message == (
         "waits for quota: the gang needs 4 cpu, and flavor blue of ClusterQueue pool has 3 of 5 left"
     )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_gang_of_sets_starts_whenever_some_choice_of_its_members_is_covered(seed: int) -> None:
+    """Against brute force: up to three of each of two sets, of which each asks for 1 or 2 cpu."""
+    rng = random.Random(seed)  # noqa: S311 -- instances, no secrets
+    counts = [rng.randint(1, 3) for _ in range(2)]
+    least, cpus = [rng.randint(0, each) for each in counts], [rng.randint(1, 2) for _ in counts]
+    minimum, quota = rng.randint(max(1, sum(least) - 1), sum(counts)), rng.randint(1, 8)
+    asked = of_sets(
+        "g",
+        pool(blue=str(quota)),
+        minimum,
+        **{name: (counts[i], least[i], str(cpus[i])) for i, name in enumerate("ab")},
+    )
+    possible = [
+        chosen
+        for chosen in product(*(range(least[i], counts[i] + 1) for i in range(2)))
+        if sum(chosen) >= minimum and sum(map(mul, chosen, cpus)) <= quota
+    ]
+    decision = decide(asked)
+    assert (decision.outcome is Outcome.PLACED) == bool(possible), decision.message
+    placed = Counter(each.member.pod_set for each in decision.assignments)
+    assert not possible or (placed["a"], placed["b"]) in possible
 
 
 def ours(asked: Gang, *, only_theirs: bool = False, **more: Any) -> Gang:
