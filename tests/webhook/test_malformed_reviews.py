@@ -102,3 +102,28 @@ def test_whatever_is_sent_no_answer_is_an_internal_error(
         assert "internal error" not in answer.text, body
         assert answer.status_code in (200, 400, 413, 422, 429), (answer.status_code, path, body)
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+def test_what_callers_invent_is_no_series_of_its_own(client: FlaskClient) -> None:
+    """Whoever reaches the port would have the webhook remember each word for ever."""
+
+    def series() -> int:
+        return len(metrics(client).splitlines())
+
+    def ask(word: str) -> None:
+        resource = {"group": word, "version": word, "resource": f"{word}-things"}
+        body = review({"apiVersion": word, "kind": word}, operation=word.upper(), resource=resource, uid=word)
+        for path in ("/mutate", "/validate"):
+            client.post(path, data=body)
+
+    ask("first")
+    before = series()
+    for number in range(300):
+        ask(f"w{number}-{'x' * 1_000}")
+    assert series() == before
+    assert "xxx" not in metrics(client)
+
+
+def metrics(client: FlaskClient) -> str:
+    """What Prometheus is told."""
+    return client.get("/metrics", headers=HEADERS).text
