@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import Any
 
 from tenants import A, B, Object, job, made, pod, with_annotations
-from workload_operators import ROWS, Row, described, training_run
+from workload_operators import ROWS, Row, described, spark_application, training_run
 
 from gangs.workloads.kind_table import WORKLOADS
 
@@ -22,6 +22,12 @@ OPERATED: Mapping[str, Row] = {
     "TrainingRun": training_run(),
 }
 """Kinds whose pods are made by an operator that is not here, or by Jobs; one of them described by a WorkloadKind."""
+WRITTEN: Mapping[str, Row] = {
+    **OPERATED,
+    "LeaderWorkerSet": ROWS["LeaderWorkerSet"],
+    "SparkApplication": spark_application(),
+}
+"""The same, and kinds that tenant a writes with nobody making their pods."""
 KOORDINATOR, LIGHT = "gang.scheduling.koordinator.sh", "pod-group.scheduling.sigs.k8s.io"
 
 
@@ -62,7 +68,7 @@ def _parts(value: Any) -> Iterator[tuple[Any, ...]]:
 
 def odd_workloads() -> Iterator[Object]:
     """Workloads of every kind of an operator, spoilt, and with annotations that say nothing sensible."""
-    for first, (kind, row) in enumerate(OPERATED.items()):
+    for first, (kind, row) in enumerate(WRITTEN.items()):
         name = "".join(filter(str.isalpha, kind.lower()))
         for number, each in enumerate(spoilt(workload(row, name, A), first)):
             each["metadata"]["name"] = f"odd-{name}-{number}"
@@ -171,10 +177,10 @@ FORBIDDEN: tuple[Object, ...] = (
 
 def rights() -> list[Object]:
     """What the operators' own installations give those who may edit a namespace."""
-    groups = sorted({row.group for row in OPERATED.values()} | {"policy", ""})
+    groups = sorted({row.group for row in WRITTEN.values()} | {"policy", ""})
     return [{"apiGroups": groups, "resources": sorted(_plurals()), "verbs": ["*"]}]
 
 
 def _plurals() -> set[str]:
-    named = {WORKLOADS[row.group, row.kind].plural for row in OPERATED.values() if (row.group, row.kind) in WORKLOADS}
+    named = {WORKLOADS[row.group, row.kind].plural for row in WRITTEN.values() if (row.group, row.kind) in WORKLOADS}
     return named | {"trainingruns", "poddisruptionbudgets"}

@@ -15,7 +15,7 @@ import odd_objects
 import pytest
 import tenants
 from foreign_kinds import served
-from odd_objects import OPERATED, operated, workload
+from odd_objects import OPERATED, WRITTEN, operated, workload
 from tenants import PATIENCE, A, B, Object, Tenant, path_of
 from workload_operators import described
 
@@ -65,7 +65,7 @@ def described_kind() -> list[Object]:
 @pytest.fixture(scope="module")
 def scene() -> Iterator[Scene]:
     """Tenant b's workloads run, or wait for their last object; then tenant a writes all there is to write."""
-    kinds = {(row.group, row.kind): row.version for name, row in OPERATED.items() if name != "TrainingRun"}
+    kinds = {(row.group, row.kind): row.version for name, row in WRITTEN.items() if name != "TrainingRun"}
     with ControlPlane(Options()) as plane, served(plane, kinds):
         plane.apply(described_kind())
         plane.kubectl("wait", "--for=condition=established", f"crd/{DESCRIBED}")
