@@ -34,3 +34,8 @@ class Findings:
         """Take over what another reader has found."""
         self._faults.update(dict.fromkeys(faults))
         self._advice.update(dict.fromkeys(advice))
+
+
+def to_be_put_right(faults: Iterable[Fault]) -> tuple[str, ...]:
+    """What a gang waits for that stays one though this is wrong with it (`gangs.held_nodes.stays_charged`)."""
+    return tuple(f"{each.object} to be put right ({each.field}: {each.problem}; {each.remedy})" for each in faults)

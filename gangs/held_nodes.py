@@ -1,5 +1,8 @@
 """The node whose room a pod of a gang holds, as the pod itself says."""
 
+from collections.abc import Iterable
+
+from gangs.quota_model import Account
 from kube.keys import GATE, PLANNED_NODE
 from kube.objects import Pod
 
@@ -22,3 +25,10 @@ def held_node(pod: Pod) -> str:
 def holding(pod: Pod) -> str:
     """The node whose room a pod holds, released or only nominated; "" for one that holds none."""
     return held_node(pod) or pod.status.nominated_node_name
+
+
+def stays_charged(account: Account | None, pods: Iterable[Pod]) -> bool:
+    """Whether a gang goes on being one though something is wrong with it by now, such as a level that its topology has
+    lost: some of it runs on a quota, which others would be given as well if nobody counted that.
+    """
+    return account is not None and any(held_node(pod) for pod in pods)

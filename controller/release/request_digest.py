@@ -20,7 +20,8 @@ _SECOND = "2-"
 
 
 def request_digest(gang: Gang) -> str:
-    """A digest of where the gang asks to be placed, without who its members are: a plan holds only as long as this.
+    """A digest of where the gang asks to be placed and what it is charged to, without who its members are: a plan holds
+    only as long as this.
 
     Sizes that shrink by themselves as a workload nears its end are not part of it.
     """
@@ -45,6 +46,7 @@ def _asked(gang: Gang) -> Any:
         "nodeAffinity": msgspec.to_builtins(gang.node_affinity),
         "preempts": None if gang.preempts else False,
         "podSets": [_pod_set(each) for each in gang.pod_sets],
+        "queue": gang.queue if gang.queue_dialect else None,
     }
     return _present(asked)
 

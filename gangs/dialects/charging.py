@@ -3,7 +3,7 @@
 A Gang names a queue of whichever system has queues in the cluster; the dialect of Gang objects knows none of them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -15,6 +15,8 @@ from gangs.quota_model import Charged
 from gangs.sources import QueueNamed, Sources
 from kube import keys
 from kube.objects import Pod
+
+_CHARGING = tuple(each for each in DIALECTS if isinstance(each, Charging))
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,11 @@ class AllQueues:
 
     def named_on(self, pod: Pod) -> QueueNamed | None:
         """The queue that a pod names itself; where its system runs, that counts there and not here."""
-        named = (each.queue_named(pod) for each in _charging() if each.name not in self._left)
+        named = (each.queue_named(pod) for each in self._ours)
         return next((each for each in named if each is not None), None)
 
     def _look_up(self, namespace: str, queue: str) -> Charged:
-        for dialect in _charging():
+        for dialect in _CHARGING:
             if (found := dialect.charged(namespace, queue, self.sources)) != Charged():
                 return replace(found, dialect=dialect.name)
         return Charged()
@@ -52,9 +54,10 @@ class AllQueues:
     def _left(self) -> Mapping[str, Neighbour]:
         return left_to(self.sources)
 
-
-def _charging() -> Iterator[Charging]:
-    return (each for each in DIALECTS if isinstance(each, Charging))
+    @cached_property
+    def _ours(self) -> Sequence[Charging]:
+        """Those whose queues are counted here: worked out once, since every pod of every gang is asked about."""
+        return [each for each in _CHARGING if each.name not in self._left]
 
 
 def _left_to(neighbour: Neighbour, namespace: str, queue: str) -> str:

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gangs.findings import Findings
+from gangs.findings import Findings, to_be_put_right
+from gangs.held_nodes import stays_charged
 from gangs.kueue import NAME, keys, marks, wishes
 from gangs.kueue.queues import account_of
 from gangs.kueue.topologies import lowest_level
@@ -199,7 +200,7 @@ def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Fi
         topology, waiting = place.topology, place.waiting_for
         lowest = _lowest(topology, around) if topology and not asked.unconstrained else None
     findings.take(found.faults, found.advice)
-    if found.faults:
+    if found.faults and not stays_charged(account, [each.pod for each in asked.members]):
         return None
     if wish.required or wishes.levels_of([each.wish for each in asked.sets]):
         lowest = None
@@ -219,7 +220,7 @@ def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Fi
         queue_dialect=NAME if asked.queue else "",
         account=account,
         created=asked.created,
-        waiting_for=waiting + asked.waiting_for,
+        waiting_for=waiting + asked.waiting_for + to_be_put_right(found.faults),
         groups=(asked.ref,),
         exact_nodes=any(member.index is not None for member in asked.members),
     )

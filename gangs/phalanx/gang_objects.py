@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from gangs.findings import Findings
+from gangs.findings import Findings, to_be_put_right
+from gangs.held_nodes import stays_charged
 from gangs.manifests import MalformedError, decode, key_of, metadata_of, pod_ref, ref_of
 from gangs.membership import Seat, age, check_priorities, live, promised, seated
 from gangs.model import (
@@ -70,16 +71,16 @@ def read_gang(
         findings.take([error.fault])
         return None
     check_spec(ref, spec, own)
-    _advise_annotations(ref, meta.annotations, own)
+    spec_faults = own.faults
     live_pods = live(pods)
-    _advise_keys(live_pods, own)
+    _advise(ref, meta.annotations, live_pods, own)
     charged = queued.charged(manifest, spec, live_pods, sources, own)
     settled = queued.settle_in(charged, request_of(ref, spec, live_pods), spec, topologies, own)
     sets = _sets(ref, spec, sources)
     check_priorities(live_pods, ref, own)
     members = seated(_seats(live_pods, ref, sets, own), [each.name for each in sets], own)
     findings.take(own.faults, own.advice)
-    if own.faults:
+    if own.faults and (spec_faults or not stays_charged(charged.account, live_pods)):
         return None
     pod_sets = _pod_sets(sets, members)
     return Gang(
@@ -104,7 +105,7 @@ def read_gang(
         account=charged.account,
         node_affinity=spec.node_affinity.value() if spec.node_affinity else None,
         created=meta.creation_timestamp or "",
-        waiting_for=(*charged.waiting_for, *settled.waiting_for),
+        waiting_for=(*charged.waiting_for, *settled.waiting_for, *to_be_put_right(own.faults)),
         groups=(ref,),
         exact_nodes=any(member.index is not None for member in members),
     )
@@ -115,9 +116,11 @@ def _pod_sets(sets: Sequence[PodSetSpec], members: Sequence[Member]) -> tuple[Po
     return tuple(_pod_set(each, existing[each.name]) for each in sets)
 
 
-def _advise_annotations(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
+def _advise(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod], findings: Findings) -> None:
+    """Warn of what nobody reads on the Gang or on its pods."""
     for key in _WISHES.keys() & annotations.keys():
         findings.advise(ref, f"metadata.annotations[{key}]", f"is ignored on a Gang: write spec.{_WISHES[key]}")
+    _advise_keys(pods, findings)
 
 
 def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:

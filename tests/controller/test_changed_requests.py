@@ -40,6 +40,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "the preferred level": {"preferred": "rack"},
     "the topology": {"topology": "other"},
     "the node affinity": {"node_affinity": AFFINITY},
+    "the queue that it is charged to": {"queue": "z", "queue_dialect": "kueue"},
     "a rule of a set": {"pod_sets": (PodSet("main", 2, 2, slices=(SliceRule("rack", 2),)),)},
 }
 

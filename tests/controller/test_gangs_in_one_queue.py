@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from controller_scene import GANGS, PODS, Scene, gang, leading, member
+from controller_scene import GANGS, PODS, TOPOLOGIES, Scene, gang, leading, member
 from local_api.store import Object
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
@@ -16,12 +16,17 @@ _MERGE = "application/merge-patch+json"
 
 def furnish(scene: Scene, cpu: int, **spec: Any) -> None:
     """The queue q of the ClusterQueue pool, which has so many cpu on any node."""
+    scene.api.create(f"{KUEUE}/resourceflavors", {"metadata": {"name": "any"}, "spec": {}})
+    furnish_queue(scene, "q", "pool", cpu, **spec)
+
+
+def furnish_queue(scene: Scene, name: str, above: str, cpu: int, **spec: Any) -> None:
+    """A queue that leads to a ClusterQueue of so many cpu."""
     quota = {"name": "any", "resources": [{"name": "cpu", "nominalQuota": cpu}]}
     groups = [{"coveredResources": ["cpu"], "flavors": [quota]}]
     pool = {"namespaceSelector": {}, "resourceGroups": groups, **spec}
-    scene.api.create(f"{KUEUE}/resourceflavors", {"metadata": {"name": "any"}, "spec": {}})
-    scene.api.create(f"{KUEUE}/clusterqueues", {"metadata": {"name": "pool"}, "spec": pool})
-    queue = {"metadata": {"name": "q"}, "spec": {"clusterQueue": "pool"}}
+    scene.api.create(f"{KUEUE}/clusterqueues", {"metadata": {"name": above}, "spec": pool})
+    queue = {"metadata": {"name": name}, "spec": {"clusterQueue": above}}
     scene.api.create(f"{KUEUE}/namespaces/default/localqueues", queue)
 
 
@@ -111,3 +116,35 @@ def test_a_queue_that_comes_late_is_waited_for_once_there_are_any(scene: Scene, 
         late = {"metadata": {"name": "late"}, "spec": {"clusterQueue": "pool"}}
         scene.api.create(f"{KUEUE}/namespaces/default/localqueues", late)
         scene.finish("a", "b")
+
+
+def test_a_gang_that_goes_into_another_queue_before_it_is_let_go_has_to_ask_there(scene: Scene, tmp_path: Path) -> None:
+    furnish(scene, 8)
+    furnish_queue(scene, "small", "small", 4)
+    with leading(scene, tmp_path):
+        place(scene)
+        probe = scene.await_probe()
+        scene.api.ask("PATCH", f"{GANGS}/llm", {"spec": {"queue": "small"}}, _MERGE)
+        says(scene, "llm", "needs 8 cpu, and flavor any of ClusterQueue small never has more than 4")
+        scene.answer(probe)
+        scene.api.wait(lambda: scene.nominated("a", "b") == ["", ""], "the room to be given back")
+        assert (scene.gated("a"), scene.gated("b")) == (True, True)
+
+
+OTHER_LEVELS = {"spec": {"levels": [{"name": "row", "nodeLabel": "example.com/row"}]}}
+ELSEWHERE = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "elsewhere"}}}
+
+
+@pytest.mark.parametrize(("path", "patch"), [(f"{TOPOLOGIES}/dc", OTHER_LEVELS), (f"{PODS}/a", ELSEWHERE)])
+def test_what_runs_is_charged_though_something_is_wrong_with_its_gang_by_now(
+    scene: Scene, tmp_path: Path, path: str, patch: Object
+) -> None:
+    furnish(scene, 8)
+    with leading(scene, tmp_path):
+        place(scene)
+        scene.finish("a", "b")
+        scene.await_phase("Placed")
+        scene.api.ask("PATCH", path, patch, _MERGE)
+        scene.api.create(PODS, of_kueue("z"))
+        says(scene, "z", NO_QUOTA)
+        assert (scene.status()["phase"], scene.status()["flavors"]) == ("Placed", ["any"])

@@ -310,6 +310,33 @@ def test_a_gang_that_runs_keeps_its_account_whatever_becomes_of_the_levels() -> 
     assert found.account is not None
 
 
+def test_a_gang_that_has_started_stays_charged_and_says_what_is_to_be_put_right() -> None:
+    """With a member that is to replace another one: nothing is planned for it until then."""
+    runs, comes = member("llm-0", nodeName="n"), member("llm-1")
+    lost = gang(required="example.com/row")
+    reading = read(POOL, lost, pods=(runs, comes))
+    (found,), (fault,) = reading.gangs, reading.faults
+    assert found.account is not None
+    problem = '"example.com/row" is not a level of Topology.kueue.x-k8s.io default'
+    assert found.waiting_for == (f"Gang default/llm to be put right (spec.required: {problem}; {fault.remedy})",)
+    reading = read(POOL, gang(), pods=(runs, member("llm-1", "z")))
+    (found,) = reading.gangs
+    assert [each.partition(" (")[0] for each in found.waiting_for] == ["Pod default/llm-1 to be put right"]
+    assert read(POOL, lost, pods=(comes,)).gangs == ()
+    assert read(POOL, gang(minMember=-1), pods=(runs,)).gangs == ()
+
+
+def test_a_job_in_a_queue_that_has_started_does_so_too() -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
+    runs, comes = pod("train-0", owner=owner, nodeName="n"), pod("train-1", owner=owner)
+    lost = job(2, required_topology="example.com/row").replace("name: train,", "name: train, uid: u,")
+    reading = read(POOL, lost, pods=(runs, comes))
+    (found,), (fault,) = reading.gangs, reading.faults
+    assert found.account is not None
+    assert found.waiting_for == (f"{fault.object} to be put right ({fault.field}: {fault.problem}; {fault.remedy})",)
+    assert read(POOL, lost, pods=(comes,)).gangs == ()
+
+
 # Where Kueue itself runs
 
 LEFT = (
