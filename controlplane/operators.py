@@ -1,8 +1,9 @@
 """Operators that make pods of other projects' workloads. `python -m controlplane.operators` builds them ahead.
 
 They are built as the control plane is, each from the module pinned for it in `operator-pins`, into a cache of its own.
-The libraries of Kubernetes are pinned there in the versions of the control plane (MVS lets a build ask for newer ones
-than a module does), so that Go has compiled them already: 10 s of CPU for lws, 23 for jobset, about 30 for kuberay.
+The libraries of Kubernetes are pinned there in the versions of the control plane where a module builds with them (MVS
+lets a build ask for newer ones than a module does), so that Go has compiled them already. Others share KubeRay's, which
+are the newest that all of them build with. What that costs is in docs/decisions/0033.
 Their definitions of kinds and their webhooks are taken from the same module.
 """
 
@@ -18,7 +19,7 @@ from controlplane.programs.binaries import BuildError, Recipe, build_alone, modu
 from controlplane.programs.toolchain import NoToolchainError
 from controlplane.progress import Progress
 
-STARTED = ("lws", "jobset", "kuberay")
+STARTED = ("lws", "jobset", "mpi-operator", "kuberay", "training-operator", "trainer")
 """Those that tests start. Of others the definitions are read."""
 _PINS = Path(__file__).parent / "operator-pins"
 
@@ -51,6 +52,26 @@ OPERATORS = {
         ),
         Operator("lws", "sigs.k8s.io/lws", "/cmd", "config/crd/bases/*.yaml", "config/webhook"),
         Operator("kuberay", "github.com/ray-project/kuberay/ray-operator", "", "config/crd/bases/*.yaml"),
+        Operator(
+            "mpi-operator",
+            "github.com/kubeflow/mpi-operator",
+            "/cmd/mpi-operator",
+            "manifests/base/kubeflow.org_mpijobs.yaml",
+        ),
+        Operator(
+            "training-operator",
+            "github.com/kubeflow/training-operator",
+            "/cmd/training-operator.v1",
+            "manifests/base/crds/kubeflow.org_*.yaml",
+            "manifests/base/webhook",
+        ),
+        Operator(
+            "trainer",
+            "github.com/kubeflow/trainer/v2",
+            "/cmd/trainer-controller-manager",
+            "manifests/base/crds/trainer.kubeflow.org_*.yaml",
+            "manifests/base/webhook",
+        ),
     )
 }
 

@@ -4,7 +4,8 @@ The operators' rules are those of their sources: Kubeflow's training operator v1
 StatefulSet and Deployment controllers, the MPI operator v0.5, JobSet v0.8, KubeRay v1.4, LeaderWorkerSet v0.9, and
 Spark's operator v2 with Spark 4.
 Nothing of them runs here: tests make what they would make, in their order, with their labels and owner references.
-Where a Job makes pods it is the real one.
+Where a Job makes pods it is the real one. The real operators run in `tests/system/test_real_operators.py`,
+`test_ray_kinds.py`, `test_training_operator.py` and `test_train_jobs.py`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,9 +20,9 @@ Object = dict[str, Any]
 NAME = "w"
 
 
-def template(cpu: str = "1") -> Object:
+def template(cpu: str = "1", container_name: str = "c") -> Object:
     """A pod template without labels; the work of its pods has no end."""
-    container = {"name": "c", "image": "b", "resources": {"requests": {"cpu": cpu}}}
+    container = {"name": container_name, "image": "b", "resources": {"requests": {"cpu": cpu}}}
     return {"metadata": {"annotations": {GOES_ON: "true"}}, "spec": {"containers": [container]}}
 
 
@@ -85,16 +86,18 @@ class Row:
         return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, "spec": self.spec()}
 
 
+_CONTAINERS = {"TFJob": "tensorflow"}
+"""What the training operator demands that a container is called; else as the kind."""
+
+
 def of_replicas(kind: str, field_name: str, *, leader: str = "Master", minimum: Object | None = None) -> Row:
-    """A kind of the training operator, of a leader and three workers."""
+    """A kind of the training operator, of a leader and three workers, or of four workers."""
+    container = _CONTAINERS.get(kind, kind.removesuffix("Job").lower())
+    roles = {leader: 1, "Worker": 3} if leader else {"Worker": 4}
 
     def spec() -> Object:
-        return {
-            field_name: {
-                leader: {"replicas": 1, "template": template()},
-                "Worker": {"replicas": 3, "template": template()},
-            }
-        }
+        parts = roles.items()
+        return {field_name: {role: {"replicas": n, "template": template("1", container)} for role, n in parts}}
 
     def pods(manifest: Object) -> Iterator[Object]:
         for role, part in manifest["spec"][field_name].items():
@@ -112,9 +115,9 @@ def of_replicas(kind: str, field_name: str, *, leader: str = "Master", minimum: 
         api_version="kubeflow.org/v1",
         kind=kind,
         spec=spec,
-        sets={leader.lower(): 1, "worker": 3},
+        sets={role.lower(): count for role, count in roles.items()},
         pods=pods,
-        names=(f"w-{leader.lower()}-0", "w-worker-0", "w-worker-1", "w-worker-2"),
+        names=tuple(f"w-{role.lower()}-{index}" for role, count in roles.items() for index in range(count)),
         ended="Succeeded",
         suspend=("runPolicy", "suspend"),
         minimum=minimum or {"runPolicy": {"schedulingPolicy": {"minAvailable": 3}}},
@@ -436,7 +439,7 @@ ROWS: Mapping[str, Row] = {
     "TFJob": of_replicas("TFJob", "tfReplicaSpecs", leader="Chief"),
     "XGBoostJob": of_replicas("XGBoostJob", "xgbReplicaSpecs"),
     "PaddleJob": of_replicas("PaddleJob", "paddleReplicaSpecs"),
-    "JAXJob": of_replicas("JAXJob", "jaxReplicaSpecs", leader="Coordinator"),
+    "JAXJob": of_replicas("JAXJob", "jaxReplicaSpecs", leader=""),
     "StatefulSet": _stateful_set(),
     "Deployment": _replicated("Deployment", _replica_set_of),
     "ReplicaSet": _replicated("ReplicaSet"),

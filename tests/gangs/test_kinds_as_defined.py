@@ -1,5 +1,6 @@
 """The table of kinds says what the operators' own definitions say: versions, plurals, where pod templates stand."""
 
+from collections import defaultdict
 from functools import cache
 from typing import Any
 
@@ -10,10 +11,13 @@ from gangs.workloads.kind_table import ANY, WORKLOADS
 
 
 @cache
-def defined() -> dict[tuple[str, str], Any]:
-    """The definitions of all operators that are pinned, by group and kind."""
-    found = [each for name in OPERATORS for each in definitions(name)]
-    return {(each["spec"]["group"], each["spec"]["names"]["kind"]): each["spec"] for each in found}
+def defined() -> dict[tuple[str, str, str], dict[str, Any]]:
+    """By group, kind and plural the schemas that the operators define, by version; two define MPIJobs."""
+    found: defaultdict[tuple[str, str, str], dict[str, Any]] = defaultdict(dict)
+    for spec in (each["spec"] for name in OPERATORS for each in definitions(name)):
+        served = {each["name"]: each["schema"]["openAPIV3Schema"] for each in spec["versions"] if each["served"]}
+        found[spec["group"], spec["names"]["kind"], spec["names"]["plural"]] |= served
+    return found
 
 
 def below(schema: Any, step: str) -> Any:
@@ -23,12 +27,15 @@ def below(schema: Any, step: str) -> Any:
     return schema["items"] if schema["type"] == "array" else schema["additionalProperties"]
 
 
-@pytest.mark.parametrize("kind", ["JobSet", "LeaderWorkerSet", "RayCluster", "RayJob", "RayService"])
+KINDS = ("JobSet", "LeaderWorkerSet", "RayCluster", "RayJob", "RayService", "TrainJob")
+OF_KUBEFLOW = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *OF_KUBEFLOW])
 def test_templates_stand_where_the_table_says(kind: str) -> None:
     (at,) = [each for each in WORKLOADS if each[1] == kind]
-    row, spec = WORKLOADS[at], defined()[at]
-    served = {each["name"]: each["schema"]["openAPIV3Schema"] for each in spec["versions"] if each["served"]}
-    assert spec["names"]["plural"] == row.plural
+    row = WORKLOADS[at]
+    served = defined()[*at, row.plural]
     assert set(row.versions) <= served.keys()
     for version in row.versions or served:
         if version not in served:

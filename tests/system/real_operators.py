@@ -21,8 +21,37 @@ PATIENCE = 120.0
 LOOPBACK = "127.0.0.1"
 _FLAGS = {
     "kuberay": ("--enable-leader-election=false", "--metrics-addr=0", "--health-probe-bind-address={health}"),
+    "mpi-operator": (
+        "--lock-namespace=kube-system",
+        "--monitoring-port=0",
+        "--kube-api-qps=50",
+        "--kube-api-burst=100",
+    ),
+    "training-operator": (
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address={health}",
+        "--webhook-server-port={port}",
+    ),
 }
 """Of those that are started by flags instead of a file."""
+_CONFIGURATIONS = {
+    "lws": ("config.lws.x-k8s.io", "internalCertManagement", True),
+    "jobset": ("config.jobset.x-k8s.io", "internalCertManagement", True),
+    "trainer": ("config.trainer.kubeflow.org", "certManagement", False),
+}
+"""Of those that are started by a file: its group, what says there who makes their certificates, and whether it may
+say where those are.
+"""
+_HEALTH = {"mpi-operator": 8080}
+"""Where those say that they live that cannot be told where."""
+_OWN_PAIR = "training-operator-webhook-cert"
+"""Where the training operator keeps a pair of its own, which nobody is shown here: it waits until it has one."""
+_LEFT_BEHIND = {"mpi-operator": ("lease/mpi-operator",), "training-operator": (f"secret/{_OWN_PAIR}",)}
+"""What is in the way of the next one if it stays, in kube-system."""
+_MOUNTED = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")  # noqa: S108 - the operator looks nowhere else
+"""The file of its own pair for which the training operator waits; what is in it is not read."""
+_CERTIFICATES = Path("k8s-webhook-server", "serving-certs")
+"""Where an operator looks for its pair below its folder for temporary files, if nobody tells it where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +76,20 @@ def running(plane: ControlPlane, name: str) -> Iterator[Running]:
     kinds = [each["metadata"]["name"] for each in found]
     wait_until(lambda: all(_is_served(plane, each) for each in kinds), PATIENCE, f"the kinds of {name} to be served")
     port, health = free_ports(2)
+    health = _HEALTH.get(name, health)
+    wait_until(lambda: not _lives(health), PATIENCE, f"port {health} to be free, which {name} cannot do without")
     folder = plane.directory / name
     folder.mkdir(exist_ok=True)  # another file of tests may have had it run on this plane before
     authority = new_authority(name, datetime.now(UTC))
-    _write_pair(folder, issue(authority, ServerNames(addresses=(LOOPBACK,)), datetime.now(UTC)))
+    _write_pair(folder / _CERTIFICATES, issue(authority, ServerNames(addresses=(LOOPBACK,)), datetime.now(UTC)))
+    if name == "training-operator":
+        _give_own_secret(plane)
     hooks = list(_hooks(plane, name, port, authority.certificate))
     environment = {
         "KUBECONFIG": str(plane.kubeconfig),
         "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "MY_POD_NAMESPACE": "kube-system",
     }
     process = plane.run(name, [str(operators.program(name)), *_arguments(plane, name, port, health)], environment)
     try:
@@ -67,6 +102,8 @@ def running(plane: ControlPlane, name: str) -> Iterator[Running]:
         plane.kubectl("delete", "--ignore-not-found", *(f"crd/{each}" for each in kinds))
         process.terminate()
         process.wait()
+        if left := _LEFT_BEHIND.get(name):
+            plane.kubectl("delete", "--namespace=kube-system", "--ignore-not-found", *left)
 
 
 def _is_served(plane: ControlPlane, definition: str) -> bool:
@@ -78,15 +115,17 @@ def _is_served(plane: ControlPlane, definition: str) -> bool:
 def _arguments(plane: ControlPlane, name: str, port: int, health: int) -> list[str]:
     """How the operator is started on ports of its own, with nobody to elect a leader among."""
     if name in _FLAGS:
-        return [each.format(health=f"{LOOPBACK}:{health}") for each in _FLAGS[name]]
+        return [each.format(health=f"{LOOPBACK}:{health}", port=port) for each in _FLAGS[name]]
+    group, certificates, told_where = _CONFIGURATIONS[name]
+    where = {"certDir": str(plane.directory / name / _CERTIFICATES)} if told_where else {}
     said = {
-        "apiVersion": f"config.{name}.x-k8s.io/v1alpha1",
+        "apiVersion": f"{group}/v1alpha1",
         "kind": "Configuration",
         "leaderElection": {"leaderElect": False},
-        "internalCertManagement": {"enable": False},
+        certificates: {"enable": False},
         "metrics": {"bindAddress": "0"},
         "health": {"healthProbeBindAddress": f"{LOOPBACK}:{health}"},
-        "webhook": {"host": LOOPBACK, "port": port, "certDir": str(plane.directory / name)},
+        "webhook": {"host": LOOPBACK, "port": port, **where},
     }
     file = plane.directory / name / "config.yaml"
     file.write_text(yaml.safe_dump(said))
@@ -110,7 +149,16 @@ def _hooks(plane: ControlPlane, name: str, port: int, authority: bytes) -> Itera
         yield each
 
 
+def _give_own_secret(plane: ControlPlane) -> None:
+    """What the training operator waits for before it does anything: a Secret to fill, and a file that is there."""
+    metadata = {"name": _OWN_PAIR, "namespace": "kube-system"}
+    plane.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": metadata}])
+    _MOUNTED.parent.mkdir(parents=True, exist_ok=True)
+    _MOUNTED.touch()
+
+
 def _write_pair(folder: Path, pair: Pair) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "tls.crt").write_bytes(pair.certificate)
     (folder / "tls.key").write_bytes(pair.key)
 

@@ -1,6 +1,7 @@
-"""One annotation on a workload of every kind that can be a gang, on a real control plane.
+"""One annotation on a workload that can be a gang, on a real control plane.
 
-The test makes what the kind's operator makes (`workload_operators`); the StatefulSet's controller is the real one.
+The controllers of the core are the real ones. Of a kind whose operator cannot be had the test makes what that makes
+(`workload_operators`); real operators run in `test_real_operators`, `test_training_operator` and `test_train_jobs`.
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone.
 """
 
@@ -16,14 +17,12 @@ from workload_operators import ROWS, Row
 from controlplane.control_plane import ControlPlane
 from controlplane.recording import bound
 from gangs.workloads.kind_table import WORKLOADS
-from kube.keys import SYSTEM_NAMESPACE
-from kube.placeholders import PLACEHOLDER
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("operated_kinds")]
 
 R1 = {"n0", "n1", "n2", "n3"}
-OPERATED = {name: row for name, row in ROWS.items() if row.group != "apps" and "," not in name and not row.makers}
-"""Kinds whose operator is not here, and whose pods are made by it or by Jobs."""
+OPERATED = {name: ROWS[name] for name in ("Volcano's Job",)}
+"""Kinds whose operator is not here, and whose pods are made by it."""
 
 
 @pytest.fixture(scope="module")
@@ -62,20 +61,11 @@ def stored(phalanx: Phalanx, row: Row) -> Object:
     return found
 
 
-def make(phalanx: Phalanx, *objects: Object) -> None:
-    """Create what an operator creates."""
-    for each in objects:
-        group, _, version = each["apiVersion"].rpartition("/")
-        root = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        plural = "pods" if each["kind"] == "Pod" else WORKLOADS[group, each["kind"]].plural
-        answer = phalanx.cluster.request("POST", f"{root}/namespaces/default/{plural}", each)
-        assert answer["kind"] == each["kind"], answer
-
-
-def operated(row: Row, workload: Object) -> list[Object]:
-    """What the workload's operator creates, in its order: pods, and Jobs whose pods the Job controller makes."""
-    pods = [each for each in row.pods(workload) if each["metadata"]["ownerReferences"][0]["kind"] == row.kind]
-    return [*pods, *(row.jobs(workload) if row.jobs else ())]
+def make(phalanx: Phalanx, *pods: Object) -> None:
+    """Create the pods that an operator creates."""
+    for each in pods:
+        answer = phalanx.cluster.request("POST", "/api/v1/namespaces/default/pods", each)
+        assert answer["kind"] == "Pod", answer
 
 
 def running(phalanx: Phalanx) -> dict[str, str]:
@@ -88,14 +78,13 @@ def running(phalanx: Phalanx) -> dict[str, str]:
 def test_nothing_starts_until_all_can_and_all_start_in_one_rack(racks: Phalanx, row: Row) -> None:
     racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", filling(row, gang="true", required="rack"))
     workload = stored(racks, row)
-    *first, last = operated(row, workload)
-    missing = last["spec"].get("parallelism", 1)
+    *first, last = row.pods(workload)
     with racks.record() as recorder:
         make(racks, *first)
-        said = f"waits for {missing} more pod"
+        said = "waits for 1 more pod"
         racks.wait(lambda: said in racks.status("w").get("message", ""), "the gang to say why it waits")
         assert racks.status("w")["phase"] == "Waiting"
-        assert [len(racks.pods()), running(racks)] == [4 - missing, {}]
+        assert [len(racks.pods()), running(racks)] == [3, {}]
         make(racks, last)
         racks.wait(lambda: len(running(racks)) == 4, "all pods to be bound")
         events = recorder.events
@@ -115,40 +104,6 @@ def test_nothing_starts_until_all_can_and_all_start_in_one_rack(racks: Phalanx, 
     assert set(running(racks).values()) == R1
     racks.cluster.request("DELETE", path_of(row))
     racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go with the workload")
-
-
-IN_TURN = {
-    "JobSet": ({"startupPolicy": {"startupPolicyOrder": "InOrder"}}, "nodes"),
-    "MPIJob": ({"launcherCreationPolicy": "WaitForWorkersReady"}, "launcher"),
-}
-"""What makes a workload make the pods of its last object when the others run, and their role."""
-
-
-def placeholders(phalanx: Phalanx) -> list[Object]:
-    """The pods that hold room for others."""
-    items = phalanx.cluster.request("GET", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods")["items"]
-    return [each for each in items if PLACEHOLDER in each["metadata"].get("labels", {})]
-
-
-@pytest.mark.parametrize("kind", IN_TURN)
-def test_room_is_held_for_the_pods_that_a_workload_makes_when_others_run(racks: Phalanx, kind: str) -> None:
-    row, (part, role) = ROWS[kind], IN_TURN[kind]
-    manifest = filling(row, gang="true", required="rack")
-    racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", {**manifest, "spec": {**manifest["spec"], **part}})
-    *first, last = operated(row, stored(racks, row))
-    make(racks, *first)
-    racks.wait(lambda: racks.status("w").get("reason") == "PodsToCome", "the first to run and room to be held")
-    before = running(racks)
-    assigned = racks.status("w")["assignments"]
-    assert {each["node"] for each in assigned} == R1
-    coming = {each["node"] for each in assigned if each["podSet"] == role}
-    assert coming == R1 - set(before.values())
-    assert {each["status"].get("nominatedNodeName") for each in placeholders(racks)} == coming
-    make(racks, last)
-    racks.wait(lambda: len(running(racks)) == 4, "the others to run where room was held for them")
-    assert set(running(racks).values()) == R1
-    racks.await_phase("w", "Placed")
-    assert placeholders(racks) == []
 
 
 def test_a_stateful_set_is_one_gang_and_stays_one_when_it_is_written_anew(racks: Phalanx) -> None:
@@ -195,9 +150,3 @@ def test_a_deployment_that_has_no_room_waits_as_a_whole_until_it_is_smaller(rack
     racks.cluster.kubectl("scale", "--replicas=4", "deployment/w")
     racks.wait(lambda: len(running(racks)) == 4, "the smaller gang to start")
     assert set(running(racks).values()) == R1
-
-
-def test_a_gang_that_has_no_room_says_so_at_apply(racks: Phalanx) -> None:
-    manifest = filling(ROWS["PyTorchJob"], gang="true", required="rack")
-    manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = 5
-    racks.apply_once_told("gang default/w: needs 6 pods in one rack: r1 fits 4 of 6; r2 fits 3 of 6", manifest)

@@ -17,7 +17,7 @@ from gangs.workloads.kind_table import WORKLOADS
 pytestmark = pytest.mark.controlplane
 
 R1 = {"n0", "n1", "n2", "n3"}
-VERSIONS = {("trainer.kubeflow.org", "TrainJob"): "v1alpha1", ("workload.codeflare.dev", "AppWrapper"): "v1beta2"}
+VERSIONS = {("workload.codeflare.dev", "AppWrapper"): "v1beta2"}
 RACK = {"phalanx.dev/required": "rack"}
 CRON_JOB = "/apis/batch/v1/namespaces/default/cronjobs/w"
 
@@ -78,17 +78,12 @@ def test_every_job_of_a_cron_job_is_a_gang(racks: Phalanx) -> None:
 
 @pytest.mark.usefixtures("definitions")
 def test_what_an_operator_hands_on_is_written_where_it_looks(racks: Phalanx) -> None:
-    train_job = workload("trainer.kubeflow.org/v1alpha1", "TrainJob", {"runtimeRef": {"name": "torch"}})
-    racks.apply_once_told("TrainJob default/w: kind: its pods are not planned before they exist", train_job)
     inner = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "inner"}, "spec": job()}
     wrapper = workload("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": [{"template": inner}]})
     racks.apply_once_told("gang default/inner: 4 pods fit in r1: n0..3", wrapper)
-    stored = {}
-    for (group, kind), version in VERSIONS.items():
-        path = f"/apis/{group}/{version}/namespaces/default/{WORKLOADS[group, kind].plural}/w"
-        stored[kind] = racks.cluster.request("GET", path)["spec"]
-    assert stored["TrainJob"]["annotations"] == RACK
-    made = stored["AppWrapper"]["components"][0]["template"]
+    plural = WORKLOADS["workload.codeflare.dev", "AppWrapper"].plural
+    stored = racks.cluster.request("GET", f"/apis/workload.codeflare.dev/v1beta2/namespaces/default/{plural}/w")
+    made = stored["spec"]["components"][0]["template"]
     assert made["metadata"]["annotations"] == RACK
     racks.apply(made)
     racks.await_phase("inner", "Placed")

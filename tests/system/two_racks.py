@@ -6,10 +6,10 @@ from system import Phalanx
 RACK = "example.com/rack"
 
 
-def apply_two_racks(phalanx: Phalanx, count: int) -> Phalanx:
-    """Nodes n0 to n3 in rack r1, so many in all, the rest in r2; returns when they are ready."""
+def apply_two_racks(phalanx: Phalanx, count: int, **room: str) -> Phalanx:
+    """Nodes n0 to n3 in rack r1, so many in all, others in r2, with this room as well; returns when they are ready."""
     phalanx.apply(
-        *(node_manifest(f"n{number}", {RACK: "r1" if number < 4 else "r2"}) for number in range(count)),
+        *(node_manifest(f"n{number}", {RACK: "r1" if number < 4 else "r2"}, **room) for number in range(count)),
         {
             "apiVersion": "phalanx.dev/v1alpha1",
             "kind": "Topology",

@@ -1,0 +1,97 @@
+"""A TrainJob by one annotation: Kubeflow's Trainer makes a JobSet of it and of its runtime, and that is the gang.
+
+Both are the real ones, and so is the runtime, from the Trainer's module. Racks r1: n0 … n3, r2: n4 … n6. A pod fills a
+node, so that a gang of four fits in r1 alone.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+from real_operators import Running, running
+from system import Object, Phalanx
+from two_racks import apply_two_racks
+
+from controlplane import operators
+from controlplane.control_plane import ControlPlane
+from controlplane.recording import bound
+from controlplane.running.stages import GOES_ON
+
+pytestmark = pytest.mark.controlplane
+
+R1 = ["n0", "n1", "n2", "n3"]
+RUNTIME = "manifests/base/runtimes/torch_distributed.yaml"
+PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs/w"
+RANK = "batch.kubernetes.io/job-completion-index"
+
+
+@pytest.fixture(scope="module")
+def both(control_plane: ControlPlane) -> Iterator[tuple[Running, Running]]:
+    """The operators of JobSets and TrainJobs."""
+    with running(control_plane, "jobset") as job_sets, running(control_plane, "trainer") as trainer:
+        yield job_sets, trainer
+
+
+@pytest.fixture
+def racks(both: tuple[Running, Running], phalanx: Phalanx) -> Phalanx:
+    """Seven nodes in two racks, a topology over them, the operators' webhooks and a runtime whose pods go on."""
+    for each in both:
+        each.register()
+    runtime = yaml.safe_load((operators.source("trainer") / RUNTIME).read_text())
+    (job,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    job["template"]["spec"]["template"]["metadata"] = {"annotations": {GOES_ON: "true"}}
+    apply_two_racks(phalanx, 7).apply(runtime)
+    return phalanx
+
+
+def train_job(nodes: int) -> Object:
+    """One of so many pods in one rack, of which each fills a node."""
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "w", "namespace": "default", "annotations": {"phalanx.dev/required": "rack"}},
+        "spec": {
+            "runtimeRef": {"name": "torch-distributed"},
+            "trainer": {"numNodes": nodes, "resourcesPerNode": {"requests": {"cpu": "6"}}},
+        },
+    }
+
+
+def nodes(phalanx: Phalanx) -> list[str]:
+    """Where its pods are, in the order of their ranks."""
+    of = [(int(each["metadata"]["labels"][RANK]), each["spec"].get("nodeName", "")) for each in phalanx.pods()]
+    return [node for _, node in sorted(of)]
+
+
+def test_its_job_set_starts_whole_is_mended_and_goes_with_it(racks: Phalanx) -> None:
+    with racks.record() as recorder:
+        racks.apply_once_told("TrainJob default/w: kind: its pods are not planned before they exist", train_job(4))
+        racks.wait(lambda: nodes(racks) == R1, "all pods to be bound, in the order of their ranks")
+        events = recorder.events
+    complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
+    assert not any(bound(event) for event in events[:complete])
+    racks.await_phase("w", "Placed")
+    stored = racks.cluster.request("GET", PATH)
+    assert stored["spec"]["annotations"] == {"phalanx.dev/required": "rack"}
+    (owner,) = racks.gang("w")["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == ("JobSet", "w")
+
+    gone = next(each for each in racks.pods() if each["spec"]["nodeName"] == "n2")["metadata"]
+    racks.cluster.kubectl("delete", "pod", gone["name"])
+    racks.wait(
+        lambda: gone["uid"] not in {each["metadata"]["uid"] for each in racks.pods()} and nodes(racks) == R1,
+        "another pod in its place, beside its siblings",
+    )
+    racks.cluster.request("DELETE", PATH, {"propagationPolicy": "Background"})
+    racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go")
+
+
+def test_one_pod_too_many_and_none_starts(racks: Phalanx) -> None:
+    said = "needs 5 pods in one rack: r1 fits 4 of 5; r2 fits 3 of 5"
+    with racks.record() as recorder:
+        racks.apply(train_job(5))
+        assert said in racks.await_phase("w", "Unplaceable")["message"]
+        events = recorder.events
+    assert not any(bound(event) for event in events)
+    assert len(racks.pods()) == 5
+    assert all(each["spec"]["schedulingGates"] for each in racks.pods())

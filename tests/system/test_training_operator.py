@@ -1,0 +1,89 @@
+"""The other kinds of Kubeflow's training operator by one annotation: the real one makes their pods.
+
+Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone. `test_real_operators` shows
+more of its PyTorchJob. No pod is deleted here: for the operator one that is seen while it ends has failed, and with it
+the workload, in most of these kinds.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+from real_operators import Running, running
+from system import Object, Phalanx
+from two_racks import apply_two_racks
+from workload_operators import ROWS
+
+from controlplane.control_plane import ControlPlane
+from controlplane.recording import bound
+from gangs.workloads.kind_table import WORKLOADS
+
+pytestmark = pytest.mark.controlplane
+
+R1 = ["n0", "n1", "n2", "n3"]
+KINDS = ("TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
+ROLE, INDEX = (f"training.kubeflow.org/replica-{each}" for each in ("type", "index"))
+
+
+@pytest.fixture(scope="module")
+def operator(control_plane: ControlPlane) -> Iterator[Running]:
+    """The training operator."""
+    with running(control_plane, "training-operator") as found:
+        yield found
+
+
+@pytest.fixture
+def racks(operator: Running, phalanx: Phalanx) -> Phalanx:
+    """Seven nodes in two racks, a topology over them, and the operator's webhooks.
+
+    What waits in the operator's launchers of MPIJobs for their workers asks for ephemeral storage, and nobody reads it
+    in a manifest.
+    """
+    operator.register()
+    return apply_two_racks(phalanx, 7, ephemeral_storage="64Gi")
+
+
+def workload(kind: str) -> Object:
+    """One of four pods in one rack, of which each fills a node; of an MPIJob in the version of this operator."""
+    text = yaml.safe_dump(ROWS[kind].manifest(required="rack"), sort_keys=False)
+    found: Object = yaml.safe_load(text.replace("cpu: '1'", "cpu: '6'"))
+    return {**found, "apiVersion": "kubeflow.org/v1"}
+
+
+def path_of(kind: str) -> str:
+    """Where the API server keeps it."""
+    return f"/apis/kubeflow.org/v1/namespaces/default/{WORKLOADS['kubeflow.org', kind].plural}/w"
+
+
+def nodes(phalanx: Phalanx) -> list[str]:
+    """Where its pods are, in the order of their roles and ranks."""
+    of = [(each["metadata"]["labels"], each["spec"].get("nodeName", "")) for each in phalanx.pods()]
+    return [node for *_, node in sorted((labels.get(ROLE, ""), labels.get(INDEX, ""), node) for labels, node in of)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_starts_whole_in_order_and_goes(racks: Phalanx, kind: str) -> None:
+    with racks.record() as recorder:
+        racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", workload(kind))
+        racks.wait(lambda: nodes(racks) == R1, "all pods to be bound, in the order of their ranks")
+        events = recorder.events
+    complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
+    assert not any(bound(event) for event in events[:complete])
+    racks.await_phase("w", "Placed")
+    (owner,) = racks.gang("w")["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == (kind, "w")
+    racks.cluster.request("DELETE", path_of(kind), {"propagationPolicy": "Background"})
+    racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_node_too_few_and_none_starts(racks: Phalanx, kind: str) -> None:
+    racks.cluster.kubectl("cordon", "n1")
+    said = "needs 4 pods in one rack"
+    with racks.record() as recorder:
+        racks.apply_once_told(said, workload(kind))
+        assert said in racks.await_phase("w", "Unplaceable")["message"]
+        racks.wait(lambda: len(racks.pods()) == 4, "all pods to be made")
+        events = recorder.events
+    assert not any(bound(event) for event in events)
+    assert all(each["spec"]["schedulingGates"] for each in racks.pods())
