@@ -1,6 +1,6 @@
 """A gang of a queue: which flavors it may have, how much of it the quota covers, and what it waits for."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -141,24 +141,41 @@ def _covered(gang: Gang, balances: Mapping[str, QuotaBalance], usage: Usage) -> 
 
 
 def _least(gang: Gang, left: Mapping[str, int]) -> Sequence[Member]:
-    """The members that have to start together: those of each set's minimum, and then whoever takes the least of what
-    is left, of those that hold room already first.
+    """The members that have to start together: those of each set's minimum, then as many more as the gang needs; of
+    those that may be either, who takes the least of what is left.
     """
-    in_turn = _in_turn(gang)
+    in_turn, need = _in_turn(gang), Counter[str]()
     wanted = {each.name: each.min_count for each in gang.pod_sets} if not gang.succeeded else {}
-    chosen: dict[int, Member] = {}
-    for member in in_turn:
-        if wanted.get(member.pod_set, 0) > 0:
-            wanted[member.pod_set] -= 1
-            chosen[id(member)] = member
-
-    def share(member: Member) -> tuple[bool, float]:
-        asked = needs([member])
-        return not holding(member.pod), max((asked.get(name, 0) / max(1, left[name]) for name in left), default=0.0)
-
-    rest = sorted((member for member in in_turn if id(member) not in chosen), key=share)
+    chosen = []
+    for name, count in wanted.items():
+        chosen += _cheapest([member for member in in_turn if member.pod_set == name], count, need, left)
+    known = {id(member) for member in chosen}
     more = max(1, min(gang.still_needed, len(in_turn))) - len(chosen)
-    return (*chosen.values(), *rest[: max(0, more)])
+    return (*chosen, *_cheapest([member for member in in_turn if id(member) not in known], more, need, left))
+
+
+def _cheapest(members: Sequence[Member], count: int, need: Counter[str], left: Mapping[str, int]) -> list[Member]:
+    """So many of the members, one after the other: those that hold room already, then whoever leaves the most of the
+    resource that is scarcest then. `need`: what was chosen before takes; what these take is added.
+    """
+    alike: dict[tuple[bool, tuple[tuple[str, int], ...]], deque[Member]] = {}
+    for member in members:
+        asked = needs([member])
+        kind = not holding(member.pod), tuple((name, asked[name]) for name in sorted(left) if name in asked)
+        alike.setdefault(kind, deque()).append(member)
+
+    def share(kind: tuple[bool, tuple[tuple[str, int], ...]]) -> tuple[bool, float]:
+        new, asked = kind
+        return new, max(((need[name] + amount) / max(1, left[name]) for name, amount in asked), default=0.0)
+
+    chosen: list[Member] = []
+    while alike and len(chosen) < count:
+        kind = min(alike, key=share)
+        need.update(dict(kind[1]))
+        chosen.append(alike[kind].popleft())
+        if not alike[kind]:
+            del alike[kind]
+    return chosen
 
 
 def _in_turn(gang: Gang) -> list[Member]:

@@ -403,6 +403,27 @@ def test_a_gang_of_sets_starts_whenever_some_choice_of_its_members_is_covered(se
     assert not possible or (placed["a"], placed["b"]) in possible
 
 
+def needing(name: str, **requests: str) -> Pod:
+    """A pod of so much of each resource."""
+    container = Container(name="c", resources=ResourceRequirements(requests=requests))
+    spec = PodSpec(containers=(container,), priority=0)
+    return Pod(metadata=ObjectMeta(name=name, namespace="ns", uid=name), spec=spec)
+
+
+def test_members_that_differ_start_where_the_quota_covers_some_of_them() -> None:
+    """The larger member is the first; and of two resources each has enough for one member alone."""
+    decision = decide(gang("g", pool(blue="2"), pod("g-0", "3"), pod("g-1", "1"), minimum=1))
+    assert [each.member.pod.metadata.name for each in decision.assignments] == ["g-1"]
+    quotas = FlavorQuotas("blue", (Quota("cpu", "4"), Quota("pods", "9"), Quota("memory", "4")))
+    both = replace(pool(), groups=(ResourceGroup(("cpu", "memory", "pods"), (quotas,)),))
+    members = (needing("g-0", cpu="3"), needing("g-1", cpu="3"), needing("g-2", memory="3"))
+    labels = {"color": "blue", "rack": "r1", HOSTNAME_LABEL: "n"}
+    status = NodeStatus(allocatable={"cpu": "8", "memory": "8", "pods": "9"})
+    there = snapshot_of([Node(metadata=ObjectMeta(name="n", labels=labels), status=status)], ())
+    decision = plan_gang(gang("g", both, *members, minimum=2), there, [RACK])
+    assert [each.member.pod.metadata.name for each in decision.assignments] == ["g-0", "g-2"]
+
+
 def ours(asked: Gang, *, only_theirs: bool = False, **more: Any) -> Gang:
     """The gang as of a Gang object: its levels need not be those of its flavors' topologies."""
     assert asked.account is not None
