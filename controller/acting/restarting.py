@@ -4,7 +4,8 @@ Nobody is evicted for nothing: the no has stood for a while, everybody who goes 
 have a place that is free now (docs/decisions/0030). One gang is restarted at a time, so that no room is promised twice.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from functools import partial
 from time import monotonic
 
@@ -13,7 +14,7 @@ from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.mishaps import Doing, Mishaps
 from controller.release.wholeness import AS_A_WHOLE, ever_whole
-from controller.scheduling.restart_checks import RestartChecks
+from controller.scheduling.restart_checks import Planned, RestartChecks
 from gangs.model import GangKey
 from planning.decision import Outcome
 from planning.messages.wording import pods as counted
@@ -53,7 +54,7 @@ class Restarter:
             if self._mishaps.tried(gang_round, Doing.ACTING, partial(self._is_due, gang_round)):
                 able.append(gang_round)
         self._since = {key: since for key, since in self._since.items() if picture.kept.gang(key) is not None}
-        self._begin(able, picture)
+        self._begin(able, picture, _planned(gang_rounds) if able else {})
 
     def _is_due(self, gang_round: GangRound) -> bool:
         """Whether it is restarted if all its members together have a place; what else is to be said is noted on it."""
@@ -72,9 +73,9 @@ class Restarter:
             return True
         return False
 
-    def _begin(self, able: Sequence[GangRound], picture: ClusterView) -> None:
+    def _begin(self, able: Sequence[GangRound], picture: ClusterView, planned: Planned) -> None:
         """Restart the first of those of which it is known that they have a place as a whole."""
-        verdicts = self._checks.look([each.gang for each in able], picture) if able else {}
+        verdicts = self._checks.look([each.gang for each in able], picture, planned) if able else {}
         for gang_round in able:
             gang, verdict = gang_round.gang, verdicts.get(gang_round.gang.key)
             if verdict is not None and not verdict.placed:
@@ -113,6 +114,15 @@ class Restarter:
         if self._under_way is None or monotonic() - self._under_way[1] > ON_ITS_WAY_SECONDS:
             return None
         return self._under_way[0] if self._under_way[0] != key else None
+
+
+def _planned(gang_rounds: Iterable[GangRound]) -> Planned:
+    """Who is to come to which nodes by the plans in force, also by those that this very round has taken up."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for gang_round in gang_rounds:
+        for member in gang_round.record.members if gang_round.record is not None else ():
+            found[member.node].add(member.uid)
+    return found
 
 
 def torn(gang_round: GangRound) -> bool:

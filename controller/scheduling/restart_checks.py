@@ -5,10 +5,11 @@ the turn of the namespace that has had the least.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
+from types import MappingProxyType
 
 from cluster.snapshot import NodeState, Snapshot
 from controller.cluster_view import ClusterView
@@ -29,6 +30,10 @@ PAUSE_SECONDS = 10.0
 """Between two looks at one gang."""
 _SHARE_OF_TIME = 2
 """So many times as long as the last look took, there is none."""
+
+Planned = Mapping[str, Collection[str]]
+"""By node: the uids of pods that plans put there."""
+NOTHING_PLANNED: Planned = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +56,16 @@ class Verdict:
         """Whether the gang need not be looked at again yet."""
         return at - self.at <= (FRESH_SECONDS if self.placed else PAUSE_SECONDS)
 
-    def untouched(self, snapshot: Snapshot) -> bool:
-        """Whether nobody has come to its place since, or has room held there, and all of it is as open as it was."""
+    def untouched(self, snapshot: Snapshot, planned: Planned) -> bool:
+        """Whether nobody has come to its place since, has room held or is planned there, and it is as open as then."""
         if not self.place:
             return True
         names = {then.name for then in self.place}
         now = {state.name: state for state in snapshot.nodes if state.name in names}
         return all(
-            then.name in now and now[then.name].open == then.open and now[then.name].marks <= then.marks
+            then.name in now
+            and now[then.name].open == then.open
+            and now[then.name].marks.union(planned.get(then.name, ())) <= then.marks
             for then in self.place
         )
 
@@ -82,22 +89,29 @@ class RestartChecks:
         self._shares = Shares()
         self._again = 0.0
 
-    def look(self, gangs: Iterable[Gang], picture: ClusterView) -> Mapping[GangKey, Verdict]:
-        """What is known of these gangs. One of those of which nothing is, or not of late, is looked at meanwhile."""
+    def look(
+        self, gangs: Iterable[Gang], picture: ClusterView, planned: Planned = NOTHING_PLANNED
+    ) -> Mapping[GangKey, Verdict]:
+        """What is known of these gangs. One of those of which nothing is, or not of late, is looked at meanwhile.
+
+        :param planned: who is to come to which nodes, of which the picture may not know yet.
+        """
         while self._inbox:
             key, verdict, taken = self._inbox.popleft()
             self._verdicts[key] = verdict
             self._again = verdict.at + _SHARE_OF_TIME * taken
         now, asking = monotonic(), {gang.key: gang for gang in gangs}
         self._verdicts = {
-            key: each for key, each in self._verdicts.items() if each.stands(now) and each.untouched(picture.snapshot)
+            key: each
+            for key, each in self._verdicts.items()
+            if each.stands(now) and each.untouched(picture.snapshot, planned)
         }
         new = [key for key in asking if key not in self._verdicts]
         if new and self._lane.idle and now >= self._again:
             (key,) = self._shares.next_ones(new, lambda _: 1.0, 1.0)
             self._lane.do(partial(self._check, asking[key], picture))
             if self._inbox:
-                return self.look(asking.values(), picture)
+                return self.look(asking.values(), picture, planned)
         return self._verdicts
 
     def close(self) -> None:

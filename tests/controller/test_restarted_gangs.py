@@ -5,22 +5,26 @@ r1: n1 (a, and two cpu of others), n2 (full)      r2: n3      a and b take two o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 from inline_lanes import HeldLane, InlineLane
-from protocol_scenes import RACK, TOPOLOGY, gang, node, pod, snapshot
+from protocol_scenes import RACK, TOPOLOGY, gang, node, pod, record, snapshot
 
 from cluster.snapshot import Snapshot
-from controller.acting.restarting import torn
+from controller.acting.restarting import Restarter, torn
+from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView
 from controller.gang_round import GangRound
 from controller.gang_status import Phase, gang_status
+from controller.mishaps import Mishaps
 from controller.release.next_step import NeedPlan
 from controller.release.patches import release_patch
 from controller.scheduling import questions, restart_checks
 from controller.scheduling.restart_checks import RestartChecks, Verdict
+from controller.telemetry.metrics import Metrics
+from controller.writes.writer import Writer
 from gangs.model import RESTART, Gang, GangKey, Reading
 from gangs.sources import Sources
 from kube.objects import (
@@ -291,6 +295,36 @@ def test_a_yes_is_forgotten_once_its_place_is_another_ones(later: Snapshot, know
     checks.look([of], picture(snapshot(A, B, *OTHERS)))
     lane.run()
     assert (of.key in checks.look([of], picture(later))) is known
+
+
+class Told:
+    """Takes down who would be taken back."""
+
+    def __init__(self) -> None:
+        self.gangs: list[str] = []
+
+    def take_back(self, gang_round: GangRound, _message: str) -> None:
+        """In the place of evictions."""
+        self.gangs.append(gang_round.gang.key.name)
+
+
+@pytest.mark.parametrize(("node", "restarted"), [("n1", True), ("n3", False)])
+def test_nobody_is_restarted_for_a_place_that_another_one_is_given_in_this_very_round(
+    node: str,
+    restarted: bool,  # noqa: FBT001 -- one word in a table
+) -> None:
+    """The picture shows nothing of a plan before its gang is nominated."""
+    of, lane, told, there = asked(A, B), HeldLane(), Told(), picture(snapshot(A, B, *OTHERS))
+    checks = RestartChecks(lane, Limits())
+    restarter = Restarter(cast("Withdrawer", told), checks, Mishaps(cast("Writer", None), Metrics()), seconds=-1.0)
+    no = Decision(of, of.key, Outcome.UNPLACEABLE, "?", proof=Proof.INFEASIBLE.value)
+    manifest = {"metadata": {"name": "llm", "namespace": "default"}, "status": WAS_WHOLE}
+    torn_one = GangRound(of, manifest, None, NeedPlan(), decision=no)
+    first = GangRound(gang(pod("first")), manifest, record([("first", node)]), NeedPlan())
+    restarter.restart([torn_one], there)
+    lane.run()
+    restarter.restart([torn_one, first], there)
+    assert bool(told.gangs) is restarted
 
 
 def test_a_gang_that_can_be_mended_by_now_is_not_restarted() -> None:
