@@ -33,6 +33,8 @@ NOT_PLANNED = {
 ROOM = {"cpu": "256", "memory": "4Ti", "pods": "110", "ephemeral-storage": "10Ti"}
 ACCELERATORS = {"nvidia.com/gpu": "8", "google.com/tpu": "8"}
 MANY, SOME = 200, 70
+WITHOUT = "trainer"
+"""Its module has samples in Python alone."""
 
 
 def node(name: str, labels: Mapping[str, str]) -> Sample:
@@ -64,7 +66,7 @@ def selectors(value: object) -> Iterator[dict[str, str]]:
         yield from selectors(each)
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", sorted(OPERATORS.keys() - {WITHOUT}))
 def test_its_samples_are_planned_or_it_is_said_which_field_is_in_the_way(operator: str, tmp_path: Path) -> None:
     seen = 0
     for name, documents in samples(operator):
