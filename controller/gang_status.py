@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from controller.release.wholeness import WHOLE, ever_whole, still_withdrawn, wholeness
+from gangs.findings import said_of
 from gangs.mirrors import MARK
 from gangs.model import RESTART, Fault, Gang, Member
 from kube.conditions import kept_conditions
@@ -126,7 +127,7 @@ def invalid_status(
     faults: Sequence[Fault], *, now: str, previous: Status | None = None, generation: int | None = None
 ) -> dict[str, Any]:
     """The status of a Gang whose request contradicts itself, so that no `Gang` could be read from it."""
-    message = "; ".join(str(fault) for fault in faults)
+    message = said_of(faults)
     conditions = [_condition("Planned", holds=False, reason="Contradiction", message=message)]
     before = previous or {}
     status = {

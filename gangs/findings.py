@@ -1,8 +1,11 @@
 """Collects what is wrong with a request, and what is worth a warning, while it is read."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gangs.model import Advice, Fault, ObjectRef
+
+_MOST_SAID, _LONGEST = 5, 1000
+"""Faults that are said of one gang, and characters of each."""
 
 
 class Findings:
@@ -36,6 +39,19 @@ class Findings:
         self._advice.update(dict.fromkeys(advice))
 
 
-def to_be_put_right(faults: Iterable[Fault]) -> tuple[str, ...]:
+def said_of(faults: Sequence[Fault]) -> str:
+    """What is wrong, on one line: the first faults, and how many more there are. It is written on every member, and a
+    thousand members may have a fault each, which may quote what somebody wrote at any length.
+    """
+    return "; ".join(_first(list(map(str, faults))))
+
+
+def to_be_put_right(faults: Sequence[Fault]) -> tuple[str, ...]:
     """What a gang waits for that stays one though this is wrong with it (`gangs.held_nodes.stays_charged`)."""
-    return tuple(f"{each.object} to be put right ({each.field}: {each.problem}; {each.remedy})" for each in faults)
+    texts = [f"{each.object} to be put right ({each.field}: {each.problem}; {each.remedy})" for each in faults]
+    return tuple(_first(texts))
+
+
+def _first(texts: Sequence[str]) -> list[str]:
+    short = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts[:_MOST_SAID]]
+    return [*short, f"{len(texts) - _MOST_SAID} more like these"] if len(texts) > _MOST_SAID else short

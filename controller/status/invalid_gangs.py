@@ -17,6 +17,7 @@ from controller.telemetry.events import Recorder
 from controller.times import now
 from controller.writes.writer import Writer, gang_path
 from gangs.dialects.table import OWN
+from gangs.findings import said_of
 from gangs.mirrors import mirrored_key
 from gangs.model import Fault, GangKey, Manifest, ObjectRef, Reading
 from kube.keys import API_VERSION, GATE
@@ -33,8 +34,8 @@ class Unreadable:
 
     @property
     def message(self) -> str:
-        """All that is wrong, in one line."""
-        return "; ".join(map(str, self.faults))
+        """What is wrong, in one line."""
+        return said_of(self.faults)
 
 
 class InvalidGangReporter:

@@ -165,3 +165,20 @@ def test_gang_objects_that_nobody_takes_keep_no_other_from_being_written(scene: 
 def tried(scene: Scene) -> list[str]:
     """The attempts to make a Gang object in the first namespace."""
     return [each for each in scene.api.writes() if each == f"POST {GANGS}"]
+
+
+@pytest.mark.usefixtures("leader")
+def test_a_fault_of_every_member_is_not_written_out_on_each_of_them(scene: Scene) -> None:
+    """Of a thousand members that would be a thousand times a thousand lines in the API server's store."""
+    names = [f"p{number:02}" for number in range(20)]
+    made = [member(name) for name in names]
+    for each in made:
+        each["metadata"]["labels"]["phalanx.dev/pod-set"] = "none"
+        each["metadata"]["annotations"] = {"phalanx.dev/index": "9" * 100_000}
+    scene.api.create(GANGS, gang(minMember=20))
+    scene.api.create(PODS, *made)
+    message = scene.await_phase("Invalid")["message"]
+    assert message.startswith('Pod default/p00: metadata.labels[phalanx.dev/pod-set]: "none" is not a pod set of Gang')
+    assert message.endswith("; 15 more like these")
+    scene.api.wait(lambda: all(scene.says(name) for name in names), "the members to be told")
+    assert max(len(scene.says(name)) for name in names) < 6000

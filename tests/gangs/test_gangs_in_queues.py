@@ -322,6 +322,9 @@ def test_a_gang_that_has_started_stays_charged_and_says_what_is_to_be_put_right(
     reading = read(POOL, gang(), pods=(runs, member("llm-1", "z")))
     (found,) = reading.gangs
     assert [each.partition(" (")[0] for each in found.waiting_for] == ["Pod default/llm-1 to be put right"]
+    (found,) = read(POOL, gang(), pods=(runs, *(member(f"llm-{i}", "z" * 2000) for i in range(1, 9)))).gangs
+    assert (len(found.waiting_for), found.waiting_for[-1]) == (6, "3 more like these")
+    assert max(map(len, found.waiting_for)) < 1200
     assert read(POOL, lost, pods=(comes,)).gangs == ()
     assert read(POOL, gang(minMember=-1), pods=(runs,)).gangs == ()
 
