@@ -33,10 +33,14 @@ class Protocol(HttpToolsProtocol):
         self._enter(State.STRANGER, self._limits.keep_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection has ended. What would lead back to it is forgotten: its buffers wait for no collector."""
+        """The connection has ended. What would lead back to it is forgotten: its buffers wait for no collector, and for
+        no timer either, which uvicorn lets run where the connection was reset.
+        """
         self._connections.remove(self._place)
         self._place.close, self._place.finish = _nothing, None
+        self._unset_keepalive_if_required()
         super().connection_lost(exc)
+        self.cycle = None  # type: ignore[assignment]  # as before the first request
 
     def data_received(self, data: bytes) -> None:
         """Something has come: the whole request is due from its first byte on."""

@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import statistics
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ ATTACKERS = 70
 MANY = 400
 """Connections at a time that ask for nothing."""
 HONEST = 4
+FEW_MEBIBYTES = 40
 REQUESTS = 15
 """Of each honest client."""
 SLOWEST_SECONDS = 4.0
@@ -103,6 +105,25 @@ def test_the_memory_of_connections_is_given_back(tmp_path: Path) -> None:
         while _mebibytes(server) > before + largest / 3 and time.monotonic() < deadline:
             time.sleep(0.5)
         assert _mebibytes(server) <= before + largest / 3, f"{before:.0f} MiB before, {largest:.0f} more beside them"
+
+
+@pytest.mark.thorough
+def test_nothing_is_kept_of_connections_that_are_reset_after_their_answer(tmp_path: Path) -> None:
+    """Some 260 KB each, until the time was over for which an idle connection is kept: 300 MB for these."""
+    write_self_signed(tmp_path, ["localhost"], ["127.0.0.1"])
+    with echo_server(tmp_path, threads=4) as server:
+        server.wait("/readyz", 200)
+        before = _mebibytes(server)
+        for _ in range(3 * MANY):
+            raw = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+            with _trusting().wrap_socket(raw) as connection:
+                connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert connection.recv(1)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        deadline = time.monotonic() + PATIENCE
+        while _mebibytes(server) > before + FEW_MEBIBYTES and time.monotonic() < deadline:
+            time.sleep(0.5)
+        assert _mebibytes(server) <= before + FEW_MEBIBYTES, f"{before:.0f} MiB before"
 
 
 def test_a_head_without_end_is_cut_off(server: RunningServer) -> None:
