@@ -69,6 +69,7 @@ def _remove(control_plane: ControlPlane) -> bool:
     """Delete everything there is; whether there was anything that a test would notice."""
     for kind in (*_custom_kinds(control_plane), *_OTHERS):
         _remove_all(control_plane, kind)
+    _remove_services(control_plane)
     found = [_remove_all(control_plane, kind) for kind in _AWAITED]
     return any(found)
 
@@ -79,6 +80,14 @@ def _remove_all(control_plane: ControlPlane, kind: str) -> bool:
     for namespace in {each["metadata"].get("namespace", "") for each in items}:
         control_plane.request("DELETE", _path(kind, namespace), _NOW, seconds=_ALL_OF_A_KIND_SECONDS)
     return bool(items)
+
+
+def _remove_services(control_plane: ControlPlane) -> None:
+    """Those of operators' workloads. One whose owner's kind is gone stays, and another operator cannot make its own."""
+    for each in control_plane.request("GET", "/api/v1/services")["items"]:
+        namespace, name = each["metadata"]["namespace"], each["metadata"]["name"]
+        if namespace not in KEPT_NAMESPACES - {"default"} and (namespace, name) != ("default", "kubernetes"):
+            control_plane.request("DELETE", f"/api/v1/namespaces/{namespace}/services/{name}")
 
 
 def _remove_named(control_plane: ControlPlane, path: str, kept: tuple[str, ...]) -> None:
