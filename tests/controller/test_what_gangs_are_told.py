@@ -178,7 +178,7 @@ def test_a_fault_of_every_member_is_not_written_out_on_each_of_them(scene: Scene
     scene.api.create(GANGS, gang(minMember=20))
     scene.api.create(PODS, *made)
     # the first message may be about those few whose creation has been seen by then
-    scene.api.wait(lambda: scene.status().get("message", "").endswith("; 15 more like these"), "all twenty to be counted")
+    scene.api.wait(lambda: scene.status().get("message", "").endswith("; 15 more like these"), "all to be counted")
     message = scene.await_phase("Invalid")["message"]
     assert message.startswith('Pod default/p00: metadata.labels[phalanx.dev/pod-set]: "none" is not a pod set of Gang')
     scene.api.wait(lambda: all(scene.says(name) for name in names), "the members to be told")
