@@ -36,8 +36,10 @@ from planning.solver_pool.worker import (
     Request,
     Task,
 )
+from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from solver.explain.alternatives import NextDoor
 from solver.heuristics.greedy import greedy_plans
+from solver.heuristics.incumbent import work
 from solver.multi_gang.joint import JointAnswer, JointProblem, faults_of
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
@@ -198,6 +200,7 @@ class Workers:
 
         A no that counting alone proves is known before a worker is asked, who then only has to explain it.
         """
+        began = time.monotonic()
         answers: list[Answer] = [NoPlan(Proof.INFEASIBLE)] if certainly_none(problem) else []
 
         def last(reply: Reply) -> bool:
@@ -212,11 +215,12 @@ class Workers:
                 return reply.last
             raise WorkerError("the worker answers something else")
 
-        end = self._ask(Task(problem, _shared(limits)), limits.seconds, last)
+        counted = time.monotonic() - began
+        end = self._ask(Task(problem, _shared(limits, counted)), max(0.0, limits.seconds - counted), last)
         certain = [each for each in answers if isinstance(each, Plan) or each.proof is Proof.INFEASIBLE]
         if certain:
             return certain[-1]
-        return _greedy(problem, end) or (answers[-1] if answers else NoPlan(Proof.UNPROVEN))
+        return _greedy(problem, end - 2 * counted) or (answers[-1] if answers else NoPlan(Proof.UNPROVEN))
 
     def solve_joint(self, problem: JointProblem, limits: Limits, *, all_members: bool = False) -> JointAnswer | None:
         """The plans of several gangs that compete, verified; None where none are known in time. `all_members`: only
@@ -295,8 +299,9 @@ class Workers:
             self.start()
 
 
-def _shared(limits: Limits) -> Limits:
-    return replace(limits, seconds=limits.seconds * SOLVER_SHARE)
+def _shared(limits: Limits, gone: float = 0.0) -> Limits:
+    """What the solver may take of a caller's limits, of which so many seconds are gone."""
+    return replace(limits, seconds=max(0.0, limits.seconds * SOLVER_SHARE - gone))
 
 
 def _verified(problem: Problem, plan: Plan) -> Plan:
@@ -314,18 +319,31 @@ def _plausible(answer: NoPlan) -> NoPlan:
 
 def _refuting(problem: Problem) -> Plan | None:
     """A plan where the worker knows of none. Sought while it explains its no, and only where that takes a moment."""
-    members = sum(len(pod_set.members) for pod_set in problem.sets)
-    return None if members * len(problem.nodes) > _MOMENT else _greedy(problem, 0.0)
+    return _greedy(problem, 0.0) if _takes_a_moment(problem) else None
 
 
 def _greedy(problem: Problem, end: float) -> Plan | None:
-    """The first greedy plan that the verifier lets pass, until `end`; a few domains are always tried."""
+    """The first greedy plan that the verifier lets pass, until `end`; where that takes but a moment, a few domains are
+    always tried.
+    """
     tries = count()
 
-    def over() -> bool:
-        return next(tries) >= _TRIES and time.monotonic() >= end
+    def left() -> float:
+        return end - time.monotonic()
 
-    return next((plan for plan in greedy_plans(problem, over) if not verify(problem, plan)), None)
+    def over() -> bool:
+        return next(tries) >= _TRIES and left() <= 0
+
+    deadline = NO_DEADLINE if _takes_a_moment(problem) else Deadline(left)
+    try:
+        deadline.look()
+        return next((plan for plan in greedy_plans(problem, over, deadline) if not verify(problem, plan)), None)
+    except OutOfTimeError:
+        return None
+
+
+def _takes_a_moment(problem: Problem) -> bool:
+    return work(problem) <= _MOMENT
 
 
 class _Shared:

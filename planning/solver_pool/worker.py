@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -153,9 +154,17 @@ def serve(answering: Answering = answers) -> None:
     gc.disable()  # a round in the middle of an answer costs as much as a small gang; there is time after it
     _say(sink, Ready())
     while (body := read(source)) is not None:
-        _answer(answering, decoder.decode(body), sink)
+        _answer(answering, _received(decoder, body), sink)
         del body
         gc.collect()
+
+
+def _received(decoder: msgspec.msgpack.Decoder[Request], body: bytes | bytearray) -> Request:
+    """The request, with what reading it took off its time: a large one takes as long as a small gang."""
+    began = time.monotonic()
+    request = decoder.decode(body)
+    left = max(0.0, request.limits.seconds - (time.monotonic() - began))
+    return msgspec.structs.replace(request, limits=replace(request.limits, seconds=left))
 
 
 def _answer(answering: Answering, request: Request, sink: BinaryIO) -> None:

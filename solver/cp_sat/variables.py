@@ -90,10 +90,10 @@ def add_variables(model: Model) -> None:
 def _add_seats(model: Model) -> None:
     capacity = model.instance.capacity
     model.on_node = [[] for _ in range(len(model.instance.problem.nodes))]
-    for position, kind in enumerate(model.instance.deadline.through(model.kinds)):
+    for position, kind in enumerate(model.kinds):
         most = capacity[kind.shape].clip(max=len(kind.ranks))
         variables = {}
-        for node in np.flatnonzero(most).tolist():
+        for node in model.instance.deadline.through(np.flatnonzero(most).tolist()):
             count = int(most[node])
             variables[node] = model.flag() if count == 1 else model.cp.new_int_var(0, count, "")
             model.on_node[node].append((position, variables[node]))
@@ -101,9 +101,10 @@ def _add_seats(model: Model) -> None:
 
 
 def _add_victims(model: Model) -> None:
-    for victim in model.instance.useful:
+    nodes = model.instance.problem.victims.node.tolist()
+    for victim in model.instance.deadline.through(model.instance.useful):
         model.evict[victim] = model.flag()
-        model.victims_on.setdefault(model.instance.problem.victims[victim].node, []).append(victim)
+        model.victims_on.setdefault(nodes[victim], []).append(victim)
 
 
 def _add_touched(model: Model) -> None:
@@ -151,7 +152,7 @@ def _outward(model: Model, at_nodes: dict[int, Sum]) -> list[dict[int, Sum]]:
     levels = [at_nodes]
     for level in range(tree.depth - 2, -1, -1):
         inside: dict[int, list[Sum]] = {}
-        for domain, flag in levels[0].items():
+        for domain, flag in model.instance.deadline.through(levels[0].items()):
             inside.setdefault(tree.parent(level + 1, domain), []).append(flag)
         levels.insert(0, {domain: any_of(model, flags) for domain, flags in sorted(inside.items())})
     return levels

@@ -63,7 +63,9 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadli
     level = deciding_level(problem)
     tree = tree_of(problem.nodes, len(problem.levels))
     try:
+        share.wall.deadline.look()
         held = held_by_domains(problem, share)
+        share.wall.deadline.look()
         there = placed_by_domains(instance_of(problem, evicting=False), level)
         offered = tuple(
             (() if level == ROOT else tree.paths[level][domain], count - there[domain])
@@ -71,6 +73,7 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadli
         )
         answer = replace(answer, fits_without_eviction=offered)
         refused = answer.proof is Proof.INFEASIBLE
+        share.wall.deadline.look()
         nearest = near_domains(problem, share, None if problem.victims else held, refused=refused)
         answer = replace(answer, nearest=nearest.domains)
         for change in remedies(problem, nearest, share):

@@ -4,7 +4,7 @@ A block is tried in the domains that may be the cheapest; what it came to there,
 says whether another one is tried. Nodes are taken in the order in which a compact plan fills them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import groupby
@@ -20,6 +20,14 @@ from solver.instance import Instance, Seat
 from solver.tree import ROOT
 
 DeadlineCheck = Callable[[], bool]
+_Heap = list[tuple[float, int, int]]
+"""Domains by what a block seems to cost there, and by their place in the order of filling."""
+_Heaps = dict[object, _Heap]
+"""By what blocks are like."""
+_Candidate = tuple[int, float, int, int]
+"""A node for one more member: how crowded its domains are, what it costs at least, its place in the order of filling,
+the node.
+"""
 
 _TRIES, _AGAIN = 24, 3
 """In so many domains a block is tried; those that are inside others, and those that are like one that was tried."""
@@ -82,7 +90,7 @@ class Seating:
     def seat(self, part: Block | Run, place: BlockPlace) -> Seated | None:
         """Seat a part inside a domain; None where that does not succeed, and then all is as before."""
         mark = self._mark()
-        found = self._run(part, self._nodes(place)) if isinstance(part, Run) else self._alike([part], place)
+        found = self._run(part, self._nodes(place)) if isinstance(part, Run) else self._alike([part], place, {})
         if found is None:
             self._back_to(mark)
             return None
@@ -100,11 +108,12 @@ class Seating:
     def _parts(self, block: Block, place: BlockPlace) -> Seated | None:
         """All parts of a block inside one domain."""
         found: list[Seated] = []
+        heaps: _Heaps = {}
         for _, group in groupby(block.parts, key=lambda part: part.sign):
             alike = list(group)
             blocks = [part for part in alike if isinstance(part, Block)]
             runs = [part for part in alike if isinstance(part, Run)]
-            seated = self._alike(blocks, place) if blocks else self._runs(runs, place)
+            seated = self._alike(blocks, place, heaps) if blocks else self._runs(runs, place)
             if seated is None:
                 return None
             found += seated
@@ -119,8 +128,8 @@ class Seating:
             found.append(seated)
         return found
 
-    def _alike(self, blocks: Sequence[Block], place: BlockPlace) -> list[Seated] | None:
-        """Blocks that are alike, each where it costs the least."""
+    def _alike(self, blocks: Sequence[Block], place: BlockPlace, heaps: _Heaps) -> list[Seated] | None:
+        """Blocks that are alike, each where it costs the least. `heaps`: the domains for such as have been seated."""
         first = blocks[0]
         if first.level <= place.level:
             found = []
@@ -130,8 +139,11 @@ class Seating:
                     return None
                 found.append(seated)
             return found
-        heap = self._domains(first, place)
-        tries = _AGAIN if self._depth else max(_AGAIN, min(_TRIES, self._effort // max(1, len(blocks))))
+        self.instance.deadline.look()
+        again = first.sign in heaps
+        heap = heaps[first.sign] if again else self._domains(first, place)
+        heaps[first.sign] = heap
+        tries = _AGAIN if self._depth or again else max(_AGAIN, min(_TRIES, self._effort // max(1, len(blocks))))
         self._effort -= tries
         found = []
         for block in blocks:
@@ -143,7 +155,7 @@ class Seating:
             found.append(seated)
         return found
 
-    def _cheapest(self, block: Block, heap: list[tuple[float, int, int]], tries: int) -> Seated | None:
+    def _cheapest(self, block: Block, heap: _Heap, tries: int) -> Seated | None:
         """The block in the first domain than which no other seems to be cheaper, or the cheapest of so many that were
         tried. `heap`: domains by what it seems to cost there, and by their place in the order of filling.
         """
@@ -169,7 +181,7 @@ class Seating:
                 best = min(best or (cost, place, domain), (cost, place, domain))
         return None
 
-    def _domains(self, block: Block, place: BlockPlace) -> list[tuple[float, int, int]]:
+    def _domains(self, block: Block, place: BlockPlace) -> _Heap:
         """The domains that may hold a block, as a heap."""
         # The nodes, sorted by their domain, so that reduceat sums or compares each domain's own: domain k has the nodes
         # from starts[k] up to starts[k + 1]. bounds, places, numbers: one entry per domain.
@@ -245,8 +257,11 @@ class Seating:
         ]
         heapify(heap)
         found: list[int] = []
+        looked_at, hurrying = set[int](), False
         while heap and len(found) < wanted:
             self.instance.deadline.look()
+            if looked_at and not hurrying and self.over():
+                heap, hurrying = _those_first(heap, looked_at), True
             crowd, bound, place, node = heappop(heap)
             left = self.allowances.left(run, binding, node, wanted - len(found))
             toll = self.standing.toll(node, run.shape, left) if left > 0 else None
@@ -254,6 +269,7 @@ class Seating:
                 continue
             now = (self.allowances.crowd(binding, node) if spreading else 0, toll.each, place, node)
             if now > (crowd, bound, place, node) and heap and now > heap[0]:
+                looked_at.add(node)
                 heappush(heap, now)
                 continue
             self.standing.evict(toll)
@@ -277,9 +293,16 @@ class Seating:
         self.allowances.back_to(mark[1])
 
 
-def _better(heap: list[tuple[float, int, int]], cost: float) -> bool:
+def _better(heap: _Heap, cost: float) -> bool:
     """Whether another domain than the first may be cheaper than that."""
     return any(heap[child][0] < cost for child in (1, 2) if child < len(heap))
+
+
+def _those_first(heap: list[_Candidate], nodes: Container[int]) -> list[_Candidate]:
+    """The candidates with these nodes, of which it is known what they cost, before all others."""
+    found = [each if each[-1] in nodes else (each[0], np.inf, *each[2:]) for each in heap]
+    heapify(found)
+    return found
 
 
 def filling_order(instance: Instance) -> Counts:

@@ -13,6 +13,7 @@ import numpy as np
 from solver.bounds.domain_cover import Covers, too_few
 from solver.capacity import deciding_level, needed_members
 from solver.cp_sat.lexicographic import DeadlineCheck, no_deadline_check
+from solver.deadline import NO_DEADLINE, Deadline
 from solver.eviction.lower_bounds import prices_of
 from solver.heuristics.block_by_block import BlockPlace, Seating
 from solver.heuristics.blocks import Block, beyond, blocks_of
@@ -26,25 +27,30 @@ _TRIES = 3
 """In so many domains of each level narrower than the one that is required it is tried to be more compact than asked."""
 
 
-def greedy_plans(problem: Problem, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
+def greedy_plans(
+    problem: Problem, over: DeadlineCheck = no_deadline_check, deadline: Deadline = NO_DEADLINE
+) -> Iterator[Plan]:
     """Plans for everybody or for the minimum, as long as the time is not `over`: without evictions and, where there are
-    none such, with them.
+    none such, with them. Raises `OutOfTimeError` where the deadline comes before a plan.
     """
     found = False
-    for plan in plans_of(instance_of(problem, evicting=False), over):
+    for plan in plans_of(instance_of(problem, evicting=False, deadline=deadline), over):
         found = True
         yield plan
     if problem.victims and not found:
-        yield from plans_of(instance_of(problem, evicting=True), over)
+        deadline.look()
+        yield from plans_of(instance_of(problem, evicting=True, deadline=deadline), over)
 
 
 def plans_of(instance: Instance, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
     """Plans of an instance, each domain of the required level by itself, those first that seem to be the best."""
     pods = RunningPods(instance)
-    for seats in _asked_for(instance):
+    for seats in instance.deadline.through(_asked_for(instance), often=1):
         block = blocks_of(instance, (*instance.pinned, *seats))
         none = True
-        for place in _places(instance, block, everybody=len(seats) == len(instance.pending)):
+        for place in instance.deadline.through(
+            _places(instance, block, everybody=len(seats) == len(instance.pending)), often=1
+        ):
             plan = _plan(instance, pods, block, place, over)
             if plan is not None:
                 none = False
@@ -86,6 +92,7 @@ def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[Bl
     covers = Covers(instance)
     needs = covers.needs_of(block.counts)
     for level in range(narrowest, deciding - 1, -1):
+        instance.deadline.look()
         able = (covers.offers(level) >= needs).all(axis=1) if everybody else ~too_few(instance, level)
         pinned = {instance.tree.domain(level, node) for node in block.pinned}
         domains = [domain for domain in np.flatnonzero(able).tolist() if pinned <= {domain}]

@@ -58,6 +58,8 @@ class Incumbent:
         """Look for quick plans of an instance, with evictions or without, until so many are found or the deadline
         comes.
         """
+        if deadline.over:
+            return
         self._end, self._soon = deadline, deadline.share(_AT_LENGTH)
         plans = self._quick.setdefault(instance.evicting, self._plans(instance))
         try:

@@ -44,7 +44,7 @@ def thinned(instance: Instance) -> Instance:
 
 def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
     """As many members inside a domain as its resources allow, counted all together: no plan there has more. None where
-    the first try does not reach that, or where rules bind who is where.
+    the first try does not reach that, or where rules bind who is where. Raises `OutOfTimeError`.
     """
     problem, kinds = instance.problem, sorted_kinds(instance)
     free_to_go = not (_minding_each_other(problem) or instance.evicting or instance.pinned)
@@ -64,7 +64,7 @@ def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
     rows: list[list[int | None]] = [[None] * len(pod_set.members) for pod_set in problem.sets]
     # Best fit, the largest first: the fullest nodes before the others. As first fit in block_by_block, `taken` is what
     # is wanted beyond the room before each node, cut to what fits there.
-    for place in np.argsort(-requests[:, instance.scarce], kind="stable").tolist():
+    for place in instance.deadline.through(np.argsort(-requests[:, instance.scarce], kind="stable").tolist(), often=8):
         order = np.argsort(free[:, instance.scarce], kind="stable")
         fits = np.minimum(room[place][order], fitting(free[order], requests[place]))
         taken = np.clip(counts[place] - (np.cumsum(fits) - fits), 0, fits)

@@ -24,7 +24,7 @@ from solver.solve import decide
 from solver.verify.rules import verify
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "solver"))
-from large_scenes import SCENES, Scene, problem_of
+from large_scenes import HARD, SCENES, Scene, problem_of
 
 pytestmark = pytest.mark.thorough
 
@@ -44,6 +44,17 @@ def test_a_second_is_enough_for_a_plan_or_a_proven_no(scene: Scene) -> None:
     assert isinstance(answer, Plan) == scene.possible, answer
     assert answer.proof is Proof.INFEASIBLE or (isinstance(answer, Plan) and verify(problem, answer) == ())
     assert took <= WORKER_SHARE * scene.seconds, took
+
+
+@pytest.mark.parametrize("scene", HARD, ids=lambda scene: scene.name)
+def test_a_second_is_kept_where_it_is_not_enough(scene: Scene) -> None:
+    problem = problem_of(scene)
+    for _ in range(TRIES):
+        answer, took = answered(problem, scene.seconds)
+        if took <= WORKER_SHARE * scene.seconds:
+            break
+    assert took <= WORKER_SHARE * scene.seconds, took
+    assert not isinstance(answer, Plan) or verify(problem, answer) == ()
 
 
 def answered(problem: Problem, seconds: float) -> tuple[Answer, float]:
@@ -82,3 +93,16 @@ if LONG:
         assert took <= LATE * seconds, took
         assert caplog.messages == []
         assert isinstance(answer, Plan) == scene.possible
+
+    @pytest.mark.parametrize("scene", HARD, ids=lambda scene: scene.name)
+    def test_callers_get_their_limit_where_it_is_not_enough(scene: Scene) -> None:
+        problem = problem_of(scene)
+        with closing(Workers(1)) as workers:
+            for _ in range(TRIES):
+                workers.await_started()
+                began = time.monotonic()
+                workers.solve(problem, Limits(seconds=scene.seconds))
+                took = time.monotonic() - began
+                if took <= LATE * scene.seconds:
+                    break
+        assert took <= LATE * scene.seconds, took

@@ -223,4 +223,29 @@ SCENES = (
     Scene("too many", 847, (Asked(900),), possible=False),
     Scene("too many in slices", 5082, (Asked(1100, slices=((RACK, 8),)),), required=BLOCK, possible=False),
     Scene("too many mixed", 847, (Asked(3000, ((8, 4), (8, 2))),), possible=False),
+    Scene("mixed, three times as many nodes", 15_246, (Asked(256, MIXED),), gangs=0.3),
+    Scene(
+        "slices of mixed requests, three times as many nodes",
+        15_246,
+        (Asked(512, MIXED, slices=((RACK, 4),)),),
+        free=0.1,
+        gangs=0.2,
+    ),
+    Scene(
+        "budgets that forbid nearly all, three times as many nodes",
+        15_246,
+        (Asked(64, MIXED),),
+        budgets=3,
+        allowed=20,
+        gangs=0.3,
+    ),
 )
+EACH = tuple((2 + number, 1 + number % 4) for number in range(100))
+HARD = (
+    Scene("each different", 15_246, (Asked(400, EACH),), gangs=0.3),
+    Scene("slices of members that all differ", 15_246, (Asked(400, EACH, slices=((RACK, 4),)),), gangs=0.3, budgets=20),
+    Scene("more than can be apart", 15_246, (Asked(16_000, ((8, 1), (8, 2))),), apart=True, gangs=0.3),
+    Scene("more than budgets allow", 15_246, (Asked(3000, ((8, 8), (8, 4))),), gangs=0.3, budgets=5, allowed=2),
+    Scene("multiples of seven", 15_246, (Asked(300, multiples=((RACK, 7),)),), required=BLOCK, gangs=0.3),
+)
+"""Scenes of which neither a plan nor a no need be known in a second: the limit is kept all the same."""
