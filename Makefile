@@ -56,8 +56,8 @@ test-long: $(STAMP) ## The solver against brute force, ten times as long; 6,000 
 test-image: image binaries ## Build the image, and have its tests look at it: both servers in containers (umoci, runc; as root)
 	PHALANX_IMAGE=dist/phalanx.oci.tar $(BIN)/pytest tests/packaging
 
-bench: $(STAMP) binaries ## How long pods take to their nodes on 5,000 nodes of kwok, with Phalanx and without, side by side
-	$(BIN)/python -m benchmarks.live --write benchmarks/results/live.md
+bench: $(STAMP) binaries ## How long pods take to their nodes on 5,000 nodes of kwok: stock, Phalanx, native gangs and Kueue, side by side
+	$(BIN)/python -m benchmarks.live --write benchmarks/results/live.md --picture docs/pictures/live.svg
 
 bench-solver: $(STAMP) ## How long the solver takes on 847, 5,082 and 15,246 nodes, and what it proves
 	$(BIN)/python -m benchmarks --write benchmarks/results/solver.json

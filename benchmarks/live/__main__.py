@@ -1,14 +1,18 @@
-"""`python -m benchmarks.live`: stock and Phalanx side by side on one control plane of kwok nodes, in turns."""
+"""`python -m benchmarks.live`: stock, Phalanx, the scheduler's own gangs and Kueue on one control plane, in turns."""
 
+import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from benchmarks.live import load, machine_usage, modes, report
+from benchmarks.live import crowding, figures, kueue, load, machine_usage, modes, report, victims
+from benchmarks.live.drawing import drawing
 from cli.installation.local import Deployment
+from controlplane import operators
 from controlplane.control_plane import LONG_LEASES, ControlPlane, Options
 
 LEASE = ("--lease-seconds", 4)
@@ -18,40 +22,138 @@ LOOK_SECONDS = 5.0
 IDLE_SECONDS = 30.0
 SETTLE_SECONDS = 20.0
 """After the start, before the servers are looked at with nothing to do."""
+OURS = tuple(mode for mode in modes.MODES if mode != modes.JOB_KUEUE)
+BESIDE_KUEUE = (modes.JOB_STOCK, modes.JOB_KUEUE)
+_NOT_CROWDED = modes.FLOOR
+"""Knows nodes that others have taken then."""
+
+Idle = dict[str, tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured: so many lots of each size and mode."""
+
+    nodes: int
+    sizes: tuple[int, ...]
+    rounds: int
+    modes: tuple[str, ...]
+
+
+def _modes(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in value.split(","))
+    if unknown := [name for name in names if name not in modes.MODES]:
+        raise click.BadParameter(f"{', '.join(unknown)}: there are {', '.join(modes.MODES)}", context, parameter)
+    return names
 
 
 @click.command()
 @click.option("--nodes", type=click.IntRange(load.PER_RACK), default=5000, show_default=True)
 @click.option("--sizes", default="512,64,8", show_default=True, help="Pods of a lot, by comma.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Lots of each size and mode.")
-@click.option("--modes", "names", default=",".join(modes.MODES), show_default=True, help="In turns; by comma.")
+@click.option(
+    "--modes", "names", default=",".join(modes.MODES), show_default=True, callback=_modes, help="In turns; by comma."
+)
 @click.option("--scheduler-qps", type=click.IntRange(1), help="Requests a second of the scheduler; else its own 50.")
-@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the page goes.")
-def main(*, nodes: int, sizes: str, rounds: int, names: str, scheduler_qps: int | None, write: Path | None) -> None:
-    """Measure how long pods take from their creation to their nodes."""
-    load_before = os.getloadavg()[0]
-    measured = names.split(",")
-    options = Options(feature_gates=load.FEATURE_GATES, runtime_config=load.RUNTIME_CONFIG, more=_flags(scheduler_qps))
-    with ControlPlane(options) as plane:
-        _add_nodes(plane, nodes)
-        click.echo(f"{nodes} nodes are ready")
-        servers = _install(plane)
-        idle = _idle(servers)
-        lots = []
-        for size in map(int, sizes.split(",")):
-            for number in range(rounds):
-                turn = number % len(measured)
-                for mode in (*measured[turn:], *measured[:turn]):
-                    lots.append(modes.run(plane, mode, size, number, servers))
-                    click.echo(report.text(lots[-1]))
+@click.option(
+    "--write",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where the page goes, and beside it its figures (.json). If they are there already they are compared first.",
+)
+@click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Where the picture goes (.svg).")
+def main(
+    *,
+    nodes: int,
+    sizes: str,
+    rounds: int,
+    names: tuple[str, ...],
+    scheduler_qps: int | None,
+    write: Path | None,
+    picture: Path | None,
+) -> None:
+    """Measure how long pods take from their creation to their nodes.
+
+    Exits with 1 where Phalanx takes longer, compared with stock, than it did when the figures were last written; the
+    files are then left as they are.
+    """
+    plan = Plan(nodes, tuple(map(int, sizes.split(","))), rounds, names)
     about = (
-        f"{nodes} nodes of kwok, {machine_usage.machine()}, load before the run {load_before:.1f}. "
+        f"{nodes} nodes of kwok, {machine_usage.machine()}, load before the run {os.getloadavg()[0]:.1f}. "
         f"The scheduler may send {scheduler_qps or 50} requests a second and {scheduler_qps or 100} at once."
     )
-    text = report.page(lots, idle, about)
+    lots, idle, evicted = _measured(plan, _flags(scheduler_qps))
+    rows = figures.rows(lots)
+    text = report.page(rows, idle, evicted, about)
     click.echo(text)
-    if write is not None:
-        write.write_text(text, encoding="utf-8")
+    if write is None:
+        return
+    table = write.with_suffix(".json")
+    before = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
+    worse = figures.changes(rows, before, nodes)
+    for change in worse:
+        click.echo(change.text)
+    if any(change.much for change in worse):
+        write, table, picture = (_aside(each) for each in (write, table, picture or write.with_suffix(".svg")))
+        click.echo(f"Phalanx has become slower beside stock than {ALLOWED_WORDS}; this run is in {write.parent}")
+    write.write_text(text, encoding="utf-8")
+    table.write_text(figures.as_json(rows, {"about": about, "nodes": nodes}), encoding="utf-8")
+    if picture is not None:
+        picture.write_text(drawing(rows), encoding="utf-8")
+    if any(change.much for change in worse):
+        raise SystemExit(1)
+
+
+ALLOWED_WORDS = f"{figures.ALLOWED} times what was written before, and that file is left as it is"
+
+
+def _aside(path: Path) -> Path:
+    """Where a run goes that is not to replace what was written before."""
+    folder = Path("dist", "bench")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / path.name
+
+
+def _measured(plan: Plan, more: dict[str, Sequence[str]]) -> tuple[list[modes.Lot], Idle, list[victims.Evicted]]:
+    """All lots; what servers use with nothing to do; and whom a gang evicts."""
+    if modes.JOB_KUEUE in plan.modes:
+        operators.program(kueue.NAME)
+    lots, idle = list[modes.Lot](), Idle()
+    options = Options(feature_gates=load.FEATURE_GATES, runtime_config=load.RUNTIME_CONFIG, more=more)
+    with ControlPlane(options) as plane:
+        _add_nodes(plane, plan.nodes)
+        click.echo(f"{plan.nodes} nodes are ready")
+        servers = _install(plane)
+        idle |= _idle(servers)
+        lots += _lots(plane, plan, OURS, modes.Where(crowding.EMPTY, "Phalanx", servers))
+        crowding.fill(plane, plan.nodes)
+        lots += _lots(plane, plan, OURS, modes.Where(crowding.CROWDED, "Phalanx", servers))
+        if modes.JOB_KUEUE in plan.modes:
+            kueue.replace_phalanx(plane)
+            servers = {kueue.NAME: kueue.start(plane)}
+            lots += _lots(plane, plan, BESIDE_KUEUE, modes.Where(crowding.CROWDED, "Kueue", servers))
+            crowding.empty(plane)
+            idle |= _idle(servers)
+            lots += _lots(plane, plan, BESIDE_KUEUE, modes.Where(crowding.EMPTY, "Kueue", servers))
+    evicted = list[victims.Evicted]()
+    for mode in (each for each in victims.MODES if each in plan.modes):
+        with ControlPlane() as plane:
+            evicted += victims.measure(plane, mode)
+    return lots, idle, evicted
+
+
+def _lots(plane: ControlPlane, plan: Plan, possible: Sequence[str], where: modes.Where) -> Iterator[modes.Lot]:
+    """Every mode in turns, those first that were second the round before. Sizes that have no room are left out."""
+    crowded = where.scene == crowding.CROWDED
+    wanted = [mode for mode in plan.modes if mode in possible and not (crowded and mode == _NOT_CROWDED)]
+    free = crowding.free_in_racks(plan.nodes, crowding.taken(plan.nodes) if crowded else {})
+    for size in plan.sizes:
+        fewest = crowding.fewest(free, size)
+        for number in range(plan.rounds if fewest else 0):
+            turn = number % max(1, len(wanted))
+            for mode in (*wanted[turn:], *wanted[:turn]):
+                lot = modes.run(plane, modes.Asked(mode, size, number, fewest), where)
+                click.echo(report.text(lot))
+                yield lot
 
 
 def _flags(scheduler_qps: int | None) -> dict[str, Sequence[str]]:
@@ -80,7 +182,7 @@ def _install(plane: ControlPlane) -> dict[str, int]:
     return {"webhook": webhook.pid, "controller": deployment.start_controller(options=LEASE).pid}
 
 
-def _idle(servers: dict[str, int]) -> dict[str, tuple[float, float]]:
+def _idle(servers: dict[str, int]) -> Idle:
     """By server: the percentage of a core that it uses with nothing to do, and its megabytes then."""
     time.sleep(SETTLE_SECONDS)
     before = machine_usage.usage_of(servers)

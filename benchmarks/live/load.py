@@ -10,13 +10,20 @@ from kube.keys import API_VERSION, GANG
 Manifest = dict[str, Any]
 
 BLOCK, RACK = "example.com/block", "example.com/rack"
+POOL = {"example.com/pool": "gpu"}
+"""A label of all nodes: a flavor of Kueue's has to have one."""
 PER_BLOCK, PER_RACK = 1000, 20
 WITHIN_A_BLOCK = 1000
 """Gangs of up to so many pods ask for one block; every gang would rather be in one rack."""
 NAMESPACE = "default"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 GANGS = f"/apis/{API_VERSION}/namespaces/{NAMESPACE}/gangs"
+JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 POD_GROUPS = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{NAMESPACE}/podgroups"
+QUEUE = "queue"
+"""Kueue's queue of `NAMESPACE`."""
+GOES_ON = {"kwok.phalanx.dev/goes-on": "true"}
+"""A Job's pods that carry this run until they are deleted."""
 HELD = "example.com/held"
 """The gate of pods that are let go by the benchmark itself."""
 FEATURE_GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
@@ -25,10 +32,11 @@ RUNTIME_CONFIG = ("scheduling.k8s.io/v1beta1=true",)
 _CAPACITY = {"cpu": "128", "memory": "1Ti", "nvidia.com/gpu": "8", "pods": "110"}
 
 
-def node(number: int) -> Manifest:
+def node(number: int, per_block: int = PER_BLOCK, per_rack: int = PER_RACK) -> Manifest:
     """One fake node."""
     name = f"n{number:05d}"
-    labels = {"kubernetes.io/hostname": name, BLOCK: f"b{number // PER_BLOCK}", RACK: f"r{number // PER_RACK}"}
+    domains = {BLOCK: f"b{number // per_block}", RACK: f"r{number // per_rack}"}
+    labels = {"kubernetes.io/hostname": name, **domains, **POOL}
     metadata = {"name": name, "annotations": {"kwok.x-k8s.io/node": "fake"}, "labels": labels}
     status = {"allocatable": _CAPACITY, "capacity": _CAPACITY}
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
@@ -41,9 +49,19 @@ def ready(of: Manifest) -> bool:
     return condition and not of["spec"].get("taints")
 
 
+def number_of(node_name: str) -> int:
+    """The number of a node."""
+    return int(node_name[1:])
+
+
 def rack_of(node_name: str) -> int:
     """The number of a node's rack."""
-    return int(node_name[1:]) // PER_RACK
+    return number_of(node_name) // PER_RACK
+
+
+def block_of(node_name: str) -> int:
+    """The number of a node's block."""
+    return number_of(node_name) // PER_BLOCK
 
 
 def topology() -> Manifest:
@@ -82,13 +100,7 @@ def held(name: str, size: int) -> list[Manifest]:
 
 def pods(name: str, size: int, *, member: bool = False, grouped: bool = False) -> list[Manifest]:
     """So many pods of 8 GPUs; `member`: of the gang of that name, `grouped`: of the scheduler's own."""
-    gpus = {"nvidia.com/gpu": "8"}
-    resources = {"requests": {"cpu": "8", "memory": "16Gi", **gpus}, "limits": gpus}
-    spec = {
-        "containers": [{"name": "main", "image": "pause", "resources": resources}],
-        "terminationGracePeriodSeconds": 0,
-        **({"schedulingGroup": {"podGroupName": name}} if grouped else {}),
-    }
+    spec = {**pod_spec(), **({"schedulingGroup": {"podGroupName": name}} if grouped else {})}
     labels = {GANG: name} if member else {}
     return [
         {
@@ -99,3 +111,36 @@ def pods(name: str, size: int, *, member: bool = False, grouped: bool = False) -
         }
         for number in range(size)
     ]
+
+
+def pod_spec(gpus: int = 8) -> Manifest:
+    """What a pod of so many GPUs asks for."""
+    asked = {"nvidia.com/gpu": str(gpus)}
+    resources = {"requests": {"cpu": str(gpus), "memory": f"{2 * gpus}Gi", **asked}, "limits": asked}
+    container = {"name": "main", "image": "pause", "resources": resources}
+    return {"containers": [container], "terminationGracePeriodSeconds": 0}
+
+
+def job(name: str, size: int, *, gang: bool = False, queued: bool = False) -> Manifest:
+    """A Job of so many pods of 8 GPUs; `gang`: one of Phalanx, `queued`: in Kueue's queue.
+
+    Kueue refuses a required and a preferred level together: up to `WITHIN_A_BLOCK` pods are asked for in one block.
+    """
+    within = size <= WITHIN_A_BLOCK
+    wishes = {"phalanx.dev/preferred": "rack", **({"phalanx.dev/required": "block"} if within else {})}
+    level = ("kueue.x-k8s.io/podset-required-topology", BLOCK) if within else (_PREFERRED, RACK)
+    template = {
+        "metadata": {"annotations": {**GOES_ON, **(dict([level]) if queued else {})}},
+        "spec": {**pod_spec(), "restartPolicy": "Never"},
+    }
+    metadata = {
+        "name": name,
+        "namespace": NAMESPACE,
+        "annotations": {GANG: "true", **wishes} if gang else {},
+        "labels": {"kueue.x-k8s.io/queue-name": QUEUE} if queued else {},
+    }
+    counts = {"completions": size, "parallelism": size, "completionMode": "Indexed", "backoffLimit": 1000}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {**counts, "template": template}}
+
+
+_PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"

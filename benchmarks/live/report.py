@@ -1,14 +1,27 @@
-"""The rounds of a run put together: a table of medians and spreads."""
+"""What a run says: a line for each lot as it goes by, and the page."""
 
-from collections.abc import Mapping, Sequence
-from statistics import median
+from collections.abc import Iterator, Mapping, Sequence
 
-from benchmarks.live.modes import FLOOR, MODES, STOCK, Lot
+from benchmarks.live.figures import LiveRow
+from benchmarks.live.modes import Lot
+from benchmarks.live.victims import Evicted
 
 _HEAD = (
-    "| pods | mode | rounds | last created to all bound, s | first created to all bound, s | x stock | x floor | "
-    "racks | CPU s, webhook | CPU s, controller |\n"
-    "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    "| pods | mode | rounds | first created to all bound, s | x stock | last created to all bound, s | x stock "
+    "| x floor | racks | blocks | fewest | CPU of its servers, s |\n"
+    "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
+)
+_WORDS = (
+    "Median (least-most). `make bench` writes this page. `stock` are ungrouped pods, `floor` pods that know their "
+    "nodes and are let go at once when the last of them is there, `native` a gang of the scheduler's own. `job: …` is "
+    "the same work as a Job, from its own creation; its pods come at the pace of whoever makes them, so that its last "
+    "column of times is but the rest. Phalanx and Kueue are measured one after the other, each installed alone with "
+    "stock beside it: together, each would pay for following the other's pods. `fewest`: the racks that a gang in one "
+    "block (of up to 1,000 pods) cannot do without, counted. Stock and the floor are not asked for a block."
+)
+_VICTIMS = (
+    "60 nodes in racks of 12 and blocks of 36 and 24 run Jobs of one pod and of lower priority. The gang wants one "
+    "block; `fewest`: how many pods must go at least, counted."
 )
 
 
@@ -16,58 +29,62 @@ def text(lot: Lot) -> str:
     """One lot on a line."""
     cpu = ", ".join(f"{name} {seconds:.2f} s of CPU" for name, seconds in lot.cpu.items())
     times = f"{lot.since_last:6.2f} s from the last, {lot.since_first:6.2f} s from the first"
-    return f"{lot.mode:8} {lot.size:5} pods  {times}, {lot.racks:3} racks; {cpu}"
+    fewest = f" of at least {lot.fewest.racks}" if lot.fewest else ""
+    domains = f"{lot.racks:3} racks{fewest}, {lot.blocks} blocks"
+    return f"{lot.scene}, {lot.mode:12} {lot.size:5} pods  {times}, {domains}; {cpu}"
 
 
-def page(lots: Sequence[Lot], idle: Mapping[str, tuple[float, float]], about: str) -> str:
+def page(
+    rows: Sequence[LiveRow], idle: Mapping[str, tuple[float, float]], evicted: Sequence[Evicted], about: str
+) -> str:
     """The whole run in Markdown.
 
     :param idle: by server, the percentage of a core that it used with nothing to do, and its megabytes then.
     :param about: what was measured on what.
     """
-    sizes, measured = dict.fromkeys(lot.size for lot in lots), {lot.mode for lot in lots}
-    rows = [_row(lots, size, mode) for size in sizes for mode in MODES if mode in measured]
+    lines = ["# From creation to a node, live", "", about, "", _WORDS, ""]
+    for scene, beside in dict.fromkeys((row.scene, row.beside) for row in rows):
+        lines += [f"## Nodes {scene}, {beside} installed", "", _HEAD]
+        lines += [_line(row) for row in rows if (row.scene, row.beside) == (scene, beside)]
+        lines += [""]
     idling = [f"- {name}: {percent:.1f} % of a core, {megabytes:.0f} MB" for name, (percent, megabytes) in idle.items()]
-    return "\n".join(
-        (
-            "# From creation to a node, live",
-            "",
-            about,
-            "",
-            "Median (least-most). `make bench` writes this page; `x stock` compares the medians from the last created,",
-            "`x floor` with pods that know their nodes and are let go at once when the last of them is there.",
-            "",
-            _HEAD,
-            *rows,
-            "",
-            "With nothing to do:",
-            "",
-            *idling,
-            "",
-        )
-    )
+    return "\n".join([*lines, "## With nothing to do", "", *idling, "", *_victims(evicted)])
 
 
-def _row(lots: Sequence[Lot], size: int, mode: str) -> str:
-    of_mode = [lot for lot in lots if (lot.size, lot.mode) == (size, mode)]
+def _line(row: LiveRow) -> str:
+    cpu = " + ".join(f"{name} {spread.text()}" for name, spread in row.cpu.items())
     cells = [
-        str(size),
-        mode,
-        str(len(of_mode)),
-        _spread([lot.since_last for lot in of_mode]),
-        _spread([lot.since_first for lot in of_mode]),
-        *(_ratio(lots, of_mode, size, other) for other in (STOCK, FLOOR)),
-        str(round(median(lot.racks for lot in of_mode))),
-        *(_spread([lot.cpu[name] for lot in of_mode]) for name in ("webhook", "controller")),
+        str(row.size),
+        row.mode,
+        str(row.rounds),
+        row.since_first.text(),
+        row.x_stock.text() if row.x_stock else "-",
+        row.since_last.text(),
+        _number(row.x_stock_last),
+        _number(row.x_floor),
+        row.racks.text(0),
+        row.blocks.text(0),
+        str(row.fewest_racks) if row.fewest_racks is not None else "-",
+        cpu or "-",
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def _ratio(lots: Sequence[Lot], of_mode: Sequence[Lot], size: int, other: str) -> str:
-    """How much longer the lots of a mode took than those of another, from the last created."""
-    others = [lot.since_last for lot in lots if (lot.size, lot.mode) == (size, other)]
-    return f"{median(lot.since_last for lot in of_mode) / median(others):.1f}" if others else "-"
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
 
 
-def _spread(values: Sequence[float]) -> str:
-    return f"{median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
+def _victims(evicted: Sequence[Evicted]) -> Iterator[str]:
+    if not evicted:
+        return
+    yield "## Whom a gang of 8 evicts"
+    yield ""
+    yield _VICTIMS
+    yield ""
+    yield "| the others | mode | victims | fewest | racks | blocks | seconds |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: |"
+    for each in evicted:
+        took = "did not start" if each.seconds is None else f"{each.seconds:.1f}"
+        cells = [each.scene, each.mode, str(each.victims), str(each.fewest), str(each.racks), str(each.blocks), took]
+        yield f"| {' | '.join(cells)} |"
+    yield ""

@@ -1,27 +1,11 @@
-"""What the live benchmark says of its rounds, and how it counts what programs use."""
+"""What the live benchmark asks of a cluster, and how it counts what programs use."""
 
 import os
 import time
 
-from benchmarks.live import large_cluster, load, machine_usage
-from benchmarks.live.modes import FLOOR, PHALANX, STOCK, Lot
-from benchmarks.live.report import page
+import pytest
 
-
-def test_the_page_has_medians_spreads_and_the_ratio_to_stock() -> None:
-    cpu = {"webhook": 0.5, "controller": 1.0}
-    lots = [Lot(STOCK, 8, seconds, 1.0, 8, cpu) for seconds in (0.1, 0.2, 0.4)]
-    lots += [Lot(FLOOR, 8, 0.3, 1.5, 8, cpu)]
-    lots += [Lot(PHALANX, 8, seconds, 2.0, 1, cpu) for seconds in (0.6, 0.5, 0.8)]
-    text = page(lots, {"webhook": (0.24, 350.4)}, "10 nodes")
-    assert "| 8 | stock | 3 | 0.20 (0.10-0.40) | 1.00 (1.00-1.00) | 1.0 | 0.7 | 8 | 0.50 (0.50-0.50) |" in text
-    assert "| 8 | phalanx | 3 | 0.60 (0.50-0.80) | 2.00 (2.00-2.00) | 3.0 | 2.0 | 1 | 0.50 (0.50-0.50) |" in text
-    assert "- webhook: 0.2 % of a core, 350 MB" in text
-
-
-def test_without_stock_there_is_no_ratio() -> None:
-    lots = [Lot(PHALANX, 8, 0.5, 2.0, 1, {"webhook": 0.5, "controller": 1.0})]
-    assert "| 2.00 (2.00-2.00) | - | - | 1 |" in page(lots, {}, "10 nodes")
+from benchmarks.live import crowding, large_cluster, load, machine_usage, victims
 
 
 def test_what_a_program_uses_is_counted() -> None:
@@ -57,3 +41,55 @@ def test_large_clusters_have_a_row_for_each_server() -> None:
         "| 5,000 | 35,000 | 500 | webhook | 5.0 | 5 | 5.0 | 0.30 |",
         "| 5,000 | 35,000 | 500 | controller | 7.0 | 7 | 7.0 | 0.30 |",
     ]
+
+
+def test_jobs_ask_each_system_for_one_block() -> None:
+    plain, ours, queued = load.job("j", 8), load.job("j", 8, gang=True), load.job("j", 8, queued=True)
+    assert (plain["metadata"]["annotations"], plain["metadata"]["labels"]) == ({}, {})
+    assert ours["metadata"]["annotations"] == {
+        "phalanx.dev/gang": "true",
+        "phalanx.dev/preferred": "rack",
+        "phalanx.dev/required": "block",
+    }
+    assert queued["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": load.QUEUE}
+    asked = queued["spec"]["template"]["metadata"]["annotations"]
+    assert asked["kueue.x-k8s.io/podset-required-topology"] == load.BLOCK
+    large = [load.job("j", 2000, gang=True), load.job("j", 2000, queued=True)]
+    assert "phalanx.dev/required" not in large[0]["metadata"]["annotations"]
+    asked = large[1]["spec"]["template"]["metadata"]["annotations"]
+    assert (asked["kueue.x-k8s.io/podset-preferred-topology"], len(asked)) == (load.RACK, 2)
+
+
+@pytest.mark.parametrize("nodes", [200, 5000])
+def test_seventy_percent_of_the_gpus_are_taken_unevenly_and_always_the_same(nodes: int) -> None:
+    found = crowding.taken(nodes)
+    assert sum(found.values()) == pytest.approx(0.7 * 8 * nodes, rel=0.01)
+    assert found == crowding.taken(nodes)
+    free = crowding.free_in_racks(nodes, found)
+    assert (min(free.values()) < 3, max(free.values()) > 8) == (True, True)
+    assert sum(free.values()) == nodes - len(found)
+    if nodes > load.PER_BLOCK:
+        assert crowding.fewest(free, 512) is not None
+
+
+FREE = {0: 3, 1: 5, 49: 4, 50: 6, 51: 6}
+"""By rack; racks 0 to 49 are one block."""
+
+
+@pytest.mark.parametrize(
+    ("size", "racks"),
+    [(5, 1), (6, 1), (7, 2), (9, 2), (10, 2), (12, 2), (13, None)],
+)
+def test_the_fewest_racks_are_those_of_one_block(size: int, racks: int | None) -> None:
+    assert crowding.fewest(FREE, size) == (crowding.Fewest(1, racks) if racks else None)
+
+
+def test_more_than_a_block_may_hold_needs_several() -> None:
+    free = dict.fromkeys(range(150), 20)
+    assert crowding.fewest(free, 2048) == crowding.Fewest(3, 103)
+    assert crowding.fewest(free, 4000) is None
+
+
+@pytest.mark.parametrize("number", range(len(victims.SCENES)))
+def test_the_fewest_victims_are_counted_in_the_better_block(number: int) -> None:
+    assert victims.fewest_victims(victims.SCENES[number][1]) == (8, 2, 2)[number]

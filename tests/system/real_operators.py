@@ -1,7 +1,6 @@
 """Real operators as processes beside the test's control plane, with their own definitions and webhooks."""
 
 import ssl
-from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -84,7 +83,7 @@ def running(plane: ControlPlane, name: str) -> Iterator[Running]:
     _write_pair(folder / _CERTIFICATES, issue(authority, ServerNames(addresses=(LOOPBACK,)), datetime.now(UTC)))
     if name == "training-operator":
         _give_own_secret(plane)
-    hooks = list(_hooks(plane, name, port, authority.certificate))
+    hooks = list(operators.webhooks(name, plane.kubectl, f"https://{LOOPBACK}:{port}", authority.certificate))
     environment = {
         "KUBECONFIG": str(plane.kubeconfig),
         "HOME": str(folder),
@@ -130,23 +129,6 @@ def _arguments(plane: ControlPlane, name: str, port: int, health: int) -> list[s
     file = plane.directory / name / "config.yaml"
     file.write_text(yaml.safe_dump(said))
     return [f"--config={file}"]
-
-
-def _hooks(plane: ControlPlane, name: str, port: int, authority: bytes) -> Iterator[dict[str, Any]]:
-    """The operator's webhooks, asked by address instead of by their Service."""
-    folder = operators.OPERATORS[name].webhooks
-    text = plane.kubectl("kustomize", str(operators.source(name) / folder)) if folder else ""
-    for each in filter(None, yaml.safe_load_all(text)):
-        if each["kind"] == "Service":
-            continue
-        each["metadata"]["name"] = f"{name}-{each['metadata']['name']}"
-        for hook in each["webhooks"]:
-            path = hook["clientConfig"]["service"]["path"]
-            hook["clientConfig"] = {
-                "url": f"https://{LOOPBACK}:{port}{path}",
-                "caBundle": b64encode(authority).decode(),
-            }
-        yield each
 
 
 def _give_own_secret(plane: ControlPlane) -> None:

@@ -1,0 +1,108 @@
+"""Nodes that others have taken unevenly, and how few domains a gang can do with on what is left."""
+
+import random
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from benchmarks.live import load
+from controlplane.control_plane import ControlPlane, wait_until
+
+EMPTY, CROWDED = "empty", "70 % full"
+OTHERS = "running"
+"""The namespace of the pods that have taken the nodes."""
+_SEED = 16
+_FULL, _HALF = 0.66, 0.08
+"""Shares of all nodes: those without a GPU left, and those with half of them: together 70 % of all GPUs."""
+_ROOMIEST = 0.4
+"""How full the first block is where there are several, so that a gang of half a block fits into one."""
+_PATIENCE = 300.0
+_SETTLE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fewest:
+    """How few domains hold a gang whose pods take a node each. Nothing can do with fewer: it is counted."""
+
+    blocks: int
+    racks: int
+
+
+def taken(nodes: int) -> dict[int, int]:
+    """By node: how many of its GPUs are taken. The same for the same number of nodes."""
+    draw = random.Random(_SEED)  # noqa: S311 - nothing secret
+    racks = -(-nodes // load.PER_RACK)
+    weights = {rack: draw.uniform(0.1, 1.9) for rack in range(racks)}
+    wanted, found = round(nodes * (_FULL + _HALF)), set[int]()
+    first = range(min(nodes, load.PER_BLOCK)) if nodes > load.PER_BLOCK else range(0)
+    for part, count in ((first, round(len(first) * _ROOMIEST)), (range(len(first), nodes), 0)):
+        keys = {each: draw.random() ** (1 / weights[each // load.PER_RACK]) for each in part}
+        found |= set(sorted(keys, key=keys.__getitem__, reverse=True)[: count or wanted - len(found)])
+    in_order = sorted(found)
+    halves = set(draw.sample(in_order, round(nodes * _HALF)))
+    return {each: 4 if each in halves else 8 for each in in_order}
+
+
+def free_in_racks(nodes: int, without: Mapping[int, int]) -> dict[int, int]:
+    """By rack: how many of its nodes nobody has taken a GPU of."""
+    found = dict.fromkeys(range(-(-nodes // load.PER_RACK)), 0)
+    for each in range(nodes):
+        found[each // load.PER_RACK] += each not in without
+    return found
+
+
+def fewest(free: Mapping[int, int], size: int) -> Fewest | None:
+    """The fewest domains that hold so many pods, in one block where that is asked for; None: they do not fit."""
+    by_block: dict[int, list[int]] = {}
+    for rack, count in free.items():
+        by_block.setdefault(rack * load.PER_RACK // load.PER_BLOCK, []).append(count)
+    if size <= load.WITHIN_A_BLOCK:
+        racks = min((needed for counts in by_block.values() if (needed := _needed(counts, size))), default=0)
+        return Fewest(1, racks) if racks else None
+    racks = _needed(list(free.values()), size)
+    return Fewest(_needed([sum(counts) for counts in by_block.values()], size), racks) if racks else None
+
+
+def fill(plane: ControlPlane, nodes: int) -> None:
+    """Have the nodes taken."""
+    plane.create("/api/v1/namespaces", [{"metadata": {"name": OTHERS}}])
+    account = f"/api/v1/namespaces/{OTHERS}/serviceaccounts/default"
+    wait_until(
+        lambda: bool(plane.request("GET", account).get("kind") == "ServiceAccount"), _PATIENCE, "a service account"
+    )
+    plane.create(_path(), _pods(taken(nodes)))
+    pending = f"{_path()}?fieldSelector=status.phase%3DPending&limit=1"
+    wait_until(lambda: not plane.request("GET", pending)["items"], _PATIENCE, "the others' pods to run")
+    time.sleep(_SETTLE_SECONDS)
+
+
+def empty(plane: ControlPlane) -> None:
+    """Have them back. An API server ends a request after a minute, so it is asked until none is left."""
+
+    def gone() -> bool:
+        plane.request("DELETE", f"{_path()}?gracePeriodSeconds=0", seconds=90)
+        return not plane.request("GET", f"{_path()}?limit=1")["items"]
+
+    wait_until(gone, _PATIENCE, "the others' pods to go")
+    time.sleep(_SETTLE_SECONDS)
+
+
+def _path() -> str:
+    return f"/api/v1/namespaces/{OTHERS}/pods"
+
+
+def _pods(of: Mapping[int, int]) -> Iterator[load.Manifest]:
+    """Bound as they are created."""
+    for number, gpus in of.items():
+        name = load.node(number)["metadata"]["name"]
+        spec = {**load.pod_spec(gpus), "nodeName": name}
+        yield {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": OTHERS}, "spec": spec}
+
+
+def _needed(counts: list[int], size: int) -> int:
+    """How many domains with room for so many pods each hold all of them: the largest first; 0: all of them do not."""
+    for number, count in enumerate(sorted(counts, reverse=True), start=1):
+        size -= count
+        if size <= 0:
+            return number
+    return 0

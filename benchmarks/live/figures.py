@@ -1,0 +1,147 @@
+"""The rounds of a run put together: a row for each mode, size and scene, and whether rows have become worse."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any
+
+from benchmarks.live.modes import FLOOR, JOB_PHALANX, MODES, PHALANX, STOCK_OF, Lot
+
+ALLOWED = 1.25
+"""So many times what a row's ratio to stock was, it may become."""
+OURS = (PHALANX, JOB_PHALANX)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The median of the rounds, and the least and the most of them."""
+
+    middle: float
+    least: float
+    most: float
+
+    def text(self, digits: int = 2) -> str:
+        """As a page has it."""
+        middle, least, most = (f"{each:.{digits}f}" for each in (self.middle, self.least, self.most))
+        return middle if least == most else f"{middle} ({least}-{most})"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRow:
+    """What the rounds of one mode came to. Times in seconds as in `Lot`. `x_stock`: how many times the median that
+    stock took from the first created, with the least and the most of the rounds; `x_stock_last`, `x_floor`: of the
+    medians from the last created. None: not measured in that scene beside the same system.
+    """
+
+    scene: str
+    beside: str
+    size: int
+    mode: str
+    rounds: int
+    since_last: Spread
+    since_first: Spread
+    x_stock: Spread | None
+    x_stock_last: float | None
+    x_floor: float | None
+    racks: Spread
+    blocks: Spread
+    fewest_racks: int | None
+    fewest_blocks: int | None
+    cpu: Mapping[str, Spread] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """What it is a row of."""
+        return f"{self.mode}, {self.size} pods, {self.scene}, {self.beside} installed"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row that has become worse by more than its rounds were apart. `much`: by more than is allowed."""
+
+    text: str
+    much: bool
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Of at least one value."""
+    return Spread(median(values), min(values), max(values))
+
+
+def rows(lots: Sequence[Lot]) -> list[LiveRow]:
+    """All rows, in the order of scenes, who was installed, sizes and modes."""
+    keys = dict.fromkeys((lot.scene, lot.beside, lot.size) for lot in lots)
+    return [row for key in keys for row in _rows([lot for lot in lots if (lot.scene, lot.beside, lot.size) == key])]
+
+
+def as_json(found: Sequence[LiveRow], about: Mapping[str, Any]) -> str:
+    """What a later run is compared with."""
+    return json.dumps({**about, "rows": [asdict(row) for row in found]}, indent=1) + "\n"
+
+
+def changes(found: Sequence[LiveRow], before: Mapping[str, Any], nodes: int) -> list[Change]:
+    """The rows of ours that are worse than those in `before` (`as_json`), by their ratio to stock. Rows that only one
+    of them has are not compared, nor are clusters of different size.
+    """
+    if before.get("nodes") != nodes:
+        return []
+    old = {_key(row): row for row in before["rows"]}
+    return [change for row in found if (change := _change(row, old.get(_key(asdict(row)))))]
+
+
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("scene", "beside", "size", "mode"))
+
+
+def _change(row: LiveRow, old: Mapping[str, Any] | None) -> Change | None:
+    if row.mode not in OURS or row.x_stock is None or old is None or old["x_stock"] is None:
+        return None
+    was = Spread(**old["x_stock"])
+    if row.x_stock.middle <= was.most:
+        return None
+    much = row.x_stock.middle > ALLOWED * was.middle
+    verdict = f"more than the {ALLOWED} times that are allowed" if much else "by more than the rounds were apart"
+    times = f"{row.x_stock.text()} times stock, before {was.text()}"
+    return Change(f"{row.title}: {times}: worse, {verdict}", much)
+
+
+def _rows(lots: Sequence[Lot]) -> Iterator[LiveRow]:
+    """Those of one scene and size."""
+    for mode in MODES:
+        of_mode = [lot for lot in lots if lot.mode == mode]
+        if of_mode:
+            yield _row(of_mode, [lot for lot in lots if lot.mode == STOCK_OF[mode]], _of_floor(lots, mode))
+
+
+def _of_floor(lots: Sequence[Lot], mode: str) -> list[Lot]:
+    """Jobs have none: they are made by somebody else's pace."""
+    return [lot for lot in lots if lot.mode == FLOOR and STOCK_OF[mode] == STOCK_OF[FLOOR]]
+
+
+def _row(lots: Sequence[Lot], stock: Sequence[Lot], floor: Sequence[Lot]) -> LiveRow:
+    one = lots[0]
+    first = [lot.since_first for lot in lots]
+    base = median(lot.since_first for lot in stock) if stock else 0
+    return LiveRow(
+        scene=one.scene,
+        beside=one.beside,
+        size=one.size,
+        mode=one.mode,
+        rounds=len(lots),
+        since_last=spread([lot.since_last for lot in lots]),
+        since_first=spread(first),
+        x_stock=spread([each / base for each in first]) if stock else None,
+        x_stock_last=_ratio(lots, stock),
+        x_floor=_ratio(lots, floor),
+        racks=spread([lot.racks for lot in lots]),
+        blocks=spread([lot.blocks for lot in lots]),
+        fewest_racks=one.fewest.racks if one.fewest else None,
+        fewest_blocks=one.fewest.blocks if one.fewest else None,
+        cpu={name: spread([lot.cpu[name] for lot in lots]) for name in one.cpu},
+    )
+
+
+def _ratio(lots: Sequence[Lot], others: Sequence[Lot]) -> float | None:
+    """How many times as long as others they took, from the last created."""
+    return median(lot.since_last for lot in lots) / median(lot.since_last for lot in others) if others else None

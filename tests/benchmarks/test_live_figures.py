@@ -1,0 +1,118 @@
+"""The live benchmark's rounds put together: rows, the page, the picture, and what has become worse."""
+
+import json
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from benchmarks.live.crowding import CROWDED, EMPTY, Fewest
+from benchmarks.live.drawing import drawing
+from benchmarks.live.figures import LiveRow, as_json, changes, rows
+from benchmarks.live.modes import FLOOR, JOB_KUEUE, JOB_PHALANX, JOB_STOCK, NATIVE, PHALANX, STOCK, Lot
+from benchmarks.live.report import page
+from benchmarks.live.victims import Evicted
+
+CPU = {"webhook": 0.5, "controller": 1.0}
+
+
+def lots(mode: str, *seconds: float, size: int = 8, **more: object) -> list[Lot]:
+    """Lots that took so long from the first created, and half of it from the last."""
+    return [Lot(mode, size, each / 2, each, 1, CPU, fewest=Fewest(1, 1), **more) for each in seconds]  # type: ignore[arg-type]
+
+
+def test_rows_have_medians_spreads_and_the_ratio_to_stock_beside_the_same_system() -> None:
+    found = rows(
+        [
+            *lots(STOCK, 0.1, 0.2, 0.4),
+            *lots(FLOOR, 0.3),
+            *lots(PHALANX, 0.6, 0.5, 0.8),
+            *lots(JOB_STOCK, 2.0, beside="Kueue"),
+            *lots(JOB_KUEUE, 3.0, beside="Kueue"),
+            *lots(JOB_KUEUE, 5.0, beside="Kueue", scene=CROWDED),
+        ]
+    )
+    stock, floor, ours, _, kueue, crowded = found
+    assert stock.x_stock is not None
+    assert stock.x_stock.text() == "1.00 (0.50-2.00)"
+    assert floor.rounds == 1
+    assert ours.x_stock is not None
+    assert ours.x_stock.text() == "3.00 (2.50-4.00)"
+    assert ours.x_stock_last == pytest.approx(3)
+    assert ours.x_floor == pytest.approx(2)
+    assert kueue.x_stock is not None
+    assert kueue.x_stock.text() == "1.50"
+    assert (kueue.x_floor, crowded.x_stock, crowded.x_stock_last) == (None, None, None)
+
+
+def test_the_page_has_a_table_for_each_scene_and_whom_a_gang_evicts() -> None:
+    found = rows([*lots(STOCK, 0.2), *lots(PHALANX, 0.6, 0.5, 0.8), *lots(PHALANX, 0.9, scene=CROWDED)])
+    evicted = [
+        Evicted("on all nodes", JOB_PHALANX, 8, 8, 1, 1, 1.23),
+        Evicted("on all nodes", JOB_KUEUE, 0, 8, 0, 0, None),
+    ]
+    text = page(found, {"webhook": (0.24, 350.4)}, evicted, "10 nodes")
+    cpu = "webhook 0.50 + controller 1.00"
+    assert (
+        f"| 8 | phalanx | 3 | 0.60 (0.50-0.80) | 3.00 (2.50-4.00) | 0.30 (0.25-0.40) | 3.0 | - | 1 | 1 | 1 | {cpu} |"
+        in text
+    )
+    assert f"| 8 | phalanx | 1 | 0.90 | - | 0.45 | - | - | 1 | 1 | 1 | {cpu} |" in text
+    assert text.index("## Nodes empty, Phalanx installed") < text.index("## Nodes 70 % full, Phalanx installed")
+    assert "- webhook: 0.2 % of a core, 350 MB" in text
+    assert "| on all nodes | job: phalanx | 8 | 8 | 1 | 1 | 1.2 |" in text
+    assert "| on all nodes | job: kueue | 0 | 8 | 0 | 0 | did not start |" in text
+
+
+def of(mode: str, *seconds: float) -> list[LiveRow]:
+    """The row of a mode beside a stock that takes a second."""
+    return rows([*lots(STOCK, 1.0), *lots(JOB_STOCK, 1.0), *lots(mode, *seconds)])
+
+
+@pytest.mark.parametrize(
+    ("mode", "before", "now", "told"),
+    [
+        (PHALANX, (2.0, 1.8, 2.2), (2.2,), ""),
+        (PHALANX, (2.0, 1.8, 2.2), (2.3,), "a little"),
+        (PHALANX, (2.0, 1.8, 2.2), (2.6,), "much"),
+        (PHALANX, (2.0, 1.8, 4.0), (2.6,), ""),
+        (PHALANX, (2.0,), (1.0,), ""),
+        (JOB_PHALANX, (2.0,), (2.6,), "much"),
+        (NATIVE, (2.0,), (9.0,), ""),
+    ],
+)
+def test_a_row_of_ours_is_worse_beyond_its_spread_and_much_worse_beyond_a_quarter(
+    mode: str, before: Sequence[float], now: Sequence[float], told: str
+) -> None:
+    written = json.loads(as_json(of(mode, *before), {"nodes": 10}))
+    found = changes(of(mode, *now), written, 10)
+    assert [each.much for each in found] == ([told == "much"] if told else [])
+    if found:
+        assert found[0].text.startswith(f"{mode}, 8 pods, {EMPTY}, Phalanx installed: {now[0]:.2f} times stock, before")
+
+
+def test_clusters_of_other_sizes_and_rows_that_are_new_are_not_compared() -> None:
+    written = json.loads(as_json(of(PHALANX, 1.0), {"nodes": 10}))
+    assert changes(of(PHALANX, 9.0), written, 20) == []
+    assert changes(of(JOB_PHALANX, 9.0), written, 10) == []
+    assert changes(of(PHALANX, 9.0), {}, 10) == []
+
+
+def test_the_picture_has_a_bar_for_each_mode_and_is_xml() -> None:
+    found = rows(
+        [
+            *lots(STOCK, 1.0),
+            *lots(PHALANX, 2.0),
+            *lots(NATIVE, 4.0),
+            *lots(JOB_STOCK, 1.0),
+            *lots(JOB_STOCK, 1.5, beside="Kueue"),
+            *lots(JOB_KUEUE, 3.0, beside="Kueue"),
+        ]
+    )
+    picture = ET.fromstring(drawing(found))  # noqa: S314 - our own
+    shown = [each.text for each in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert "8 pods, nodes empty" in shown
+    assert [each for each in shown if each and each.endswith("1 rack")] == [
+        *("1.0 s, 1 rack", "2.0 s, 1 rack", "4.0 s, 1 rack"),
+        *("1.0 s, 1 rack", "3.0 s, 1 rack"),
+    ]
