@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
-from benchmarks.live.modes import FLOOR, JOB_PHALANX, MODES, PHALANX, STOCK_OF, Lot
+from benchmarks.live.modes import FLOOR, JOB_PHALANX, JOB_STOCK, MODES, PHALANX, STOCK_OF, Lot
 
 ALLOWED = 1.25
 """So many times what a row's ratio to stock was, it may become."""
@@ -31,7 +31,8 @@ class Spread:
 class LiveRow:
     """What the rounds of one mode came to. Times in seconds as in `Lot`. `x_stock`: how many times the median that
     stock took from the first created, with the least and the most of the rounds; `x_stock_last`, `x_floor`: of the
-    medians from the last created. None: not measured in that scene beside the same system.
+    medians from the last created. None: not measured in that scene beside the same system, or a Job's, whose pods are
+    created by others.
     """
 
     scene: str
@@ -132,7 +133,7 @@ def _row(lots: Sequence[Lot], stock: Sequence[Lot], floor: Sequence[Lot]) -> Liv
         since_last=spread([lot.since_last for lot in lots]),
         since_first=spread(first),
         x_stock=spread([each / base for each in first]) if stock else None,
-        x_stock_last=_ratio(lots, stock),
+        x_stock_last=None if STOCK_OF[one.mode] == JOB_STOCK else _ratio(lots, stock),
         x_floor=_ratio(lots, floor),
         racks=spread([lot.racks for lot in lots]),
         blocks=spread([lot.blocks for lot in lots]),

@@ -42,7 +42,7 @@ def test_rows_have_medians_spreads_and_the_ratio_to_stock_beside_the_same_system
     assert ours.x_floor == pytest.approx(2)
     assert kueue.x_stock is not None
     assert kueue.x_stock.text() == "1.50"
-    assert (kueue.x_floor, crowded.x_stock, crowded.x_stock_last) == (None, None, None)
+    assert (kueue.x_stock_last, kueue.x_floor, crowded.x_stock) == (None, None, None)
 
 
 def test_the_page_has_a_table_for_each_scene_and_whom_a_gang_evicts() -> None:
