@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.live import crowding, figures, kueue, load, machine_usage, modes, report, victims
+from benchmarks.live import crowding, evictions, figures, kueue, load, machine_usage, modes, report
 from benchmarks.live.drawing import drawing
 from cli.installation.local import Deployment
 from controlplane import operators
@@ -113,7 +113,7 @@ def _aside(path: Path) -> Path:
     return folder / path.name
 
 
-def _measured(plan: Plan, more: dict[str, Sequence[str]]) -> tuple[list[modes.Lot], Idle, list[victims.Evicted]]:
+def _measured(plan: Plan, more: dict[str, Sequence[str]]) -> tuple[list[modes.Lot], Idle, list[evictions.Evicted]]:
     """All lots; what servers use with nothing to do; and whom a gang evicts."""
     if modes.JOB_KUEUE in plan.modes:
         operators.program(kueue.NAME)
@@ -134,10 +134,10 @@ def _measured(plan: Plan, more: dict[str, Sequence[str]]) -> tuple[list[modes.Lo
             crowding.empty(plane)
             idle |= _idle(servers)
             lots += _lots(plane, plan, BESIDE_KUEUE, modes.Where(crowding.EMPTY, "Kueue", servers))
-    evicted = list[victims.Evicted]()
-    for mode in (each for each in victims.MODES if each in plan.modes):
+    evicted = list[evictions.Evicted]()
+    for mode in (each for each in evictions.MODES if each in plan.modes):
         with ControlPlane() as plane:
-            evicted += victims.measure(plane, mode)
+            evicted += evictions.measure(plane, mode)
     return lots, idle, evicted
 
 

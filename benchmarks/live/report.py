@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from benchmarks.live.evictions import Evicted
 from benchmarks.live.figures import LiveRow
 from benchmarks.live.modes import Lot
-from benchmarks.live.victims import Evicted
 
 _HEAD = (
     "| pods | mode | rounds | first created to all bound, s | x stock | last created to all bound, s | x stock "

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from benchmarks.live import crowding, large_cluster, load, machine_usage, victims
+from benchmarks.live import crowding, evictions, large_cluster, load, machine_usage
 
 
 def test_what_a_program_uses_is_counted() -> None:
@@ -90,6 +90,6 @@ def test_more_than_a_block_may_hold_needs_several() -> None:
     assert crowding.fewest(free, 4000) is None
 
 
-@pytest.mark.parametrize("number", range(len(victims.SCENES)))
+@pytest.mark.parametrize("number", range(len(evictions.SCENES)))
 def test_the_fewest_victims_are_counted_in_the_better_block(number: int) -> None:
-    assert victims.fewest_victims(victims.SCENES[number][1]) == (8, 2, 2)[number]
+    assert evictions.fewest_victims(evictions.SCENES[number][1]) == (8, 2, 2)[number]

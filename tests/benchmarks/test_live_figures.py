@@ -8,10 +8,10 @@ import pytest
 
 from benchmarks.live.crowding import CROWDED, EMPTY, Fewest
 from benchmarks.live.drawing import drawing
+from benchmarks.live.evictions import Evicted
 from benchmarks.live.figures import LiveRow, as_json, changes, rows
 from benchmarks.live.modes import FLOOR, JOB_KUEUE, JOB_PHALANX, JOB_STOCK, NATIVE, PHALANX, STOCK, Lot
 from benchmarks.live.report import page
-from benchmarks.live.victims import Evicted
 
 CPU = {"webhook": 0.5, "controller": 1.0}
 
