@@ -1,6 +1,5 @@
 """`python -m benchmarks.live`: stock, Phalanx, the scheduler's own gangs and Kueue on one control plane, in turns."""
 
-import json
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 import click
 
 from benchmarks.live import crowding, evictions, figures, kueue, load, machine_usage, modes, report
-from benchmarks.live.drawing import drawing
+from benchmarks.live.keeping import Run, keep
 from cli.installation.local import Deployment
 from controlplane import operators
 from controlplane.control_plane import LONG_LEASES, ControlPlane, Options
@@ -85,32 +84,11 @@ def main(
     rows = figures.rows(lots)
     text = report.page(rows, idle, evicted, about)
     click.echo(text)
-    if write is None:
-        return
-    table = write.with_suffix(".json")
-    before = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
-    worse = figures.changes(rows, before, nodes)
-    for change in worse:
-        click.echo(change.text)
-    if any(change.much for change in worse):
-        write, table, picture = (_aside(each) for each in (write, table, picture or write.with_suffix(".svg")))
-        click.echo(f"Phalanx has become slower beside stock than {ALLOWED_WORDS}; this run is in {write.parent}")
-    write.write_text(text, encoding="utf-8")
-    table.write_text(figures.as_json(rows, {"about": about, "nodes": nodes}), encoding="utf-8")
-    if picture is not None:
-        picture.write_text(drawing(rows), encoding="utf-8")
-    if any(change.much for change in worse):
+    said, good = keep(Run(rows, text, about, nodes), write, picture) if write is not None else ([], True)
+    for sentence in said:
+        click.echo(sentence)
+    if not good:
         raise SystemExit(1)
-
-
-ALLOWED_WORDS = f"{figures.ALLOWED} times what was written before, and that file is left as it is"
-
-
-def _aside(path: Path) -> Path:
-    """Where a run goes that is not to replace what was written before."""
-    folder = Path("dist", "bench")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / path.name
 
 
 def _measured(plan: Plan, more: dict[str, Sequence[str]]) -> tuple[list[modes.Lot], Idle, list[evictions.Evicted]]:

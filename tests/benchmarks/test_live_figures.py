@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -10,6 +11,7 @@ from benchmarks.live.crowding import CROWDED, EMPTY, Fewest
 from benchmarks.live.drawing import drawing
 from benchmarks.live.evictions import Evicted
 from benchmarks.live.figures import LiveRow, as_json, changes, rows
+from benchmarks.live.keeping import ASIDE, Run, keep
 from benchmarks.live.modes import FLOOR, JOB_KUEUE, JOB_PHALANX, JOB_STOCK, NATIVE, PHALANX, STOCK, Lot
 from benchmarks.live.report import page
 
@@ -96,6 +98,22 @@ def test_clusters_of_other_sizes_and_rows_that_are_new_are_not_compared() -> Non
     assert changes(of(PHALANX, 9.0), written, 20) == []
     assert changes(of(JOB_PHALANX, 9.0), written, 10) == []
     assert changes(of(PHALANX, 9.0), {}, 10) == []
+
+
+def test_a_run_that_is_much_worse_goes_aside_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page_of, picture = tmp_path / "live.md", tmp_path / "live.svg"
+    assert keep(Run(of(PHALANX, 2.0), "the first", "", 10), page_of, picture) == ([], True)
+    assert keep(Run(of(PHALANX, 1.0), "faster", "", 10), page_of, picture) == ([], True)
+    written = picture.read_text()
+    said, good = keep(Run(of(PHALANX, 1.1), "a little slower", "", 10), page_of, None)
+    assert (len(said), good, page_of.read_text()) == (1, True, "a little slower")
+    said, good = keep(Run(of(PHALANX, 2.0), "much slower", "", 10), page_of, picture)
+    assert (good, page_of.read_text(), picture.read_text()) == (False, "a little slower", written)
+    assert "2.00 times stock, before 1.10: worse, more than the 1.25 times that are allowed" in said[0]
+    assert "this run is in dist/bench" in said[1]
+    assert (tmp_path / ASIDE / "live.md").read_text() == "much slower"
+    assert {each.name for each in (tmp_path / ASIDE).iterdir()} == {"live.md", "live.json", "live.svg"}
 
 
 def test_the_picture_has_a_bar_for_each_mode_and_is_xml() -> None:

@@ -1,0 +1,43 @@
+"""What a run leaves: page, figures and picture, in place of the run before unless ours became much slower."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.live.drawing import drawing
+from benchmarks.live.figures import ALLOWED, LiveRow, as_json, changes
+
+ASIDE = Path("dist", "bench")
+"""Where a run goes that is not to replace the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`text`: its page; `about`: what was measured on what."""
+
+    rows: Sequence[LiveRow]
+    text: str
+    about: str
+    nodes: int
+
+
+def keep(run: Run, page: Path, picture: Path | None) -> tuple[list[str], bool]:
+    """Write the page, its figures beside it (.json), and the picture; returns what is to be said of the run, and
+    whether none of our rows is much worse than in the figures that were there. Else those stay, the run goes aside.
+    """
+    table = page.with_suffix(".json")
+    before = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
+    worse = changes(run.rows, before, run.nodes)
+    good, said = not any(each.much for each in worse), [each.text for each in worse]
+    if not good:
+        ASIDE.mkdir(parents=True, exist_ok=True)
+        page, table = ASIDE / page.name, ASIDE / table.name
+        picture = ASIDE / picture.name if picture else None
+        kept = f"what was written before is left as it is, and this run is in {ASIDE}"
+        said.append(f"error: beside stock Phalanx takes more than {ALLOWED} times as long as before: {kept}")
+    page.write_text(run.text, encoding="utf-8")
+    table.write_text(as_json(run.rows, {"about": run.about, "nodes": run.nodes}), encoding="utf-8")
+    if picture is not None:
+        picture.write_text(drawing(run.rows), encoding="utf-8")
+    return said, good
