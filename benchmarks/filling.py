@@ -5,7 +5,8 @@ is fragmented as such a cluster is. The same load gives the same cluster on ever
 """
 
 import heapq
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -19,6 +20,7 @@ from gangs.model import GangKey
 from kube.objects import (
     Container,
     DisruptionBudgetSpec,
+    DisruptionBudgetStatus,
     LabelSelector,
     ObjectMeta,
     Pod,
@@ -126,7 +128,7 @@ def filled(load: Load) -> Cluster:
         if each.job.pods > 1:
             gang = RunningGang(GangKey("phalanx", made[0].metadata.namespace, f"job-{each.number}"), each.job.pods)
             running |= {pod.key: gang for pod in made}
-    return Cluster(load, snapshot_of(hosts, pods, budgets=_budgets()), running, len(pods))
+    return Cluster(load, snapshot_of(hosts, pods, budgets=_budgets(pods)), running, len(pods))
 
 
 class _Replay:
@@ -233,11 +235,14 @@ def container(ask: Ask) -> Container:
     return Container(name="main", resources=ResourceRequirements(requests=requests))
 
 
-def _budgets() -> list[PodDisruptionBudget]:
+def _budgets(pods: Iterable[Pod]) -> list[PodDisruptionBudget]:
+    """The teams' budgets, counted as the disruption controller of a cluster that runs has counted them."""
+    running = Counter(pod.metadata.namespace for pod in pods)
     return [
         PodDisruptionBudget(
             metadata=ObjectMeta(name="tenth", namespace=f"team-{team}"),
             spec=DisruptionBudgetSpec(selector=LabelSelector(), max_unavailable="10%"),
+            status=DisruptionBudgetStatus(disruptions_allowed=-(-running[f"team-{team}"] // 10)),
         )
         for team in range(TEAMS)
     ]

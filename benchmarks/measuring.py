@@ -46,9 +46,9 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One instance: seconds by stage, `seconds` from problem to verified plan; what is proven, had there been time for
-    ever; `gangs` asked for, and the `plan` of a single one; `peak` memory of the workers so far, in bytes;
-    `explaining`: seconds after a no was known, which are part of `seconds`.
+    """One instance: seconds by stage, `seconds` from the picture of the cluster to the verified plan; what is proven,
+    had there been time for ever; `gangs` asked for, and the `plan` of a single one; `peak`: memory of the workers so
+    far, in bytes; `explaining`: seconds after a no was known, which are part of `seconds`.
     """
 
     seconds: float
@@ -70,17 +70,17 @@ class Bench:
         self._workers, self._clock, self._folder = workers, clock, folder
 
     def one(self, problem: Problem, framing_seconds: float) -> Sample:
-        """One gang, stated already."""
+        """One gang, stated already, in so many seconds."""
         self._clock.take()
         step_times.spent(self._folder)
         began = time.perf_counter()
         answer = self._workers.solve(problem, LIMITS)
         seconds = time.perf_counter() - began
         counted_none = isinstance(answer, NoPlan) and certainly_none(problem)
-        return self._sample(seconds, framing_seconds, [_measured(answer)], counted_none=counted_none)
+        return self._sample(seconds + framing_seconds, framing_seconds, [_measured(answer)], counted_none=counted_none)
 
     def several(self, gangs: Sequence[Gang], cluster: Cluster) -> Sample:
-        """Gangs that wait together, planned as the product does it; stating them on the snapshot is not counted."""
+        """Gangs that wait together, planned as the product does it."""
         self._clock.take()
         step_times.spent(self._folder)
         with (
@@ -92,7 +92,7 @@ class Bench:
             decisions = planner.plan_all(gangs, cluster.snapshot, [TOPOLOGY], options)
             seconds = time.perf_counter() - began
         framing = self._clock.seconds.get("snapshot", 0.0)
-        return self._sample(seconds - framing, framing, [_of_decision(each) for each in decisions])
+        return self._sample(seconds, framing, [_of_decision(each) for each in decisions])
 
     def _sample(
         self, seconds: float, framing: float, verdicts: list["_Measured"], *, counted_none: bool = False
@@ -102,12 +102,12 @@ class Bench:
         checked = sum(each.verify for each in spent) + counted.seconds.get("verify", 0.0)
         stated = sum(each.model for each in spent)
         searched = sum(each.total - each.model - each.verify for each in spent)
-        handed_over = max(0.0, seconds - stated - searched - checked)
+        handed_over = max(0.0, seconds - framing - stated - searched - checked)
         if counted.steps.get("ask", 0) > sum(each.last for each in spent):
             searched, handed_over = searched + handed_over, 0.0  # a worker was stopped, searching still
         explaining = sum(later.total for no, later in pairwise(spent) if not no.last)
         if counted_none:
-            explaining = seconds - counted.seconds["count"]
+            explaining = seconds - framing - counted.seconds["count"]
         return Sample(
             seconds=seconds,
             stages={
@@ -146,9 +146,10 @@ def bench() -> Iterator[Bench]:
 
 
 def stated(gang: Gang, cluster: Cluster) -> tuple[Problem, float]:
-    """The problem of one gang, and the seconds that stating it took."""
+    """The problem of one gang, and the seconds that stating it took, on a picture of its own: a round has a new one."""
+    picture = replace(cluster.snapshot)
     began = time.perf_counter()
-    problem = frame(gang, cluster.snapshot, TOPOLOGY, running=cluster.running).problem
+    problem = frame(gang, picture, TOPOLOGY, running=cluster.running).problem
     return problem, time.perf_counter() - began
 
 

@@ -81,8 +81,10 @@ def reference(pairs: Sequence[Pair]) -> Reference | None:
 
 
 def _answered(sample: Sample) -> float:
-    """Seconds of the solver up to its answer: a no without the explanation, of which the naive model has none."""
-    return sample.seconds - sample.explaining
+    """Seconds of the solver from the problem up to its answer: the naive model is given the problem, too, and explains
+    no no.
+    """
+    return sample.seconds - sample.stages["snapshot"] - sample.explaining
 
 
 def _equal(pair: Pair) -> bool:

@@ -5,9 +5,12 @@ everything else in pieces; "pods" counts pods.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
+from itertools import chain, compress
+from typing import Any, TypeVar
 
 from cluster.quota_charges import HeldPods
 from cluster.volumes import Claim
@@ -15,6 +18,7 @@ from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, Resource
 from kube.placeholders import holds_for_later
 
 Amounts = Mapping[str, int]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,40 @@ class Tenant:
     def terminating(self) -> bool:
         """Whether its room is room to come."""
         return self.pod.terminating
+
+
+@dataclass(frozen=True, slots=True)
+class EvictablePods:
+    """Pods that may be evicted for one of higher priority, in columns: who they are (`keys`: as `namespace/name`), the
+    position of the `node` in the picture, `priority`, when they `started` (seconds since the epoch, 0: unknown), and
+    by position in `asked` and `namespaces` what they ask for and where they are.
+    """
+
+    tenants: tuple[Tenant, ...] = ()
+    keys: tuple[str, ...] = ()
+    node: tuple[int, ...] = ()
+    priority: tuple[int, ...] = ()
+    started: tuple[int, ...] = ()
+    asks: tuple[int, ...] = ()
+    within: tuple[int, ...] = ()
+    asked: tuple[Amounts, ...] = ()
+    namespaces: tuple[str, ...] = ()
+
+    def only(self, chosen: Sequence[bool]) -> "EvictablePods":
+        """Those of whom it is so."""
+        if all(chosen):
+            return self
+        return EvictablePods(
+            tuple(compress(self.tenants, chosen)),
+            tuple(compress(self.keys, chosen)),
+            tuple(compress(self.node, chosen)),
+            tuple(compress(self.priority, chosen)),
+            tuple(compress(self.started, chosen)),
+            tuple(compress(self.asks, chosen)),
+            tuple(compress(self.within, chosen)),
+            self.asked,
+            self.namespaces,
+        )
 
 
 @dataclass(frozen=True)
@@ -94,6 +132,28 @@ class NodeState:
         )
 
     @cached_property
+    def evictable_columns(self) -> tuple[tuple[Any, ...], ...]:
+        """Their `namespace/name`s, namespaces, requests, priorities and starts, in the same order."""
+        pods = [tenant.pod for tenant in self.evictable]
+        return (
+            tuple([pod.key for pod in pods]),
+            tuple([pod.metadata.namespace for pod in pods]),
+            tuple([tenant.requests for tenant in self.evictable]),
+            tuple([tenant.priority for tenant in self.evictable]),
+            tuple([_seconds(pod.status.start_time) for pod in pods]),
+        )
+
+    @cached_property
+    def departing(self) -> tuple[Tenant, ...]:
+        """The pods there that are on their way out."""
+        return tuple([tenant for tenant in self.tenants if tenant.terminating])
+
+    @cached_property
+    def running_keys(self) -> tuple[str, ...]:
+        """The `namespace/name`s of the pods there that are neither on their way out nor only have room reserved."""
+        return tuple([each.pod.key for each in self.tenants if not (each.reserved or each.terminating)])
+
+    @cached_property
     def lowest_evictable(self) -> int | None:
         """The lowest priority among those that may be evicted; None where none may."""
         return min((tenant.priority for tenant in self.evictable), default=None)
@@ -114,6 +174,17 @@ class NodeState:
                 else:
                     free[resource] = free.get(resource, 0) - value
         return free, terminating
+
+
+def _numbered(things: Sequence[_T]) -> tuple[tuple[int, ...], tuple[_T, ...]]:
+    """By thing, its number among all that differ, and those in their order."""
+    order = {each: number for number, each in enumerate(dict.fromkeys(things))}
+    return tuple([order[each] for each in things]), tuple(order)
+
+
+def _seconds(time: str | None) -> int:
+    """An RFC 3339 time as seconds since the epoch; 0 where it is unknown: such a pod counts as the oldest."""
+    return int(datetime.fromisoformat(time).timestamp()) if time else 0
 
 
 def _keeps_others_off(pod: Pod) -> bool:
@@ -154,6 +225,45 @@ class Snapshot:
     def names(self) -> frozenset[str]:
         """The names of the nodes."""
         return frozenset(state.name for state in self.nodes)
+
+    @cached_property
+    def evictable(self) -> EvictablePods:
+        """All pods that may be evicted for one of higher priority, in the order of the nodes."""
+        if not self.nodes:
+            return EvictablePods()
+        tenants = tuple(chain.from_iterable([state.evictable for state in self.nodes]))
+        columns = zip(*[state.evictable_columns for state in self.nodes], strict=True)
+        keys, namespaces, requests, priority, started = (tuple(chain.from_iterable(each)) for each in columns)
+        known = dict(zip(map(id, requests), requests, strict=True))
+        asks, asked = _numbered([*map(id, requests)])
+        within, names = _numbered(namespaces)
+        return EvictablePods(
+            tenants,
+            keys,
+            tuple(chain.from_iterable([[place] * len(state.evictable) for place, state in enumerate(self.nodes)])),
+            priority,
+            started,
+            asks,
+            within,
+            tuple([known[each] for each in asked]),
+            names,
+        )
+
+    @cached_property
+    def running_by_namespace(self) -> Mapping[str, tuple[list[Tenant], list[Tenant]]]:
+        """Of each namespace the pods that ran when the picture was taken, and of these those on their way out."""
+        found: defaultdict[str, tuple[list[Tenant], list[Tenant]]] = defaultdict(lambda: ([], []))
+        for state in self.nodes:
+            for tenant in state.tenants:
+                if not tenant.reserved:
+                    found[tenant.pod.metadata.namespace][0].append(tenant)
+            for tenant in state.departing:
+                if not tenant.reserved:
+                    found[tenant.pod.metadata.namespace][1].append(tenant)
+        for tenant in self.evicted:
+            for these in found[tenant.pod.metadata.namespace][: 1 + tenant.terminating]:
+                these.append(tenant)
+        return found
 
     @cached_property
     def held_by_namespace(self) -> Mapping[str, HeldPods]:

@@ -81,6 +81,11 @@ class Eligibility:
         )
         """Whether nothing that the pod says, or others say of it, can keep it off a node that is open to everybody."""
 
+    def exclusions(self, states: Sequence[NodeState]) -> dict[int, str]:
+        """By position, why the pod may not use those of the nodes that it may not use."""
+        shut = [place for place, state in enumerate(states) if not (self._anywhere and state.open)]
+        return {place: reason for place in shut if (reason := self.exclusion(states[place]))}
+
     def exclusion(self, state: NodeState) -> str:
         """Why the pod may not use the node, "" where it may."""
         if self._anywhere and state.open:
@@ -126,10 +131,13 @@ class Eligibility:
         changes = list(dict.fromkeys(self._changes(state)))
         return changes[0] if len(changes) == 1 else ""
 
-    def preference(self, state: NodeState) -> int:
-        """The summed weights of the preferred node affinity terms, the pod's and the gang's, that the node fulfils."""
+    def preferences(self, states: Sequence[NodeState]) -> list[int]:
+        """The summed weights of the preferred node affinity terms, the pod's and the gang's, that each node fulfils."""
         affinity = self._pod.spec.affinity
-        return weight((affinity.node_affinity if affinity is not None else None, self._also), state.node)
+        both = (affinity.node_affinity if affinity is not None else None, self._also)
+        if not any(each is not None and each.preferred for each in both):
+            return [0] * len(states)
+        return [weight(both, state.node) for state in states]
 
     def _changes(self, state: NodeState) -> Iterator[str]:
         """What would have to change, for every filter that refuses the node."""

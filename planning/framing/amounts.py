@@ -34,17 +34,18 @@ class Units:
     exact: bool = True
 
     @classmethod
-    def of(cls, asked: Sequence[Amounts], offered: Iterable[Amounts], rows: int) -> Self:
-        """The units for requests of members (one for each) and amounts of nodes and victims; `rows`: how many those
-        are, `offered` need not repeat equal ones.
+    def of(cls, asked: Sequence[Amounts], offered: Sequence[Iterable[int]], rows: int) -> Self:
+        """The units for requests of members (one for each) and amounts of nodes and victims, resource by resource;
+        `rows`: how many those are, `offered` need not repeat equal ones.
         """
-        columns = list(zip(*{*asked, *offered}, strict=True))
+        wanted = [*zip(*asked, strict=True)]
+        columns = [{*own, *each} for own, each in zip(wanted, offered, strict=True)]
         divisors = tuple(math.gcd(*column) or 1 for column in columns)
         count = max(1, rows + len(asked))
         largest = _LARGEST_SUM // count
         if all(max(column) <= largest and -min(column) <= largest for column in columns):
             return cls(divisors)
-        wanted, sizes, most = list(zip(*asked, strict=True)), list(divisors), list[int]()
+        sizes, most = list(divisors), list[int]()
         for place, column in enumerate(columns):
             cap = _cap(wanted[place], min(column), sizes[place])
             while cap > largest or (sizes[place] > divisors[place] and cap > _LARGEST_ROUNDED // count):
@@ -57,18 +58,18 @@ class Units:
         """What a member asks for, in units."""
         return tuple([-(-amount // size) for amount, size in zip(amounts, self.sizes, strict=True)])
 
-    def offered(self, rows: Sequence[Amounts]) -> NDArray[np.int64]:
-        """What nodes have, or victims would leave: a row for each, a column per resource, in units."""
-        shape = len(rows), len(self.sizes)
-        if not self.most:
-            found = np.array(rows, dtype=np.int64).reshape(shape)
-            found //= np.array(self.sizes, dtype=np.int64)
-            return found
-        capped = [
-            [min(amount // size, most) for amount, size, most in zip(row, self.sizes, self.most, strict=True)]
-            for row in rows
-        ]
-        return np.array(capped, dtype=np.int64).reshape(shape)
+    def offered(self, columns: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+        """What nodes have, or victims would leave, given resource by resource: a row for each, a column per resource,
+        in units.
+        """
+        found = np.empty((len(columns[0]), len(self.sizes)), dtype=np.int64)
+        for place, (column, size) in enumerate(zip(columns, self.sizes, strict=True)):
+            if self.most:
+                found[:, place] = [min(amount // size, self.most[place]) for amount in column]
+            else:
+                found[:, place] = column
+                found[:, place] //= size
+        return found
 
 
 def _cap(wanted: Sequence[int], least: int, size: int) -> int:

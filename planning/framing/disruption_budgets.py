@@ -7,37 +7,35 @@ evict is in no status: evictions planned on the same picture (`Snapshot.evicted`
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 
 from cluster.selectors import selects
-from cluster.snapshot import Snapshot, Tenant
+from cluster.snapshot import EvictablePods, Snapshot, Tenant
 from kube.objects import PodDisruptionBudget
 from solver.problem import DisruptionBudget
 
 
-def budgets_of(tenants: Sequence[Tenant], snapshot: Snapshot) -> tuple[DisruptionBudget, ...]:
+def budgets_of(candidates: EvictablePods, snapshot: Snapshot) -> tuple[DisruptionBudget, ...]:
     """The budgets over these candidates in the solver's words, with what is left of them. A candidate that has been
     charged already costs nothing more.
     """
-    candidates_in: dict[str, list[int]] = {}
-    for position, tenant in enumerate(tenants):
-        candidates_in.setdefault(tenant.pod.metadata.namespace, []).append(position)
-    relevant = [each for each in snapshot.budgets if each.metadata.namespace in candidates_in]
-    running_in = _running_in(snapshot) if any(map(_uncounted, relevant)) else {}
+    by_number: list[list[int]] = [[] for _ in candidates.namespaces]
+    for position, number in enumerate(candidates.within):
+        by_number[number].append(position)
+    candidates_in = dict(zip(candidates.namespaces, by_number, strict=True))
     spent_in = _spent_in(snapshot)
     budgets = []
-    for budget in relevant:
-        namespace = budget.metadata.namespace
-        under = frozenset(
-            position
-            for position in candidates_in[namespace]
-            if covers(budget, tenants[position]) and not _charged(budget, tenants[position], snapshot)
-        )
+    for budget in snapshot.budgets:
+        namespace, covered = budget.metadata.namespace, covering(budget)
+        there = candidates_in.get(namespace, ())
+        under = [position for position in there if covered(candidates.tenants[position])]
+        if snapshot.leaving or budget.status.disrupted_pods:
+            under = [position for position in under if not _charged(budget, candidates.tenants[position], snapshot)]
         if under:
-            spent = sum(covers(budget, each) and not _noted(budget, each) for each in spent_in.get(namespace, ()))
-            allowed = max(0, _allowed(budget, running_in.get(namespace, ())) - spent)
-            budgets.append(DisruptionBudget(f"{namespace}/{budget.metadata.name}", under, allowed))
+            spent = sum(covered(each) and not _noted(budget, each) for each in spent_in.get(namespace, ()))
+            allowed = max(0, _allowed(budget, snapshot) - spent)
+            budgets.append(DisruptionBudget(f"{namespace}/{budget.metadata.name}", frozenset(under), allowed))
     return tuple(budgets)
 
 
@@ -48,13 +46,12 @@ def overdrawn(gone: AbstractSet[str], snapshot: Snapshot) -> str:
     going = [each for state in snapshot.nodes if state.marks & gone for each in state.tenants if each.pod.key in gone]
     if not going:
         return ""
-    running_in = _running_in(snapshot) if any(map(_uncounted, snapshot.budgets)) else {}
     spent_in = _spent_in(snapshot)
     for budget in snapshot.budgets:
         namespace = budget.metadata.namespace
         covered = {each.pod.key for each in going if _takes(budget, each)}
         planned = covered | {each.pod.key for each in spent_in.get(namespace, ()) if _takes(budget, each)}
-        allowed = max(0, _allowed(budget, running_in.get(namespace, ()))) if covered else 0
+        allowed = max(0, _allowed(budget, snapshot)) if covered else 0
         if covered and len(planned) > allowed:
             name = f"{namespace}/{budget.metadata.name}"
             return f"PodDisruptionBudget {name} allows {allowed} more evictions, and {len(planned)} are planned"
@@ -80,8 +77,19 @@ def covers(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
     return same and selects(budget.spec.selector, tenant.pod.metadata.labels)
 
 
+def covering(budget: PodDisruptionBudget) -> Callable[[Tenant], bool]:
+    """`covers` for those who ask it of thousands of pods of the budget's own namespace."""
+    selector = budget.spec.selector
+    if selector is None or selector.match_expressions or len(selector.match_labels) > 1:
+        return lambda tenant: selects(selector, tenant.pod.metadata.labels)
+    if not selector.match_labels:
+        return lambda _: True
+    ((key, value),) = selector.match_labels.items()
+    return lambda tenant: tenant.pod.metadata.labels.get(key) == value
+
+
 def _charged(budget: PodDisruptionBudget, tenant: Tenant, snapshot: Snapshot) -> bool:
-    return tenant.pod.key in snapshot.leaving or _noted(budget, tenant)
+    return (bool(snapshot.leaving) and tenant.pod.key in snapshot.leaving) or _noted(budget, tenant)
 
 
 def _noted(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
@@ -103,32 +111,22 @@ def _spent_in(snapshot: Snapshot) -> dict[str, list[Tenant]]:
     return found
 
 
-def _running_in(snapshot: Snapshot) -> dict[str, list[Tenant]]:
-    """The pods by namespace that ran when the picture was taken."""
-    found: dict[str, list[Tenant]] = {}
-    everybody = (tenant for state in snapshot.nodes for tenant in state.tenants if not tenant.reserved)
-    for tenant in (*everybody, *snapshot.evicted):
-        found.setdefault(tenant.pod.metadata.namespace, []).append(tenant)
-    return found
-
-
-def _uncounted(budget: PodDisruptionBudget) -> bool:
-    """Whether the disruption controller has not seen the budget yet."""
-    return budget.status.disruptions_allowed is None
-
-
-def _allowed(budget: PodDisruptionBudget, running: Iterable[Tenant]) -> int:
+def _allowed(budget: PodDisruptionBudget, snapshot: Snapshot) -> int:
     """How many more pods may go: what the disruption controller has counted, else counted here as it would.
 
-    Shares are taken of the running pods (`running`: those of its namespace) that the budget covers and rounded up, as
-    the controller does for both fields. Pods that are on their way out, or as good as evicted, are not healthy.
+    Shares are taken of the running pods that the budget covers and rounded up, as the controller does for both fields.
+    Pods that are on their way out, or as good as evicted, are not healthy.
     A budget of neither field allows nothing: the controller expects no pod then (disruption.go, getExpectedPodCount).
     """
     counted = budget.status.disruptions_allowed
     if counted is not None:
         return max(0, counted)
-    covered = [tenant for tenant in running if covers(budget, tenant)]
-    healthy = sum(not (tenant.terminating or _noted(budget, tenant)) for tenant in covered)
+    covers_it = covering(budget)
+    running, departing = snapshot.running_by_namespace.get(budget.metadata.namespace, ((), ()))
+    covered = [*filter(covers_it, running)]
+    noted = [each for each in covered if _noted(budget, each)] if budget.status.disrupted_pods else []
+    going = [each for each in departing if covers_it(each) and not _noted(budget, each)]
+    healthy = len(covered) - len(noted) - len(going)
     if budget.spec.max_unavailable is None and budget.spec.min_available is None:
         return 0
     if budget.spec.max_unavailable is not None:

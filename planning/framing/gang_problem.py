@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from cluster.capturing import room
 from cluster.eligibility.pod_affinity import nobody_goes
-from cluster.snapshot import Amounts, NodeState, Snapshot, Tenant
+from cluster.snapshot import Amounts, EvictablePods, NodeState, Snapshot, Tenant
 from cluster.topology.tree import domains
 from gangs.held_nodes import held_node
 from gangs.model import Gang, Member, PodSet
@@ -79,13 +79,25 @@ class Framing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A node of the problem in base units."""
+class _Places:
+    """The nodes of the problem, by position. `free` and `terminating`: by resource, then node, in base units."""
 
-    state: NodeState
-    path: tuple[str, ...]
-    free: _Amounts
-    terminating: _Amounts
+    states: list[NodeState]
+    paths: list[tuple[str, ...]]
+    free: list[list[int]]
+    terminating: list[list[int]]
+
+    def add(self, state: NodeState, path: tuple[str, ...]) -> None:
+        """One more node, without room."""
+        self.states.append(state)
+        self.paths.append(path)
+        for column in (*self.free, *self.terminating):
+            column.append(0)
+
+    def take(self, node: int, amounts: _Amounts) -> None:
+        """Room on a node that is not free."""
+        for column, amount in zip(self.free, amounts, strict=True):
+            column[node] -= amount
 
 
 def frame(
@@ -117,7 +129,6 @@ class _Framer:
         requests = [pod_requests(member.pod) for member in gang.members]
         self.resources = _resources(requests)
         self.nothing = (0,) * len(self.resources)
-        self.known: dict[int, _Amounts] = {}
         self.priority = gang.priority
         self.requests = dict(zip(map(id, gang.members), map(self._parallel, requests), strict=True))
         self.states = {state.name: state for state in snapshot.nodes}
@@ -134,13 +145,15 @@ class _Framer:
         shapes = {id(each.member): self._tied_shape(table, each) for each in self.stranded}
         planned = (m for m in self.gang.members if not self.node_of[id(m)] and id(m) not in shapes)
         shapes |= {id(member): self._shape(table, member) for member in planned}
-        tenants = self._tenants(table) if preempting else []
-        places = self._held_room_taken([*map(self._place, table.nodes), *self._guests(tenants)])
-        positions = {place.state.name: position for position, place in enumerate(places)}
+        evictable = self._candidates(table) if preempting else EvictablePods()
+        places = self._places(table.nodes)
+        self._add_guests(places, evictable)
+        positions = {state.name: position for position, state in enumerate(places.states)}
+        self._take_held_room(places, positions)
         shapes |= self._held_shapes(table, positions)
-        units = self._units(places, tenants)
-        requests = units.offered([self._asked(tenant) for tenant in tenants])
-        victims = victims_of(tenants, self.snapshot, self.running, positions, requests)
+        asked = self._asked(evictable)
+        units = self._units(places, asked)
+        victims = victims_of(evictable, self.snapshot, self.running, positions, units.offered(asked))
         sets = tuple(
             self._set(pod_set, members, shapes, positions)
             for pod_set, members in zip(self.gang.pod_sets, self.members, strict=True)
@@ -149,28 +162,28 @@ class _Framer:
             problem=self._problem(places, table, sets, victims, units),
             topology=self.topology,
             members=self.members,
-            nodes=tuple(place.state.name for place in places),
+            nodes=tuple(positions),
             victims=victims.tenants,
             units=units.sizes,
             exact=units.exact,
-            guests=frozenset(range(len(table.nodes), len(places))),
+            guests=frozenset(range(len(table.nodes), len(places.states))),
             outside=self.tree.outside,
             unmodelled=table.unmodelled,
             among_members=table.among_members,
-            spread_limits=spread_exclusions(table.spreads, table.pods, [place.state for place in places]),
+            spread_limits=spread_exclusions(table.spreads, table.pods, places.states),
             stranded=self.stranded,
             overruled=Evictable(self.snapshot, self.priority).overruled(table.nodes) if preempting else {},
         )
 
     def _problem(
         self,
-        places: Sequence[_Place],
+        places: _Places,
         table: ShapeTable,
         sets: tuple[solving.PodSet, ...],
         victims: Victims,
         units: Units,
     ) -> solving.Problem:
-        states = [place.state for place in places]
+        states = places.states
         traits = [each.traits for each in table.manners]
         exclusions, separations = apart(traits, table.traits.terms, states)
         positions = {key: position for position, key in enumerate(victims.victims.keys)}
@@ -196,10 +209,9 @@ class _Framer:
             affinities=affinities(traits, [each.near for each in table.manners], states, positions),
         )
 
-    def _nodes(self, places: Sequence[_Place], units: Units) -> NodeTable:
-        layout = node_layout_of(tuple(place.state.name for place in places), tuple(place.path for place in places))
-        free = units.offered([place.free for place in places])
-        return NodeTable(layout, free, units.offered([place.terminating for place in places]))
+    def _nodes(self, places: _Places, units: Units) -> NodeTable:
+        layout = node_layout_of(tuple([state.name for state in places.states]), tuple(places.paths))
+        return NodeTable(layout, units.offered(places.free), units.offered(places.terminating))
 
     def _shape_table(self, inside: Sequence[NodeState], *, preempting: bool) -> ShapeTable:
         traits = GangTraits((member.pod for member in self.gang.members), self.snapshot.namespaces)
@@ -221,12 +233,10 @@ class _Framer:
             return self.nothing
         return tuple([amounts.get(each, 0) for each in self.resources])
 
-    def _asked(self, tenant: Tenant) -> _Amounts:
-        """What a tenant asks for: of all that share one mapping (`cluster.capturing`), it is worked out once."""
-        mapping = id(tenant.requests)
-        if mapping not in self.known:
-            self.known[mapping] = self._parallel(tenant.requests)
-        return self.known[mapping]
+    def _asked(self, pods: EvictablePods) -> list[list[int]]:
+        """What pods ask for, by resource, then pod."""
+        columns = [[asked.get(each, 0) for asked in pods.asked] for each in self.resources]
+        return [[column[asks] for asks in pods.asks] for column in columns]
 
     def _shape(self, table: ShapeTable, member: Member) -> int:
         return table.add(member.pod, self.requests[id(member)])
@@ -241,7 +251,7 @@ class _Framer:
         """The shape of a member that only its own node could take, if there were room."""
         return table.add_tied(tied.member.pod, self.requests[id(tied.member)], tied.node, tied.why, room=tied.room)
 
-    def _tenants(self, table: ShapeTable) -> list[Tenant]:
+    def _candidates(self, table: ShapeTable) -> EvictablePods:
         useful = frozenset[int]().union(*(shape.nodes for shape in table.shapes))
         return candidates(
             self.snapshot,
@@ -251,38 +261,35 @@ class _Framer:
             table.concerned,
         )
 
-    def _place(self, state: NodeState) -> _Place:
-        """The room of a node of the topology, as if the gang were not there at all."""
-        free, terminating = room(state, priority=self.priority, ignoring=self.own)
-        return _Place(state, self.tree.path_of[state.name], self._parallel(free), self._parallel(terminating))
+    def _places(self, states: Sequence[NodeState]) -> _Places:
+        """The room of the nodes of the topology, as if the gang were not there at all."""
+        rooms = [room(state, priority=self.priority, ignoring=self.own) for state in states]
+        return _Places(
+            list(states),
+            [self.tree.path_of[state.name] for state in states],
+            [[free.get(each, 0) for free, _ in rooms] for each in self.resources],
+            [[leaving.get(each, 0) if leaving else 0 for _, leaving in rooms] for each in self.resources],
+        )
 
-    def _guests(self, tenants: Iterable[Tenant]) -> list[_Place]:
+    def _add_guests(self, places: _Places, evictable: EvictablePods) -> None:
         """Nodes outside the topology, or gone, that must be named all the same; nothing more can be put there."""
-        names = {tenant.node for tenant in tenants} | {*self.node_of.values()}
+        names = {self.snapshot.nodes[node].name for node in {*evictable.node}} | {*self.node_of.values()}
         depth = len(self.topology.levels) - 1
-        return [
-            _Place(self.states.get(name) or _gone(name), (f"outside ({name})",) * depth, self.nothing, self.nothing)
-            for name in sorted(names - {""} - self.tree.path_of.keys(), key=natural_key)
-        ]
+        for name in sorted(names - {""} - self.tree.path_of.keys(), key=natural_key):
+            places.add(self.states.get(name) or _gone(name), (f"outside ({name})",) * depth)
 
-    def _held_room_taken(self, places: Sequence[_Place]) -> list[_Place]:
-        """The places without the room of the members that stay where they are."""
-        taken: dict[str, _Amounts] = {}
+    def _take_held_room(self, places: _Places, positions: Mapping[str, int]) -> None:
+        """The room of the members that stay where they are is not free."""
         for member in self.gang.members:
             if (node := self.node_of[id(member)]) in self.tree.path_of:
-                taken[node] = _sum(taken.get(node, self.nothing), self.requests[id(member)])
-        return [
-            replace(place, free=_difference(place.free, taken[place.state.name]))
-            if place.state.name in taken
-            else place
-            for place in places
-        ]
+                places.take(positions[node], self.requests[id(member)])
 
-    def _units(self, places: Sequence[_Place], tenants: Sequence[Tenant]) -> Units:
-        amounts = set(map(self._asked, tenants))
-        for place in places:
-            amounts |= {place.free, place.terminating}
-        return Units.of(list(self.requests.values()), amounts, len(places) + len(tenants))
+    def _units(self, places: _Places, asked: Sequence[Sequence[int]]) -> Units:
+        offered = [{*each} for each in asked]
+        for column, free, terminating in zip(offered, places.free, places.terminating, strict=True):
+            column.update(free)
+            column.update(terminating)
+        return Units.of(list(self.requests.values()), offered, len(places.states) + len(asked[0]))
 
     def _level(self, name: str | None) -> int | None:
         return None if name is None else level_at(self.topology, name)
@@ -322,11 +329,3 @@ def _resources(requests: Iterable[Amounts]) -> tuple[str, ...]:
 def _gone(name: str) -> NodeState:
     """A node that is no more, though a pod still names it."""
     return NodeState(Node(metadata=ObjectMeta(name=name)), allocatable={})
-
-
-def _sum(one: _Amounts, other: _Amounts) -> _Amounts:
-    return tuple(a + b for a, b in zip(one, other, strict=True))
-
-
-def _difference(one: _Amounts, other: _Amounts) -> _Amounts:
-    return tuple(a - b for a, b in zip(one, other, strict=True))

@@ -5,11 +5,12 @@ contradicts itself by now), it needs all that run.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain
 
-from cluster.snapshot import Snapshot, Tenant
+from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey, PodSet, Reading
 from kube.keys import GATE
 from solver.problem import VictimGang, VictimSet
@@ -68,29 +69,44 @@ def _member_of(gang: Gang, pod_set: PodSet | None) -> RunningGang:
 
 
 def victim_gangs(
-    tenants: Sequence[Tenant], keys: Sequence[GangKey | None], snapshot: Snapshot, running: RunningGangs
-) -> tuple[tuple[GangKey, ...], tuple[VictimGang, ...]]:
-    """The gangs of these candidates, whose `keys` are given, in the solver's words; both tuples are in one order."""
-    known = sorted({key for key in keys if key is not None})
+    candidates: Sequence[RunningGang | None], snapshot: Snapshot, running: RunningGangs
+) -> tuple[tuple[int, ...], tuple[VictimGang, ...]]:
+    """The gangs of these candidates in the solver's words, and by candidate the position of its own, -1: none.
+
+    Who runs is looked at by the thousand, gangs and their sets are few: each is compared once.
+    """
+    several = {id(each): each for each in candidates if each is not None}
+    known = sorted({each.key for each in several.values()})
     if not known:
-        return (), ()
-    victims: dict[tuple[GangKey, str], set[int]] = {}
-    for position, (tenant, key) in enumerate(zip(tenants, keys, strict=True)):
-        if key is not None:
-            victims.setdefault((key, running[tenant.pod.key].pod_set), set()).add(position)
+        return (-1,) * len(candidates), ()
+    order = {key: position for position, key in enumerate(known)}
+    of_each = {id(None): -1, **{one: order[each.key] for one, each in several.items()}}
+    victims: dict[int, list[int]] = {one: [] for one in several}
+    for position, one in enumerate(map(id, candidates)):
+        if one in victims:
+            victims[one].append(position)
     counts = _counted(snapshot, running, known)
     totals = Counter[GangKey]()
     for (key, _), count in counts.items():
         totals[key] += count
-    members = {(each.key, each.pod_set): each for each in running.values() if each.key in totals}
+    members = {(each.key, each.pod_set): each for each in _several(running) if each.key in totals}
     minimums = {each.key: each.minimum for each in members.values() if each.minimum is not None}
-    sets: dict[GangKey, list[VictimSet]] = {key: [] for key in known}
-    for (key, name), set_victims in sorted(victims.items()):
+    sets: dict[tuple[GangKey, str], list[int]] = {}
+    for one, each in several.items():
+        sets.setdefault((each.key, each.pod_set), []).extend(victims[one])
+    in_words: dict[GangKey, list[VictimSet]] = {key: [] for key in known}
+    for (key, name), set_victims in sorted(sets.items()):
         if needed := members[key, name].set_minimum:
-            sets[key].append(VictimSet(name, frozenset(set_victims), counts[key, name], needed))
-    return tuple(known), tuple(
-        VictimGang(str(key), totals[key], minimums.get(key, totals[key]), tuple(sets[key])) for key in known
+            in_words[key].append(VictimSet(name, frozenset(set_victims), counts[key, name], needed))
+    return tuple([of_each[one] for one in map(id, candidates)]), tuple(
+        VictimGang(str(key), totals[key], minimums.get(key, totals[key]), tuple(in_words[key])) for key in known
     )
+
+
+def _several(running: RunningGangs) -> Iterable[RunningGang]:
+    """What is said of the gangs, each once, in the order of the pods of which it is said last."""
+    said_last = {id(each): each for each in reversed(list(running.values()))}
+    return reversed(list(said_last.values()))
 
 
 def _counted(
@@ -100,14 +116,16 @@ def _counted(
     (`namespace/name`) run no more.
     """
     wanted, absent = frozenset(keys), snapshot.leaving | gone
-    return Counter(
-        (found.key, found.pod_set)
-        for state in snapshot.nodes
-        for tenant in state.tenants
-        if (found := running.get(tenant.pod.key)) is not None
-        and found.key in wanted
-        and not (tenant.reserved or tenant.terminating or tenant.pod.key in absent)
-    )
+    pods: Iterable[str] = chain.from_iterable([state.running_keys for state in snapshot.nodes])
+    if absent:
+        pods = (pod for pod in pods if pod not in absent)
+    found = [*map(running.get, pods)]
+    several = {id(each): each for each in found if each is not None}
+    counts = Counter[tuple[GangKey, str]]()
+    for one, count in Counter(map(id, found)).items():
+        if (each := several.get(one)) is not None and each.key in wanted:
+            counts[each.key, each.pod_set] += count
+    return counts
 
 
 def cut_short(gone: Collection[str], snapshot: Snapshot, running: RunningGangs) -> str:

@@ -134,19 +134,17 @@ class ShapeTable:
         return tuple(self._among)
 
     def _shape(self, eligibility: Eligibility, requests: tuple[int, ...]) -> Shape:
-        eligible, excluded, wishes = set(), {}, {}
+        excluded = eligibility.exclusions(self.nodes)
         lifts: dict[str, set[int]] = {}
-        for position, state in enumerate(self.nodes):
-            if reason := eligibility.exclusion(state):
-                excluded[position] = reason
-                if change := eligibility.lift(state):
-                    lifts.setdefault(change, set()).add(position)
-                continue
-            eligible.add(position)
-            if weight := eligibility.preference(state) + self.near[position]:
-                wishes[position] = weight
+        for position in excluded:
+            if change := eligibility.lift(self.nodes[position]):
+                lifts.setdefault(change, set()).add(position)
+        eligible = frozenset(range(len(self.nodes))).difference(excluded)
+        wished = zip(eligibility.preferences(self.nodes), self.near, strict=True)
+        weights = enumerate(preference + near for preference, near in wished)
+        wishes = {position: weight for position, weight in weights if weight and position in eligible}
         opened = {change: frozenset(positions) for change, positions in lifts.items()}
-        return Shape(requests, frozenset(eligible), excluded, wishes, opened)
+        return Shape(requests, eligible, excluded, wishes, opened)
 
     def _manners(self, eligibility: Eligibility, shape: Shape, traits: Traits) -> Manners:
         return Manners(

@@ -1,13 +1,12 @@
 """Who may be evicted for a gang, in which gangs they run, and what the disruption budgets still allow."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from itertools import compress
 
 import numpy as np
 
-from cluster.snapshot import NodeState, Snapshot, Tenant
-from gangs.model import GangKey
+from cluster.snapshot import EvictablePods, NodeState, Snapshot, Tenant
 from planning.framing.disruption_budgets import budgets_of, by_namespace, covers
 from planning.framing.running_gangs import RunningGangs, victim_gangs
 from solver.nodes import Amounts
@@ -34,6 +33,7 @@ class Evictable:
     def __init__(self, snapshot: Snapshot, priority: int) -> None:
         self._priority = priority
         self._budgets = by_namespace(snapshot.budgets)
+        self._alone = all(len(each) <= 1 for each in self._budgets.values())
 
     def __call__(self, tenant: Tenant) -> bool:
         """Whether a pod is one of them."""
@@ -42,7 +42,17 @@ class Evictable:
 
     def among_evictable(self, tenant: Tenant) -> bool:
         """The same of a pod that is known to be `NodeState.evictable`."""
-        return tenant.priority < self._priority and len(self._over(tenant)) <= 1
+        return tenant.priority < self._priority and (self._alone or len(self._over(tenant)) <= 1)
+
+    def all_of(self, snapshot: Snapshot) -> EvictablePods:
+        """Those of a picture."""
+        lowest = [state.lowest_evictable for state in snapshot.nodes]
+        if not any(each is not None and each < self._priority for each in lowest):
+            return EvictablePods()
+        found = snapshot.evictable.only([each < self._priority for each in snapshot.evictable.priority])
+        if self._alone:
+            return found
+        return found.only([self.among_evictable(each) for each in found.tenants])
 
     def _over(self, tenant: Tenant) -> list[str]:
         """The budgets over a pod, as `namespace/name`."""
@@ -52,7 +62,7 @@ class Evictable:
 
     def overruled(self, nodes: Iterable[NodeState]) -> dict[str, frozenset[str]]:
         """By node, the budgets over pods that could be evicted there if each were under one of them alone."""
-        if all(len(each) <= 1 for each in self._budgets.values()):
+        if self._alone:
             return {}
         found: dict[str, frozenset[str]] = {}
         for state in nodes:
@@ -69,25 +79,29 @@ def candidates(
     useful: Iterable[str],
     running: RunningGangs,
     concerned: Collection[str] = frozenset(),
-) -> list[Tenant]:
+) -> EvictablePods:
     """The pods that may be evicted for a gang of that priority (`Evictable`), in the order of the snapshot.
 
     Only those on `useful` nodes (by name: the gang could be placed there) count, those that are `concerned` (by
     `namespace/name`: they are in its way there), and wherever they run their siblings, because a gang that is broken
     goes as a whole.
     """
-    wanted, may_go = set(useful), Evictable(snapshot, priority).among_evictable
-    evictable = [tenant for state in snapshot.nodes for tenant in state.evictable if may_go(tenant)]
-
-    def near(tenant: Tenant) -> bool:
-        return tenant.node in wanted or (bool(concerned) and tenant.pod.key in concerned)
-
-    gangs = {running[tenant.pod.key].key for tenant in evictable if near(tenant) and tenant.pod.key in running}
-    return [tenant for tenant in evictable if near(tenant) or _gang_of(tenant, running) in gangs]
+    wanted, found = set(useful), Evictable(snapshot, priority).all_of(snapshot)
+    inside = [state.name in wanted for state in snapshot.nodes]
+    near = [inside[node] for node in found.node]
+    if all(near):
+        return found
+    if concerned:
+        near = [each or key in concerned for key, each in zip(found.keys, near, strict=True)]
+    members = [*map(running.get, found.keys)]
+    several = {id(each): each for each in members if each is not None}
+    gangs = {several[one].key for one in {*map(id, compress(members, near))} & several.keys()}
+    broken = {one for one, each in several.items() if each.key in gangs}
+    return found.only([each or one in broken for one, each in zip(map(id, members), near, strict=True)])
 
 
 def victims_of(
-    tenants: Sequence[Tenant],
+    evictable: EvictablePods,
     snapshot: Snapshot,
     running: RunningGangs,
     positions: Mapping[str, int],
@@ -96,27 +110,19 @@ def victims_of(
     """The candidates in the solver's words. `positions` of the nodes by name; `requests`: a row for each candidate, in
     the problem's units. One that goes in any case, for a plan in force, takes nothing from its gang or budget any more.
     """
+    keys, tenants, leaving = evictable.keys, evictable.tenants, snapshot.leaving
     if not tenants:
         return Victims()
-    gangs = [None if tenant.pod.key in snapshot.leaving else _gang_of(tenant, running) for tenant in tenants]
-    known, in_words = victim_gangs(tenants, gangs, snapshot, running)
-    order: dict[GangKey | None, int] = {None: -1, **{key: position for position, key in enumerate(known)}}
+    members = [*map(running.get, keys)]
+    if leaving:
+        members = [None if key in leaving else each for key, each in zip(keys, members, strict=True)]
+    gangs, in_words = victim_gangs(members, snapshot, running)
     victims = VictimTable(
-        tuple([tenant.pod.key for tenant in tenants]),
-        node=np.array([positions[tenant.node] for tenant in tenants], dtype=np.int64),
-        priority=np.array([tenant.priority for tenant in tenants], dtype=np.int64),
+        keys,
+        node=np.array([positions.get(state.name, -1) for state in snapshot.nodes])[np.array(evictable.node)],
+        priority=np.array(evictable.priority, dtype=np.int64),
         requests=requests,
-        gang=np.array([order[key] for key in gangs], dtype=np.int64),
-        started=np.array([_seconds(tenant.pod.status.start_time) for tenant in tenants], dtype=np.int64),
+        gang=np.array(gangs, dtype=np.int64),
+        started=np.array(evictable.started, dtype=np.int64),
     )
-    return Victims(tuple(tenants), victims, in_words, budgets_of(tenants, snapshot))
-
-
-def _gang_of(tenant: Tenant, running: RunningGangs) -> GangKey | None:
-    found = running.get(tenant.pod.key)
-    return None if found is None else found.key
-
-
-def _seconds(time: str | None) -> int:
-    """An RFC 3339 time as seconds since the epoch; 0 where it is unknown: such a pod counts as the oldest."""
-    return int(datetime.fromisoformat(time).timestamp()) if time else 0
+    return Victims(tenants, victims, in_words, budgets_of(evictable, snapshot))

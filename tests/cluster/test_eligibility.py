@@ -407,7 +407,7 @@ def test_preferences_add_up() -> None:
     asked = pod(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}})
     states = snapshot_of(ALL, []).nodes
     assert {state.name: preference(asked, state) for state in states} == {"a1": 13, "a2": 13, "b1": 3, "n0": 0}
-    assert Eligibility(asked, snapshot_of(ALL, [])).preference(states[0]) == 13
+    assert Eligibility(asked, snapshot_of(ALL, [])).preferences(states[:1]) == [13]
 
 
 def test_the_first_reason_is_the_stock_schedulers_first() -> None:
