@@ -5,7 +5,7 @@ templates, but cores, memory and so on, here or in `sparkConf`. What decides whe
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gangs.manifests import MalformedError, integer, ref_of
@@ -16,10 +16,11 @@ DRIVER, EXECUTOR = "driver", "executor"
 """The pod sets, and where what is said of them stands."""
 
 _DYNAMIC = "dynamicAllocation"
-_MEMORY = re.compile(r"([0-9]{1,12})\s*([kmgtp]?)b?", re.IGNORECASE)
+_MEMORY = re.compile(r"([0-9]{1,15})\s*([kmgtp]?)b?", re.IGNORECASE)
 _CONTAINER = re.compile(r"spec\.containers\[([0-9]+)\](.*)")
-_MEBIBYTES = {"k": 1 / 1024, "": 1, "m": 1, "g": 1024, "t": 1024**2, "p": 1024**3}
-"""By suffix; a number without one counts mebibytes."""
+_MEBIBYTES = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2, "p": 1024**3}
+"""By suffix."""
+_MEBIBYTE = 2**20
 _LEAST_OVERHEAD = 384
 _OVERHEAD, _OVERHEAD_OF_OTHERS = 0.1, 0.4
 """The part of the memory that is asked for beside it: of what runs in Java's machine, and of Python and R."""
@@ -71,13 +72,14 @@ def pod_spec(manifest: Manifest, role: str) -> Mapping[str, Any]:
 def _resources(manifest: Manifest, role: str, own: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Requests and limits of the container in which Spark runs."""
     _, cores = _cores(manifest, role, own)
-    memory = _memory(manifest, role, "memory", own.get("memory") or _conf(manifest, f"spark.{role}.memory") or "1g")
-    written = own.get("memoryOverhead") or _conf(manifest, f"spark.{role}.memoryOverhead")
-    if written:
-        overhead = _memory(manifest, role, "memoryOverhead", written)
-    else:
-        overhead = max(_LEAST_OVERHEAD, int(memory * _factor(manifest)))
-    asked = {"cpu": str(cores), "memory": f"{memory + overhead}Mi"}
+    memory = _stated(manifest, role, "memory")
+    memory = 1024 if memory is None else memory
+    overhead = _stated(manifest, role, "memoryOverhead")
+    if overhead is None:
+        least = _configured_memory(manifest, f"spark.{role}.minMemoryOverhead")
+        overhead = max(_LEAST_OVERHEAD if least is None else least, int(memory * _factor(manifest, role)))
+    beside = sum(_beside_java(manifest)) if role == EXECUTOR else 0
+    asked = {"cpu": str(cores), "memory": f"{memory + overhead + beside}Mi"}
     gpu = _mapping(own.get("gpu"))
     number_of_gpus = 1 if gpu.get("quantity") is None else gpu["quantity"]
     further = {str(gpu["name"]): str(number_of_gpus)} if gpu.get("name") else {}
@@ -110,9 +112,27 @@ def field_of(manifest: Manifest, role: str, path: str, resource: str) -> str:
     return f"spec.{role}.template.{path}.{resource}"
 
 
-def _factor(manifest: Manifest) -> float:
-    spec = _mapping(manifest.get("spec"))
-    written = spec.get("memoryOverheadFactor") or _conf(manifest, "spark.kubernetes.memoryOverheadFactor")
+def _beside_java(manifest: Manifest) -> Iterator[int]:
+    """What an executor is given beside the memory of Java's machine and its overhead: off the heap, and for Python."""
+    if _conf(manifest, "spark.memory.offHeap.enabled").lower() == "true":
+        yield _configured_memory(manifest, "spark.memory.offHeap.size", unit=1 / _MEBIBYTE) or 0
+    if _mapping(manifest.get("spec")).get("type") == "Python":
+        yield _configured_memory(manifest, "spark.executor.pyspark.memory") or 0
+
+
+def _factor(manifest: Manifest, role: str) -> float:
+    """The part of the memory that a role gets beside it: its own word goes before that for both."""
+    spec, of_role, of_all = (
+        _mapping(manifest.get("spec")),
+        f"spark.{role}.memoryOverheadFactor",
+        "spark.kubernetes.memoryOverheadFactor",
+    )
+    places = (
+        (f"spec.sparkConf[{of_role}]", _conf(manifest, of_role)),
+        ("spec.memoryOverheadFactor", spec.get("memoryOverheadFactor")),
+        (f"spec.sparkConf[{of_all}]", _conf(manifest, of_all)),
+    )
+    at, written = next((each for each in places if each[1]), ("", None))
     if not written:
         return _OVERHEAD_OF_OTHERS if spec.get("type") in ("Python", "R") else _OVERHEAD
     try:
@@ -121,17 +141,31 @@ def _factor(manifest: Manifest) -> float:
         found = -1.0
     if not 0 <= found <= 100:  # noqa: PLR2004 - what is beyond is no number that anybody means
         problem = f'"{written}" is no part of the memory'
-        raise MalformedError(Fault(ref_of(manifest), "spec.memoryOverheadFactor", problem, 'write one such as "0.1"'))
+        raise MalformedError(Fault(ref_of(manifest), at, problem, 'write one such as "0.1"'))
     return found
 
 
-def _memory(manifest: Manifest, role: str, field: str, written: Any) -> int:
+def _stated(manifest: Manifest, role: str, field: str) -> int | None:
+    """Memory of a role in mebibytes, from its own field or from `sparkConf`; None where neither says it."""
+    written = _mapping(_mapping(manifest.get("spec")).get(role)).get(field)
+    if written:
+        return _memory(manifest, f"spec.{role}.{field}", written)
+    return _configured_memory(manifest, f"spark.{role}.{field}")
+
+
+def _configured_memory(manifest: Manifest, key: str, *, unit: float = 1) -> int | None:
+    """The same of `sparkConf`. `unit`: the mebibytes that a number without a suffix counts."""
+    written = _conf(manifest, key)
+    return _memory(manifest, f"spec.sparkConf[{key}]", written, unit) if written else None
+
+
+def _memory(manifest: Manifest, at: str, written: Any, unit: float = 1) -> int:
     """An amount of memory as Spark writes it, in mebibytes."""
     found = _MEMORY.fullmatch(str(written).strip())
     if found is None:
         problem = f'"{written}" is no amount of memory of Spark'
-        raise MalformedError(Fault(ref_of(manifest), f"spec.{role}.{field}", problem, "write one such as 512m or 4g"))
-    return int(int(found[1]) * _MEBIBYTES[found[2].lower()])
+        raise MalformedError(Fault(ref_of(manifest), at, problem, "write one such as 512m or 4g"))
+    return int(int(found[1]) * (_MEBIBYTES[found[2].lower()] if found[2] else unit))
 
 
 def _allocated(manifest: Manifest, dynamic: Mapping[str, Any], name: str) -> int | None:

@@ -163,6 +163,58 @@ def test_what_the_pods_ask_for_is_what_spark_asks_for(part: Object, requests: di
         assert pod.spec.containers[0].resources.requests == requests
 
 
+MEMORY: dict[str, tuple[Object, tuple[str, str]]] = {
+    "off the heap": (
+        {"sparkConf": {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "2g"}},
+        ("1408Mi", "3456Mi"),
+    ),
+    "off the heap, in bytes": (
+        {"sparkConf": {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "1073741824"}},
+        ("1408Mi", "2432Mi"),
+    ),
+    "off the heap, but not enabled": ({"sparkConf": {"spark.memory.offHeap.size": "2g"}}, ("1408Mi", "1408Mi")),
+    "PySpark's": (
+        {"type": "Python", "sparkConf": {"spark.executor.pyspark.memory": "512m"}},
+        ("1433Mi", "1945Mi"),
+    ),
+    "PySpark's, but of no Python": ({"sparkConf": {"spark.executor.pyspark.memory": "512m"}}, ("1408Mi", "1408Mi")),
+    "a factor for both": ({"sparkConf": {"spark.kubernetes.memoryOverheadFactor": "0.5"}}, ("1536Mi", "1536Mi")),
+    "a factor of each": (
+        {
+            "memoryOverheadFactor": "0.5",
+            "sparkConf": {"spark.driver.memoryOverheadFactor": "1", "spark.executor.memoryOverheadFactor": "2"},
+        },
+        ("2048Mi", "3072Mi"),
+    ),
+    "the least overhead": (
+        {"sparkConf": {"spark.driver.minMemoryOverhead": "500m", "spark.executor.minMemoryOverhead": "600m"}},
+        ("1524Mi", "1624Mi"),
+    ),
+    "all in sparkConf": (
+        {
+            "type": "Python",
+            "sparkConf": {
+                "spark.executor.memory": "2g",
+                "spark.executor.memoryOverhead": "100",
+                "spark.executor.pyspark.memory": "200",
+                "spark.memory.offHeap.enabled": "true",
+                "spark.memory.offHeap.size": "300m",
+            },
+        },
+        ("1433Mi", "2648Mi"),
+    ),
+}
+"""What is said of memory in `sparkConf` and beside it: what the driver asks for, and an executor."""
+
+
+@pytest.mark.parametrize(("more", "asked"), MEMORY.values(), ids=MEMORY)
+def test_memory_is_counted_as_spark_counts_it(more: Object, asked: tuple[str, str]) -> None:
+    manifest = admitted(driver={}, executor={"instances": 1}, **more)
+    sources, faults = expanded(Sources(objects={key_of(manifest): manifest}))
+    assert faults == []
+    assert tuple(each.spec.containers[0].resources.requests["memory"] for each in sources.pods) == asked
+
+
 def test_where_the_pods_may_run_is_read_from_the_application_and_its_template() -> None:
     base = {"spec": {"nodeSelector": {"zone": "a"}, "tolerations": [{"key": "gpu", "operator": "Exists"}]}}
     part = {"nodeSelector": {"disk": "ssd"}, "template": base}
@@ -184,6 +236,14 @@ WRONG = {
     "more than most": (
         {"dynamicAllocation": {"enabled": True, "minExecutors": 3, "maxExecutors": 2}},
         "spec.dynamicAllocation.minExecutors: 3 is more than maxExecutors, 2",
+    ),
+    "memory off the heap": (
+        {"sparkConf": {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "much"}},
+        'spec.sparkConf[spark.memory.offHeap.size]: "much" is no amount of memory of Spark',
+    ),
+    "a factor of the executors": (
+        {"sparkConf": {"spark.executor.memoryOverheadFactor": "half"}},
+        'spec.sparkConf[spark.executor.memoryOverheadFactor]: "half" is no part of the memory',
     ),
     "a factor": ({"memoryOverheadFactor": "half"}, 'spec.memoryOverheadFactor: "half" is no part of the memory'),
     "labels": ({"driver": {"labels": 3}}, "spec.driver.labels: expected `object"),
@@ -208,6 +268,20 @@ def test_what_is_wrong_is_told_with_its_field(more: Object, said: str) -> None:
 def test_one_that_is_over_is_no_gang(state: str) -> None:
     manifest = {**admitted(), "status": {"applicationState": {"state": state}}}
     assert read_all(Sources(objects={key_of(manifest): manifest})).gangs == ()
+
+
+def test_runais_annotations_on_it_hold_room_for_executors_as_ours_do() -> None:
+    manifest = ROW.manifest()
+    asked = {"kai.scheduler/topology": "network", "kai.scheduler/topology-required-placement": "rack"}
+    manifest["metadata"]["annotations"] = asked
+    assert review(manifest, Sources())[0] == []
+    stored: Any = as_admitted(manifest, Sources())
+    stored["metadata"]["uid"] = "u"
+    driver, *executors = (pod_of(each) for each in ROW.pods(stored))
+    for there, coming in (([driver], 3), ([driver, *executors], 0)):
+        (gang,) = read_all(Sources(there, {key_of(stored): stored})).gangs
+        assert (gang.key.dialect, gang.key.name, gang.required) == ("runai", "w", "rack")
+        assert (len(gang.members), len(gang.to_come), gang.min_member) == (4, coming, 4)
 
 
 def test_in_client_mode_there_is_no_driver_pod() -> None:
