@@ -2,10 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from gangs.findings import Findings
 from gangs.kueue import NAME, keys, marks, members_of_gangs, owned, queues, status, topologies, units
 from gangs.manifests import MalformedError, key_of, metadata_of, pod_ref, ref_of
+from gangs.marked import makers
 from gangs.mirrors import flavors_in_force, key_text, mirrored_key
 from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.object_statuses import ObjectStatus, QuotaUse, StatusView
@@ -69,10 +71,15 @@ class KueueDialect:
         pods = _by_gang(sources.pods)
         for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
             _keep(_tried(_read_job, manifest, (), around, findings), gangs, findings)
+        marked = _by_workload(sources.pods)
         for kind in marks.QUEUED:
-            for manifest in sources.of_kind(kind.group, kind.kind, about):
-                own_pods = [pod for pod in pods.get(_key(manifest), ()) if _made_by(pod, manifest, sources)]
-                _keep(_tried(owned.read_workload, manifest, own_pods, around, findings), gangs, findings)
+            for manifest in makers.workloads(kind, sources, about):
+                by_mark = marks.needs_mark(manifest)
+                of_it = marked.get(key_of(manifest)[1:], ()) if by_mark else pods.get(_key(manifest), ())
+                own_pods = [pod for pod in of_it if _made_by(pod, manifest, sources)]
+                for each in _tried(owned.read_workload, manifest, own_pods, around, findings) or ():
+                    if about in (None, each.key):
+                        _keep(each, gangs, findings)
         for key, own_pods in sorted(pods.items()):
             if about in (None, key):
                 gang = _rest(key, own_pods, gangs.get(key), around, findings)
@@ -131,12 +138,22 @@ def _by_gang(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
     return dict(found)
 
 
-_Read = Callable[[Manifest, Sequence[Pod], units.Surroundings, Findings], Gang | None]
+def _by_workload(pods: Sequence[Pod]) -> dict[tuple[str, str, str], list[Pod]]:
+    """The pods that are known by a mark, by kind, namespace and name of their workloads."""
+    found: defaultdict[tuple[str, str, str], list[Pod]] = defaultdict(list)
+    for pod in pods:
+        if (workload := marks.workload_of(pod)) is not None:
+            found[workload.kind, workload.namespace, workload.name].append(pod)
+    return dict(found)
+
+
+_Found = TypeVar("_Found")
+_Read = Callable[[Manifest, Sequence[Pod], units.Surroundings, Findings], _Found]
 
 
 def _tried(
-    read: _Read, manifest: Manifest, pods: Sequence[Pod], around: units.Surroundings, findings: Findings
-) -> Gang | None:
+    read: _Read[_Found], manifest: Manifest, pods: Sequence[Pod], around: units.Surroundings, findings: Findings
+) -> _Found | None:
     try:
         return read(manifest, pods, around, findings)
     except MalformedError as error:

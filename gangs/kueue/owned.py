@@ -5,6 +5,7 @@ each. It admits those of a Deployment one by one. Groups of other kinds are refu
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from gangs.findings import Findings
 from gangs.kueue import NAME, keys, marks, units, wishes
@@ -12,6 +13,8 @@ from gangs.kueue.members_of_gangs import check_queues, in_a_gang
 from gangs.kueue.units import TO_GROUP, Asked, SetAsked, Surroundings, advise_ignored, gang_asked, queue_of
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.manifests import group_of, metadata_of, pod_ref, ref_of
+from gangs.marked import makers, members
+from gangs.marked.members import Marked
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
 from gangs.sources import Sources
@@ -53,40 +56,49 @@ def queued(manifest: Manifest, queue: str) -> bool:
     )
 
 
-def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
-    """The gang of a workload whose templates ask for one; None where none does, or where something is wrong.
+def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> list[Gang]:
+    """The gangs of a workload whose templates ask: one, or one of each part of which a pod is there.
 
-    :param pods: those of the workload that name no group. Raises `MalformedError`.
+    None where no template asks, or where something is wrong.
+
+    :param pods: those of the workload that name no group, those that have ended too. Raises `MalformedError`.
     """
-    asking = [each for each in pod_templates.templates(manifest) if asks(each) and each.count]
-    if marks.needs_mark(manifest):
-        asking = [each for each in asking if marks.marked(each)]
+    shape, by_mark = shape_of(manifest), marks.needs_mark(manifest)
+    asking = [each for each in pod_templates.of_a_part(manifest) if asks(each) and each.count]
+    asking = [each for each in asking if marks.marked(each) is by_mark]
     if not asking:
+        return []
+    if shape is None or not shape.part_by:
+        found = [_read(Marked(manifest, "", asking, pods), around, findings)]
+    else:
+        _read(Marked(manifest, "", asking), around, findings)  # what is wrong is told without any pod, too
+        parts = members.by_part(pods, partial(makers.part_of, system=NAME))
+        found = [_read(Marked(manifest, part, asking, own_pods), around, findings) for part, own_pods in parts.items()]
+    return [each for each in found if each is not None]
+
+
+def _read(marked: Marked, around: Surroundings, findings: Findings) -> Gang | None:
+    """The gang of a workload or of a part of it; None where it is over or where something is wrong."""
+    if marked.over:
         return None
-    found, ref, metadata = Findings(), ref_of(manifest), metadata_of(manifest)
-    own_pods = sorted(live(pods), key=lambda pod: age(pod.metadata))
-    if not own_pods and pod_templates.ended(manifest):
-        return None
-    sets = [SetAsked(each.role, each.count, _wish(ref, each, found, several=len(asking) > 1)) for each in asking]
+    manifest, asking, found = marked.manifest, marked.gated, Findings()
+    ref, metadata = ref_of(manifest), metadata_of(manifest)
+    several = len(asking) > 1
+    sets = [SetAsked(each.role, each.count, _wish(ref, each, found, several=several)) for each in asking]
     total = sum(each.count for each in sets)
     _check_rivals(ref, asking, found)
     _check_silent(manifest, ref, found)
     if queue_of(metadata.labels, metadata.annotations):
         units.check_named(ref, {**metadata.labels, **metadata.annotations}, found)
-    pod_templates.check_parallel(manifest, total, own_pods, found)
-    if marks.needs_mark(manifest) and (later := start_order.later_roles(manifest)):
-        problem = (
-            f"makes pods of {', '.join(sorted(later))} when others run, and room for them is not held in a queue yet"
-        )
-        remedy = f"have all made at once, or write annotations of {own.GROUP} and no queue"
-        found.fault(ref, "spec", problem, remedy)
-    check_priorities(own_pods, ref, found)
-    several = len(sets) > 1
-    seats = [Seat(pod, pod_templates.role_of(pod) if several else MAIN) for pod in own_pods]
+    check_priorities(marked.live, ref, found)
+    in_turn = bool(start_order.later_roles(manifest))  # then room is held for its pods by their roles
+    only = asking[0].role if in_turn else MAIN
+    seats = marked.seats() if several or in_turn else [Seat(pod, MAIN) for pod in marked.live]
+    name = makers.named(ref.name, marked.part)
     asked = Asked(
-        key=GangKey(NAME, ref.namespace, ref.name),
+        key=GangKey(NAME, ref.namespace, name),
         ref=ref,
-        members=seated(seats, tuple(each.name for each in sets) if several else (MAIN,), found),
+        members=seated(seats, marked.roles if several else (only,), found),
         expected=total,
         minimum=total,
         queue=_queue(ref, asking, found),
@@ -94,7 +106,9 @@ def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings,
         created=metadata.creation_timestamp or "",
         waiting_for=(f"{ref} to be resumed",) if pod_templates.suspended(manifest) else (),
         sets=tuple(sets) if several else (),
+        only_set=only,
         together=_together(ref, asking, sets, found),
+        part=marked.part,
     )
     return gang_asked(asked, around, found, findings)
 
@@ -130,16 +144,16 @@ def _together(
         if name := template.annotations.get(keys.SET_GROUP):
             groups.setdefault(name, []).append((template, pod_set))
     rules = []
-    for name, members in groups.items():
-        at = f"{members[-1][0].metadata_at}.annotations[{keys.SET_GROUP}]"
-        levels = {pod_set.wish.required.level if pod_set.wish.required else "" for _, pod_set in members}
-        if len(members) == 1 and len(sets) > 1:
+    for name, grouped in groups.items():
+        at = f"{grouped[-1][0].metadata_at}.annotations[{keys.SET_GROUP}]"
+        levels = {pod_set.wish.required.level if pod_set.wish.required else "" for _, pod_set in grouped}
+        if len(grouped) == 1 and len(sets) > 1:
             findings.fault(ref, at, f'no other pod template is in group "{name}"', "write it on both, or leave it out")
         elif len(levels) > 1 or "" in levels:
             problem = f"asks for one domain, but the templates of the group require no common level by {keys.REQUIRED}"
             findings.fault(ref, at, problem, "write the same required level on them")
-        elif len(members) > 1:
-            rules.append(TogetherRule(tuple(pod_set.name for _, pod_set in members), levels.pop()))
+        elif len(grouped) > 1:
+            rules.append(TogetherRule(tuple(pod_set.name for _, pod_set in grouped), levels.pop()))
     return tuple(rules)
 
 

@@ -14,6 +14,7 @@ from gangs.kueue.queues import account_of
 from gangs.kueue.topologies import lowest_level
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.manifests import integer, pod_ref, ref_of
+from gangs.marked import makers
 from gangs.membership import Promise, Seat, age, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PodSet, TogetherRule
 from gangs.pod_consensus import check_alike, speakers
@@ -80,6 +81,10 @@ class Asked:
     waiting_for: tuple[str, ...] = ()
     sets: tuple[SetAsked, ...] = ()
     together: tuple[TogetherRule, ...] = ()
+    only_set: str = SET
+    """The name of its pod set, where it has one."""
+    part: str = ""
+    """The part of the workload that it is, where each is a gang."""
 
     @property
     def wishes(self) -> tuple[Wish, ...]:
@@ -101,7 +106,7 @@ def gang_of(pod: Pod) -> GangKey | None:
     if not meta.labels.get(keys.QUEUE_NAME) and not wishes.asks(meta.annotations):
         return None
     workload = marks.workload_of(pod)
-    name = workload.name if workload is not None else shared_name(pod)
+    name = makers.named(workload.name, makers.part_of(pod, NAME)) if workload is not None else shared_name(pod)
     return GangKey(NAME, meta.namespace, name or meta.name or meta.generate_name)
 
 
@@ -221,7 +226,8 @@ def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Fi
         account=account,
         created=asked.created,
         waiting_for=waiting + asked.waiting_for + to_be_put_right(found.faults),
-        groups=(asked.ref,),
+        groups=() if asked.part else (asked.ref,),
+        part=asked.part,
         exact_nodes=any(member.index is not None for member in asked.members),
     )
 
@@ -229,7 +235,7 @@ def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Fi
 def _pod_sets(asked: Asked) -> tuple[PodSet, ...]:
     if not asked.sets:
         count = max(asked.expected, len(asked.members))
-        return (PodSet(SET, count, asked.minimum, slices=asked.wish.slices),)
+        return (PodSet(asked.only_set, count, asked.minimum, slices=asked.wish.slices),)
     there = Counter(member.pod_set for member in asked.members)
     return tuple(
         PodSet(

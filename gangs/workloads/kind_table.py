@@ -185,6 +185,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             Made.UNREAD,
             ("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
             ("v1",),
+            queued=True,
             by_annotation=True,
             makers=("StatefulSet",),
             named_by="leaderworkerset.sigs.k8s.io/name",

@@ -1,13 +1,15 @@
 """What gangs use of their queues, and what is left of the quotas. Counted anew from the cluster every time."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cluster.snapshot import Snapshot
 from gangs.held_nodes import holding
+from gangs.mirrors import key_text
 from gangs.model import Gang, GangKey, Member
 from gangs.quota_model import ClusterQueue, Cohort, Quota, ResourceGroup
+from kube.placeholders import HELD_FOR_GANG, role_of_seat, seat_of
 from kube.quantities import LARGEST, amount
 from kube.requests import all_requests
 from planning.quota.flavors import Choice, choice_in_use, choice_on
@@ -39,11 +41,11 @@ NO_USAGE = Usage()
 
 
 def usage_of(gangs: Iterable[Gang], snapshot: Snapshot) -> Usage:
-    """What all gangs hold: members that are bound, released or nominated."""
+    """What all gangs hold: members that are bound, released or nominated, and those that placeholders hold room for."""
     labels = {state.name: state.node.metadata.labels for state in snapshot.nodes}
-    found = {}
+    found, later = {}, _held_for_later(snapshot)
     for gang in gangs:
-        used = _held(gang, labels)
+        used = _held(gang, labels, later.get(key_text(gang.key), {}))
         if used:
             found[gang.key] = used
     return Usage(found)
@@ -64,15 +66,43 @@ def needs(members: Iterable[Member]) -> Mapping[str, int]:
     return all_requests(member.pod for member in members)
 
 
-def _held(gang: Gang, labels: Mapping[str, Mapping[str, str]]) -> Mapping[Place, int]:
+def _held_for_later(snapshot: Snapshot) -> Mapping[str, Mapping[str, str]]:
+    """The nodes of placeholders, by gang and by seat."""
+    found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for state in snapshot.nodes:
+        for tenant in state.held_for_later if state.reserving else ():
+            if gang := tenant.pod.metadata.annotations.get(HELD_FOR_GANG):
+                found[gang][seat_of(tenant.pod)] = state.name
+    return found
+
+
+def _nodes_held(gang: Gang, later: Mapping[str, str]) -> Iterator[tuple[Member, str]]:
+    """Members that hold room, and where.
+
+    A pod that has come for a seat and is not nominated yet has the room of that: whoever holds it, it is charged once.
+
+    :param later: the nodes of the gang's placeholders, by seat.
+    """
+    seats, coming = dict(later), list[Member]()
+    for member in gang.members:
+        if node := holding(member.pod) or seats.pop(member.pod.metadata.uid, ""):
+            yield member, node
+        else:
+            coming.append(member)
+    left: defaultdict[str, list[str]] = defaultdict(list)
+    for seat, node in seats.items():
+        left[role_of_seat(seat)].append(node)
+    for member in coming:
+        if left[member.pod_set]:
+            yield member, left[member.pod_set].pop()
+
+
+def _held(gang: Gang, labels: Mapping[str, Mapping[str, str]], later: Mapping[str, str]) -> Mapping[Place, int]:
     used: Counter[Place] = Counter()
     account = gang.account
     if account is None:
         return used
-    for member in gang.members:
-        node = holding(member.pod)
-        if not node:
-            continue
+    for member, node in _nodes_held(gang, later):
         resources = needs([member])
         choice = choice_in_use(account, resources) or choice_on(account, labels.get(node, {}), resources)
         used.update(used_by(gang, [member], choice or {}))

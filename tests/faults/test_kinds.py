@@ -122,7 +122,7 @@ def test_groups_that_are_not_read_are_refused_with_what_works(kind: str, way: st
         assert not refused
         assert warned[0].endswith(f"makes each of its Jobs a gang of its own; for one gang {remedy}")
         return
-    if kind != "LeaderWorkerSet" and way != "a policy":
+    if way != "a policy":
         remedy = f"write the queue on the {kind} itself, or {remedy}"
     (fault,) = refused
     assert fault.endswith(f"pods of {kind}s are not read as one group yet; {remedy}")
@@ -167,7 +167,7 @@ def test_runais_keys_on_the_templates_of_several_controllers_are_sent_to_the_wor
     assert (gang.min_member, gang.required) == (3, "rack")
 
 
-@pytest.mark.parametrize(("labels", "annotations"), [*WAYS.values(), ({}, {RUNAI: "rack", LEAST: "4"})])
+@pytest.mark.parametrize(("labels", "annotations"), [WAYS["a policy"], ({}, {RUNAI: "rack", LEAST: "4"})])
 def test_a_stateful_set_that_makes_its_pods_one_by_one_is_told_before_the_first(
     labels: dict[str, str], annotations: dict[str, str]
 ) -> None:
@@ -181,6 +181,16 @@ def test_a_stateful_set_that_makes_its_pods_one_by_one_is_told_before_the_first(
     )
     manifest["spec"]["replicas"] = 1
     assert [each for each in said(manifest)[0] if "Parallel" in each] == []
+
+
+@pytest.mark.parametrize("way", ["a level", "a queue"])
+def test_one_with_kueues_keys_is_not(way: str) -> None:
+    """It was: its later pods are members before they exist now."""
+    manifest = workload("StatefulSet", *WAYS[way])
+    del manifest["spec"]["podManagementPolicy"]
+    assert said(manifest)[0] == []
+    (gang,) = gangs_of(manifest)
+    assert (gang.key.name, len(gang.members), gang.min_member) == ("w", 4, 4)
 
 
 def test_a_replica_spec_without_the_keys_is_told_that_it_starts_by_itself() -> None:

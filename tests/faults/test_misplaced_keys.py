@@ -14,7 +14,6 @@ from workloads_of_kinds import (
     POLICY,
     QUEUE,
     RUNAI,
-    TO_KUEUE_GROUP,
     document,
     said,
     solve,
@@ -86,7 +85,6 @@ def test_a_core_service_beside_them_is_no_kind_that_was_meant() -> None:
 
 QUEUED = {
     "ReplicaSet": "write the label on its pod template instead (each pod is then queued alone, as Kueue does)",
-    "LeaderWorkerSet": f"leave it out and {TO_KUEUE_GROUP}",
 }
 
 

@@ -17,11 +17,14 @@ from gangs.manifests import key_of, pod_of
 from gangs.sources import Sources
 from gangs.workloads.kind_table import WORKLOADS
 from gangs.workloads.pod_templates import templates
+from kube.placeholders import role_of_seat, to_come
 from webhook.admission.object_reviews import workload_changed, workload_created
 from webhook.admission.reviews import Admitted
 
 QUEUE = "kueue.x-k8s.io/queue-name"
-TOGETHER = ("StatefulSet", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "RayCluster", "JobSet", "MPIJob")
+MARKED = ("JobSet", "MPIJob", "LeaderWorkerSet")
+"""Those whose pods others make for them."""
+TOGETHER = ("StatefulSet", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "RayCluster", *MARKED)
 every_kind = pytest.mark.parametrize("row", [ROWS[kind] for kind in TOGETHER], ids=TOGETHER)
 
 
@@ -63,7 +66,7 @@ def test_its_pods_are_one_gang_of_the_queue(row: Row, place: str) -> None:
     assert said(queued(row, place=place)) == ([], [])
     pods = [pod_of(each) for each in row.pods(manifest)]
     (gang,) = read_all(Sources(pods, {key_of(manifest): manifest})).gangs
-    assert (gang.key.dialect, gang.key.name, gang.queue, gang.min_member) == ("kueue", "w", "q", 4)
+    assert (gang.key.dialect, gang.key.name, gang.queue, gang.min_member) == ("kueue", row.gang, "q", 4)
     assert len(gang.members) == 4
     named = {each.name: each.count for each in gang.pod_sets}
     assert named == (dict(row.sets) if len(row.sets) > 1 else {"main": 4})
@@ -220,33 +223,69 @@ def test_the_jobs_that_it_makes_are_no_gangs_of_their_own(kind: str) -> None:
     assert len(gang.members) == len([each for each in pods if each.metadata.owner_references[0].kind == kind])
 
 
-@pytest.mark.parametrize("kind", ["JobSet", "MPIJob"])
+@pytest.mark.parametrize("kind", MARKED)
 def test_pods_whose_workload_is_not_there_wait_for_it(kind: str) -> None:
     manifest = admitted(ROWS[kind])
     (gang,) = read_all(Sources([pod_of(each) for each in ROWS[kind].pods(manifest)])).gangs
-    assert (gang.key.name, gang.waiting_for) == ("w", (f"{kind} default/w",))
+    assert (gang.key.name, gang.waiting_for) == (ROWS[kind].gang, (f"{kind} default/w",))
 
 
-IN_TURN = {
-    "JobSet": ({"startupPolicy": {"startupPolicyOrder": "InOrder"}}, "nodes"),
-    "MPIJob": ({"launcherCreationPolicy": "WaitForWorkersReady"}, "launcher"),
+IN_TURN: dict[str, tuple[str, Object, tuple[str, ...]]] = {
+    "OrderedReady": ("StatefulSet", {"podManagementPolicy": "OrderedReady"}, ("w-1", "w-2", "w-3")),
+    "LeaderReady": ("LeaderWorkerSet", {"startupPolicy": "LeaderReady"}, ("w-0-1", "w-0-2", "w-0-3")),
+    "WaitForWorkersReady": ("MPIJob", {"launcherCreationPolicy": "WaitForWorkersReady"}, ("w-launcher-0",)),
+    "InOrder": (
+        "JobSet",
+        {"startupPolicy": {"startupPolicyOrder": "InOrder"}},
+        ("w-nodes-0-0", "w-nodes-0-1", "w-nodes-0-2"),
+    ),
 }
+"""Workloads that make these of their four pods only when the others run."""
 
 
-@pytest.mark.parametrize("kind", IN_TURN)
-def test_one_that_makes_pods_when_others_run_is_refused(kind: str) -> None:
-    part, later = IN_TURN[kind]
-    manifest = queued(ROWS[kind])
-    manifest["spec"] |= part
-    assert said(manifest)[0] == [
-        (
-            f"{kind} default/w: spec: makes pods of {later} when others run, and room for them is not held in a queue "
-            "yet; have all made at once, or write annotations of phalanx.dev and no queue"
-        )
+@pytest.mark.parametrize("name", IN_TURN)
+def test_of_one_that_makes_pods_when_others_run_these_are_members_before_they_exist(name: str) -> None:
+    """They were refused: room for them was charged to no queue."""
+    kind, part, later = IN_TURN[name]
+    row, written_so = ROWS[kind], queued(ROWS[kind])
+    written_so["spec"] |= part
+    assert said(written_so) == ([], [])
+    manifest = admitted(row, written_so)
+    manifest["metadata"]["uid"] = "u"
+    pods = [pod_of(each) for each in row.pods(manifest)]
+    first = [each for each in pods if each.metadata.name not in later]
+    (gang,) = read_all(Sources(first, {key_of(manifest): manifest})).gangs
+    coming = [member for member in gang.members if to_come(member.pod)]
+    assert tuple(member.pod.metadata.name for member in coming) == later
+    assert (gang.key.name, gang.queue, len(gang.members), gang.min_member) == (row.gang, "q", 4, 4)
+    assert {member.pod_set for member in coming} == {role_of_seat(member.pod.metadata.uid) for member in coming}
+    assert {member.pod_set for member in gang.members} == {each.name for each in gang.pod_sets}
+    (whole,) = read_all(Sources(pods, {key_of(manifest): manifest})).gangs
+    assert not whole.to_come
+    assert [member.pod_set for member in whole.members] == [member.pod_set for member in gang.members]
+
+
+def test_each_group_of_a_leader_worker_set_is_a_gang_of_the_queue() -> None:
+    row = ROWS["LeaderWorkerSet"]
+    written_so = queued(row)
+    written_so["spec"]["replicas"] = 2
+    manifest = admitted(row, written_so)
+    pods = [pod_of(each) for each in row.pods(manifest)]
+    sources = Sources(pods, {key_of(manifest): manifest})
+    gangs = read_all(sources).gangs
+    assert [(each.key.name, each.queue, len(each.members), each.min_member) for each in gangs] == [
+        ("w-0", "q", 4, 4),
+        ("w-1", "q", 4, 4),
     ]
+    assert row.makers is not None
+    made = [*row.makers(manifest)]
+    assert [each.key.name for each in read_all(sources.changed({key_of(each): each for each in made})).gangs] == [
+        "w-0",
+        "w-1",
+    ], "the StatefulSets that it has make its pods are no gangs of their own"
 
 
-@pytest.mark.parametrize("kind", ["JobSet", "MPIJob"])
+@pytest.mark.parametrize("kind", MARKED)
 def test_a_queue_on_the_templates_alone_is_led_to_the_workload(kind: str) -> None:
     manifest: Any = ROWS[kind].manifest()
     for template in written(manifest):

@@ -14,7 +14,7 @@ from cluster.capturing import snapshot_of
 from cluster.snapshot import Snapshot
 from gangs.model import RESTART, Gang, GangKey, Member, ObjectRef, PodSet
 from gangs.quota_model import Account, ClusterQueue, Cohort, Flavor, FlavorQuotas, Quota, ResourceGroup
-from kube.keys import PINNED_IN
+from kube.keys import PINNED_IN, SYSTEM_NAMESPACE
 from kube.objects import (
     Container,
     LabelSelector,
@@ -24,10 +24,12 @@ from kube.objects import (
     ObjectMeta,
     Pod,
     PodSpec,
+    PodStatus,
     ResourceRequirements,
     Taint,
     Toleration,
 )
+from kube.placeholders import HELD_FOR, HELD_FOR_GANG, PLACEHOLDER, SEAT, seat_uid, to_come
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 from planning.decision import Decision, Outcome
 from planning.planner import plan_all, plan_gang, plan_in_turn
@@ -183,6 +185,54 @@ def test_a_running_gang_is_charged_to_the_flavor_of_its_plan_and_not_to_the_one_
     assert usage_of([running], there).of("pool", "anywhere", "cpu") == 4000
     unknown = gang("old", queue, pod("old-0", on="b1"))
     assert usage_of([unknown], there).of("pool", "blue", "cpu") == 4000
+
+
+def seat(name: str) -> Pod:
+    """A pod of the gang old that its workload will still make."""
+    meta = ObjectMeta(name=name, namespace="ns", uid=seat_uid("w", "main", name))
+    return msgspec.structs.replace(pod(name), metadata=meta)
+
+
+def placeholder(name: str, on: str) -> Pod:
+    """What holds the room of such a pod."""
+    held = {HELD_FOR: f"ns/{name}", HELD_FOR_GANG: "q/ns/old", SEAT: seat_uid("w", "main", name)}
+    meta = ObjectMeta(
+        name=f"p-{name}", namespace=SYSTEM_NAMESPACE, uid=f"p-{name}", labels={PLACEHOLDER: "true"}, annotations=held
+    )
+    return msgspec.structs.replace(pod(name), metadata=meta, status=PodStatus(nominated_node_name=on))
+
+
+def nominated(name: str, on: str) -> Pod:
+    """A pod for which room is held."""
+    return msgspec.structs.replace(pod(name), status=PodStatus(nominated_node_name=on))
+
+
+FIRST = pod("old-0", on="b1")
+HELD = (placeholder("old-1", "b2"), placeholder("old-2", "b3"))
+TAKEN_OVER: dict[str, tuple[Pod, Pod, tuple[Pod, ...]]] = {
+    "before it comes": (seat("old-1"), seat("old-2"), HELD),
+    "when it has come": (pod("old-1"), seat("old-2"), HELD),
+    "when it has come by a name of its own": (pod("old-1-x7k2p"), seat("old-2"), HELD),
+    "while both hold the room": (nominated("old-1", "b2"), seat("old-2"), HELD),
+    "when the placeholder is gone": (nominated("old-1", "b2"), seat("old-2"), HELD[1:]),
+    "when it runs": (pod("old-1", on="b2"), seat("old-2"), HELD[1:]),
+}
+
+
+@pytest.mark.parametrize("when", TAKEN_OVER)
+def test_a_pod_to_come_is_charged_once_from_the_moment_that_room_is_held_for_it(when: str) -> None:
+    *later, held = TAKEN_OVER[when]
+    running = gang("old", pool(blue="12"), FIRST, *later)
+    there = snapshot(*(each for each in (FIRST, *later) if not to_come(each)), *held)
+    assert usage_of([running], there).of("pool", "blue", "cpu") == 12_000
+
+
+def test_a_pod_for_which_no_room_is_held_yet_is_not_charged() -> None:
+    running = gang("old", pool(blue="12"), FIRST, seat("old-1"), seat("old-2"))
+    assert usage_of([running], snapshot(FIRST)).of("pool", "blue", "cpu") == 4_000
+    assert usage_of([running], snapshot(FIRST, HELD[0])).of("pool", "blue", "cpu") == 8_000
+    grown = gang("old", pool(blue="12"), FIRST, pod("old-1", on="b2"), pod("old-2"))
+    assert usage_of([grown], snapshot(FIRST, pod("old-1", on="b2"))).of("pool", "blue", "cpu") == 8_000
 
 
 def test_more_than_the_whole_quota_never_fits() -> None:

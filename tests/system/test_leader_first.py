@@ -236,6 +236,65 @@ def test_the_room_goes_with_the_workload_and_is_charged_to_no_quota(racks: Phala
     racks.wait(lambda: not placeholders(racks) and not racks.gang("w"), "all to go with the workload")
 
 
+QUEUED = {"kueue.x-k8s.io/queue-name": "q"}
+
+
+def kueues(kind: str, name: str, spec: Object, **metadata: str) -> Object:
+    """An object of Kueue's."""
+    made = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": kind, "metadata": {"name": name, **metadata}}
+    return {**made, "spec": spec}
+
+
+def apply_queue(phalanx: Phalanx, cpu: int) -> None:
+    """LocalQueue q, which leads to so many cpu on any node of the racks, and their Topology of Kueue's."""
+    phalanx.cluster.kubectl("label", "nodes", "--all", "pool=any")
+    levels = [{"nodeLabel": "example.com/rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    quotas = [{"name": "cpu", "nominalQuota": cpu}, {"name": "memory", "nominalQuota": "1Ti"}]
+    groups = [{"coveredResources": ["cpu", "memory"], "flavors": [{"name": "any", "resources": quotas}]}]
+    flavor = {"nodeLabels": {"pool": "any"}, "topologyName": "racks"}
+    phalanx.apply(
+        kueues("Topology", "racks", {"levels": levels}),
+        kueues("ResourceFlavor", "any", flavor),
+        kueues("ClusterQueue", "pool", {"namespaceSelector": {}, "resourceGroups": groups}),
+        kueues("LocalQueue", "q", {"clusterQueue": "pool"}, namespace="default"),
+    )
+
+
+def of_the_queue(name: str) -> Object:
+    """A pod of 1 cpu that is a gang of its own in the queue."""
+    made = pod(name, cpu=1)
+    made["metadata"] |= {"labels": QUEUED}
+    return made
+
+
+def test_room_that_is_held_is_charged_to_a_queue_of_kueues_once(racks: Phalanx) -> None:
+    """Three pods of 6 cpu, of which one exists, and a quota of 19: 1 is left, at every moment of the way."""
+    apply_queue(racks, 19)
+    queued = stateful_set("w")
+    queued["metadata"] |= {"labels": QUEUED, "annotations": {}}
+    wish = {"kueue.x-k8s.io/podset-required-topology": "example.com/rack"}
+    queued["spec"]["template"]["metadata"]["annotations"] |= wish
+    racks.apply_once_told("gang default/w: 3 pods fit in r1: n0..2", queued)
+    planned = await_held(racks)
+    racks.apply(of_the_queue("fits"))
+    racks.await_bound(["fits"])
+    full = "waits for quota: the gang needs 1 cpu, and flavor any of ClusterQueue pool has 0 of 19 left"
+    with racks.record() as recorder:
+        racks.apply(of_the_queue("waits"))
+        racks.wait(lambda: racks.status("waits").get("message") == full, "the other one to wait for the quota")
+        for name, after in pairwise(NAMES):
+            make_ready(racks, name)
+            racks.await_bound([after])
+        racks.await_phase("w", "Placed")
+        events = recorder.events
+    assert {e.name: bound(e) for e in events if e.name in NAMES[1:] and bound(e)} == dict(list(planned.items())[1:])
+    assert not any(bound(event) for event in events if event.name == "waits")
+    assert racks.status("waits")["message"] == full
+    racks.wait(lambda: not placeholders(racks), "no placeholder to be left")
+    racks.cluster.kubectl("scale", "--replicas=2", "statefulset/w")
+    racks.await_bound(["waits"])
+
+
 def makes_placeholder(request: Request) -> bool:
     """The first placeholder."""
     return request.verb == "POST" and PLACEHOLDER in request.body["metadata"].get("labels", {})

@@ -1,9 +1,9 @@
-"""One annotation on a workload, and its real operator makes the pods.
+"""One annotation on a workload, or another system's keys, and its real operator makes the pods.
 
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone, and one of five nowhere.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -16,13 +16,13 @@ from workload_operators import ROWS
 from controlplane.control_plane import ControlPlane
 from controlplane.recording import bound
 from gangs.workloads.kind_table import WORKLOADS
+from gangs.workloads.pod_templates import templates
 from kube.keys import SYSTEM_NAMESPACE
 from kube.placeholders import PLACEHOLDER
 
 pytestmark = pytest.mark.controlplane
 
 RACK = "example.com/rack"
-RUNAI = "kai.scheduler/topology"
 R1 = ["n0", "n1", "n2", "n3"]
 
 
@@ -100,30 +100,62 @@ def operated(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Ite
 
 @pytest.fixture
 def case(operated: tuple[Case, Running], phalanx: Phalanx) -> Case:
-    """Seven nodes in two racks, a topology over them, and the operator's webhooks."""
+    """Seven nodes in two racks, and the operator's webhooks."""
     operated[1].register()
     phalanx.apply(
         *(node_manifest(f"n{number}", {RACK: "r1" if number < 4 else "r2"}) for number in range(7)),
-        {
-            "apiVersion": "phalanx.dev/v1alpha1",
-            "kind": "Topology",
-            "metadata": {"name": "datacenter"},
-            "spec": {"levels": [{"name": "rack", "nodeLabel": RACK}]},
-        },
     )
     phalanx.cluster.await_nodes(f"n{number}" for number in range(7))
     return operated[0]
 
 
-def manifest(case: Case, *, pods: int) -> Object:
+def _ours(workload: Object) -> None:
+    workload["metadata"]["annotations"] = {"phalanx.dev/gang": "true", "phalanx.dev/required": "rack"}
+
+
+def _kueues(workload: Object) -> None:
+    """A queue on the workload; on all templates the level, and that they share a domain of it."""
+    workload["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    ways = [each.way for each in templates(workload)]
+    for way in ways:
+        part = workload
+        for step in way:
+            part = part[int(step)] if isinstance(part, list) else part[step]
+        wish = {"kueue.x-k8s.io/podset-required-topology": RACK}
+        wish |= {"kueue.x-k8s.io/podset-group-name": "all"} if len(ways) > 1 else {}
+        part["metadata"]["annotations"] = {**part["metadata"].get("annotations", {}), **wish}
+
+
+def _runais(workload: Object) -> None:
+    asked = {"kai.scheduler/topology": "network", "kai.scheduler/topology-required-placement": "rack"}
+    workload["metadata"]["annotations"] = asked
+
+
+DIALECTS: Mapping[str, Callable[[Object], None]] = {"ours": _ours, "Kueue's": _kueues, "Run:ai's": _runais}
+"""Whose keys a workload has, and how they ask for one rack."""
+dialects = pytest.mark.parametrize("dialect", DIALECTS)
+
+
+def apply_topology(phalanx: Phalanx, dialect: str) -> None:
+    """The racks, as the system knows them."""
+    levels: list[Object] = [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]
+    if dialect == "ours":
+        levels = [{"name": "rack", "nodeLabel": RACK}]
+    group = {"ours": "phalanx.dev/v1alpha1", "Kueue's": "kueue.x-k8s.io/v1beta1", "Run:ai's": "kai.scheduler/v1alpha1"}
+    made = {"apiVersion": group[dialect], "kind": "Topology", "metadata": {"name": "network"}}
+    phalanx.apply({**made, "spec": {"levels": levels}})
+
+
+def manifest(case: Case, dialect: str, *, pods: int) -> Object:
     """The workload, of so many pods of which each fills a node, all in one rack."""
-    text = yaml.safe_dump(ROWS[case.kind].manifest(gang="true", required="rack"), sort_keys=False)
+    text = yaml.safe_dump(ROWS[case.kind].manifest(), sort_keys=False)
     found: Object = yaml.safe_load(text.replace("cpu: '1'", "cpu: '6'"))
     for *way, last in case.count:
         part = found["spec"]
         for step in way:
             part = part[step]
         part[last] = pods - case.others
+    DIALECTS[dialect](found)
     return found
 
 
@@ -146,10 +178,12 @@ def by_rank(phalanx: Phalanx, case: Case) -> list[str]:
     return [node for *_, node in found]
 
 
-def test_its_gang_starts_whole_in_order_is_mended_and_goes(phalanx: Phalanx, case: Case) -> None:
+@dialects
+def test_its_gang_starts_whole_in_order_is_mended_and_goes(phalanx: Phalanx, case: Case, dialect: str) -> None:
     gang = ROWS[case.kind].gang
+    apply_topology(phalanx, dialect)
     with phalanx.record() as recorder:
-        phalanx.apply_once_told(f"gang default/{gang}: 4 pods fit in r1: n0..3", manifest(case, pods=4))
+        phalanx.apply_once_told(f"gang default/{gang}: 4 pods fit in r1: n0..3", manifest(case, dialect, pods=4))
         phalanx.wait(lambda: len(nodes(phalanx)) == 4, "all pods to be bound")
         events = recorder.events
     complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
@@ -172,73 +206,33 @@ def test_its_gang_starts_whole_in_order_is_mended_and_goes(phalanx: Phalanx, cas
     assert phalanx.cluster.request("GET", "/apis/phalanx.dev/v1alpha1/gangs")["items"] == []
 
 
-def test_one_pod_too_many_and_none_starts(phalanx: Phalanx, case: Case) -> None:
+@dialects
+def test_one_pod_too_many_and_none_starts(phalanx: Phalanx, case: Case, dialect: str) -> None:
     gang = ROWS[case.kind].gang
-    said = "needs 5 pods in one rack: r1 fits 4 of 5; r2 fits 3 of 5"
+    apply_topology(phalanx, dialect)
+    said = (
+        "the cluster holds 4 of 5"
+        if dialect == "Kueue's"
+        else "needs 5 pods in one rack: r1 fits 4 of 5; r2 fits 3 of 5"
+    )
     with phalanx.record() as recorder:
-        phalanx.apply_once_told(f"gang default/{gang}: {said}", manifest(case, pods=5))
+        phalanx.apply_once_told(f"gang default/{gang}: needs 5 pods", manifest(case, dialect, pods=5))
         status = phalanx.await_phase(gang, "Unplaceable")
+        phalanx.wait(lambda: len(phalanx.pods()) == 5, "all pods to be made")
         events = recorder.events
     assert said in status["message"]
     assert not any(bound(event) for event in events)
-    assert len(phalanx.pods()) == 5
     assert all(each["spec"]["schedulingGates"] for each in phalanx.pods())
 
 
-def test_one_in_a_queue_starts_whole(phalanx: Phalanx, case: Case) -> None:
-    if case.operator == "lws":
-        phalanx.await_refusal(f"a {case.kind} cannot be queued as a whole", queued(case))
-        return
-    with phalanx.record() as recorder:
-        phalanx.apply_once_told("gang default/w: 4 pods fit", queued(case))
-        phalanx.wait(lambda: len(nodes(phalanx)) == 4, "all pods to be bound")
-        events = [each for each in recorder.events if each.object["metadata"]["namespace"] == "default"]
-    complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
-    assert not any(bound(event) for event in events[:complete])
-    assert phalanx.await_phase("w", "Placed")["members"]["bound"] == 4
-    (owner,) = phalanx.gang("w")["metadata"]["ownerReferences"]
-    assert (owner["kind"], owner["name"]) == (case.kind, "w")
-
-
-def test_runais_annotations_on_it_do_the_same(phalanx: Phalanx, case: Case) -> None:
+@dialects
+@in_order
+def test_room_is_held_until_the_operator_makes_the_pods_that_come_after_others(
+    phalanx: Phalanx, case: Case, dialect: str
+) -> None:
     gang = ROWS[case.kind].gang
-    workload = manifest(case, pods=4)
-    workload["metadata"]["annotations"] = {
-        "kai.scheduler/topology": "network",
-        "kai.scheduler/topology-required-placement": "rack",
-    }
-    phalanx.apply(
-        {
-            "apiVersion": "kai.scheduler/v1alpha1",
-            "kind": "Topology",
-            "metadata": {"name": "network"},
-            "spec": {"levels": [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]},
-        }
-    )
-    with phalanx.record() as recorder:
-        phalanx.apply_once_told(f"gang default/{gang}: 4 pods fit in r1: n0..3", workload)
-        phalanx.wait(lambda: len(nodes(phalanx)) == 4, "all pods to be bound")
-        events = recorder.events
-    complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
-    assert not any(bound(event) for event in events[:complete])
-    assert by_rank(phalanx, case) == R1
-    (owner,) = phalanx.gang(gang)["metadata"]["ownerReferences"]
-    assert (owner["kind"], owner["name"]) == (case.kind, "w")
-
-
-def queued(case: Case) -> Object:
-    """The workload of four pods in a queue of Kueue's."""
-    found = manifest(case, pods=4)
-    found["metadata"] |= {"annotations": {}, "labels": {"kueue.x-k8s.io/queue-name": "q"}}
-    return found
-
-
-@pytest.mark.parametrize(
-    "operated", [each for each in CASES if each.in_order], indirect=True, ids=lambda each: each.kind
-)
-def test_room_is_held_until_the_operator_makes_the_pods_that_come_after_others(phalanx: Phalanx, case: Case) -> None:
-    gang = ROWS[case.kind].gang
-    workload = manifest(case, pods=4)
+    apply_topology(phalanx, dialect)
+    workload = manifest(case, dialect, pods=4)
     workload["spec"] |= case.in_order
     with phalanx.record() as recorder:
         phalanx.apply_once_told(f"gang default/{gang}: 4 pods fit in r1: n0..3", workload)
