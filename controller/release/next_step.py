@@ -268,9 +268,11 @@ def _fallen(
 
 
 def _vanished(situation: Situation, record: PlanRecord) -> str:
-    """Which planned member is gone; "" while all are there."""
+    """Which planned member is gone; "" while all are there, or have done their work before others exist."""
     present = {member.pod.metadata.uid for member in situation.gang.members}
-    return next((f"member {member.name} is gone" for member in record.members if member.uid not in present), "")
+    gone = [member for member in record.members if member.uid not in present]
+    done = len(gone) <= situation.gang.succeeded and not any(is_seat(member.uid) for member in gone)
+    return f"member {gone[0].name} is gone" if gone and not done else ""
 
 
 def _changed(situation: Situation, record: PlanRecord) -> str:

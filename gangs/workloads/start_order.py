@@ -93,16 +93,18 @@ def to_come(
 ) -> tuple[Pod, ...]:
     """The pods of a gang that such a workload will still make, each with the gate and its seat as uid.
 
-    None before its first pod is there: what has been defaulted on that (priority, requests) holds for all of a role.
+    None before its first pod is there, or was: what has been defaulted on that (priority, requests) holds for all of a
+    role.
     `there`: the gang's pods that live; `ended`: those that have ended well and are not made again; `role`: their pod
     sets; `part`: the group of the workload that the gang is, "" for the whole. Raises `MalformedError`.
     """
-    later = later_roles(manifest)
-    if not later or not there:
+    later, known, shape = later_roles(manifest), (*there, *ended), shape_of(manifest)
+    by_the_first = shape is not None and any(each.later for each in shape.fields)  # a driver that has ended makes none
+    if not later or not (there if by_the_first else known):
         return ()
     declared = [(role(pod), pod.metadata.name, pod) for pod in missing_pods(manifest, (), part)]
     declared = [each for each in declared if each[0] in later]
-    arrived = [(role(pod), pod.metadata.name) for pod in (*there, *ended)]
+    arrived = [(role(pod), pod.metadata.name) for pod in known]
     came = set(matched([each[:2] for each in declared], arrived).values())
     siblings: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in there:
@@ -112,7 +114,7 @@ def to_come(
         if name not in came:
             template = id(pod.spec), of  # those of one template have one spec, and it is worked out once
             if template not in specs:
-                specs[template] = _awaited(pod.spec, there[0], siblings[of])
+                specs[template] = _awaited(pod.spec, known[0], siblings[of])
             meta = replace(pod.metadata, uid=seat_uid(uid, of, name))
             found.append(replace(pod, metadata=meta, spec=specs[template]))
     return tuple(found)

@@ -5,6 +5,7 @@ Members a (exists, on n1), b and c (to come, planned on n2 and n3)
 """
 
 from collections.abc import Iterable
+from dataclasses import replace as replace_gang
 
 from msgspec.structs import replace
 from protocol_scenes import PLAN_ID, gang, pod, record, snapshot
@@ -119,6 +120,15 @@ def test_members_that_are_not_to_come_any_more_give_their_room_back() -> None:
     found = step(gang(pod("a", bound="n1"), coming("b")), PLAN, HELD)
     assert isinstance(found, NeedPlan)
     assert (found.message, found.stale) == ("member c is gone", HELD)
+
+
+def test_the_room_of_pods_to_come_stays_held_when_the_first_one_has_done_its_work() -> None:
+    """An initializer ends before the training is made. It was taken for one that is gone, and the plan fell."""
+    of = replace_gang(gang(coming("b"), coming("c")), succeeded=1, expected=3, min_member=3)
+    assert isinstance(step(of, PLAN, HELD), AwaitPods)
+    found = step(replace_gang(of, succeeded=0), PLAN, HELD)
+    assert isinstance(found, NeedPlan)
+    assert found.message == "member a is gone"
 
 
 def test_without_a_plan_no_placeholder_stays() -> None:

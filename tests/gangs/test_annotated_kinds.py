@@ -375,6 +375,15 @@ def test_jobs_that_wait_for_others_or_whose_first_pod_is_bound_first_have_pods_t
     assert [each.pod.metadata.name for each in coming] == ["w-nodes-0-1", "w-nodes-0-2"]
 
 
+def test_pods_are_still_to_come_when_those_before_them_have_ended() -> None:
+    """An initializer's work is done before the training's pods are made. They were members no more."""
+    manifest = admitted(ROWS["JobSet"], gang="true")
+    manifest["spec"]["replicatedJobs"][1]["dependsOn"] = [{"name": "driver", "status": "Complete"}]
+    driver, *_ = ROWS["JobSet"].pods(manifest)
+    gang = gang_of(read_all(standing(manifest, [{**driver, "status": {"phase": "Succeeded"}}])))
+    assert (len(gang.to_come), gang.succeeded, gang.still_needed) == (3, 1, 3)
+
+
 def test_what_a_pod_to_come_asks_for_is_what_its_siblings_got_at_their_admission() -> None:
     manifest = admitted(ROWS["StatefulSet"], gang="true")
     manifest["spec"]["podManagementPolicy"] = "OrderedReady"

@@ -270,6 +270,13 @@ def test_one_that_is_over_is_no_gang(state: str) -> None:
     assert read_all(Sources(objects={key_of(manifest): manifest})).gangs == ()
 
 
+def test_no_executors_are_to_come_when_the_driver_has_ended() -> None:
+    manifest = admitted()
+    driver, *_ = ROW.pods(manifest)
+    ended = pod_of({**driver, "status": {"phase": "Succeeded"}})
+    assert not any(gang.to_come for gang in read_all(Sources([ended], {key_of(manifest): manifest})).gangs)
+
+
 def test_runais_annotations_on_it_hold_room_for_executors_as_ours_do() -> None:
     manifest = ROW.manifest()
     asked = {"kai.scheduler/topology": "network", "kai.scheduler/topology-required-placement": "rack"}

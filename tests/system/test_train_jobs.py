@@ -4,18 +4,21 @@ Both are the real ones, and so is the runtime, from the Trainer's module. Racks 
 node, so that a gang of four fits in r1 alone.
 """
 
+import json
 from collections.abc import Iterator
 
 import pytest
 import yaml
 from real_operators import Running, running
-from system import Object, Phalanx
+from system import Object, Phalanx, pod, unschedulable
 from two_racks import apply_two_racks
 
 from controlplane import operators
 from controlplane.control_plane import ControlPlane
 from controlplane.recording import bound
 from controlplane.running.stages import GOES_ON
+from kube.keys import SYSTEM_NAMESPACE
+from kube.placeholders import PLACEHOLDER
 
 pytestmark = pytest.mark.controlplane
 
@@ -57,6 +60,30 @@ def train_job(nodes: int) -> Object:
     }
 
 
+STEP = "dataset-initializer"
+
+
+def with_initializer() -> Object:
+    """The runtime, with a step before the training that it waits for: as the Trainer's own runtimes for fine-tuning."""
+    found: Object = yaml.safe_load((operators.source("trainer") / RUNTIME).read_text())
+    found["metadata"]["name"] = "initialized"
+    (training,) = found["spec"]["template"]["spec"]["replicatedJobs"]
+    training["template"]["spec"]["template"]["metadata"] = {"annotations": {GOES_ON: "true"}}
+    training["dependsOn"] = [{"name": STEP, "status": "Complete"}]
+    container = {"name": STEP, "image": "b", "resources": {"requests": {"cpu": "1"}}}
+    pods = {"metadata": {"annotations": {GOES_ON: "true"}}, "spec": {"containers": [container]}}
+    labels = {"trainer.kubeflow.org/trainjob-ancestor-step": STEP}
+    before = {"name": STEP, "template": {"metadata": {"labels": labels}, "spec": {"template": pods}}}
+    found["spec"]["template"]["spec"]["replicatedJobs"] = [before, training]
+    return found
+
+
+def placeholders(phalanx: Phalanx) -> list[str]:
+    """The nodes on which room is held for pods to come."""
+    path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods?labelSelector={PLACEHOLDER}"
+    return sorted(each["status"].get("nominatedNodeName", "") for each in phalanx.cluster.request("GET", path)["items"])
+
+
 def nodes(phalanx: Phalanx) -> list[str]:
     """Where its pods are, in the order of their ranks."""
     of = [(int(each["metadata"]["labels"][RANK]), each["spec"].get("nodeName", "")) for each in phalanx.pods()]
@@ -95,3 +122,36 @@ def test_one_pod_too_many_and_none_starts(racks: Phalanx) -> None:
     assert not any(bound(event) for event in events)
     assert len(racks.pods()) == 5
     assert all(each["spec"]["schedulingGates"] for each in racks.pods())
+
+
+def test_the_room_of_the_training_is_held_while_its_data_are_fetched(racks: Phalanx) -> None:
+    """One gang of both steps: the initializer's pod runs beside a node's, in the same rack."""
+    racks.apply(with_initializer())
+    wanted = train_job(4)
+    wanted["spec"] |= {
+        "runtimeRef": {"name": "initialized"},
+        "initializer": {"dataset": {"storageUri": "hf://some/data"}},
+    }
+    racks.apply(wanted)
+    racks.wait(lambda: placeholders(racks) == R1, "room to be held for the training")
+    racks.wait(lambda: [bool(each["spec"].get("nodeName")) for each in racks.pods()] == [True], "the first step to run")
+    rivals = [f"rival-{number}" for number in range(4)]
+    at = ({"kubernetes.io/hostname": node} for node in R1)
+    racks.apply(*(pod(name, cpu=6, nodeSelector=where) for name, where in zip(rivals, at, strict=True)))
+    racks.wait(lambda: all(unschedulable(racks.pod(each)) for each in rivals), "the rivals to be turned away")
+    (first,) = (each["metadata"]["name"] for each in racks.pods() if each["metadata"]["name"] not in rivals)
+    racks.wait(lambda: racks.pod(first)["status"]["phase"] == "Running", "its pod to run")
+    done = json.dumps({"status": {"phase": "Succeeded"}})
+    racks.cluster.kubectl("patch", "pod", first, "--subresource=status", "--type=merge", "-p", done)
+
+    def trained() -> list[str]:
+        mine = (each for each in racks.pods() if each["metadata"]["name"] not in (first, *rivals))
+        return [
+            node
+            for _, node in sorted((int(p["metadata"]["labels"][RANK]), p["spec"].get("nodeName", "")) for p in mine)
+        ]
+
+    racks.wait(lambda: trained() == R1, "the training to run where its room was held")
+    racks.wait(lambda: not placeholders(racks), "no placeholder to be left")
+    assert not any(racks.nodes_of(rivals).values())
+    racks.await_phase("w", "Placed")
