@@ -1,5 +1,7 @@
 """The counting tables of an instance: which gangs can be counted, and the best of every domain for every number."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,7 +10,7 @@ import numpy as np
 from solver.bounds.member_classes import MemberClass, alike
 from solver.capacity import Counts
 from solver.instance import Instance
-from solver.problem import Exclusion
+from solver.problem import Spread
 from solver.tree import ROOT
 from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, Products, Table, layout_of
 
@@ -50,7 +52,7 @@ class Domain:
 def countable(instance: Instance) -> tuple[MemberClass, CountingRules] | None:
     """The one kind of the gang, where counting tells the whole truth about it; None where it does not."""
     kinds = alike(instance)
-    if instance.evicting or kinds is None or len(kinds) != 1 or instance.problem.multiples or instance.spreads:
+    if instance.evicting or kinds is None or len(kinds) != 1 or instance.problem.multiples:
         return None
     problem, kind = instance.problem, kinds[0]
     pod_set = problem.sets[kind.pod_set]
@@ -62,9 +64,8 @@ def countable(instance: Instance) -> tuple[MemberClass, CountingRules] | None:
     for cap in pod_set.caps:
         for domain in range(instance.tree.count(cap.level)):
             caps[cap.level][domain] = min(cap.count, caps[cap.level].get(domain, cap.count))
-    for rule in problem.exclusions:
-        if kind.shape in rule.shapes and not _cap_groups(instance, kind, rule, caps):
-            return None
+    if not _groups_as_caps(instance, kind, caps):
+        return None
     multiple: list[list[int]] = [[] for _ in problem.levels]
     for each in pod_set.multiples:
         multiple[each.level].append(each.of)
@@ -74,16 +75,62 @@ def countable(instance: Instance) -> tuple[MemberClass, CountingRules] | None:
     return kind, CountingRules(required, tuple(map(tuple, multiple)), tuple(caps))
 
 
-def _cap_groups(instance: Instance, kind: MemberClass, rule: Exclusion, caps: list[dict[int, int]]) -> bool:
-    """Say an exclusion as caps of domains, where its groups are domains of one level; else False."""
+def _groups_as_caps(instance: Instance, kind: MemberClass, caps: list[dict[int, int]]) -> bool:
+    """Say exclusions and topology spread as caps of domains; False where that is not the whole truth."""
+    for rule in instance.problem.exclusions:
+        limits = dict.fromkeys({name for name in rule.group if name is not None}, rule.count)
+        if kind.shape in rule.shapes and not _cap_groups(instance, kind, rule.group, limits, caps):
+            return False
+    for spread in instance.spreads:
+        most = _limits(instance, kind, spread)
+        if most is None or not _cap_groups(instance, kind, spread.group, most, caps):
+            return False
+    return True
+
+
+def _limits(instance: Instance, kind: MemberClass, rule: Spread) -> Mapping[str, int] | None:
+    """Topology spread as the most members for each group; None where that is not the whole truth.
+
+    It is where the plan cannot change how many the emptiest group has: there are more of these than members, members
+    have no room in one of them or do not count, or it is one without a node that is always empty.
+    """
+    if kind.shape not in rule.shapes or not rule.counts:
+        return {}
+    if rule.victims:
+        return None
+    counts = Counter(dict(rule.counts))
+    for seat in instance.pinned:
+        name = rule.group[instance.pinned_node(seat)]
+        if name is not None and name in counts and instance.member(seat).shape in rule.counted:
+            counts[name] += 1
+    emptiest = 0 if rule.from_zero else min(counts.values())
+    counting = kind.shape in rule.counted
+    low = {name for name, count in counts.items() if count == emptiest}
+    open_to_members = {rule.group[node] for node in np.flatnonzero(instance.capacity[kind.shape]).tolist()}
+    if counting and not rule.from_zero and len(low) <= len(kind.ranks) and low <= open_to_members:
+        return None
+    most = {name: max(0, emptiest + rule.skew - count) for name, count in counts.items()}
+    return most if counting else {name: 0 for name, count in counts.items() if count > emptiest + rule.skew}
+
+
+def _cap_groups(
+    instance: Instance,
+    kind: MemberClass,
+    group: Sequence[str | None],
+    limits: Mapping[str, int],
+    caps: list[dict[int, int]],
+) -> bool:
+    """Say the most members for each group as caps of domains, where the groups are domains of one level; else False."""
+    if not limits:
+        return True
     nodes = np.flatnonzero(instance.capacity[kind.shape]).tolist()
     for level in range(instance.tree.depth - 1, -1, -1):
-        pairs = {(rule.group[node], instance.tree.domain(level, node)) for node in nodes}
+        pairs = {(group[node], instance.tree.domain(level, node)) for node in nodes}
         names = [name for name, _ in pairs if name is not None]
         if len({domain for _, domain in pairs}) == len(pairs) and len(set(names)) == len(names):
             for name, domain in pairs:
-                if name is not None:
-                    caps[level][domain] = min(rule.count, caps[level].get(domain, rule.count))
+                if name is not None and name in limits:
+                    caps[level][domain] = min(limits[name], caps[level].get(domain, limits[name]))
             return True
     return False
 
