@@ -51,7 +51,7 @@ class _Known:
     looker: Looker
     gang_rounds: GangRounds
     urgencies: Urgencies
-    due: Due = field(default_factory=lambda: Due(unfinished=False))
+    due: Due = field(default_factory=lambda: Due(at=0.0, unfinished=False))
     """When the next round is."""
     invalid: list[GangKey] = field(default_factory=list)
     fresh: bool = True
@@ -155,10 +155,10 @@ class Controller:
             known.invalid, (changed, gone) = invalid, known.gang_rounds.moves()
             for each in self._observers:
                 each.stand(changed, invalid, gone)
-        known.due.at = self._status_sync.due
         telling = (self._invalid_gangs, self._status_sync, self._strays, self._described)
         going_on = self._planner.pausing() or known.gang_rounds.unfinished
         known.due.unfinished = going_on or any(each.unfinished for each in telling)
+        known.due.at = min(self._planner.due, float("inf") if known.due.unfinished else self._status_sync.due)
 
     def _round_safely(self, known: "_Known") -> bool:
         """Whether the round was carried through, so that the next one may go on from what is known."""

@@ -34,7 +34,7 @@ class Due:
     """
 
     version: int = -1
-    at: float = 0.0
+    at: float = float("inf")
     unfinished: bool = True
     hurried: bool = False
     spent: float = 0.0
@@ -54,7 +54,7 @@ class Pace:
     def wait(self, last: Due, lost: threading.Event) -> None:
         """Return when a round is due, or leadership is lost."""
         pauses, version = _pauses(last.spent), last.version
-        due = monotonic() + IDLE_SECONDS if last.unfinished else last.at
+        due = min(last.at, monotonic() + IDLE_SECONDS) if last.unfinished else last.at
         if last.hurried:
             due = monotonic() + pauses[Urgency.SOON]
         while not lost.is_set() and not self._answered() and (left := due - monotonic()) > 0:

@@ -226,6 +226,13 @@ def exclusion(pod: Pod, state: NodeState, snapshot: Snapshot, ignoring: Containe
     return Eligibility(pod, snapshot, ignoring=ignoring).exclusion(state)
 
 
+def node_takes(pod: Pod, node: Node) -> bool:
+    """Whether what the pod and the node themselves say leaves it open that the pod goes there."""
+    if node.spec.unschedulable and not tolerated(UNSCHEDULABLE, pod.spec.tolerations):
+        return False
+    return node.ready and untolerated(node.spec.taints, pod.spec.tolerations) is None and wants_node(pod, node)
+
+
 def preference(pod: Pod, state: NodeState) -> int:
     """The summed weights of the pod's preferred node affinity terms that the node fulfils."""
     affinity = pod.spec.affinity

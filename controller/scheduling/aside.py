@@ -1,17 +1,21 @@
 """Gangs of which counting shows that they fit nowhere: planned where nobody else is, to learn what they are told."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 
 from controller.scheduling.questions import Question
 from controller.scheduling.shares import Shares
 from gangs.model import GangKey
 
 BATCH = 2_148
-"""What gangs cost together that are planned at once: one as large as may be, or some twenty small ones."""
+"""What gangs cost together that are planned in one turn beside others: one as large as may be, or some twenty small
+ones. In the prompt lane it is one gang's turn: somebody who may have a place may come at any time.
+"""
 OVERDUE_SECONDS = 5.0
 """Where others are planned all the time, these are so often all the same, beside them."""
 _SHARE_OF_TIME = 2
-"""So many times as long as the last ones took, nothing is planned aside: the processor is for others, too."""
+"""So many times as long as the last one took, nothing is planned aside: the processor is for others, too."""
+_SHARE_AGAIN = 19
+"""The same before one is told anew what it was told before: figures of a twentieth of a core."""
 
 
 class Aside:
@@ -20,9 +24,11 @@ class Aside:
     def __init__(self) -> None:
         self._shares = Shares()
         self._question: Question | None = None
-        self._since = 0.0
+        self._since, self._told = 0.0, False
         self._again: float | None = None
-        """When the next ones are due; None before anybody was here."""
+        """When the next one is due; None before anybody was here."""
+        self._anew = 0.0
+        """When the next one is that has been told before."""
         self._seen: dict[GangKey, object] = {}
         self._planned: dict[GangKey, float] = {}
 
@@ -40,29 +46,39 @@ class Aside:
         """They were planned, here or elsewhere, or are about to be: others of their namespaces come first now."""
         self._planned |= dict.fromkeys(keys, at)
 
-    def due(self, at: float) -> bool:
-        """Whether the last ones are answered, and long enough ago, so that these may use a lane that is idle."""
-        return self._question is None and at >= self._next(at)
+    def ready(self, keys: Collection[GangKey], told: Container[GangKey], at: float) -> Collection[GangKey]:
+        """Those of the gangs that may use a lane that is idle: the last one is answered, and long enough ago. For those
+        that are `told` something already it has to be longer ago.
+        """
+        if self._question is not None or at < self._next(at):
+            return ()
+        return keys if at >= self._anew else [key for key in keys if key not in told]
+
+    def next_due(self, keys: Iterable[GangKey], told: Container[GangKey], at: float) -> float:
+        """When the next one of these is due, if nothing comes before it."""
+        if self._question is not None:
+            return float("inf")
+        return self._next(at) if any(key not in told for key in keys) else max(self._next(at), self._anew)
 
     def overdue(self, at: float) -> bool:
         """Whether they need not wait for that lane to be idle any more."""
-        return self._question is None and at >= self._next(at) + OVERDUE_SECONDS
+        return at >= self._next(at) + OVERDUE_SECONDS
 
     def _next(self, at: float) -> float:
         if self._again is None:
             self._again = at
         return self._again
 
-    def next_ones(self, keys: Iterable[GangKey], cost: Callable[[GangKey], float]) -> list[GangKey]:
-        """Those whose turn it is: within a namespace whoever was never told anything, then whoever was longest ago."""
-        return self._shares.next_ones(sorted(keys, key=self._last_planned), cost, BATCH)
+    def next_ones(self, keys: Iterable[GangKey], cost: Callable[[GangKey], float], *, promptly: bool) -> list[GangKey]:
+        """Whose turn it is: within a namespace whoever was never told anything, then whoever was longest ago."""
+        return self._shares.next_ones(sorted(keys, key=self._last_planned), cost, 1 if promptly else BATCH)
 
     def _last_planned(self, key: GangKey) -> float:
         return self._planned.get(key, float("-inf"))
 
-    def sent(self, question: Question, at: float) -> None:
+    def sent(self, question: Question, at: float, *, told: bool) -> None:
         """They are being planned. Whoever changes before the answer has had its turn, too."""
-        self._question, self._since = question, at
+        self._question, self._since, self._told = question, at, told
         self.planned((gang.key for gang in question.gangs), at)
 
     def holds(self, question: Question) -> bool:
@@ -72,4 +88,7 @@ class Aside:
     def ended(self, question: Question, at: float) -> None:
         """All that was asked of these is answered."""
         if question is self._question:
-            self._question, self._again = None, at + _SHARE_OF_TIME * (at - self._since)
+            took = at - self._since
+            self._question, self._again = None, at + _SHARE_OF_TIME * took
+            if self._told:
+                self._anew = at + _SHARE_AGAIN * took

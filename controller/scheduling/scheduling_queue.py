@@ -19,14 +19,15 @@ from typing import TypeVar
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
-from controller.scheduling.aside import BATCH, Aside
-from controller.scheduling.counting import Least, Room
+from controller.scheduling.aside import Aside
+from controller.scheduling.counting import Room
 from controller.scheduling.kept_noes import HOLD_SECONDS, PROMPT_SECONDS, KeptNo, fresh_seconds, next_pause
 from controller.scheduling.lanes import Lane, Lanes
+from controller.scheduling.needs import Least
+from controller.scheduling.planning_round import PlanningRound
 from controller.scheduling.questions import FAULTY, Answer, Question, answers
 from controller.scheduling.shares import Shares
-from controller.scheduling.standing_noes import Fuller
-from controller.scheduling.taking import Taking, premises_of
+from controller.scheduling.taking import premises_of
 from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey
 from kube.objects import Pod
@@ -57,21 +58,6 @@ class _Found:
     due: float
 
 
-class _Round:
-    """The gangs that need a plan in one round, and what is known of them by now."""
-
-    def __init__(self, gangs: Sequence[Gang], picture: ClusterView, requests: Mapping[GangKey, object]) -> None:
-        self.gangs = {gang.key: gang for gang in gangs}
-        self.requests = requests
-        self.picture = picture
-        self.premises = premises_of(picture)
-        self.fuller = Fuller(picture.snapshot, picture.topologies)
-        self.taking = Taking(picture)
-        self.room = Room(picture.snapshot)
-        self.known: dict[GangKey, Decision] = {}
-        self.pausing = False
-
-
 class Planner:
     """Has gangs planned that need it, the most deserving first. To be used by one thread.
 
@@ -98,6 +84,8 @@ class Planner:
         """When a gang that has no answer yet was seen first."""
         self._pausing = False
         self._aside = Aside()
+        self._aside_due = float("inf")
+        self._room = Room()
         self._patience = Shares()
 
     def decide(self, gangs: Sequence[Gang], picture: ClusterView) -> Mapping[GangKey, Decision | None]:
@@ -105,7 +93,8 @@ class Planner:
 
         Of gangs that compete, each is planned beside what those before it were given.
         """
-        now = _Round(gangs, picture, {gang.key: self._request_of(gang) for gang in gangs})
+        self._room.look(picture.snapshot, picture.topologies)
+        now = PlanningRound(gangs, picture, {gang.key: self._request_of(gang) for gang in gangs}, self._room)
         now.known |= {each.key: each for each in behind_in_line(gangs, picture.snapshot, partial(self._in_line, now))}
         idle = self._lanes.prompt.idle, self._lanes.patient.idle  # before reading: what they have answered is there
         self._look_up(now)
@@ -123,6 +112,11 @@ class Planner:
     def pausing(self) -> bool:
         """Whether a no was told in the last round though its ground has changed: it is asked again after a pause."""
         return self._pausing
+
+    @property
+    def due(self) -> float:
+        """When (monotonic seconds) somebody is to be planned though nothing comes before."""
+        return self._aside_due
 
     def quiet(self, key: GangKey) -> bool:
         """Whether a gang that is being planned has been for a moment only."""
@@ -166,7 +160,7 @@ class Planner:
             known = self._requests[gang.key] = gang, _request(gang), Least(gang)
         return known[1]
 
-    def _look_up(self, now: _Round) -> None:
+    def _look_up(self, now: PlanningRound) -> None:
         """Read what has been answered, take up the plans that stand, and look up noes that still hold."""
         self._read()
         for key in self._found.keys() - now.gangs.keys():
@@ -181,7 +175,7 @@ class Planner:
                 now.known[key] = kept.decision
                 now.pausing = now.pausing or kept.paused
 
-    def _taken(self, key: GangKey, now: _Round) -> Decision | None:
+    def _taken(self, key: GangKey, now: PlanningRound) -> Decision | None:
         """The plan, if it is to be taken up now. One that does not stand is forgotten: the gang is asked anew."""
         found = self._found[key]
         if found.request != now.requests[key]:
@@ -209,7 +203,7 @@ class Planner:
         self._asked.pop(key, None)
         self._slow.discard(key)
 
-    def _ask(self, now: _Round, prompt: bool, patient: bool) -> bool:  # noqa: FBT001 - which lanes are idle
+    def _ask(self, now: PlanningRound, prompt: bool, patient: bool) -> bool:  # noqa: FBT001 - which lanes are idle
         """Ask what has no answer, where a lane is free for it. Returns whether anything was asked."""
         for key, (question, request) in list(self._asked.items()):
             if request != now.requests.get(key) or (self._aside.holds(question) and self._may_fit(key, now)):
@@ -228,6 +222,7 @@ class Planner:
             asked, prompt = True, False
         free = self._lanes.prompt if prompt else self._lanes.patient if patient else None
         asked = self._ask_aside(aside, now, free) or asked  # in the patient lane only if overdue: then before the slow
+        self._aside_due = self._aside.next_due(aside, self._refusals, monotonic()) if aside else float("inf")
         if slow and patient and self._lanes.patient.idle:
             first = self._patience.next_ones(_of_the_highest([now.gangs[key] for key in slow], now), _one_turn, 1)
             self._slow.difference_update(first)
@@ -235,30 +230,33 @@ class Planner:
             asked = True
         return asked
 
-    def _ask_aside(self, keys: Sequence[GangKey], now: _Round, lane: Lane | None) -> bool:
+    def _ask_aside(self, keys: Sequence[GangKey], now: PlanningRound, lane: Lane | None) -> bool:
         """Ask some of those that fit nowhere, if it is their turn. Returns whether there is anything new of them."""
-        at, prompt = monotonic(), lane is self._lanes.prompt
-        if not keys or lane is None or not (self._aside.due(at) if prompt else self._aside.overdue(at)):
+        at = monotonic()
+        ready, promptly = self._aside.ready(keys, self._refusals, at), lane is self._lanes.prompt
+        if not ready or lane is None or not (promptly or self._aside.overdue(at)):
             return False
-        first = [key for key in self._aside.next_ones(keys, self._cost) if not self._waits(key, now)]
+        first = self._aside.next_ones(ready, self._cost, promptly=promptly)
+        first = [key for key in first if not self._waits(key, now)]
         limits = replace(self._limits, seconds=min(self._limits.seconds, PROMPT_SECONDS))
         if first:
-            self._aside.sent(self._send(lane, first, now, limits), at)
+            told = any(key in self._refusals for key in first)
+            self._aside.sent(self._send(lane, first, now, limits), at, told=told)
         return True
 
-    def _counted(self, keys: Sequence[GangKey], now: _Round) -> tuple[Sequence[GangKey], Sequence[GangKey]]:
-        """Those who may have a place, and those of whom counting shows that they have none: where planning all of them
-        takes long, nobody waits for a no that is certain. Counted anew in each round, so that nobody is passed over.
+    def _counted(self, keys: Sequence[GangKey], now: PlanningRound) -> tuple[Sequence[GangKey], Sequence[GangKey]]:
+        """Those who may have a place, and those of whom counting shows that they have none: nobody waits for a no that
+        is certain. Counted anew in each round, so that nobody is passed over. Who comes alone is in nobody's way.
         """
-        if sum(map(self._cost, keys)) <= BATCH:
+        if len(keys) == 1 and keys[0] not in self._refusals:
             return keys, ()
         able = {key for key in keys if self._may_fit(key, now)}
         return [key for key in keys if key in able], [key for key in keys if key not in able]
 
-    def _may_fit(self, key: GangKey, now: _Round) -> bool:
+    def _may_fit(self, key: GangKey, now: PlanningRound) -> bool:
         return now.room.may_hold(self._requests[key][2])
 
-    def _may_wait(self, key: GangKey, now: _Round) -> bool:
+    def _may_wait(self, key: GangKey, now: PlanningRound) -> bool:
         """Whether one that fits nowhere may wait for something else: it did, or nobody has looked yet. With thousands
         of members a look takes a while, so that it is not taken in each round.
         """
@@ -269,7 +267,7 @@ class Planner:
     def _cost(self, key: GangKey) -> int:
         return _EACH + self._requests[key][2].members
 
-    def _waits(self, key: GangKey, now: _Round) -> bool:
+    def _waits(self, key: GangKey, now: PlanningRound) -> bool:
         """Whether the gang waits for something, which needs no solver to be said."""
         decision = self._tried(key, now, partial(waiting, now.gangs[key], now.picture.snapshot, now.picture.topologies))
         if decision is None:
@@ -279,11 +277,11 @@ class Planner:
         now.known[key] = decision
         return True
 
-    def _in_line(self, now: _Round, gang: Gang, snapshot: Snapshot) -> bool:
+    def _in_line(self, now: PlanningRound, gang: Gang, snapshot: Snapshot) -> bool:
         """Whether those behind it in a strict queue have to wait for it."""
         return self._tried(gang.key, now, partial(stands_in_line, gang, snapshot)) or False
 
-    def _tried(self, key: GangKey, now: _Round, ask: Callable[[], _T]) -> _T | None:
+    def _tried(self, key: GangKey, now: PlanningRound, ask: Callable[[], _T]) -> _T | None:
         """What is found out about one gang. None where that fails: an error of ours, told on the gang, which stops no
         other.
         """
@@ -295,7 +293,7 @@ class Planner:
             now.known[key] = self.hold_off(now.gangs[key], FAULTY, now.picture)
             return None
 
-    def _send(self, lane: Lane, keys: Sequence[GangKey], now: _Round, limits: Limits) -> Question:
+    def _send(self, lane: Lane, keys: Sequence[GangKey], now: PlanningRound, limits: Limits) -> Question:
         unseen = [found.plans[0][0] for key, found in self._found.items() if key not in keys]
         standing = (*now.taking.taken, *unseen)
         question = Question(tuple(now.gangs[key] for key in keys), now.picture, standing, limits, self._limits)
@@ -374,7 +372,7 @@ class Planner:
         return kept.decision if kept is not None and kept.decision.outcome is Outcome.UNPLACEABLE else None
 
 
-def _of_the_highest(gangs: Sequence[Gang], now: _Round) -> list[GangKey]:
+def _of_the_highest(gangs: Sequence[Gang], now: PlanningRound) -> list[GangKey]:
     """Those of the highest priority, in order."""
     ordered = in_order(with_priorities(each, now.picture.snapshot.priority_classes) for each in gangs)
     return [each.key for each in ordered if each.priority == ordered[0].priority]

@@ -4,13 +4,15 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 """
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from planning_bench import Bench, clocked, members, named, picture, slowed
 from protocol_scenes import pod
 
-from controller.scheduling.aside import BATCH, OVERDUE_SECONDS
-from controller.scheduling.counting import Least, Room
+from controller.scheduling.aside import OVERDUE_SECONDS
+from controller.scheduling.counting import Room
+from controller.scheduling.needs import Least
 from controller.scheduling.shares import MOST_AWAY, Shares
 from gangs.model import Gang, GangKey, PodSet
 from planning.decision import Outcome
@@ -80,7 +82,7 @@ def test_who_was_set_aside_and_may_fit_now_is_asked_anew_at_once(bench: Bench) -
     """Its answer from before is not waited for: somebody younger could get the room meanwhile."""
     full = [pod(f"x-{name}", bound=name) for name in ("n1", "n2", "n3")]
     old = named("old", *members("o", 2), namespace="first")
-    crowd = enormous(2, count=BATCH)
+    crowd = enormous(2, count=2_148)
     bench.round(old, *crowd, on=picture(*full))
     assert "old" in asked(bench)
     bench.prompt.works, stuck = [], bench.prompt.works
@@ -119,7 +121,7 @@ def test_those_that_fit_nowhere_are_planned_even_if_others_are_all_the_time(benc
 
 def test_all_of_one_namespace_are_told_before_one_is_told_again(bench: Bench) -> None:
     """Each no is too old by the time of the next turn. Equals keep their order: the oldest first."""
-    crowd = enormous(6)
+    crowd = enormous(3)
     turns: list[str] = []
     for version in range(5):
         bench.round(*crowd, on=picture(version=str(version)))
@@ -128,7 +130,7 @@ def test_all_of_one_namespace_are_told_before_one_is_told_again(bench: Bench) ->
         bench.prompt.run()
         bench.round(*crowd, on=picture(version=str(version)))
         bench.now += 1000
-    assert turns == ["greedy-0 greedy-1", "greedy-2 greedy-3", "greedy-4 greedy-5", *turns[:2]]
+    assert turns == ["greedy-0", "greedy-1", "greedy-2", *turns[:2]]
 
 
 def test_who_changes_before_each_of_its_answers_keeps_nobody_of_its_namespace_behind(bench: Bench) -> None:
@@ -144,7 +146,7 @@ def test_who_changes_before_each_of_its_answers_keeps_nobody_of_its_namespace_be
         bench.prompt.run()
         bench.round(*crowd, on=here)
         bench.now += 1000
-    assert turns == ["greedy-0 greedy-1", "greedy-0 greedy-2", "greedy-0 greedy-1"]
+    assert turns == ["greedy-0", "greedy-1", "greedy-2"]
 
 
 def test_who_is_overdue_for_being_told_why_it_fits_nowhere_goes_before_the_patient_ones(
@@ -181,10 +183,61 @@ def test_what_waits_for_pods_is_told_so_whether_it_would_fit_or_not(bench: Bench
     assert told["short-0"] is not Outcome.WAITING
 
 
-def test_few_gangs_are_planned_together_whether_they_fit_or_not(bench: Bench) -> None:
+def test_nobody_is_planned_together_with_one_that_fits_nowhere(bench: Bench) -> None:
+    """Not even where they are few. The older one is told why as soon as the lane is idle again."""
     wide, pair = named("wide", *members("w", 9)), named("pair", *members("p", 2), created=LATE)
     bench.round(wide, pair)
-    assert asked(bench) == {"wide", "pair"}
+    assert asked(bench) == {"pair"}
+    bench.prompt.run()
+    assert bench.round(wide, pair)["pair"] is Outcome.PLACED
+    assert asked(bench) == {"wide"}
+
+
+def test_one_that_fits_nowhere_is_planned_at_once_if_nobody_else_is(bench: Bench) -> None:
+    bench.round(named("wide", *members("w", 9)))
+    assert asked(bench) == {"wide"}
+
+
+def test_who_comes_waits_for_one_certain_no_at_most(bench: Bench) -> None:
+    """Those that fit nowhere are planned one at a time in the lane of the others."""
+    crowd, late = enormous(9), named("late", *members("l", 2), created=LATE)
+    bench.round(*crowd)
+    assert asked(bench) == {"greedy-0"}
+    bench.prompt.run()
+    bench.round(*crowd, late)
+    assert asked(bench) == {"late"}
+
+
+def test_those_that_were_told_are_told_anew_at_a_twentieth_of_the_price(bench: Bench) -> None:
+    """As long as anybody has been told nothing, only half of the time goes by between two turns."""
+    crowd = [named(f"crowd-{each}", *members(f"c{each}", 4)) for each in range(2)]
+    told: list[float] = []
+    for number in range(200):
+        bench.now += 1.0
+        there = [pod("comes-and-goes", bound="n3")] if number % 2 else []
+        bench.round(*crowd, on=picture(*there, version=str(number)))
+        if bench.prompt.works:
+            told.append(bench.now)
+            bench.now += 1.0
+            bench.prompt.run()
+    pauses = [after - before - 1 for before, after in pairwise(told)]
+    assert max(pauses[:2]) < 4, pauses
+    assert len(pauses) > 4
+    assert all(38 <= each < 42 for each in pauses[2:]), "19 times the two seconds until the answer is read"
+
+
+def test_a_round_comes_when_the_next_one_is_due(bench: Bench) -> None:
+    crowd = enormous(3)
+    bench.round(*crowd)
+    assert bench.planner.due == float("inf"), "its answer brings the next round"
+    bench.now += 1.0
+    bench.prompt.run()
+    began = bench.now
+    bench.round(*crowd)
+    assert began < bench.planner.due <= began + 3
+    bench.now = bench.planner.due
+    bench.round(*crowd)
+    assert asked(bench) == {"greedy-1"}
 
 
 COUNTED = [
@@ -214,11 +267,11 @@ COUNTED = [
 def test_what_counting_leaves_open(what: str, pods: list[object], there: list[object], *, may: bool) -> None:
     gang = named("g", *pods)  # type: ignore[arg-type]
     snapshot = replace(picture(*there).snapshot, leaving=frozenset({"default/leaving"}))  # type: ignore[arg-type]
-    assert Room(snapshot).may_hold(Least(gang)) is may, what
+    assert Room().look(snapshot, ()).may_hold(Least(gang)) is may, what
 
 
 def test_counting_minds_what_must_start_together_and_nothing_else() -> None:
-    room, gang = Room(picture().snapshot), named("g", *members("g", 9))
+    room, gang = Room().look(picture().snapshot, ()), named("g", *members("g", 9))
     assert room.may_hold(Least(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 2),))))
     assert not room.may_hold(Least(replace(gang, min_member=3, pod_sets=(PodSet("main", 9, 4),))))
     assert room.may_hold(Least(replace(gang, min_member=9, succeeded=6)))

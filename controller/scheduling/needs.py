@@ -1,0 +1,102 @@
+"""The least that a gang needs: what counting holds against the room of a cluster."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cluster.snapshot import Amounts
+from controller.scheduling.node_choice import Chooser, choosers_of
+from gangs.held_nodes import held_node
+from gangs.model import Gang, Member
+from kube.objects import Pod
+from kube.requests import pod_requests
+
+Requests = tuple[tuple[str, int], ...]
+"""Amounts by resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """So many pods, in one domain of a level or (None) wherever they are. Each asks for at least these amounts; each
+    goes only where one of the choosers may go.
+    """
+
+    pods: int
+    each: Requests
+    level: str | None
+    choosers: tuple[Chooser, ...]
+
+
+@dataclass(frozen=True)
+class Least:
+    """The least that a gang takes from the room of a cluster: nothing that is counted here can it do without."""
+
+    gang: Gang
+
+    @cached_property
+    def members(self) -> int:
+        """How many there are: what planning it costs."""
+        return len(self.gang.members)
+
+    @cached_property
+    def priority(self) -> int:
+        """As far as it is known: of a pod whose class nobody has looked up it is not."""
+        return self.gang.priority
+
+    @cached_property
+    def amounts(self) -> Amounts:
+        """By resource; empty where nothing can be said (`_uncertain`)."""
+        return {name: self._needed * value for name, value in self._of_each.items() if value}
+
+    @cached_property
+    def needs(self) -> Sequence[Need]:
+        """What it needs as a whole, and what each set needs; nothing where `amounts` is empty."""
+        gang = self.gang
+        if not self.amounts:
+            return ()
+        needs = [self._need(self._needed, gang.members, gang.required)]
+        if not gang.succeeded and len(gang.pod_sets) > 1:
+            for each in gang.pod_sets:
+                members = [member for member in gang.members if member.pod_set == each.name]
+                if each.min_count and members:
+                    needs.append(self._need(each.min_count, members, each.required or gang.required))
+        return needs
+
+    @staticmethod
+    def _need(pods: int, members: Sequence[Member], level: str | None) -> Need:
+        each = _least(member.pod for member in members)
+        return Need(pods, tuple(sorted(each.items())), level, choosers_of(member.pod for member in members))
+
+    @cached_property
+    def _needed(self) -> int:
+        gang = self.gang
+        if gang.succeeded:
+            return gang.still_needed
+        return max(gang.still_needed, sum(each.min_count for each in gang.pod_sets))
+
+    @cached_property
+    def _of_each(self) -> Amounts:
+        """Nothing where some of it is there already, or is counted against a quota in its turn; where the members
+        differ in priority; and where a request cannot be read, which whoever plans the gang tells.
+        """
+        gang = self.gang
+        if gang.queue or gang.account is not None or any(held_node(member.pod) for member in gang.members):
+            return {}
+        if len({member.pod.spec.priority for member in gang.members}) > 1:
+            return {}
+        try:
+            return _least(member.pod for member in gang.members)
+        except ValueError:
+            return {}
+
+
+def _least(pods: Iterable[Pod]) -> Amounts:
+    """What each of them asks for at least, by resource, without zeros."""
+    least: dict[str, int] | None = None
+    for pod in pods:
+        asked = pod_requests(pod)
+        if least is None:
+            least = asked
+        elif least != asked:
+            least = {name: min(value, asked.get(name, 0)) for name, value in least.items()}
+    return {name: value for name, value in (least or {}).items() if value}

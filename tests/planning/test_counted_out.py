@@ -1,0 +1,178 @@
+"""What counting rules out the planner finds no place for, and whatever the planner places counting leaves open."""
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+import scenes
+from msgspec import structs
+from random_pods import random_cluster
+from thorough import chunks
+
+from controller.scheduling import counting, node_choice
+from controller.scheduling.counting import Room
+from controller.scheduling.needs import Least
+from planning.decision import Outcome
+from planning.planner import plan_gang
+
+Manifest = dict[str, Any]
+CHUNK, CHUNKS = 500, 6
+LEVELS = ("zone", "rack")
+TOPOLOGY = {
+    "apiVersion": "phalanx.dev/v1alpha1",
+    "kind": "Topology",
+    "metadata": {"name": "net"},
+    "spec": {"levels": [{"name": level, "nodeLabel": level} for level in LEVELS]},
+}
+
+
+def drawn(seed: int) -> list[Manifest]:
+    """A gang that may want one domain, as a whole or set by set, and nodes that not every pod may go to."""
+    random, cluster = Random(f"counted {seed}"), random_cluster(seed)  # noqa: S311 - to be repeatable, not secret
+    nodes = [dict(each) for each in cluster.nodes]
+    for node in nodes:
+        if random.random() < 0.3:
+            node["spec"] = random.choice(
+                ({"unschedulable": True}, {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]})
+            )
+    pods, names = [dict(each) for each in cluster.members], ["main"]
+    if random.random() < 0.5:
+        names = ["a", "b"]
+    for pod in pods:
+        chosen = random.choice(names)
+        labels = pod["metadata"]["labels"] | ({"phalanx.dev/pod-set": chosen} if len(names) > 1 else {})
+        pod["metadata"] = pod["metadata"] | {"labels": labels}
+        if random.random() < 0.3:
+            pod["spec"] = pod["spec"] | {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    spec: Manifest = {"minMember": random.randint(1, len(pods))}
+    if random.random() < 0.6:
+        spec["required"] = random.choice((*LEVELS, "kubernetes.io/hostname"))
+    if len(names) > 1:
+        counts = Counter(pod["metadata"]["labels"]["phalanx.dev/pod-set"] for pod in pods)
+        spec["podSets"] = [
+            {"name": each, "count": counts[each], "minCount": random.randint(0, counts[each])}
+            for each in names
+            if counts[each]
+        ]
+        for each in spec["podSets"]:
+            if random.random() < 0.5 and "required" not in spec:
+                each["required"] = random.choice(LEVELS)
+    return [TOPOLOGY, scenes.gang("g", **spec), *nodes, *map(dict, cluster.running), *pods]
+
+
+@pytest.mark.parametrize("seeds", chunks(CHUNKS * CHUNK, CHUNK, fast=300))
+def test_whoever_has_a_place_is_not_counted_out(seeds: range) -> None:
+    seen: Counter[str] = Counter()
+    for seed in seeds:
+        gangs, snapshot, topologies = scenes.picture(drawn(seed))
+        room = Room()
+        for gang in gangs:
+            decision = plan_gang(gang, snapshot, topologies)
+            open_ = room.look(snapshot, topologies).may_hold(Least(gang))
+            sums = Room().look(snapshot, ()).may_hold(Least(gang))
+            assert open_ or decision.outcome is not Outcome.PLACED, seed
+            assert sums or not open_, seed
+            seen[decision.outcome.value if open_ else "by its sum" if not sums else "by domains or nodes"] += 1
+    assert seen["by its sum"] >= len(seeds) / 100, seen
+    assert seen["by domains or nodes"] >= len(seeds) / 20, seen
+
+
+RACKS = """
+b0/r0: n0 n1
+b0/r1: n2 n3
+b1/r2: n4 n5
+"""
+"""Of 8 cpu each; n1 and n3 are full, n4 has a taint, n5 is an old model: 8 cpu are free in each rack but the last."""
+IN_RACK = {"required": "rack"}
+SSD = {"nodeSelector": {"disk": "ssd"}}
+TOLERANT = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
+COUNTED: list[tuple[str, Manifest, list[Manifest], bool]] = [
+    # what, the gang's spec, its pods, whether there may be a place
+    ("two nodes of two racks", {}, scenes.members(2), True),
+    ("two nodes of one rack", IN_RACK, scenes.members(2), False),
+    ("one node of one rack", IN_RACK, scenes.members(2, cpu=4), True),
+    ("two in one block", {"required": "block"}, scenes.members(2), True),
+    ("three in one block", {"required": "block"}, scenes.members(3), False),
+    ("three of four may start", {"required": "block", "minMember": 2}, scenes.members(3), True),
+    ("five that fit in no node whole", {}, scenes.members(5, cpu=5), False),
+    ("with the tainted one", {}, scenes.members(4, **TOLERANT), True),
+    ("without it", {}, scenes.members(4), False),
+    ("two in the rack of the tainted one", IN_RACK, scenes.members(2, **TOLERANT), True),
+    (
+        "one of them may not go there",
+        IN_RACK,
+        [scenes.pod("x", gang="llm"), scenes.pod("y", gang="llm", **TOLERANT)],
+        True,
+    ),
+    ("new models only", {}, scenes.members(3, **SSD), False),
+    ("two of these", {}, scenes.members(2, **SSD), True),
+    (
+        "of two sets the large one needs two nodes of one rack",
+        {"podSets": [{"name": "one", "count": 1}, {"name": "two", "count": 2, "required": "rack"}]},
+        [
+            scenes.pod("a", gang="llm", pod_set="one", cpu=1),
+            *(scenes.pod(f"b{n}", gang="llm", pod_set="two") for n in "12"),
+        ],
+        False,
+    ),
+    (
+        "it would be enough if one of it started",
+        {
+            "minMember": 2,
+            "podSets": [{"name": "one", "count": 1}, {"name": "two", "count": 2, "minCount": 1, "required": "rack"}],
+        },
+        [
+            scenes.pod("a", gang="llm", pod_set="one", cpu=1),
+            *(scenes.pod(f"b{n}", gang="llm", pod_set="two") for n in "12"),
+        ],
+        True,
+    ),
+]
+
+
+def racks() -> list[Manifest]:
+    nodes = scenes.nodes(RACKS, ("block", "rack"))
+    for node in nodes:
+        if node["metadata"]["name"] != "n5":
+            node["metadata"]["labels"]["disk"] = "ssd"
+        if node["metadata"]["name"] == "n4":
+            node["spec"] = {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]}
+    return [
+        scenes.topology(("block", "rack")),
+        *nodes,
+        *(scenes.running(f"on-{name}", name, 10) for name in ("n1", "n3")),
+    ]
+
+
+@pytest.mark.parametrize(("what", "spec", "pods", "may"), COUNTED, ids=[each[0] for each in COUNTED])
+def test_what_domains_and_nodes_leave_open(what: str, spec: Manifest, pods: list[Manifest], *, may: bool) -> None:
+    gangs, snapshot, topologies = scenes.picture([*racks(), scenes.gang(**{"minMember": len(pods), **spec}), *pods])
+    assert Room().look(snapshot, topologies).may_hold(Least(gangs[0])) is may, what
+
+
+def test_it_is_looked_again_at_nodes_that_have_changed() -> None:
+    """And at no others."""
+    room = Room()
+    gangs, before, topologies = scenes.picture([*racks(), scenes.gang(minMember=3), *scenes.members(3, **SSD)])
+    assert not room.look(before, topologies).may_hold(Least(gangs[0]))
+    assert room.looks == 4, "at those with room"
+    old = before.nodes[-1]
+    labels = {**old.node.metadata.labels, "disk": "ssd"}
+    new = replace(old, node=structs.replace(old.node, metadata=structs.replace(old.node.metadata, labels=labels)))
+    after = replace(before, nodes=(*before.nodes[:-1], new))
+    assert room.look(after, topologies).may_hold(Least(gangs[0]))
+    assert room.looks == 5
+
+
+def test_there_is_a_limit_to_looking_and_to_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one tenant's gangs ask in ever other words costs the round of all a bounded time; they may fit, then."""
+    gangs, snapshot, topologies = scenes.picture([*racks(), scenes.gang(minMember=3), *scenes.members(3, **SSD)])
+    monkeypatch.setattr(node_choice, "MOST_LOOKS", 3)
+    assert Room().look(snapshot, topologies).may_hold(Least(gangs[0]))
+    monkeypatch.undo()
+    monkeypatch.setattr(counting, "MOST_COUNTED", 0)
+    assert Room().look(snapshot, topologies).may_hold(Least(gangs[0]))
+    monkeypatch.undo()
+    assert not Room().look(snapshot, topologies).may_hold(Least(gangs[0]))
