@@ -10,7 +10,7 @@ from controller.writes.writer import gang_path
 from gangs.model import Gang, Manifest
 from kube.keys import GATE
 from kube.objects import Pod
-from planning.decision import Decision, Outcome
+from planning.decision import Decision
 
 
 @dataclass(slots=True)
@@ -100,4 +100,4 @@ class GangRound:
         if not self.resting or self.watched or not isinstance(self.step, NeedPlan):
             return not (self.resting and isinstance(self.step, AllBound))
         limited = self.gang.schedule_timeout_seconds is not None and self.timed_out is None
-        return limited or self.decision is None or self.decision.outcome is Outcome.UNPLACEABLE
+        return limited or self.decision is None  # of a no the planner knows when it may be asked again

@@ -147,6 +147,11 @@ def _add_waiting(plane: ControlPlane, gangs: int) -> None:
     resources = {"requests": {"cpu": "8", **gpus}, "limits": gpus}
     container = {"name": "main", "image": "pause", "resources": resources}
     plane.create(load.PODS, [{**pod, "spec": {**pod["spec"], "containers": [container]}} for pod in pods])
+    _await(plane, load.GANGS, lambda answer: all(map(_told, answer["items"])), "the gangs to be told why", pause=1.0)
+
+
+def _told(gang: load.Manifest) -> bool:
+    return gang.get("status", {}).get("phase") == "Unplaceable"
 
 
 def _idle(servers: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
