@@ -59,6 +59,7 @@ class KeptNo:
         if self.basis is not None and at < self.fresh_until and now.leaves(self.decision, self.basis):
             self.premises, self.basis = premises, now.basis
             return True
+        self.basis = None  # a picture of the whole cluster, for each gang that waits
         self.paused = at < self.again
         return self.paused
 
