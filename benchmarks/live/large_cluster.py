@@ -151,7 +151,7 @@ def _add_waiting(plane: ControlPlane, gangs: int) -> None:
 
 
 def _told(gang: load.Manifest) -> bool:
-    return gang.get("status", {}).get("phase") == "Unplaceable"
+    return bool(gang.get("status", {}).get("phase") == "Unplaceable")
 
 
 def _idle(servers: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:

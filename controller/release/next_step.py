@@ -268,10 +268,13 @@ def _fallen(
 
 
 def _vanished(situation: Situation, record: PlanRecord) -> str:
-    """Which planned member is gone; "" while all are there, or have done their work before others exist."""
-    present = {member.pod.metadata.uid for member in situation.gang.members}
-    gone = [member for member in record.members if member.uid not in present]
-    done = len(gone) <= situation.gang.succeeded and not any(is_seat(member.uid) for member in gone)
+    """Which planned member is gone; "" while all are there, or have done their work before others exist and the others
+    of the plan are as many as must run.
+    """
+    gang, planned = situation.gang, {member.uid for member in record.members}
+    there = {member.pod.metadata.uid: member for member in gang.members if member.pod.metadata.uid in planned}
+    gone = [member for member in record.members if member.uid not in there]
+    done = len(gone) <= gang.succeeded and gang.suffice(there.values()) and not any(is_seat(each.uid) for each in gone)
     return f"member {gone[0].name} is gone" if gone and not done else ""
 
 

@@ -131,6 +131,14 @@ def test_the_room_of_pods_to_come_stays_held_when_the_first_one_has_done_its_wor
     assert found.message == "member a is gone"
 
 
+def test_one_that_goes_is_not_taken_for_one_that_did_its_work_before_the_plan() -> None:
+    """Its place was not taken by the other that is there; fewer than have to start were let go."""
+    of = replace_gang(gang(coming("b"), coming("c"), pod("x")), succeeded=1, expected=4, min_member=4)
+    found = step(of, PLAN, HELD)
+    assert isinstance(found, NeedPlan)
+    assert found.message == "member a is gone"
+
+
 def test_without_a_plan_no_placeholder_stays() -> None:
     of = gang(pod("a"), coming("b"), coming("c"))
     assert step(of, None, HELD) == NeedPlan(stale=HELD)
