@@ -24,7 +24,7 @@ class Aside:
     def __init__(self) -> None:
         self._shares = Shares()
         self._question: Question | None = None
-        self._since, self._told = 0.0, False
+        self._since, self._renewing = 0.0, False
         self._again: float | None = None
         """When the next one is due; None before anybody was here."""
         self._anew = 0.0
@@ -46,19 +46,19 @@ class Aside:
         """They were planned, here or elsewhere, or are about to be: others of their namespaces come first now."""
         self._planned |= dict.fromkeys(keys, at)
 
-    def ready(self, keys: Collection[GangKey], told: Container[GangKey], at: float) -> Collection[GangKey]:
+    def ready(self, keys: Collection[GangKey], answered: Container[GangKey], at: float) -> Collection[GangKey]:
         """Those of the gangs that may use a lane that is idle: the last one is answered, and long enough ago. For those
-        that are `told` something already it has to be longer ago.
+        that are `answered` something already it has to be longer ago.
         """
         if self._question is not None or at < self._next(at):
             return ()
-        return keys if at >= self._anew else [key for key in keys if key not in told]
+        return keys if at >= self._anew else [key for key in keys if key not in answered]
 
-    def next_due(self, keys: Iterable[GangKey], told: Container[GangKey], at: float) -> float:
+    def next_due(self, keys: Iterable[GangKey], answered: Container[GangKey], at: float) -> float:
         """When the next one of these is due, if nothing comes before it."""
         if self._question is not None:
             return float("inf")
-        return self._next(at) if any(key not in told for key in keys) else max(self._next(at), self._anew)
+        return self._next(at) if any(key not in answered for key in keys) else max(self._next(at), self._anew)
 
     def overdue(self, at: float) -> bool:
         """Whether they need not wait for that lane to be idle any more."""
@@ -76,9 +76,9 @@ class Aside:
     def _last_planned(self, key: GangKey) -> float:
         return self._planned.get(key, float("-inf"))
 
-    def sent(self, question: Question, at: float, *, told: bool) -> None:
+    def sent(self, question: Question, at: float, *, renewing: bool) -> None:
         """They are being planned. Whoever changes before the answer has had its turn, too."""
-        self._question, self._since, self._told = question, at, told
+        self._question, self._since, self._renewing = question, at, renewing
         self.planned((gang.key for gang in question.gangs), at)
 
     def holds(self, question: Question) -> bool:
@@ -90,5 +90,5 @@ class Aside:
         if question is self._question:
             took = at - self._since
             self._question, self._again = None, at + _SHARE_OF_TIME * took
-            if self._told:
+            if self._renewing:
                 self._anew = at + _SHARE_AGAIN * took

@@ -240,8 +240,8 @@ class Planner:
         first = [key for key in first if not self._waits(key, now)]
         limits = replace(self._limits, seconds=min(self._limits.seconds, PROMPT_SECONDS))
         if first:
-            told = any(key in self._refusals for key in first)
-            self._aside.sent(self._send(lane, first, now, limits), at, told=told)
+            renewing = any(key in self._refusals for key in first)
+            self._aside.sent(self._send(lane, first, now, limits), at, renewing=renewing)
         return True
 
     def _counted(self, keys: Sequence[GangKey], now: PlanningRound) -> tuple[Sequence[GangKey], Sequence[GangKey]]:
