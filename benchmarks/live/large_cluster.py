@@ -147,7 +147,7 @@ def _add_waiting(plane: ControlPlane, gangs: int) -> None:
     resources = {"requests": {"cpu": "8", **gpus}, "limits": gpus}
     container = {"name": "main", "image": "pause", "resources": resources}
     plane.create(load.PODS, [{**pod, "spec": {**pod["spec"], "containers": [container]}} for pod in pods])
-    _await(plane, load.GANGS, lambda answer: all(map(_answered, answer["items"])), "the gangs to be told why", pause=1.0)
+    _await(plane, load.GANGS, lambda answer: all(map(_answered, answer["items"])), "gangs to be told why", pause=1.0)
 
 
 def _answered(gang: load.Manifest) -> bool:
