@@ -38,13 +38,11 @@ NOTHING_PLANNED: Planned = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`placed`: whether the gang can be made again, has no place as it is, and one as a whole that takes nobody else's.
-    `why`: what is in the way, "" where it is placed, or where that it has no place as it is is not sure any more. `at`:
-    since when that is known.
+    """`why`: what is in the way, "" where it is placed, or where that it has no place as it is is not sure any more.
+    `at`: since when that is known.
     """
 
     gang: Gang
-    placed: bool
     at: float
     why: str = ""
     version: str = ""
@@ -52,14 +50,17 @@ class Verdict:
     place: tuple[NodeState, ...] = ()
     """The nodes that all members together would have, as they were then."""
 
+    @property
+    def placed(self) -> bool:
+        """Whether it can be made again, has no place as it is, and one as a whole that takes nobody else's."""
+        return bool(self.place)
+
     def stands(self, at: float) -> bool:
         """Whether the gang need not be looked at again yet."""
         return at - self.at <= (FRESH_SECONDS if self.placed else PAUSE_SECONDS)
 
     def untouched(self, snapshot: Snapshot, planned: Planned) -> bool:
         """Whether nobody has come to its place since, has room held or is planned there, and it is as open as then."""
-        if not self.place:
-            return True
         names = {then.name for then in self.place}
         now = {state.name: state for state in snapshot.nodes if state.name in names}
         return all(
@@ -126,7 +127,7 @@ class RestartChecks:
         if not why and self._has_none(gang, picture):
             place = self._place_of(gang, picture)
             why = "" if place else "all its members together have no free place either"
-        verdict = Verdict(gang, bool(place), monotonic(), why, picture.snapshot.version, place)
+        verdict = Verdict(gang, monotonic(), why, picture.snapshot.version, place)
         self._inbox.append((gang.key, verdict, verdict.at - began))
         self._wake()
 

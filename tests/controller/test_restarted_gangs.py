@@ -359,7 +359,7 @@ def test_nobody_is_restarted_where_it_is_not_proven_anew_that_there_is_no_place(
 
 def test_a_yes_is_of_use_for_a_moment_and_a_no_for_longer() -> None:
     of = asked(A, B)
-    yes, no = Verdict(of, placed=True, at=100.0), Verdict(of, placed=False, at=100.0)
+    yes, no = Verdict(of, at=100.0, place=snapshot(A, B).nodes), Verdict(of, at=100.0)
     assert (yes.fresh(of, 101.0), yes.fresh(of, 103.0), yes.stands(103.0)) == (True, False, False)
     assert (no.fresh(of, 101.0), no.stands(103.0), no.stands(111.0)) == (False, True, False)
     assert not yes.fresh(asked(A, member("c")), 101.0)

@@ -8,7 +8,7 @@ Tenant a writes in team-a against tenant b's gangs in team-b. A gang is two pods
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -262,6 +262,15 @@ def tenant(plane: ControlPlane, namespace: str, writable: Sequence[Object] = ())
     wait_until(lambda: api.request("GET", gangs)["kind"] == "GangList", PATIENCE, "the rights to count")
     wait_until(lambda: there(plane, namespace), PATIENCE, "the namespace's default account")
     return Tenant(namespace, api, str(config))
+
+
+def runs_on(before: Mapping[str, Object], now: Iterable[Object]) -> None:
+    """Checks that pods, by name, are the same ones on the same nodes."""
+    found = {each["metadata"]["name"]: each for each in now}
+    for name, pod in before.items():
+        assert found[name]["metadata"]["uid"] == pod["metadata"]["uid"]
+        assert found[name]["spec"]["nodeName"] == pod["spec"]["nodeName"]
+        assert not found[name]["metadata"].get("deletionTimestamp")
 
 
 def there(plane: ControlPlane, namespace: str) -> bool:

@@ -16,7 +16,7 @@ import pytest
 import tenants
 from foreign_kinds import served
 from odd_objects import OPERATED, WRITTEN, operated, workload
-from tenants import PATIENCE, A, B, Object, Tenant, path_of
+from tenants import PATIENCE, A, B, Object, Tenant, path_of, runs_on
 from workload_operators import described
 
 from cli.installation.local import Deployment
@@ -197,11 +197,7 @@ def test_a_gang_of_a_higher_class_takes_free_room_and_nobodys(scene: Scene) -> N
 
 
 def test_what_ran_runs_on_where_it_was(scene: Scene) -> None:
-    now = {each["metadata"]["name"]: each for each in scene.b.pods()}
-    for name, before in scene.running.items():
-        assert now[name]["metadata"]["uid"] == before["metadata"]["uid"]
-        assert now[name]["spec"]["nodeName"] == before["spec"]["nodeName"]
-        assert not now[name]["metadata"].get("deletionTimestamp")
+    runs_on(scene.running, scene.b.pods())
 
 
 def test_gang_objects_stay_what_they_were(scene: Scene) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import tenants
-from tenants import DIALECTS, PATHS, PATIENCE, SIZE, A, B, Object, Tenant, gang, path_of
+from tenants import DIALECTS, PATHS, PATIENCE, SIZE, A, B, Object, Tenant, gang, path_of, runs_on
 
 from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, Options, wait_until
@@ -198,11 +198,7 @@ def test_gangs_as_large_as_anybody_may_ask_for_delay_nobody(scene: Scene) -> Non
 
 
 def test_what_ran_runs_on_where_it_was(scene: Scene) -> None:
-    now = {each["metadata"]["name"]: each for each in scene.b.pods()}
-    for name, before in scene.running.items():
-        assert now[name]["metadata"]["uid"] == before["metadata"]["uid"]
-        assert now[name]["spec"]["nodeName"] == before["spec"]["nodeName"]
-        assert not now[name]["metadata"].get("deletionTimestamp")
+    runs_on(scene.running, scene.b.pods())
 
 
 def test_gang_objects_keep_their_names_and_say_what_they_said(scene: Scene) -> None:
