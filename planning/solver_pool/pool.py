@@ -57,6 +57,8 @@ SOLVER_SHARE = 0.75
 """The share of a caller's time at which the solver stops by itself and says what it has."""
 WORKER_SHARE = 0.9
 """The share at which the worker is killed. The rest is for the parent's own plan."""
+_GRACE = 0.1
+"""The share of a caller's time beyond it that the parent's own plan may take where a worker has said nothing at all."""
 
 _TRIES = 8
 """Domains that the parent's own plan is sought in even where the time is over."""
@@ -220,7 +222,9 @@ class Workers:
         certain = [each for each in answers if isinstance(each, Plan) or each.proof is Proof.INFEASIBLE]
         if certain:
             return certain[-1]
-        return _greedy(problem, end - 2 * counted) or (answers[-1] if answers else NoPlan(Proof.UNPROVEN))
+        if answers:
+            return _greedy(problem, end - 2 * counted) or answers[-1]
+        return _greedy(problem, end + _GRACE * limits.seconds) or NoPlan(Proof.UNPROVEN)
 
     def solve_joint(self, problem: JointProblem, limits: Limits, *, all_members: bool = False) -> JointAnswer | None:
         """The plans of several gangs that compete, verified; None where none are known in time. `all_members`: only
