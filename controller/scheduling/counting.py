@@ -130,6 +130,8 @@ class _Given:
         self._of_each: list[Amounts] = []
         self._columns: dict[str, Integers] = {}
         self._totals: dict[str, float] = {}
+        self._offered: frozenset[str] | None = None
+        """The resources that any node has; None before anybody asked for one."""
 
     def look(self, snapshot: Snapshot) -> None:
         """From now on it is about this picture."""
@@ -143,7 +145,7 @@ class _Given:
                 self._of_each[at] = _could_give(states[at], self._priority, snapshot.leaving)
                 for name, column in self._columns.items():
                     column[at] = _within_bounds(self._of_each[at].get(name, 0))
-        self._states, self._leaving, self._totals = states, snapshot.leaving, {}
+        self._states, self._leaving, self._totals, self._offered = states, snapshot.leaving, {}, None
 
     def total(self, name: str) -> float:
         """Of that resource, all nodes together; rather too much than too little."""
@@ -159,8 +161,12 @@ class _Given:
         return fit
 
     def _column(self, name: str) -> Integers:
-        """By node, of one resource."""
+        """By node, of one resource. Of one that no node has, whose name anybody can make up, nothing is kept."""
         if name not in self._columns:
+            if self._offered is None:
+                self._offered = frozenset[str]().union(*self._of_each)
+            if name not in self._offered:
+                return np.zeros(len(self._of_each), dtype=np.int64)
             if len(self._columns) >= MOST_COUNTED:
                 self._columns = {}
             amounts = (_within_bounds(each.get(name, 0)) for each in self._of_each)

@@ -32,8 +32,7 @@ from controller.telemetry.metrics import Metrics
 from gangs.model import Gang, GangKey
 from kube.objects import Pod
 from planning.decision import Decision, Outcome
-from planning.framing.priorities import with_priorities
-from planning.planner import behind_in_line, in_order, stands_in_line, waiting
+from planning.planner import behind_in_line, stands_in_line, waiting
 from solver.plan import Proof
 from solver.problem import Limits
 
@@ -102,7 +101,7 @@ class Planner:
             self._look_up(now)
         self._since = {key: self._since.get(key, monotonic()) for key in now.gangs.keys() - now.known.keys()}
         self._metrics.planning(len(self._asked))
-        self._pausing = now.pausing
+        self._look_ahead(now)
         return {key: now.known.get(key) or self._former(key) for key in now.gangs}
 
     def answered(self) -> bool:
@@ -110,7 +109,9 @@ class Planner:
         return bool(self._inbox)
 
     def pausing(self) -> bool:
-        """Whether a no was told in the last round though its ground has changed: it is asked again after a pause."""
+        """Whether to look again soon though nothing comes: a no was told though its ground has changed, or somebody
+        waits for a lane.
+        """
         return self._pausing
 
     @property
@@ -213,6 +214,7 @@ class Planner:
         able, aside = self._counted(new, now)
         able = [key for key in able if not self._waits(key, now)]
         aside = [key for key in aside if not (self._may_wait(key, now) and self._waits(key, now))]
+        now.aside = frozenset(aside)
         slow = [key for key in now.gangs if key in self._slow and key not in self._asked]
         asked = False
         if able and prompt:
@@ -222,13 +224,23 @@ class Planner:
             asked, prompt = True, False
         free = self._lanes.prompt if prompt else self._lanes.patient if patient else None
         asked = self._ask_aside(aside, now, free) or asked  # in the patient lane only if overdue: then before the slow
-        self._aside_due = self._aside.next_due(aside, self._refusals, monotonic()) if aside else float("inf")
         if slow and patient and self._lanes.patient.idle:
-            first = self._patience.next_ones(_of_the_highest([now.gangs[key] for key in slow], now), _one_turn, 1)
+            first = self._patience.next_ones(now.highest(slow), _one_turn, 1)
             self._slow.difference_update(first)
             self._send(self._lanes.patient, first, now, self._limits)
             asked = True
         return asked
+
+    def _look_ahead(self, now: PlanningRound) -> None:
+        """When the next round is due for those who could not be asked. A lane may have become idle unseen: its last
+        answer may have come in the midst of this round.
+        """
+        met = now.known.keys() | self._asked.keys() | self._found.keys()
+        left = now.gangs.keys() - met | (self._slow & now.gangs.keys()) - self._asked.keys()
+        aside = left & now.aside
+        due = self._aside.next_due(aside, self._refusals, monotonic()) if aside else float("inf")
+        self._aside_due = due if self._lanes.prompt.idle else float("inf")
+        self._pausing = now.pausing or bool(left if not self._lanes.prompt.idle else left - aside)
 
     def _ask_aside(self, keys: Sequence[GangKey], now: PlanningRound, lane: Lane | None) -> bool:
         """Ask some of those that fit nowhere, if it is their turn. Returns whether there is anything new of them."""
@@ -254,7 +266,7 @@ class Planner:
         return [key for key in keys if key in able], [key for key in keys if key not in able]
 
     def _may_fit(self, key: GangKey, now: PlanningRound) -> bool:
-        return now.room.may_hold(self._requests[key][2])
+        return self._tried(key, now, partial(now.room.may_hold, self._requests[key][2])) is not False
 
     def _may_wait(self, key: GangKey, now: PlanningRound) -> bool:
         """Whether one that fits nowhere may wait for something else: it did, or nobody has looked yet. With thousands
@@ -290,7 +302,7 @@ class Planner:
         except Exception:
             LOG.exception("gang %s cannot be planned", key)
             self._metrics.gang_errors.labels("planning").inc()
-            now.known[key] = self.hold_off(now.gangs[key], FAULTY, now.picture)
+            now.known[key], now.pausing = self.hold_off(now.gangs[key], FAULTY, now.picture), True
             return None
 
     def _send(self, lane: Lane, keys: Sequence[GangKey], now: PlanningRound, limits: Limits) -> Question:
@@ -370,12 +382,6 @@ class Planner:
         """What was said of a gang that is planned again: it is said until there is an answer."""
         kept = self._refusals.get(key)
         return kept.decision if kept is not None and kept.decision.outcome is Outcome.UNPLACEABLE else None
-
-
-def _of_the_highest(gangs: Sequence[Gang], now: PlanningRound) -> list[GangKey]:
-    """Those of the highest priority, in order."""
-    ordered = in_order(with_priorities(each, now.picture.snapshot.priority_classes) for each in gangs)
-    return [each.key for each in ordered if each.priority == ordered[0].priority]
 
 
 def _one_turn(_key: GangKey) -> int:

@@ -1,0 +1,109 @@
+"""When the planner asks for another round though nothing changes in the cluster: neither never nor all the time.
+
+r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
+"""
+
+import pytest
+from inline_lanes import HeldLane
+from msgspec import structs
+from planning_bench import FULL, Bench, clocked, members, named, picture
+from protocol_scenes import pod
+
+from controller.scheduling import scheduling_queue
+from controller.scheduling.counting import Room
+from controller.scheduling.kept_noes import HOLD_SECONDS
+from controller.scheduling.lanes import Lanes
+from controller.scheduling.needs import Least
+from controller.scheduling.scheduling_queue import Planner
+from kube.objects import Container, ResourceRequirements
+from planning.decision import Outcome
+
+LATE = "2026-02-01T00:00:00Z"
+ALL = [pod(f"x-{name}", bound=name) for name in ("n1", "n2", "n3")]
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Its clock is the planner's, and that of what solves take."""
+    return clocked(monkeypatch)
+
+
+class EndingLane(HeldLane):
+    """Its work ends right after it was seen busy, if so told."""
+
+    ends = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to do."""
+        seen = not self.works
+        if self.ends:
+            self.ends = False
+            self.run()
+        return seen
+
+
+def test_rounds_do_not_chase_each_other_while_the_lane_is_busy(bench: Bench) -> None:
+    """One that fits nowhere waits for a lane in which somebody else is planned."""
+    wide, pair = named("wide", *members("w", 9)), named("pair", *members("p", 2), created=LATE)
+    bench.round(wide, pair)
+    assert bench.planner.due > bench.now
+    assert bench.planner.pausing(), "it is looked again in half a second"
+
+
+def test_a_lane_that_becomes_idle_within_a_round_is_not_overlooked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room has come free for a gang that was told no. The round sees the lane busy, and reads the end of its work."""
+    bench, lane = clocked(monkeypatch), EndingLane()
+    bench.planner = Planner(FULL, bench.metrics, Lanes(lane, bench.patient))
+    old, young = named("old", *members("o", 2)), named("young", *members("y", 1), created=LATE)
+    bench.round(old, on=picture(*ALL))
+    lane.run()
+    bench.round(old, on=picture(*ALL))
+    bench.round(old, young, on=picture(*ALL[:2], version="2"))
+    bench.now += 10.0
+    lane.ends = True
+    told = bench.round(old, young, on=picture(version="3"))
+    assert told["young"] is Outcome.PLACED
+    assert told["old"] is Outcome.UNPLACEABLE, "as before: it has not been asked"
+    assert lane.idle
+    assert bench.planner.pausing()
+
+
+def test_an_error_at_one_gang_is_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though nothing has changed since, and the gang has been told that before."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(scheduling_queue, "waiting", fail)
+    pair = named("pair", *members("p", 2))
+    for _ in range(3):
+        assert bench.round(pair)["pair"] is Outcome.UNPLACEABLE
+        assert bench.planner.pausing()
+        bench.now += HOLD_SECONDS
+
+
+def test_an_error_in_counting_stops_no_other_gang(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Room.may_hold
+
+    def fail(room: Room, least: Least) -> bool:
+        if least.gang.key.name == "odd":
+            raise OverflowError
+        return counted(room, least)
+
+    monkeypatch.setattr(Room, "may_hold", fail)
+    odd, pair = named("odd", *members("o", 1)), named("pair", *members("p", 2), created=LATE)
+    assert bench.round(odd, pair)["odd"] is Outcome.UNPLACEABLE
+    bench.prompt.run()
+    assert bench.round(odd, pair)["pair"] is Outcome.PLACED
+
+
+def test_resources_that_no_node_has_are_not_looked_for_on_each_of_them() -> None:
+    """Anybody can make up their names: with 5,000 nodes each one would take a millisecond in every round."""
+    room = Room().look(picture().snapshot, ())
+    for number in range(3):
+        asking = Container(name="c", resources=ResourceRequirements(requests={f"example.com/{number}": "1"}))
+        odd = pod("odd", priority=0)
+        odd = structs.replace(odd, spec=structs.replace(odd.spec, containers=(asking,)))
+        assert not room.may_hold(Least(named("odd", odd)))
+    assert room._at(0)._columns.keys() <= {"cpu", "memory", "pods"}  # noqa: SLF001 -- what it costs is not told
