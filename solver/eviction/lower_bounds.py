@@ -156,7 +156,7 @@ class EvictionPrices:
 
 def prices_of(instance: Instance, level: int) -> EvictionPrices | None:
     """The prices of an instance with evictions; None where too many members go on one node. `level`: one domain of it
-    (or of ROOT) must hold the gang.
+    (or of ROOT) must hold the gang. Raises `OutOfTimeError`.
     """
     problem = instance.problem
     most = most_on_a_node(instance)
@@ -240,7 +240,7 @@ def _gangs(instance: Instance, level: int, columns: _Columns, weights: Lexicogra
     for place in np.flatnonzero(columns.gang >= 0).tolist():
         members.setdefault(int(columns.gang[place]), []).append(instance.useful[place])
     found = _Gangs({}, set(), {})
-    for gang, gang_victims in members.items():
+    for gang, gang_victims in instance.deadline.through(members.items()):
         running = problem.victim_gangs[gang]
         needed = [victim for victim in gang_victims if running.cannot_spare(victim)]
         if needed and len(gang_victims) < running.running:

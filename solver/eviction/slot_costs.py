@@ -34,7 +34,7 @@ def slot_costs(instance: Instance, victims: PaidVictims, most: int) -> Counts:
     """At least so much more does each member cost on a node: nodes x members. `most`: as many on one node.
 
     totals[node, n] bounds what n members cost there from below, for each n alone; the hull below them makes of that
-    costs of single members, which may be divided over nodes in any way.
+    costs of single members, which may be divided over nodes in any way. Raises `OutOfTimeError`.
     """
     return _marginal(_totals(instance, victims, most))
 
@@ -59,7 +59,7 @@ def _totals(instance: Instance, victims: PaidVictims, most: int) -> Counts:
     asked = np.arange(1, most + 1, dtype=np.int64)[:, None] * least
     may_go = np.flatnonzero(instance.usable[victims.node] & (victims.paid < INFEASIBLE_COST))
     may_go = may_go[np.argsort(victims.node[may_go], kind="stable")]
-    for nodes, first in _batches(instance.usable, victims.node[may_go]):
+    for nodes, first in instance.deadline.through(_batches(instance.usable, victims.node[may_go]), often=4):
         places = may_go[first]
         held, prices = victims.held[places], victims.paid[places]
         missing = np.where(least > 0, asked - free[nodes][:, None], 0)

@@ -189,10 +189,14 @@ def _open_domains(instance: Instance, level: int) -> Sequence[int]:
 
 
 def inside(instance: Instance, level: int, domain: int) -> Instance:
-    """The instance in which pending members may only run in one domain."""
-    nodes = frozenset(instance.tree.nodes(level, domain))
-    shapes = tuple(replace(shape, nodes=shape.nodes & nodes) for shape in instance.problem.shapes)
-    return instance_of(replace(instance.problem, shapes=shapes), evicting=instance.evicting, deadline=instance.deadline)
+    """The instance in which pending members may only run in one domain. Raises `OutOfTimeError`."""
+    if level == ROOT:
+        return instance
+    nodes, deadline = frozenset(instance.tree.nodes(level, domain)), instance.deadline
+    shapes = tuple(
+        replace(shape, nodes=shape.nodes & nodes) for shape in deadline.through(instance.problem.shapes, often=8)
+    )
+    return instance_of(replace(instance.problem, shapes=shapes), evicting=instance.evicting, deadline=deadline)
 
 
 def _excluded(instance: Instance, level: int, domains: list[int]) -> Iterator[dict[str, int]]:

@@ -210,7 +210,7 @@ class Seating:
         # one more member, members that fit as it is, members at all); missing, cheapest, cost: domains. A domain's cost
         # is its cheapest member's for each that does not fit as it is.
         found: Weights = np.zeros(len(starts))
-        for shape, count in block.counts.items():
+        for shape, count in self.instance.deadline.through(block.counts.items()):
             least = self.standing.at_least(shape, nodes)
             room = np.where(least == 0, self.standing.room(shape, nodes), 0)
             most = np.where(least < np.inf, self.instance.capacity[shape][nodes], 0)

@@ -17,7 +17,7 @@ def thinned(instance: Instance) -> Instance:
     members of each set have room as before, though not in places as good.
 
     They could move: within a domain of the narrowest level that a rule about the kind speaks of, all such nodes are
-    the same to everybody else.
+    the same to everybody else. Raises `OutOfTimeError`.
     """
     problem = instance.problem
     if instance.evicting or _minding_each_other(problem):
@@ -29,7 +29,7 @@ def thinned(instance: Instance) -> Instance:
     capacity = instance.capacity[[kind.shape for kind in kinds]]
     alone = (capacity > 0).sum(axis=0) == 1
     left = instance.capacity.copy()
-    for kind, room in zip(kinds, capacity, strict=True):
+    for kind, room in instance.deadline.through(zip(kinds, capacity, strict=True), often=8):
         if _bound_by_numbers(problem.sets[kind.pod_set]):
             continue
         nodes = np.flatnonzero(alone & (room > 0))
