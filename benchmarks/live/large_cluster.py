@@ -6,7 +6,7 @@ them are there before our servers start, so that their start is one into a clust
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from benchmarks.live import load, machine_usage
+from benchmarks.live import load, machine_usage, stream
 from cli.installation.local import Deployment
 from controlplane.control_plane import LONG_LEASES, ControlPlane, Options
 from controlplane.running.components import COMPONENTS
@@ -47,24 +47,49 @@ class Size:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is measured in one cluster: beside so many `gangs` that wait and have been told why, and then a stream of
+    `streamed` gangs and one of `large` pods, beside so many that wait in all (`beside`).
+    """
+
+    pods_per_node: int
+    gangs: int
+    streamed: int
+    large: int
+    beside: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found in a cluster of so many nodes, with so many gangs waiting beside the streams."""
+
+    nodes: int
+    sizes: tuple[Size, ...]
+    streams: tuple[stream.Passed, ...]
+    beside: int
+
+
 @click.command()
 @click.option("--nodes", "sizes", default="5000,15000", show_default=True, help="Clusters, by comma.")
 @click.option("--pods-per-node", type=click.IntRange(0), default=7, show_default=True)
 @click.option(
     "--gangs", type=click.IntRange(0), default=500, show_default=True, help="Gangs that wait for want of room."
 )
+@click.option("--stream", "streamed", type=click.IntRange(0), default=0, help="Gangs that come, run and go.")
+@click.option("--large", type=click.IntRange(0), default=0, help="Pods of one large gang.")
+@click.option("--beside", type=click.IntRange(0), default=0, help="Gangs that wait beside the stream.")
 @click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the page goes.")
-def main(*, sizes: str, pods_per_node: int, gangs: int, write: Path | None) -> None:
-    """Measure start, memory, idling and the way of a small gang in large clusters."""
+def main(*, sizes: str, write: Path | None, **asked: int) -> None:
+    """Measure start, memory, idling and the way of a small gang in large clusters, and how fast many come and go."""
     about = f"{machine_usage.machine()}, load before the run {os.getloadavg()[0]:.1f}."
-    found = [size for nodes in map(int, sizes.split(",")) for size in _measured(nodes, pods_per_node, gangs)]
-    text = page(found, about)
+    text = page([_measured(int(nodes), Asked(**asked)) for nodes in sizes.split(",")], about)
     click.echo(text)
     if write is not None:
         write.write_text(text, encoding="utf-8")
 
 
-def page(found: list[Size], about: str) -> str:
+def page(found: Sequence[Found], about: str) -> str:
     """The whole run in Markdown."""
     lines = [
         "# What the servers need in large clusters",
@@ -76,20 +101,31 @@ def page(found: list[Size], about: str) -> str:
         "| nodes | running pods | waiting gangs | server | start to ready, s | MB | idle, % of a core | 8 pods, s |",
         "| ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |",
     ]
-    for size in found:
+    for size in (size for each in found for size in each.sizes):
         for server in size.ready:
             cells = [f"{size.nodes:,}", f"{size.pods:,}", f"{size.gangs:,}", server, f"{size.ready[server]:.1f}"]
             cells += [f"{size.megabytes[server]:.0f}", f"{size.idle[server]:.1f}", f"{size.seconds:.2f}"]
             lines.append(f"| {' | '.join(cells)} |")
+    for each in found:
+        if each.streams:
+            lines += ["", f"## Many that come and go, among {each.nodes:,} nodes beside {each.beside:,} that wait", ""]
+            lines += [*_ABOUT_STREAMS, "", *stream.table(each.streams)]
     return "\n".join([*lines, ""])
 
 
-def _measured(nodes: int, pods_per_node: int, gangs: int) -> Iterator[Size]:
-    """One cluster, first without gangs that wait, then with them."""
+_ABOUT_STREAMS = (
+    "`stock`: the same pods, of no gang. By size: from the last pod of a gang created to all bound, p50 and p99, s.",
+    "Tried admissions: a pod of a gang, created with `--dry-run=server` while the others come.",
+)
+
+
+def _measured(nodes: int, asked: Asked) -> Found:
+    """One cluster, first without gangs that wait, then with them, then with many that come and go."""
     options = Options(components=[each for each in COMPONENTS if each != "kwok"], more=LONG_LEASES)
     with ControlPlane(options) as plane:
-        _fill(plane, nodes, pods_per_node)
-        click.echo(f"{nodes:,} nodes and {nodes * pods_per_node:,} pods are there")
+        _fill(plane, nodes, asked.pods_per_node)
+        pods = nodes * asked.pods_per_node
+        click.echo(f"{nodes:,} nodes and {pods:,} pods are there")
         deployment, ready, servers = Deployment(plane), dict[str, float](), dict[str, int]()
         deployment.install()
         plane.apply([load.topology()])
@@ -99,13 +135,28 @@ def _measured(nodes: int, pods_per_node: int, gangs: int) -> Iterator[Size]:
             ready[name] = time.monotonic() - began
             if name == "webhook":
                 deployment.register_webhook()
-        for waiting in dict.fromkeys((0, gangs)):
-            _add_waiting(plane, waiting)
+        found = list[Size]()
+        for waiting in dict.fromkeys((0, asked.gangs)):
+            _add_waiting(plane, range(waiting))
+            _await(plane, load.GANGS, lambda answer: all(map(_answered, answer["items"])), "gangs to be told", pause=1)
             megabytes, idle = _idle(servers)
             seconds = median(_gang(plane, f"g{waiting}-{number}") for number in range(ROUNDS))
-            size = Size(nodes, nodes * pods_per_node, waiting, ready, megabytes, idle, seconds)
-            click.echo(str(size))
-            yield size
+            found.append(Size(nodes, pods, waiting, ready, megabytes, idle, seconds))
+            click.echo(str(found[-1]))
+        _add_waiting(plane, range(asked.gangs, asked.beside))
+        streams = tuple(_streams(plane, asked))
+        click.echo(str(_idle(servers)))
+        return Found(nodes, tuple(found), streams, max(asked.gangs, asked.beside))
+
+
+def _streams(plane: ControlPlane, asked: Asked) -> Iterator[stream.Passed]:
+    """Each as pods of nobody's first, then as gangs of ours."""
+    coming = {"": stream.arrivals(asked.streamed), "large ": [stream.Arrival(asked.large, 1.0)] if asked.large else []}
+    for name, arrivals in coming.items():
+        for mode in ("stock", "phalanx") if arrivals else ():
+            passed = stream.passed(plane, arrivals, f"{name}{mode}".replace(" ", "-"), gangs=mode == "phalanx")
+            click.echo(str(passed))
+            yield passed
 
 
 def _controller(deployment: Deployment) -> Any:
@@ -138,16 +189,15 @@ def _running(nodes: int, pods_per_node: int) -> Iterator[load.Manifest]:
             }
 
 
-def _add_waiting(plane: ControlPlane, gangs: int) -> None:
+def _add_waiting(plane: ControlPlane, numbers: Iterable[int]) -> None:
     """Gangs of two pods of which each wants more GPUs than a node has."""
-    names = [f"waits-{number}" for number in range(gangs)]
+    names = [f"waits-{number}" for number in numbers]
     plane.create(load.GANGS, [load.gang(name, 2) for name in names])
     pods = [pod for name in names for pod in load.pods(name, 2, member=True)]
     gpus = {"nvidia.com/gpu": "16"}
     resources = {"requests": {"cpu": "8", **gpus}, "limits": gpus}
     container = {"name": "main", "image": "pause", "resources": resources}
     plane.create(load.PODS, [{**pod, "spec": {**pod["spec"], "containers": [container]}} for pod in pods])
-    _await(plane, load.GANGS, lambda answer: all(map(_answered, answer["items"])), "gangs to be told why", pause=1.0)
 
 
 def _answered(gang: load.Manifest) -> bool:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from benchmarks.live import crowding, evictions, large_cluster, load, machine_usage
+from benchmarks.live import crowding, evictions, large_cluster, load, machine_usage, stream
 
 
 def test_what_a_program_uses_is_counted() -> None:
@@ -36,7 +36,8 @@ def test_held_pods_are_tied_to_a_node_each() -> None:
 def test_large_clusters_have_a_row_for_each_server() -> None:
     by_server = {"webhook": 5.0, "controller": 7.0}
     size = large_cluster.Size(5000, 35000, 500, by_server, by_server, by_server, 0.3)
-    rows = [line for line in large_cluster.page([size], "2 processors").splitlines() if line.startswith("| 5,000")]
+    found = large_cluster.Found(5000, (size,), (), 500)
+    rows = [line for line in large_cluster.page([found], "2 processors").splitlines() if line.startswith("| 5,000")]
     assert rows == [
         "| 5,000 | 35,000 | 500 | webhook | 5.0 | 5 | 5.0 | 0.30 |",
         "| 5,000 | 35,000 | 500 | controller | 7.0 | 7 | 7.0 | 0.30 |",
@@ -93,3 +94,23 @@ def test_more_than_a_block_may_hold_needs_several() -> None:
 @pytest.mark.parametrize("number", range(len(evictions.SCENES)))
 def test_the_fewest_victims_are_counted_in_the_better_block(number: int) -> None:
     assert evictions.fewest_victims(evictions.SCENES[number][1]) == (8, 2, 2)[number]
+
+
+def test_a_stream_is_always_the_same_and_has_gangs_of_all_sizes() -> None:
+    coming = stream.arrivals(500)
+    assert coming == stream.arrivals(500)
+    assert {each.size for each in coming} == set(stream.SIZES)
+    assert stream.spread([0.0, *[1.0] * 50, *[2.0] * 48, 9.0]) == stream.Spread(1.0, pytest.approx(2.0, abs=0.1))
+    assert stream.spread([3.0]) == stream.Spread(3.0, 3.0)
+
+
+def test_a_stream_has_a_row_for_each_mode() -> None:
+    spread = stream.Spread(0.5, 1.25)
+    streams = (
+        stream.Passed("stock", 2, 10, 2.0, {8: spread, 2: spread}, spread),
+        stream.Passed("large-phalanx", 1, 2048, 40.0, {2048: spread}, spread),
+    )
+    assert list(stream.table(streams))[2:] == [
+        "| stock | 2 | 10 | 5.0 | 500 1250 | 0.50 1.25 | 0.50 1.25 |  |",
+        "| large-phalanx | 1 | 2,048 | 51.2 | 500 1250 |  |  | 0.50 1.25 |",
+    ]

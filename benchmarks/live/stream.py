@@ -1,0 +1,250 @@
+"""Gangs of many sizes that come one after the other, run for a while and go: how fast, and who waits how long.
+
+As many pods as may wait for a node always do, so that it is the cluster that sets the pace: the scheduler where pods
+belong to no gang, whatever is the slowest where they do.
+"""
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from statistics import quantiles
+from typing import Self
+
+from benchmarks.live import load
+from controlplane.control_plane import ControlPlane
+
+SIZES: Mapping[int, int] = {2: 40, 8: 30, 32: 15, 64: 10, 128: 5}
+"""Pods of a gang to its share of the gangs, in per cent."""
+MOST_WAITING = 1024
+"""Pods that may wait for a node before the next gang comes, unless it is the only one."""
+_RUNS = (5.0, 30.0)
+"""Between so many seconds a gang runs once all of its pods are bound."""
+_SEED = 16
+_LONGEST = 1800.0
+_PROBE_SECONDS = 0.1
+"""Between two admissions that are timed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A gang that comes: so many pods, which run for so long."""
+
+    size: int
+    runs: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Of many times, in seconds: the half that is quickest, and all but one in a hundred, take no longer."""
+
+    p50: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A stream that has gone by. `seconds`: from the first pod about to be created to the last one bound; `starts`: by
+    size, from a gang's last pod created to all of it bound; `admissions`: of a gang's pod that is only tried.
+    """
+
+    mode: str
+    gangs: int
+    pods: int
+    seconds: float
+    starts: Mapping[int, Spread]
+    admissions: Spread
+
+    @property
+    def pods_a_second(self) -> float:
+        """How many were bound."""
+        return self.pods / self.seconds
+
+
+def arrivals(count: int) -> list[Arrival]:
+    """So many gangs; the same ones for the same number."""
+    draw = random.Random(_SEED)  # noqa: S311 - nothing secret
+    sizes = draw.choices(list(SIZES), list(SIZES.values()), k=count)
+    return [Arrival(size, draw.uniform(*_RUNS)) for size in sizes]
+
+
+def passed(plane: ControlPlane, coming: Sequence[Arrival], mode: str, *, gangs: bool) -> Passed:
+    """Let all of them come, run and go. `gangs`: whether they are gangs of ours, or pods of nobody's.
+
+    :raises TimeoutError: they were not all bound in time.
+    """
+    stream, probe = _Stream(plane, mode, gangs=gangs), _Probe(plane)
+    with stream, probe:
+        first = time.monotonic()
+        for number, arrival in enumerate(coming):
+            stream.bring(f"{mode}-{number}", arrival)
+        last = stream.await_bound()
+    starts: dict[int, list[float]] = {}
+    for lot in stream.lots.values():
+        starts.setdefault(lot.arrival.size, []).append(max(0.0, lot.bound - lot.created))
+    return Passed(
+        mode,
+        len(coming),
+        sum(each.size for each in coming),
+        last - first,
+        {size: spread(starts[size]) for size in sorted(starts)},
+        spread(probe.seconds),
+    )
+
+
+def spread(seconds: Sequence[float]) -> Spread:
+    """The median and the 99th percentile."""
+    cuts = quantiles(seconds, n=100, method="inclusive") if len(seconds) > 1 else [*seconds] * 99
+    return Spread(cuts[49], cuts[98])
+
+
+@dataclass(slots=True)
+class _Lot:
+    """A gang on its way. Times monotonic: `created`, when its last pod had been, `bound`, when all were seen to be."""
+
+    arrival: Arrival
+    created: float = float("inf")
+    bound: float = 0.0
+    waiting: set[str] = field(default_factory=set)
+
+
+class _Stream:
+    """Brings gangs, watches them and takes them away again. Use it as a context manager."""
+
+    def __init__(self, plane: ControlPlane, mode: str, *, gangs: bool) -> None:
+        self.lots: dict[str, _Lot] = {}
+        self._plane, self._mode, self._gangs = plane, mode, gangs
+        self._changed = threading.Condition()
+        self._waiting: dict[str, _Lot] = {}
+        """By pod: its gang, while the pod waits for its node."""
+        self._going: list[tuple[float, str]] = []
+        """When which gang has run long enough, as a heap."""
+        self._over = False
+        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._watch, self._remove)]
+        self._since = plane.request("GET", f"{load.PODS}?limit=1")["metadata"]["resourceVersion"]
+
+    def __enter__(self) -> Self:
+        """Begin to watch."""
+        for each in self._threads:
+            each.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End when the last gang has gone."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+        for each in self._threads:
+            each.join()
+
+    def bring(self, name: str, arrival: Arrival) -> None:
+        """Create a gang as soon as not too many pods wait."""
+        pods = load.pods(name, arrival.size, member=self._gangs)
+        lot = _Lot(arrival, waiting={each["metadata"]["name"] for each in pods})
+        with self._changed:
+            self._await(lambda: not self._waiting or len(self._waiting) + arrival.size <= MOST_WAITING)
+            self.lots[name] = lot
+            self._waiting |= dict.fromkeys(lot.waiting, lot)
+        if self._gangs:
+            self._plane.create(load.GANGS, [load.gang(name, arrival.size)])
+        self._plane.create(load.PODS, pods)
+        lot.created = time.monotonic()
+
+    def await_bound(self) -> float:
+        """When the last pod was seen to be bound."""
+        with self._changed:
+            self._await(lambda: not self._waiting)
+            return max(lot.bound for lot in self.lots.values())
+
+    def _await(self, holds: Callable[[], bool]) -> None:
+        if not self._changed.wait_for(holds, _LONGEST):
+            raise TimeoutError(f"{len(self._waiting)} pods were not bound within {_LONGEST:.0f} s")
+
+    def _watch(self) -> None:
+        """Note who is bound. A server ends a watch now and then; the next one begins where it ended."""
+        while not self._over:
+            connection = self._plane.watch(load.PODS, self._since)
+            with suppress(OSError, ValueError):
+                for line in connection.getresponse():
+                    self._note(json.loads(line)["object"])
+                    if self._over:
+                        break
+            connection.close()
+
+    def _note(self, pod: load.Manifest) -> None:
+        name, now = pod["metadata"]["name"], time.monotonic()
+        self._since = pod["metadata"]["resourceVersion"]
+        if not pod["spec"].get("nodeName"):
+            return
+        with self._changed:
+            lot = self._waiting.pop(name, None)
+            if lot is None:
+                return
+            lot.waiting.discard(name)
+            if not lot.waiting:
+                lot.bound = now
+                heappush(self._going, (now + lot.arrival.runs, name.rpartition("-")[0]))
+            self._changed.notify_all()
+
+    def _remove(self) -> None:
+        """Delete gangs that have run long enough, one after the other; at the end all at once."""
+        with self._plane.kept() as ask:
+            while True:
+                with self._changed:
+                    if not self._going and self._over:
+                        return
+                    soon = self._going[0][0] - time.monotonic() if self._going else _PROBE_SECONDS
+                    if soon > 0 and not self._over:
+                        self._changed.wait(min(soon, _PROBE_SECONDS))
+                        continue
+                    _, name = heappop(self._going)
+                for number in range(self.lots[name].arrival.size):
+                    ask("DELETE", f"{load.PODS}/{name}-{number}?gracePeriodSeconds=0")
+                if self._gangs:
+                    ask("DELETE", f"{load.GANGS}/{name}")
+
+
+class _Probe:
+    """Times how long it takes to have a gang's pod admitted that is only tried. Use it as a context manager."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.seconds: list[float] = []
+        self._plane, self._over = plane, threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        (pod,) = load.pods("tried", 1, member=True)
+        with self._plane.kept() as ask:
+            while not self._over.wait(_PROBE_SECONDS):
+                began = time.monotonic()
+                ask("POST", f"{load.PODS}?dryRun=All", pod)
+                self.seconds.append(time.monotonic() - began)
+
+
+def table(streams: Sequence[Passed]) -> Iterator[str]:
+    """A table of streams in Markdown, line by line."""
+    sizes = sorted({size for each in streams for size in each.starts})
+    heads = ["of", "gangs", "pods", "pods a second", "tried admissions, p50 and p99, ms"]
+    heads += [f"{size} pods" for size in sizes]
+    yield f"| {' | '.join(heads)} |"
+    yield "| --- " + "| ---: " * (len(heads) - 1) + "|"
+    for each in streams:
+        tried = f"{each.admissions.p50 * 1000:.0f} {each.admissions.p99 * 1000:.0f}"
+        cells = [each.mode, f"{each.gangs:,}", f"{each.pods:,}", f"{each.pods_a_second:.1f}", tried]
+        starts = (each.starts.get(size) for size in sizes)
+        cells += ["" if start is None else f"{start.p50:.2f} {start.p99:.2f}" for start in starts]
+        yield f"| {' | '.join(cells)} |"
