@@ -13,7 +13,7 @@ from cluster.caches.further_kinds import FurtherKinds, GroupKind
 from cluster.caches.manifest_sinks import AsRead, Manifests, ManifestsOfKind
 from cluster.caches.reflector import Reflector, ReflectorTiming, Sink
 
-QUICK = ReflectorTiming(missing=0.02, first_retry=0.02, last_retry=0.05, unsynced_retry=0.05, overloaded=0.3)
+QUICK = ReflectorTiming(missing=0.02, first_retry=0.02, last_retry=0.05, unsynced_retry=0.05, overloaded=1.0)
 Object = dict[str, Any]
 AT = "ml.example.com", "Run"
 

@@ -166,11 +166,11 @@ def large(entries: int) -> Object:
 
 
 def test_a_workload_of_thousands_of_templates_is_refused_at_once() -> None:
-    start = time.monotonic()
+    start = time.thread_time()
     assert refusal(large(20_000), described()) == (
         f"TrainingRun default/w: spec.roles: has more than {MOST} pod templates; make several workloads of it"
     )
-    assert time.monotonic() - start < 0.5
+    assert time.thread_time() - start < 0.5
     reading = read_all(among(large(20_000), described()))
     assert [each.field for each in reading.faults] == ["spec.roles"]
     assert len(templates(among(large(MOST), described()).objects[key_of(large(MOST))])) == MOST
