@@ -11,6 +11,7 @@ import pytest
 from drawings import Drawing, pods
 from thorough import chunks
 
+from solver.cp_sat.lexicographic import time_budget_of
 from solver.deadline import Deadline
 from solver.multi_gang.column_generation.generation import ColumnGeneration
 from solver.multi_gang.column_generation.pricing import (
@@ -21,7 +22,7 @@ from solver.multi_gang.column_generation.pricing import (
     node_classes_of,
 )
 from solver.multi_gang.joint import JointProblem, Share, faults_of, solve_all_placed
-from solver.nodes import Node, nodes_of
+from solver.nodes import Node, NodeTable, nodes_of
 from solver.plan import Proof
 from solver.problem import Cap, Limits, Member, PodSet, Problem, Shape, Spread
 from solver.tree import ROOT, tree_of
@@ -70,6 +71,40 @@ def test_that_half_a_rack_cannot_be_had_is_known_to_the_bound() -> None:
     assert answer is not None
     assert domains_of(joint, answer.shares) == [5, 8]
     assert answer.levels == 2
+
+
+def test_that_whole_members_do_not_part_so_is_known_where_domains_are_few() -> None:
+    """Blocks with room for 8, 7 and 8, gangs of 5, 3, 4, 5 and 5: of no division of these is every part 8 at most."""
+    room = Drawing("b0: a=2 b=4 c d\nb1: e=2 f=2 g h i\nb2: j=2 k=2 l=4")
+    joint = together(*(room.gang(pods(count)) for count in (5, 3, 4, 5, 5)))
+    answer = solve_all_placed(joint, LIMITS)
+    assert answer is not None
+    assert domains_of(joint, answer.shares)[0] == 6
+    assert answer.levels >= 1
+    assert faults_of(joint, answer) == ()
+
+
+def test_gangs_that_find_no_place_one_after_the_other_are_parted_among_wide_domains() -> None:
+    """Blocks of six nodes: whoever puts both gangs of two into one of them finds no block for the second of four."""
+    room = Drawing("b0: a b c d e f\nb1: g h i j k l")
+    joint = together(*(room.gang(pods(count), required=0) for count in (2, 2, 4, 4)))
+    answer = solve_all_placed(joint, LIMITS)
+    assert answer is not None
+    assert domains_of(joint, answer.shares) == [4, 12]
+    assert answer.levels == 2
+    assert faults_of(joint, answer) == ()
+
+
+def test_a_gang_with_parts_in_several_wide_domains_is_one_plan() -> None:
+    """Five members in blocks of two nodes, and a gang of one that must be in a block with the odd one."""
+    room = Drawing("b0: a b\nb1: c d\nb2: e f")
+    joint = together(room.gang(pods(1), required=0), room.gang(pods(5)))
+    allotting = _generation(joint).allotting
+    allotment = allotting.least(0, [], time_budget_of(LIMITS))
+    assert allotment is not None
+    assert sorted(map(len, allotment.parts)) == [1, 3]
+    assert [sum(own.values()) for own in allotment.parts] == [1, 5]
+    assert allotment.bound == 4
 
 
 def test_who_has_no_room_beside_the_earlier_is_left_out_and_the_later_are_not() -> None:
@@ -286,7 +321,7 @@ def plans(joint: JointProblem, gang: int = 0, taken: tuple[tuple[int, ...], ...]
 
 def _fits(joint: JointProblem, rows: tuple[tuple[int, ...], ...]) -> bool:
     nodes = joint.gangs[0].nodes
-    asked = [[0, 0] for _ in nodes]
+    asked = [[0] * len(node.free) for node in nodes]
     for problem, row in zip(joint.gangs, rows, strict=False):
         for node in row:
             for resource, amount in enumerate(problem.shapes[0].requests):
@@ -302,6 +337,60 @@ def _spread(joint: JointProblem, rows: list[tuple[int, ...]] | tuple[tuple[int, 
     nodes, depth = joint.gangs[0].nodes, len(joint.gangs[0].levels)
     whole = [(*node.path, node.name) for node in nodes]
     return [sum(len({whole[node][: level + 1] for node in row}) for row in rows) for level in range(depth)]
+
+
+def _generation(joint: JointProblem) -> ColumnGeneration:
+    """Of gangs that ask for one resource, on all nodes."""
+    nodes, depth = joint.gangs[0].nodes, len(joint.gangs[0].levels)
+    asks = np.array([gang.shapes[0].requests[0] for gang in joint.gangs])
+    members = [len(gang.sets[0].members) for gang in joint.gangs]
+    room = nodes.free[:, 0] // asks[:, None]
+    tree = tree_of(nodes, depth)
+    demands = [
+        GangDemand(shape, count, ROOT if gang.required is None else gang.required)
+        for shape, (gang, count) in enumerate(zip(joint.gangs, members, strict=True))
+    ]
+    holds = np.minimum(room, max(members))
+    classes = node_classes_of(tree, holds, room)
+    return ColumnGeneration(PricingProblem(tree, classes, max(members)), demands, asks[:, None] // asks)
+
+
+@pytest.mark.parametrize("seeds", chunks(240, 60))
+def test_no_plan_has_fewer_domains_than_wide_levels_are_said_to_need(seeds: range) -> None:
+    exact = known = 0
+    for seed in seeds:
+        dice = random.Random(seed)  # noqa: S311 -- not for secrets
+        places = sorted((dice.randrange(2), dice.randrange(2)) for _ in range(6))
+        room = nodes_of(
+            Node(f"n{position}", (f"b{block}", f"b{block}r{rack}"), (dice.randint(0, 4),), (0,))
+            for position, (block, rack) in enumerate(places)
+        )
+        joint = together(*(_of_one_resource(dice, room) for _ in range(dice.choice((2, 3)))))
+        best = min(plans(joint), default=None)
+        if best is None:
+            continue
+        allotting = _generation(joint).allotting
+        for level in range(2):
+            allotment = allotting.least(level, best[:level], time_budget_of(LIMITS))
+            assert allotment is not None, seed
+            assert allotment.bound <= best[level], seed
+            assert [sum(own.values()) for own in allotment.parts] == [len(g.sets[0].members) for g in joint.gangs]
+            exact += allotment.bound == best[level]
+            known += 1
+    assert exact >= known * 9 // 10 > 0
+
+
+def _of_one_resource(dice: random.Random, nodes: NodeTable) -> Problem:
+    members = tuple(Member(f"m{rank}", 0) for rank in range(dice.randint(1, 3)))
+    return Problem(
+        LEVELS,
+        ("cpu",),
+        nodes,
+        (Shape((dice.choice((1, 1, 2, 3)),), frozenset(range(len(nodes)))),),
+        (PodSet("main", members, len(members)),),
+        len(members),
+        required=dice.choice((None, None, 0, 1)),
+    )
 
 
 @pytest.mark.parametrize("seeds", chunks(240, 60))

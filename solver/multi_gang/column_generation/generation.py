@@ -4,7 +4,8 @@ A column is one plan of one gang. The restricted master problem mixes the column
 nodes is given out twice (`restricted_master`); its duals are prices, under which the pricing problem finds the best
 further columns of every gang (`pricing`; Dantzig and Wolfe, 1960). Any prices at all give a dual bound: what all gangs
 cost at least under them, less what the room is worth (Lagrangian duality). It is worked out in whole numbers, so that
-no rounding of the linear programme can make it too high. CP-SAT then chooses one column for each gang.
+no rounding of the linear programme can make it too high. CP-SAT then chooses one column for each gang. Where domains
+are few, it also says what halves of plans hide from the linear programme (`allotment`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +17,11 @@ from ortools.sat.python.cp_model import FEASIBLE, OPTIMAL, CpModel, CpSolver, Li
 
 from solver.capacity import Counts
 from solver.cp_sat.lexicographic import DeadlineCheck, TimeBudget, no_deadline_check, single_worker
+from solver.multi_gang.column_generation.allotment import AllottingProblem, Parts
 from solver.multi_gang.column_generation.diving import dived
 from solver.multi_gang.column_generation.pricing import INFEASIBLE_COST, GangDemand, PricingProblem, Use
 from solver.multi_gang.column_generation.restricted_master import Column, GenerationEffort, LpSolution, RestrictedMaster
+from solver.tree import ROOT
 
 _SCALE = 1 << 10
 """Prices are multiples of one part in so many of a domain."""
@@ -92,12 +95,13 @@ class ColumnGeneration:
         self.own: Counts = classes.holds * classes.nodes
         self.offered: Counts = classes.room * classes.nodes
         self.depth = self.pricing.tree.depth
+        self.allotting = AllottingProblem(self.pricing, self.demands, self.displaced, self.own, self.offered)
 
     def solve(self, budget: TimeBudget, over: DeadlineCheck = no_deadline_check) -> ChosenColumns | None:
-        """The best choice that was found until the time is `over`; None where the gangs cannot even be placed one after
-        the other, or where that alone is too much effort.
+        """The best choice that was found until the time is `over`; None where no place for all is found one after the
+        other, nor wide domain by wide domain, or where that alone is too much effort.
         """
-        chosen = self._in_turn(np.zeros_like(self.own), 0)
+        chosen = self._in_turn(np.zeros_like(self.own), 0) or self._first_allotted(budget)
         if chosen is None:
             return None
         self.effort.over = over
@@ -110,6 +114,8 @@ class ColumnGeneration:
             bound, unit = self._bound(master, level, _total(chosen, level))
             if bound < _total(chosen, level):
                 chosen = self._dived(master, level, bound, _total(chosen, level)) or chosen
+            if bound < _total(chosen, level) and self.allotting.is_wide(level) and not over():
+                chosen, bound = self._allotted(chosen, level, bound, budget)
             if bound < _total(chosen, level) and not over():
                 tries = 1 if self.effort.spent else _TRIES
                 chosen = self._better(chosen, level, bound, unit, budget, tries=tries)
@@ -139,15 +145,74 @@ class ColumnGeneration:
         size = self.displaced.sum(axis=1)
         for gang in sorted(range(len(self.demands)), key=lambda each: (-size[self.demands[each].shape], each)):
             demand = self.demands[gang]
-            limit = self._fitting(demand.shape, left)
-            prices = self.pricing.prices(weights, unit[demand.shape][None], limit[None], shape=demand.shape)
-            uses = self.pricing.best(prices, GangDemand(0, demand.members, demand.level))
-            if not uses:
+            use = self._compact(demand, left, weights, unit)
+            if use is None:
                 return None
-            chosen[gang] = self._column(gang, uses[0])
-            for where, count in uses[0].items():
+            chosen[gang] = self._column(gang, use)
+            for where, count in use.items():
                 left[:, where] -= self.displaced[demand.shape] * count
         return [chosen[gang] for gang in range(len(self.demands))]
+
+    def _first_allotted(self, budget: TimeBudget) -> list[Column] | None:
+        """A choice as the wide levels part the gangs, the narrowest of them that can be; None where none is found."""
+        held: list[int] = []
+        parts: Parts = []
+        for level in range(self.depth):
+            allotment = self.allotting.least(level, held, budget) if self.allotting.is_wide(level) else None
+            if allotment is None:
+                break
+            parts = allotment.parts
+            held.append(sum(map(len, parts)))
+        return self._in_parts(parts, len(held) - 1) if held else None
+
+    def _allotted(self, chosen: list[Column], level: int, bound: int, budget: TimeBudget) -> tuple[list[Column], int]:
+        """A choice with fewer domains of a wide level where one is found, and the bound that is known then."""
+        domain = self.allotting.domain(level).tolist()
+        known: list[dict[int, int]] = [{} for _ in chosen]
+        for column in chosen:
+            for where, count in column.use.items():
+                members = known[column.gang]
+                members[domain[where]] = members.get(domain[where], 0) + count
+        held = [_total(chosen, wider) for wider in range(level)]
+        allotment = self.allotting.least(level, held, budget, bound, known)
+        if allotment is None:
+            return chosen, bound
+        fewer = sum(map(len, allotment.parts)) < _total(chosen, level)
+        found = self._in_parts(allotment.parts, level) if fewer else None
+        return found or chosen, max(bound, allotment.bound)
+
+    def _in_parts(self, parts: Parts, level: int) -> list[Column] | None:
+        """Each gang's members in the domains of a level as they are parted, the largest first, where they are the most
+        compact. None where they do not fit so, or where so much effort is not left.
+        """
+        work = sum(map(len, parts)) * self.pricing.work(1)
+        if not self.effort.affords(work):
+            return None
+        self.effort.look(work)
+        left, domain = self.offered.copy(), self.allotting.domain(level)
+        size = self.displaced.sum(axis=1)
+        uses: list[dict[int, int]] = [{} for _ in self.demands]
+        jobs = [(gang, where, count) for gang, own in enumerate(parts) for where, count in sorted(own.items())]
+        for gang, where, count in sorted(jobs, key=lambda job: (-size[self.demands[job[0]].shape], job)):
+            demand = self.demands[gang]
+            inward = GangDemand(demand.shape, count, demand.level if len(parts[gang]) == 1 else ROOT)
+            use = self._compact(inward, np.where(domain == where, left, 0), self.weights(self.depth - 1))
+            if use is None:
+                return None
+            uses[gang] |= use
+            for each, members in use.items():
+                left[:, each] -= self.displaced[demand.shape] * members
+        return [self._column(gang, use) for gang, use in enumerate(uses)]
+
+    def _compact(
+        self, demand: GangDemand, left: Counts, weights: Sequence[int], unit: Counts | None = None
+    ) -> Use | None:
+        """The most compact plan for so many members in what is left of every shape; `unit`: what a member costs."""
+        price = np.zeros(left.shape[1], dtype=np.int64) if unit is None else unit[demand.shape]
+        limit = self._fitting(demand.shape, left)
+        prices = self.pricing.prices(weights, price[None], limit[None], shape=demand.shape)
+        uses = self.pricing.best(prices, GangDemand(0, demand.members, demand.level))
+        return uses[0] if uses else None
 
     def _fitting(self, shape: int, left: Counts) -> Counts:
         """By class, for how many members of a shape there is room in what is left of every shape."""

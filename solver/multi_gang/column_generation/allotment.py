@@ -1,0 +1,150 @@
+"""How many members of each gang each domain of a wide level takes, as a choice of its own.
+
+Wide domains are few, and how they are filled inside is left out, so CP-SAT mostly proves the best choice at once:
+
+    min   sum of touched[g, d]                            over gangs and the domains of one level
+    s.t.  sum over d of x[g, d] = members of g
+          x[g, d] <= what may run there * touched[g, d]
+          sum over g of members that x[g, d] displaces <= room, for each shape in each domain
+          the sums of touched domains of the wider levels <= what they are held at
+
+What is left out only makes plans worse, so the least sum is a bound; unlike that of column generation it knows that
+members are whole and a domain has one room for all gangs. Where all fits inside, too, the choice is a plan.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.sat.python.cp_model import FEASIBLE, OPTIMAL, CpModel, IntVar, LinearExpr
+
+from solver.capacity import Counts
+from solver.cp_sat.lexicographic import TimeBudget, single_worker
+from solver.multi_gang.column_generation.pricing import GangDemand, PricingProblem
+
+_CELLS = 1_200
+"""Gangs times domains up to which a level is wide."""
+_SHARE = 0.1
+"""The share of the time that is left which one choice may take."""
+
+Parts = Sequence[Mapping[int, int]]
+"""By gang, its members by domain of one level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allotment:
+    """`bound`: the least sum of domains of the level that is possible where the wider sums are held."""
+
+    parts: Parts
+    bound: int
+
+
+class AllottingProblem:
+    """Which domains take whom, on any level. `own` and `offered`, shapes x classes: the members that may be on a class,
+    and those that it has room for; `displaced[one, other]`: how many members of shape `other` one of `one` displaces.
+    """
+
+    def __init__(
+        self, pricing: PricingProblem, demands: Sequence[GangDemand], displaced: Counts, own: Counts, offered: Counts
+    ) -> None:
+        self._tree, self._inner, self._demands = pricing.tree, pricing.classes.domain, demands
+        self._displaced, self._own, self._offered = displaced, own, offered
+
+    def is_wide(self, level: int) -> bool:
+        """Whether a level above the node has few domains."""
+        return level < self._tree.depth - 1 and len(self._demands) * self._tree.count(level) <= _CELLS
+
+    def domain(self, level: int) -> Counts:
+        """The domain of a level around each class."""
+        return self._tree.around(self._tree.depth - 2, level)[self._inner]
+
+    def least(
+        self, level: int, held: Sequence[int], budget: TimeBudget, least: int = 0, known: Parts | None = None
+    ) -> Allotment | None:
+        """The choice with the fewest domains of a level that was found. `held`: the sums of the wider levels; `least`:
+        what the sum is at least; `known`: a choice that is possible. None where no choice was found.
+        """
+        cp, flags = CpModel(), dict[tuple[int, int], IntVar]()
+        members = self._members(cp, level, flags)
+        self._limit_room(cp, level, members)
+        for wider in range(level):
+            cp.add(LinearExpr.sum(self._around(cp, flags, level, wider)) <= held[wider])
+        total = LinearExpr.sum([*flags.values()])
+        cp.add(total >= least)
+        cp.minimize(total)
+        if known is not None:
+            for (gang, domain), count in members.items():
+                cp.add_hint(count, known[gang].get(domain, 0))
+                cp.add_hint(flags[gang, domain], domain in known[gang])
+        solver = single_worker()
+        solver.parameters.linearization_level = 2
+        solver.parameters.max_deterministic_time = max(0.0, budget.deterministic) * _SHARE
+        solver.parameters.max_time_in_seconds = max(0.0, budget.wall.left)
+        status = solver.solve(cp)
+        budget.charge(solver)
+        if status not in (OPTIMAL, FEASIBLE):
+            return None
+        parts: list[dict[int, int]] = [{} for _ in self._demands]
+        for (gang, domain), count in members.items():
+            if solver.value(count):
+                parts[gang][domain] = solver.value(count)
+        return Allotment(parts, sum(map(len, parts)) if status == OPTIMAL else least)
+
+    def _members(self, cp: CpModel, level: int, flags: dict[tuple[int, int], IntVar]) -> dict[tuple[int, int], IntVar]:
+        """How many members of each gang are in each domain where some may be; `flags` learns whether any is."""
+        members: dict[tuple[int, int], IntVar] = {}
+        own = self._summed(level, self._own)
+        for gang, demand in enumerate(self._demands):
+            inside = np.flatnonzero(self._possible(level, demand)).tolist()
+            for domain in inside:
+                most = min(demand.members, int(own[demand.shape, domain]))
+                count = members[gang, domain] = cp.new_int_var(0, most, "")
+                flag = flags[gang, domain] = cp.new_bool_var("")
+                cp.add(count <= most * flag)
+                cp.add(count >= flag)
+            cp.add(LinearExpr.sum([members[gang, domain] for domain in inside]) == demand.members)
+            for wider in range(min(demand.level, level) + 1):
+                own_flags = {place: flag for place, flag in flags.items() if place[0] == gang}
+                cp.add(LinearExpr.sum(self._around(cp, own_flags, level, wider)) <= 1)
+        return members
+
+    def _possible(self, level: int, demand: GangDemand) -> NDArray[np.bool_]:
+        """By domain of a level, whether members of a gang may be there: within one domain of the gang's own level that
+        holds them all.
+        """
+        holding = self._summed(demand.level, self._own)[demand.shape] >= demand.members
+        possible = np.zeros(self._tree.count(level), dtype=np.bool_)
+        possible[self.domain(level)[holding[self.domain(demand.level)]]] = True
+        possible &= self._summed(level, self._own)[demand.shape] > 0
+        return possible
+
+    def _limit_room(self, cp: CpModel, level: int, members: Mapping[tuple[int, int], IntVar]) -> None:
+        """No domain takes more than it has room for."""
+        offered = self._summed(level, self._offered)
+        takes = self._displaced[[demand.shape for demand in self._demands]]
+        for domain in range(self._tree.count(level)):
+            gangs = [gang for gang, where in members if where == domain]
+            for shape in np.flatnonzero(takes[gangs].any(axis=0)).tolist():
+                weights = takes[gangs, shape].tolist()
+                asked = LinearExpr.weighted_sum([members[gang, domain] for gang in gangs], weights)
+                cp.add(asked <= int(offered[shape, domain]))
+
+    def _around(self, cp: CpModel, flags: Mapping[tuple[int, int], IntVar], level: int, wider: int) -> list[IntVar]:
+        """The flags of gangs in the domains of a wider level, or of this one."""
+        if wider == level:
+            return [*flags.values()]
+        around = self._tree.around(level, wider)
+        found: dict[tuple[int, int], IntVar] = {}
+        for (gang, domain), flag in flags.items():
+            place = gang, int(around[domain])
+            if place not in found:
+                found[place] = cp.new_bool_var("")
+            cp.add_implication(flag, found[place])
+        return [*found.values()]
+
+    def _summed(self, level: int, amounts: Counts) -> Counts:
+        """Amounts by shape and class, summed by shape and domain."""
+        sums = np.zeros((len(amounts), self._tree.count(level)), dtype=np.int64)
+        np.add.at(sums.T, self.domain(level), amounts.T)
+        return sums
