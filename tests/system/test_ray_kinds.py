@@ -1,4 +1,4 @@
-"""A RayJob and a RayService by one annotation: KubeRay's own operator makes the cluster that is the gang.
+"""A RayJob and a RayService by our keys and others': KubeRay's own operator makes the cluster that is the gang.
 
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a cluster of four fits in r1 alone.
 """
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
+from asking import DIALECTS, dialects, too_many
 from real_operators import running
 from system import Object, Phalanx
 from two_racks import apply_two_racks
@@ -30,18 +31,20 @@ def kuberay(control_plane: ControlPlane) -> Iterator[None]:
 
 
 @pytest.fixture
-def racks(phalanx: Phalanx) -> Phalanx:
+def racks(phalanx: Phalanx, dialect: str) -> Phalanx:
     """Seven nodes in two racks, and a topology over them."""
-    return apply_two_racks(phalanx, 7)
+    return apply_two_racks(phalanx, 7, dialect)
 
 
-def workload(kind: str, workers: int) -> Object:
+def workload(kind: str, dialect: str, workers: int) -> Object:
     """One with a cluster of a head and so many workers in one rack."""
     cluster = yaml.safe_load(yaml.safe_dump(ROWS["RayCluster"].spec()).replace("cpu: '1'", "cpu: '6'"))
     cluster["workerGroupSpecs"][0] |= {"replicas": workers, "maxReplicas": workers}
     more = {"entrypoint": "python x.py"} if kind == "RayJob" else {}
-    metadata = {"name": "w", "namespace": "default", "annotations": {"phalanx.dev/required": "rack"}}
-    return {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": {KINDS[kind]: cluster, **more}}
+    metadata = {"name": "w", "namespace": "default"}
+    found = {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": {KINDS[kind]: cluster, **more}}
+    DIALECTS[dialect](found)
+    return found
 
 
 def of_cluster(phalanx: Phalanx) -> list[Object]:
@@ -55,10 +58,11 @@ def gangs(phalanx: Phalanx) -> list[Object]:
     return found
 
 
+@dialects
 @pytest.mark.parametrize("kind", KINDS)
-def test_its_cluster_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, kind: str) -> None:
+def test_its_cluster_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, kind: str, dialect: str) -> None:
     with racks.record() as recorder:
-        racks.apply_once_told("4 pods fit in r1: n0..3", workload(kind, 3))
+        racks.apply_once_told("4 pods fit in r1: n0..3", workload(kind, dialect, 3))
         racks.wait(lambda: sorted(each["spec"].get("nodeName", "") for each in of_cluster(racks)) == R1, "all bound")
         events = [each for each in recorder.events if "ray.io/node-type" in each.object["metadata"].get("labels", {})]
     complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
@@ -77,10 +81,11 @@ def test_its_cluster_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, kin
     racks.wait(lambda: not gangs(racks) and not of_cluster(racks), "the gang and its pods to go")
 
 
+@dialects
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_worker_too_many_and_none_starts(racks: Phalanx, kind: str) -> None:
-    said = "needs 5 pods in one rack: r1 fits 4 of 5; r2 fits 3 of 5"
-    racks.apply_once_told(said, workload(kind, 4))
+def test_one_worker_too_many_and_none_starts(racks: Phalanx, kind: str, dialect: str) -> None:
+    wanted = workload(kind, dialect, 4)
+    racks.apply_once_told(too_many(dialect, wanted), wanted)
     racks.wait(lambda: len(of_cluster(racks)) == 5 and bool(gangs(racks)), "all pods to be made")
     racks.await_phase(gangs(racks)[0]["metadata"]["name"], "Unplaceable")
     assert all(each["spec"]["schedulingGates"] for each in of_cluster(racks))

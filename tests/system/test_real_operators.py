@@ -3,11 +3,12 @@
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone, and one of five nowhere.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pytest
 import yaml
+from asking import DIALECTS, RACK, dialects, too_many, topology
 from node_manifests import node_manifest
 from real_operators import Running, running
 from system import Object, Phalanx
@@ -16,13 +17,11 @@ from workload_operators import ROWS
 from controlplane.control_plane import ControlPlane
 from controlplane.recording import bound
 from gangs.workloads.kind_table import WORKLOADS
-from gangs.workloads.pod_templates import templates
 from kube.keys import SYSTEM_NAMESPACE
 from kube.placeholders import PLACEHOLDER
 
 pytestmark = pytest.mark.controlplane
 
-RACK = "example.com/rack"
 R1 = ["n0", "n1", "n2", "n3"]
 
 
@@ -109,43 +108,6 @@ def case(operated: tuple[Case, Running], phalanx: Phalanx) -> Case:
     return operated[0]
 
 
-def _ours(workload: Object) -> None:
-    workload["metadata"]["annotations"] = {"phalanx.dev/gang": "true", "phalanx.dev/required": "rack"}
-
-
-def _kueues(workload: Object) -> None:
-    """A queue on the workload; on all templates the level, and that they share a domain of it."""
-    workload["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
-    ways = [each.way for each in templates(workload)]
-    for way in ways:
-        part = workload
-        for step in way:
-            part = part[int(step)] if isinstance(part, list) else part[step]
-        wish = {"kueue.x-k8s.io/podset-required-topology": RACK}
-        wish |= {"kueue.x-k8s.io/podset-group-name": "all"} if len(ways) > 1 else {}
-        part["metadata"]["annotations"] = {**part["metadata"].get("annotations", {}), **wish}
-
-
-def _runais(workload: Object) -> None:
-    asked = {"kai.scheduler/topology": "network", "kai.scheduler/topology-required-placement": "rack"}
-    workload["metadata"]["annotations"] = asked
-
-
-DIALECTS: Mapping[str, Callable[[Object], None]] = {"ours": _ours, "Kueue's": _kueues, "Run:ai's": _runais}
-"""Whose keys a workload has, and how they ask for one rack."""
-dialects = pytest.mark.parametrize("dialect", DIALECTS)
-
-
-def apply_topology(phalanx: Phalanx, dialect: str) -> None:
-    """The racks, as the system knows them."""
-    levels: list[Object] = [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]
-    if dialect == "ours":
-        levels = [{"name": "rack", "nodeLabel": RACK}]
-    group = {"ours": "phalanx.dev/v1alpha1", "Kueue's": "kueue.x-k8s.io/v1beta1", "Run:ai's": "kai.scheduler/v1alpha1"}
-    made = {"apiVersion": group[dialect], "kind": "Topology", "metadata": {"name": "network"}}
-    phalanx.apply({**made, "spec": {"levels": levels}})
-
-
 def manifest(case: Case, dialect: str, *, pods: int) -> Object:
     """The workload, of so many pods of which each fills a node, all in one rack."""
     text = yaml.safe_dump(ROWS[case.kind].manifest(), sort_keys=False)
@@ -181,7 +143,7 @@ def by_rank(phalanx: Phalanx, case: Case) -> list[str]:
 @dialects
 def test_its_gang_starts_whole_in_order_is_mended_and_goes(phalanx: Phalanx, case: Case, dialect: str) -> None:
     gang = ROWS[case.kind].gang
-    apply_topology(phalanx, dialect)
+    phalanx.apply(topology(dialect))
     with phalanx.record() as recorder:
         phalanx.apply_once_told(f"gang default/{gang}: 4 pods fit in r1: n0..3", manifest(case, dialect, pods=4))
         phalanx.wait(lambda: len(nodes(phalanx)) == 4, "all pods to be bound")
@@ -210,18 +172,14 @@ def test_its_gang_starts_whole_in_order_is_mended_and_goes(phalanx: Phalanx, cas
 @dialects
 def test_one_pod_too_many_and_none_starts(phalanx: Phalanx, case: Case, dialect: str) -> None:
     gang = ROWS[case.kind].gang
-    apply_topology(phalanx, dialect)
-    said = (
-        "the cluster holds 4 of 5"
-        if dialect == "Kueue's"
-        else "needs 5 pods in one rack: r1 fits 4 of 5; r2 fits 3 of 5"
-    )
+    phalanx.apply(topology(dialect))
+    workload = manifest(case, dialect, pods=5)
     with phalanx.record() as recorder:
-        phalanx.apply_once_told(f"gang default/{gang}: needs 5 pods", manifest(case, dialect, pods=5))
+        phalanx.apply_once_told(f"gang default/{gang}: needs 5 pods", workload)
         status = phalanx.await_phase(gang, "Unplaceable")
         phalanx.wait(lambda: len(phalanx.pods()) == 5, "all pods to be made")
         events = recorder.events
-    assert said in status["message"]
+    assert too_many(dialect, workload) in status["message"]
     assert not any(bound(event) for event in events)
     assert all(each["spec"]["schedulingGates"] for each in phalanx.pods())
 
@@ -232,7 +190,7 @@ def test_room_is_held_until_the_operator_makes_the_pods_that_come_after_others(
     phalanx: Phalanx, case: Case, dialect: str
 ) -> None:
     gang = ROWS[case.kind].gang
-    apply_topology(phalanx, dialect)
+    phalanx.apply(topology(dialect))
     workload = manifest(case, dialect, pods=4)
     workload["spec"] |= case.in_order
     with phalanx.record() as recorder:

@@ -1,4 +1,4 @@
-"""A TrainJob by one annotation: Kubeflow's Trainer makes a JobSet of it and of its runtime, and that is the gang.
+"""A TrainJob by our keys and others': Kubeflow's Trainer makes a JobSet of it and of its runtime, and that is the gang.
 
 Both are the real ones, and so is the runtime, from the Trainer's module. Racks r1: n0 … n3, r2: n4 … n6. A pod fills a
 node, so that a gang of four fits in r1 alone.
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
+from asking import DIALECTS, RACK, dialects, too_many
 from real_operators import Running, running
 from system import Object, Phalanx, pod, unschedulable
 from two_racks import apply_two_racks
@@ -36,28 +37,42 @@ def both(control_plane: ControlPlane) -> Iterator[tuple[Running, Running]]:
 
 
 @pytest.fixture
-def racks(both: tuple[Running, Running], phalanx: Phalanx) -> Phalanx:
-    """Seven nodes in two racks, a topology over them, the operators' webhooks and a runtime whose pods go on."""
+def dialect() -> str:
+    """Whose keys are used where a test does not say."""
+    return "ours"
+
+
+@pytest.fixture
+def racks(both: tuple[Running, Running], phalanx: Phalanx, dialect: str) -> Phalanx:
+    """Seven nodes in two racks, a topology over them, the operators' webhooks and a runtime whose pods go on.
+
+    Kueue's keys name the level where the pod templates are, and those of a TrainJob are its runtime's.
+    """
     for each in both:
         each.register()
     runtime = yaml.safe_load((operators.source("trainer") / RUNTIME).read_text())
     (job,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
-    job["template"]["spec"]["template"]["metadata"] = {"annotations": {GOES_ON: "true"}}
-    apply_two_racks(phalanx, 7).apply(runtime)
+    level = {"kueue.x-k8s.io/podset-required-topology": RACK} if dialect == "Kueue's" else {}
+    job["template"]["spec"]["template"]["metadata"] = {"annotations": {GOES_ON: "true", **level}}
+    apply_two_racks(phalanx, 7, dialect).apply(runtime)
     return phalanx
 
 
-def train_job(nodes: int) -> Object:
-    """One of so many pods in one rack, of which each fills a node."""
-    return {
+def train_job(nodes: int, dialect: str = "ours") -> Object:
+    """One of so many pods in one rack, of which each fills a node. Kueue's queue is named where its JobSet gets it."""
+    found: Object = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
-        "metadata": {"name": "w", "namespace": "default", "annotations": {"phalanx.dev/required": "rack"}},
+        "metadata": {"name": "w", "namespace": "default"},
         "spec": {
             "runtimeRef": {"name": "torch-distributed"},
             "trainer": {"numNodes": nodes, "resourcesPerNode": {"requests": {"cpu": "6"}}},
         },
     }
+    DIALECTS[dialect](found)
+    if dialect == "Kueue's":
+        found["spec"]["labels"] = found["metadata"].pop("labels")
+    return found
 
 
 STEP = "dataset-initializer"
@@ -90,16 +105,21 @@ def nodes(phalanx: Phalanx) -> list[str]:
     return [node for _, node in sorted(of)]
 
 
-def test_its_job_set_starts_whole_is_mended_and_goes_with_it(racks: Phalanx) -> None:
+@dialects
+def test_its_job_set_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, dialect: str) -> None:
+    wanted = train_job(4, dialect)
     with racks.record() as recorder:
-        racks.apply_once_told("TrainJob default/w: kind: its pods are not planned before they exist", train_job(4))
+        if dialect == "Kueue's":
+            racks.apply(wanted)
+        else:
+            racks.apply_once_told("TrainJob default/w: kind: its pods are not planned before they exist", wanted)
         racks.wait(lambda: nodes(racks) == R1, "all pods to be bound, in the order of their ranks")
         events = recorder.events
     complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
     assert not any(bound(event) for event in events[:complete])
     racks.await_phase("w", "Placed")
     stored = racks.cluster.request("GET", PATH)
-    assert stored["spec"]["annotations"] == {"phalanx.dev/required": "rack"}
+    assert stored["spec"].get("annotations") == wanted["metadata"].get("annotations")
     (owner,) = racks.gang("w")["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("JobSet", "w")
 
@@ -113,15 +133,23 @@ def test_its_job_set_starts_whole_is_mended_and_goes_with_it(racks: Phalanx) -> 
     racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go")
 
 
-def test_one_pod_too_many_and_none_starts(racks: Phalanx) -> None:
-    said = "needs 5 pods in one rack: r1 fits 4 of 5; r2 fits 3 of 5"
+@dialects
+def test_one_pod_too_many_and_none_starts(racks: Phalanx, dialect: str) -> None:
+    wanted = train_job(5, dialect)
+    said = too_many(dialect, wanted)
     with racks.record() as recorder:
-        racks.apply(train_job(5))
+        racks.apply(wanted)
         assert said in racks.await_phase("w", "Unplaceable")["message"]
         events = recorder.events
     assert not any(bound(event) for event in events)
     assert len(racks.pods()) == 5
     assert all(each["spec"]["schedulingGates"] for each in racks.pods())
+
+
+def test_a_queue_on_the_train_job_itself_is_refused_with_the_place_where_it_counts(racks: Phalanx) -> None:
+    wanted = train_job(4, "Kueue's")
+    wanted["metadata"]["labels"] = wanted["spec"].pop("labels")
+    racks.await_refusal("write it at spec.labels[kueue.x-k8s.io/queue-name], so that its JobSet is queued", wanted)
 
 
 def test_the_room_of_the_training_is_held_while_its_data_are_fetched(racks: Phalanx) -> None:

@@ -1,21 +1,18 @@
 """Nodes in two racks, the first of four, and a topology over them: for gangs that a rack just holds, or does not."""
 
+from asking import RACK, topology
 from node_manifests import node_manifest
 from system import Phalanx
 
-RACK = "example.com/rack"
 
+def apply_two_racks(phalanx: Phalanx, count: int, dialect: str = "ours", **room: str) -> Phalanx:
+    """Nodes n0 to n3 in rack r1, so many in all, others in r2, with this room as well; returns when they are ready.
 
-def apply_two_racks(phalanx: Phalanx, count: int, **room: str) -> Phalanx:
-    """Nodes n0 to n3 in rack r1, so many in all, others in r2, with this room as well; returns when they are ready."""
+    :param dialect: the system whose topology tells of the racks.
+    """
     phalanx.apply(
         *(node_manifest(f"n{number}", {RACK: "r1" if number < 4 else "r2"}, **room) for number in range(count)),
-        {
-            "apiVersion": "phalanx.dev/v1alpha1",
-            "kind": "Topology",
-            "metadata": {"name": "datacenter"},
-            "spec": {"levels": [{"name": "rack", "nodeLabel": RACK}]},
-        },
+        topology(dialect),
     )
     phalanx.cluster.await_nodes(f"n{number}" for number in range(count))
     return phalanx

@@ -1,0 +1,59 @@
+"""How a workload asks for one rack by an annotation of ours, and by other systems' keys: for tests of every kind."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from system import Object
+
+from gangs.workloads.pod_templates import templates
+
+RACK = "example.com/rack"
+
+
+def _ours(workload: Object) -> None:
+    workload["metadata"]["annotations"] = {"phalanx.dev/gang": "true", "phalanx.dev/required": "rack"}
+
+
+def _kueues(workload: Object) -> None:
+    """A queue on the workload; on all templates the level, and that they share a domain of it."""
+    workload["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    ways = [each.way for each in templates(workload)]
+    for way in ways:
+        part = workload
+        for step in way:
+            part = part[int(step)] if isinstance(part, list) else part[step]
+        wish = {"kueue.x-k8s.io/podset-required-topology": RACK}
+        wish |= {"kueue.x-k8s.io/podset-group-name": "all"} if len(ways) > 1 else {}
+        part["metadata"]["annotations"] = {**part["metadata"].get("annotations", {}), **wish}
+
+
+def _runais(workload: Object) -> None:
+    asked = {"kai.scheduler/topology": "network", "kai.scheduler/topology-required-placement": "rack"}
+    workload["metadata"]["annotations"] = asked
+
+
+DIALECTS: Mapping[str, Callable[[Object], None]] = {"ours": _ours, "Kueue's": _kueues, "Run:ai's": _runais}
+"""Whose keys a workload has, and how they ask for one rack."""
+dialects = pytest.mark.parametrize("dialect", DIALECTS)
+
+_GROUPS = {"ours": "phalanx.dev/v1alpha1", "Kueue's": "kueue.x-k8s.io/v1beta1", "Run:ai's": "kai.scheduler/v1alpha1"}
+
+
+def topology(dialect: str) -> Object:
+    """The racks, as the system knows them."""
+    levels: list[Object] = [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]
+    if dialect == "ours":
+        levels = [{"name": "rack", "nodeLabel": RACK}]
+    metadata = {"name": "network"}
+    return {"apiVersion": _GROUPS[dialect], "kind": "Topology", "metadata": metadata, "spec": {"levels": levels}}
+
+
+def too_many(dialect: str, workload: Object) -> str:
+    """What is said of five pods that each fill a node, where four nodes are in a rack and three in another.
+
+    Kueue's keys ask for one rack by what several pod sets have in common, so that the message counts no rack's nodes.
+    """
+    if dialect == "Kueue's" and len(templates(workload)) > 1:
+        return "the cluster holds 4 of 5"
+    level = RACK if dialect == "Kueue's" else "rack"
+    return f"needs 5 pods in one {level}: r1 fits 4 of 5; r2 fits 3 of 5"
