@@ -6,7 +6,7 @@ everything else in pieces; "pods" counts pods.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import chain, compress
@@ -103,6 +103,11 @@ class NodeState:
         """The `namespace/name`s and uids of the pods there."""
         keys = {tenant.pod.key for tenant in self.tenants}
         return frozenset(keys | {tenant.pod.metadata.uid for tenant in self.tenants} - {""})
+
+    @cached_property
+    def expecting(self) -> bool:
+        """Whether pods have their place there that are yet to be bound."""
+        return any(not tenant.pod.bound for tenant in self.tenants)
 
     @cached_property
     def reserving(self) -> bool:
@@ -224,7 +229,38 @@ class Snapshot:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names of the nodes."""
-        return frozenset(state.name for state in self.nodes)
+        return frozenset(self.positions)
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """By the name of a node, its position."""
+        return {state.name: position for position, state in enumerate(self.nodes)}
+
+    def state(self, name: str) -> NodeState | None:
+        """The node of that name, None where there is none."""
+        position = self.positions.get(name)
+        return None if position is None else self.nodes[position]
+
+    @cached_property
+    def keeping_off(self) -> tuple[NodeState, ...]:
+        """The nodes with pods that have an anti-affinity."""
+        return tuple([state for state in self.nodes if state.keeping_off])
+
+    @cached_property
+    def expecting(self) -> tuple[NodeState, ...]:
+        """The nodes where pods have their place that are yet to be bound."""
+        return tuple([state for state in self.nodes if state.expecting])
+
+    def with_states(self, changed: Iterable[NodeState], **others: Any) -> "Snapshot":
+        """The same nodes, some of them changed. `others`: other fields that are. What holds for both pictures is not
+        worked out again.
+        """
+        states = list(self.nodes)
+        for state in changed:
+            states[self.positions[state.name]] = state
+        found = replace(self, nodes=tuple(states), **others)
+        found.__dict__["positions"] = self.positions  # where a cached property keeps what it has found
+        return found
 
     @cached_property
     def evictable(self) -> EvictablePods:

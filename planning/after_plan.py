@@ -1,6 +1,6 @@
 """The cluster as it will be once a plan has been carried out, for the plans that follow."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from cluster.snapshot import NodeState, Snapshot, Tenant
@@ -22,17 +22,17 @@ def after_all(decisions: Sequence[Decision], snapshot: Snapshot) -> Snapshot:
     arriving: dict[str, list[Tenant]] = {}
     for each in new:
         arriving.setdefault(each.node, []).append(_tenant(each))
-    leaving = {f"{each.namespace}/{each.name}" for each in evictions} | {each.member.pod.key for each in new}
-    return replace(
-        snapshot,
-        nodes=tuple(
-            state
-            if state.name not in arriving and state.marks.isdisjoint(leaving)
-            else _changed(state, arriving, leaving)
-            for state in snapshot.nodes
-        ),
+    evicted = {f"{each.namespace}/{each.name}" for each in evictions}
+    leaving = evicted | {each.member.pod.key for each in new}
+    # A victim is where its eviction says; a member has at most a place where it is yet to be bound.
+    concerned = {each.node for each in evictions} | arriving.keys()
+    concerned |= {state.name for state in snapshot.expecting if not state.marks.isdisjoint(leaving)}
+    places = sorted(snapshot.positions[name] for name in concerned if name in snapshot.positions)
+    states = [snapshot.nodes[place] for place in places]
+    return snapshot.with_states(
+        [_changed(state, arriving, leaving) for state in states],
         evicted_for={**snapshot.evicted_for, **_causes(decisions)} if evictions else snapshot.evicted_for,
-        evicted=(*snapshot.evicted, *_leaving(snapshot, {f"{each.namespace}/{each.name}" for each in evictions})),
+        evicted=(*snapshot.evicted, *_leaving(states, evicted)),
     )
 
 
@@ -40,9 +40,9 @@ def _causes(decisions: Sequence[Decision]) -> dict[str, str]:
     return {f"{each.namespace}/{each.name}": str(decision.key) for decision in decisions for each in decision.evictions}
 
 
-def _leaving(snapshot: Snapshot, keys: set[str]) -> Iterator[Tenant]:
+def _leaving(states: Iterable[NodeState], keys: set[str]) -> Iterator[Tenant]:
     """The tenants that are evicted, so that budgets can be charged for them."""
-    for state in snapshot.nodes:
+    for state in states:
         if not state.marks.isdisjoint(keys):
             yield from (tenant for tenant in state.tenants if tenant.pod.key in keys)
 

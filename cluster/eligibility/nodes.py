@@ -208,7 +208,7 @@ class Eligibility:
         )
         return [
             (state, tenant)
-            for state in snapshot.nodes
+            for state in (snapshot.nodes if every else snapshot.keeping_off)
             for tenant in (state.tenants if every else state.keeping_off)
             if self._counts(tenant)
         ]

@@ -1,9 +1,9 @@
 """The domain tree of a topology: every node's path, and the nodes that lie outside."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from kube.names import natural_key
 from kube.objects import Node
@@ -16,7 +16,7 @@ _KEPT = 8
 """Trees; a cluster has one for each topology that its gangs use."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DomainTree:
     """Where the nodes lie in a topology.
 
@@ -40,7 +40,17 @@ class DomainTree:
 
     def nodes_under(self, path: Path) -> tuple[str, ...]:
         """Names of the nodes in the domain `path`, in the order of the tree."""
-        return tuple(name for name, above in self.path_of.items() if (*above, name)[: len(path)] == path)
+        return tuple(self._under.get(path, ()))
+
+    @cached_property
+    def _under(self) -> Mapping[Path, list[str]]:
+        """The nodes in every domain, a node being the narrowest."""
+        found: defaultdict[Path, list[str]] = defaultdict(list)
+        for name, above in self.path_of.items():
+            whole = (*above, name)
+            for depth in range(len(whole) + 1):
+                found[whole[:depth]].append(name)
+        return dict(found)
 
 
 _last: dict[Topology, tuple[list[Node], DomainTree]] = {}

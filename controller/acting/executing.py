@@ -216,11 +216,11 @@ class PlanExecutor:
         domain = solved_domain(settled(gang_round.gang), _members(gang_round), picture.snapshot, picture.topologies)
         domain = (*domain, *node_labels(flavors)) if domain else ()
         added, noting = any(each.tolerations for each in flavors), gang_round.gang.on_failure == RESTART
-        nodes = {state.name: state.node for state in picture.snapshot.nodes}
-        time = now()
+        snapshot, time = picture.snapshot, now()
+        nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
         patches = [
             (m.pod, release_patch(m.pod, nodes[m.node], domain=domain, now=time, tolerating=added, noting=noting))
-            for m in in_order(members, gang_round.gang, picture.snapshot)
+            for m in in_order(members, gang_round.gang, snapshot)
         ]
         written = self._writer.all([partial(self._writer.release, *each) for each in patches])
         if all(each.done for each in written):
@@ -230,10 +230,8 @@ class PlanExecutor:
 
 def _ending_on(record: PlanRecord, picture: ClusterView) -> bool:
     """Whether a pod is on its way out of a node of the plan."""
-    nodes = {member.node for member in record.members}
-    return any(
-        tenant.terminating for state in picture.snapshot.nodes if state.name in nodes for tenant in state.tenants
-    )
+    states = (picture.snapshot.state(node) for node in {member.node for member in record.members})
+    return any(state.departing for state in states if state is not None)
 
 
 def _members(gang_round: GangRound) -> list[Planned]:

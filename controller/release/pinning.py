@@ -35,9 +35,11 @@ def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, to
     if not all(node in tree.path_of for node in nodes):
         return ()
     shared = _common([tree.path_of[node] for node in nodes])
-    inside = [s for s in snapshot.nodes if tree.path_of.get(s.name, ())[: len(shared)] == shared]
+    if not shared:
+        return ()
+    inside = [state for name in tree.nodes_under(shared) if (state := snapshot.state(name)) is not None]
     priority = gang.priority  # goes through all members
-    if not shared or any(t.priority < priority and not t.terminating for s in inside for t in s.tenants):
+    if any(t.priority < priority and not t.terminating for s in inside for t in s.tenants):
         return ()
     node = next(state.node for state in inside if state.name == planned[0].node)
     return domain_labels(topology, node, len(shared)) or ()

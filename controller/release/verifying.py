@@ -35,7 +35,7 @@ def lost_room(
     """
     members = list(planned)
     needed = _requests_by_node(members)
-    states = {state.name: state for state in snapshot.nodes if state.name in needed}
+    states = {name: state for name in needed if (state := snapshot.state(name)) is not None}
     # By name, too: a placeholder goes by the name of the pod for which it holds the room.
     ignoring = {mark for pod, _ in members for mark in (pod.metadata.uid, pod.key)} | set(gone)
     for name, requests in needed.items():
@@ -78,14 +78,14 @@ class _Together:
 
     @cached_property
     def _there(self) -> list[Occupant]:
-        states = {state.name: state for state in self._snapshot.nodes}
         stay = [
             (state, tenant)
             for state in self._snapshot.nodes
             for tenant in state.tenants
             if not tenant.terminating and not named_among(tenant.pod, self._ignoring)
         ]
-        return stay + [(states[node], Tenant(pod, node, {}, 0)) for pod, node in self._members]
+        there = ((self._snapshot.state(node), Tenant(pod, node, {}, 0)) for pod, node in self._members)
+        return stay + [(state, tenant) for state, tenant in there if state is not None]
 
 
 def _requests_by_node(members: Iterable[tuple[Pod, str]]) -> Mapping[str, Mapping[str, int]]:

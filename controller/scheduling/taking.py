@@ -112,4 +112,5 @@ def premises_of(picture: ClusterView) -> object:
 
 
 def _labels(snapshot: Snapshot, names: set[str]) -> dict[str, object]:
-    return {state.name: state.node.metadata.labels for state in snapshot.nodes if state.name in names}
+    states = (snapshot.state(name) for name in names)
+    return {state.name: state.node.metadata.labels for state in states if state is not None}

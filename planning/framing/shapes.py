@@ -193,7 +193,7 @@ def _common(one: Mapping[str, frozenset[int]], other: Mapping[str, frozenset[int
 def watched_labels(snapshot: Snapshot) -> frozenset[str]:
     """Label keys that pods in the cluster look for in their anti-affinity: only these tell newcomers apart."""
     keys: set[str] = set()
-    for state in snapshot.nodes:
+    for state in snapshot.keeping_off:
         for tenant in state.keeping_off:
             affinity = tenant.pod.spec.affinity
             if affinity is not None and affinity.pod_anti_affinity is not None:
