@@ -47,9 +47,9 @@ class DomainTree:
         """The nodes in every domain, a node being the narrowest."""
         found: defaultdict[Path, list[str]] = defaultdict(list)
         for name, above in self.path_of.items():
-            whole = (*above, name)
-            for depth in range(len(whole) + 1):
-                found[whole[:depth]].append(name)
+            path = (*above, name)
+            for depth in range(len(path) + 1):
+                found[path[:depth]].append(name)
         return dict(found)
 
 
