@@ -251,15 +251,21 @@ class Snapshot:
         """The nodes where pods have their place that are yet to be bound."""
         return tuple([state for state in self.nodes if state.expecting])
 
+    @cached_property
+    def node_objects(self) -> tuple[Node, ...]:
+        """The nodes themselves, without who is there."""
+        return tuple([state.node for state in self.nodes])
+
     def with_states(self, changed: Iterable[NodeState], **others: Any) -> "Snapshot":
-        """The same nodes, some of them changed. `others`: other fields that are. What holds for both pictures is not
-        worked out again.
+        """The same nodes, with others on some of them. `others`: other fields that have changed. What holds for both
+        pictures is not worked out again.
         """
         states = list(self.nodes)
         for state in changed:
             states[self.positions[state.name]] = state
         found = replace(self, nodes=tuple(states), **others)
-        found.__dict__["positions"] = self.positions  # where a cached property keeps what it has found
+        # This is where a cached property keeps what it has found.
+        found.__dict__.update(positions=self.positions, node_objects=self.node_objects)
         return found
 
     @cached_property

@@ -53,7 +53,7 @@ class DomainTree:
         return dict(found)
 
 
-_last: dict[Topology, tuple[list[Node], DomainTree]] = {}
+_last: dict[Topology, tuple[tuple[Node, ...], DomainTree]] = {}
 """By topology: the nodes that it was asked about last, and their tree."""
 
 
@@ -62,7 +62,7 @@ def domains(topology: Topology, nodes: Iterable[Node]) -> DomainTree:
 
     Every plan and every release asks this about nodes that have not changed: that costs one comparison of the list.
     """
-    there = list(nodes)
+    there = tuple(nodes)
     known = _last.get(topology)
     if known is not None and known[0] == there:
         return known[1]

@@ -30,7 +30,7 @@ def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, to
         or any(_binds_siblings(p.pod) or names_another_scheduler(p.pod) for p in planned)
     ):
         return ()
-    tree = domains(topology, [state.node for state in snapshot.nodes])
+    tree = domains(topology, snapshot.node_objects)
     nodes = {p.node for p in planned} | {m.pod.spec.node_name for m in gang.members if m.pod.bound}
     if not all(node in tree.path_of for node in nodes):
         return ()

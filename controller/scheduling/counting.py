@@ -99,7 +99,7 @@ class Room:
         """By node, the number of its domain; -1 outside the topology. One for all where there is no such level."""
         if topology is None:
             return np.zeros(len(self._snapshot.nodes), dtype=np.int64)
-        tree = domains(topology, [state.node for state in self._snapshot.nodes])
+        tree = domains(topology, self._snapshot.node_objects)
         known = self._numbers.get((topology, level))
         if known is None or known[0] is not tree:
             known = self._numbers[topology, level] = tree, _numbers(tree, level, self._snapshot)

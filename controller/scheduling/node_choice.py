@@ -46,7 +46,7 @@ class NodeChoice:
     """What was found out, for as long as the nodes stay what they are."""
 
     def __init__(self) -> None:
-        self._nodes: list[Node] = []
+        self._nodes: tuple[Node, ...] = ()
         self._answers: dict[Chooser, NDArray[np.int8]] = {}
         """By position of the node."""
         self._left = 0
@@ -57,7 +57,7 @@ class NodeChoice:
     def look(self, snapshot: Snapshot) -> None:
         """From now on it is about this picture of the cluster."""
         self._left = MOST_LOOKS
-        nodes = [state.node for state in snapshot.nodes]
+        nodes = snapshot.node_objects
         if len(nodes) != len(self._nodes):
             self._answers.clear()
         elif self._answers:

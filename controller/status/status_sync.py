@@ -126,7 +126,7 @@ def topology_statuses(picture: ClusterView) -> Iterator[ObjectStatus]:
 
 def topology_view(topology: Topology, snapshot: Snapshot) -> TopologyView:
     """What a dialect may look at to say what a topology shows."""
-    tree = domains(topology, (state.node for state in snapshot.nodes))
+    tree = domains(topology, snapshot.node_objects)
     states = {state.name: state for state in snapshot.nodes}
     return TopologyView(
         topology=topology,

@@ -135,7 +135,7 @@ class _Framer:
         self.stranded = stranded(gang, snapshot)
         elsewhere = {id(each.member) for each in self.stranded}
         self.node_of = {id(m): "" if id(m) in elsewhere else held_node(m.pod) for m in gang.members}
-        self.tree = domains(topology, [state.node for state in snapshot.nodes])
+        self.tree = domains(topology, snapshot.node_objects)
         for preferred in (gang.preferred, *(each.preferred for each in gang.pod_sets)):
             self._level(preferred)
 

@@ -29,7 +29,7 @@ def node_offers(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) 
     eligibility = Eligibility(pod, snapshot, ignoring=own, also=gang.node_affinity, rules=gang.node_rules)
     requests = pod_requests(pod)
     found = topology_of(gang, topologies)
-    tree = domains(found, [state.node for state in snapshot.nodes]) if isinstance(found, Topology) else None
+    tree = domains(found, snapshot.node_objects) if isinstance(found, Topology) else None
     homes = _homes(gang, found, tree)
     offers = []
     for state in snapshot.nodes:
