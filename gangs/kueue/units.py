@@ -92,6 +92,13 @@ class Asked:
         return tuple(each.wish for each in self.sets) or (self.wish,)
 
     @property
+    def common(self) -> str | None:
+        """The level of which all members share a domain, None where they need not."""
+        if self.wish.required:
+            return self.wish.required.level
+        return next((rule.level for rule in self.together if len(rule.pod_sets) == len(self.sets)), None)
+
+    @property
     def unconstrained(self) -> bool:
         """Whether any nodes will do."""
         return all(each.unconstrained for each in self.wishes)
@@ -218,9 +225,9 @@ def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Fi
         min_member=asked.minimum,
         topology=topology,
         topology_kind=keys.TOPOLOGY_KIND if topology or waiting else NO_TOPOLOGY,
-        required=wish.required.level if wish.required else None,
+        required=asked.common,
         preferred=wish.preferred.level if wish.preferred else lowest,
-        together=asked.together,
+        together=tuple(rule for rule in asked.together if len(rule.pod_sets) < len(asked.sets)),
         queue=asked.queue or None,
         queue_dialect=NAME if asked.queue else "",
         account=account,

@@ -208,7 +208,7 @@ def test_a_replica_spec_without_the_keys_is_told_that_it_starts_by_itself() -> N
 def test_grouped_replica_specs_share_a_domain() -> None:
     grouped = {LEVEL: "rack", "kueue.x-k8s.io/podset-group-name": "g"}
     (gang,) = gangs_of(workload("PyTorchJob", annotations=grouped))
-    assert [(each.pod_sets, each.level) for each in gang.together] == [(("master", "worker"), "rack")]
+    assert (gang.required, gang.together) == ("rack", ()), "as if it were asked of the whole gang, and told so"
     assert [(each.name, each.min_count, each.required) for each in gang.pod_sets] == [
         ("master", 1, "rack"),
         ("worker", 3, "rack"),

@@ -48,12 +48,7 @@ def topology(dialect: str) -> Object:
     return {"apiVersion": _GROUPS[dialect], "kind": "Topology", "metadata": metadata, "spec": {"levels": levels}}
 
 
-def too_many(dialect: str, workload: Object) -> str:
-    """What is said of five pods that each fill a node, where four nodes are in a rack and three in another.
-
-    Kueue's keys ask for one rack by what several pod sets have in common, so that the message counts no rack's nodes.
-    """
-    if dialect == "Kueue's" and len(templates(workload)) > 1:
-        return "the cluster holds 4 of 5"
+def too_many(dialect: str) -> str:
+    """What is said of five pods that each fill a node, where four nodes are in a rack and three in another."""
     level = RACK if dialect == "Kueue's" else "rack"
     return f"needs 5 pods in one {level}: r1 fits 4 of 5; r2 fits 3 of 5"

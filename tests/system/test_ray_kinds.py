@@ -85,7 +85,7 @@ def test_its_cluster_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, kin
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_worker_too_many_and_none_starts(racks: Phalanx, kind: str, dialect: str) -> None:
     wanted = workload(kind, dialect, 4)
-    racks.apply_once_told(too_many(dialect, wanted), wanted)
+    racks.apply_once_told(too_many(dialect), wanted)
     racks.wait(lambda: len(of_cluster(racks)) == 5 and bool(gangs(racks)), "all pods to be made")
     racks.await_phase(gangs(racks)[0]["metadata"]["name"], "Unplaceable")
     assert all(each["spec"]["schedulingGates"] for each in of_cluster(racks))

@@ -179,7 +179,7 @@ def test_one_pod_too_many_and_none_starts(phalanx: Phalanx, case: Case, dialect:
         status = phalanx.await_phase(gang, "Unplaceable")
         phalanx.wait(lambda: len(phalanx.pods()) == 5, "all pods to be made")
         events = recorder.events
-    assert too_many(dialect, workload) in status["message"]
+    assert too_many(dialect) in status["message"]
     assert not any(bound(event) for event in events)
     assert all(each["spec"]["schedulingGates"] for each in phalanx.pods())
 

@@ -136,7 +136,7 @@ def test_its_job_set_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, dia
 @dialects
 def test_one_pod_too_many_and_none_starts(racks: Phalanx, dialect: str) -> None:
     wanted = train_job(5, dialect)
-    said = too_many(dialect, wanted)
+    said = too_many(dialect)
     with racks.record() as recorder:
         racks.apply(wanted)
         assert said in racks.await_phase("w", "Unplaceable")["message"]

@@ -88,7 +88,7 @@ def test_one_pod_too_many_and_none_starts(racks: Phalanx, kind: str, dialect: st
     wanted = workload(kind, dialect, pods=5)
     with racks.record() as recorder:
         racks.apply_once_told("gang default/w: needs 5 pods", wanted)
-        assert too_many(dialect, wanted) in racks.await_phase("w", "Unplaceable")["message"]
+        assert too_many(dialect) in racks.await_phase("w", "Unplaceable")["message"]
         racks.wait(lambda: len(racks.pods()) == 5, "all pods to be made")
         events = recorder.events
     assert not any(bound(event) for event in events)
