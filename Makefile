@@ -137,7 +137,8 @@ lock: $(STAMP) ## Pin all dependencies anew
 	$(BIN)/uv $(LOCK) --group materials -o requirements-materials.txt
 	$(BIN)/uv $(LOCK) --group docs -o requirements-docs.txt
 
-LOCK := pip compile --quiet --upgrade --generate-hashes --no-header --no-annotate --no-emit-index-url \
+# Extras are kept in the files: pip may take a newer release for `name[extra]` than for `name`, and then finds no hash.
+LOCK := pip compile --quiet --upgrade --generate-hashes --no-strip-extras --no-header --no-annotate --no-emit-index-url \
 	--python-version 3.11 --python-platform linux
 
 clean: ## Remove the environment; what was built stays in the cache

@@ -29,8 +29,8 @@ from controlplane.running.stages import stages
 __all__ = ["ControlPlane", "Manifest", "Options", "StartError", "free_ports", "wait_until"]
 
 READY_SECONDS = 180.0
-NODES_SECONDS = 120.0
-NODES_PER_SECOND = 50
+NODES_SECONDS = 240.0
+NODES_PER_SECOND = 25
 _POLL_SECONDS = 0.1
 _TAINTS_OF_NEW_NODES = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
 """The controller-manager takes them off; a pod that is pinned there before fails. A cordon may well be wanted."""

@@ -12,13 +12,16 @@ from gangs.incremental.dependencies import Look
 from gangs.model import GangKey, Manifest
 from gangs.sources import Sources
 from kube.objects import Node, Pod
+from webhook.awaited_objects import Patience
 from webhook.following import Follower, following
 from webhook.fresh_kinds import FreshKinds
 from webhook.rereading import Rereader
 
 
 class Picture(Protocol):
-    """The cluster as the watch caches hold it now. Every call but `reread` and `describing` answers at once."""
+    """The cluster as the watch caches hold it now. `reread`, `arrived`, `comes` and `describing` take a
+    moment, all others answer at once.
+    """
 
     def synced(self) -> bool:
         """Whether everything has been listed once."""
@@ -44,7 +47,15 @@ class Picture(Protocol):
         """The same with the pods that the review of these objects may look at, and one pod of each dialect."""
 
     def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
-        """The sources with what was looked at as it is now; the one question that another server is asked for."""
+        """The sources with what was looked at as it is now, which another server is asked for."""
+
+    def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
+        """The sources with what gangs wait for (`gangs.model.Gang.waiting_for`), as far as it is there by now; asked of
+        another server, too.
+        """
+
+    def comes(self, awaited: Iterable[str]) -> bool:
+        """Whether something that a gang waits for comes to the caches within a moment; nobody is asked for it."""
 
     def describing(self, group: str, kind: str) -> Manifest | None:
         """What describes a kind of workloads that the caches know nothing of, as far as it is there by now; asked of
@@ -77,6 +88,7 @@ class LivePicture:
         self._cache = cache
         self._rereader = rereader
         self._fresh_kinds = fresh_kinds
+        self._patience = Patience()
 
     def synced(self) -> bool:
         """Whether everything has been listed once."""
@@ -116,6 +128,14 @@ class LivePicture:
     def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
         """The sources with what was looked at as it is now."""
         return sources if self._rereader is None else self._rereader.reread(sources, looks)
+
+    def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
+        """The sources with what gangs wait for, as far as it is there by now."""
+        return sources if self._rereader is None else self._rereader.arrived(sources, awaited)
+
+    def comes(self, awaited: Iterable[str]) -> bool:
+        """Whether something that is awaited comes within a moment."""
+        return self._patience.comes(awaited, self._cache.objects)
 
     def describing(self, group: str, kind: str) -> Manifest | None:
         """What describes a kind of workloads by now."""

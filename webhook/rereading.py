@@ -1,9 +1,10 @@
-"""Objects read from the API server itself, before another one is refused because of them.
+"""Objects read from the API server itself, before another one is refused because of them, or told to wait for them.
 
 What the caches hold is a moment old. Of two objects that are applied one after the other, the second may contradict
 the first as it was before: it would be refused once, and accepted when it is applied again. So whatever a refusal has
-looked at is read anew, and the object reviewed again. Only refusals cost this, only for objects that nobody but their
-author waits for, and never longer than a bound: pods are admitted from memory alone.
+looked at is read anew, and the object reviewed again. One that came with what it waits for, in one `kubectl apply`,
+would be told that it is missing: that is read, too. Only refusals and what waits cost this, only objects that nobody
+but their author waits for, and never longer than a bound: pods are admitted from memory alone.
 """
 
 import logging
@@ -12,7 +13,7 @@ import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from cluster.api.single import UnreadError, read_one
+from cluster.api.single import UnreadError, read_list, read_one
 from cluster.api.transport import Transport
 from gangs.dialects.table import all_kinds
 from gangs.incremental.dependencies import KIND, OBJECT, SOUGHT, Look
@@ -20,6 +21,7 @@ from gangs.manifests import key_of
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import Sources
 from kube.catalog import Naming, ObjectKey
+from webhook.awaited_objects import AwaitedObject, objects_in
 
 LOG = logging.getLogger(__name__)
 
@@ -49,6 +51,37 @@ class Rereader:
         finally:
             self._turns.release()
         return sources.changed(changes)
+
+    def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
+        """The sources with what a gang waits for (`gangs.model.Gang.waiting_for`), where it is there by now."""
+        if not self._turns.acquire(blocking=False):
+            return sources
+        try:
+            changes = self._find(awaited, time.monotonic() + SECONDS)
+        finally:
+            self._turns.release()
+        return sources.changed(changes) if changes else sources
+
+    def _find(self, awaited: Iterable[str], over: float) -> dict[ObjectKey, Mapping[str, Any] | None]:
+        found: dict[ObjectKey, Mapping[str, Any] | None] = {}
+        for thing in [each for text in awaited for each in objects_in(text)][:MOST]:
+            left = over - time.monotonic()
+            if left <= 0:
+                break
+            try:
+                found.update((key_of(each), each) for each in self._those(thing, left))
+            except UnreadError as error:
+                LOG.info("%s is not looked for: %s", "/".join(thing.key), error)
+        return found
+
+    def _those(self, thing: AwaitedObject, seconds: float) -> tuple[Mapping[str, Any], ...]:
+        """The object of a name; without a name, those of the kind."""
+        kind = thing.kind
+        if thing.name:
+            one = self._one(kind, thing.namespace, thing.name, seconds)
+            return () if one is None else (one,)
+        path = f"/apis/{kind.group}/{kind.versions[0]}/{kind.plural}"
+        return read_list(self._transport, path, kind.kind, seconds=seconds, most=MOST)
 
     def _read(
         self, places: Iterable[tuple[ResourceKind, str, str]], over: float

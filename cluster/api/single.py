@@ -45,10 +45,13 @@ def read_one(
     return None
 
 
-def read_list(transport: Transport, path: str, kind: str, *, seconds: float) -> tuple[Mapping[str, Any], ...]:
-    """All objects of a kind of which there are few. `seconds`: as above. Raises `UnreadError`."""
+def read_list(
+    transport: Transport, path: str, kind: str, *, seconds: float, most: int = 0
+) -> tuple[Mapping[str, Any], ...]:
+    """Objects of a kind of which there are few, at most so many; 0: all. `seconds`: as above. Raises `UnreadError`."""
+    query = {"limit": str(most)} if most else None
     try:
-        answer = transport.request("GET", path, timeout=(seconds, seconds))
+        answer = transport.request("GET", path, query=query, timeout=(seconds, seconds))
     except (ApiException, *UNREACHABLE) as error:
         raise UnreadError(message_of(error)) from error
     typed = {"apiVersion": answer.get("apiVersion", ""), "kind": kind}

@@ -232,7 +232,8 @@ class ClusterCache:
     def _touch(self) -> None:
         """Something is otherwise that no object says."""
         with self.changing(captured=False):
-            pass
+            for journal in self._journals:
+                journal.other()
 
     def wake(self) -> None:
         """End the wait for a change that is under way, or else the next one: there is something else to do."""

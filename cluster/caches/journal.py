@@ -55,7 +55,9 @@ class Journal:
             self._bound()
 
     def other(self) -> None:
-        """Something is new, changed or gone that is looked at as a whole each time: a node, a budget, a namespace."""
+        """Something is new, changed or gone that is looked at as a whole each time: a node, a budget, a namespace, why
+        a resource is not read.
+        """
         self._unnamed = True
 
     def lose(self) -> None:

@@ -48,9 +48,11 @@ class ReflectorTiming:
     `silence`: a watch that brings nothing for so long, not even a bookmark (the API server sends one a minute), is
     opened again: a connection that died without a word looks the same. `answer`: the same for a list; the API server
     itself gives up after a minute. `missing`: how soon to look again for a resource that is not installed, twice as
-    late each time up to `last_missing`. `unsynced_retry`: the longest pause before everything has been listed once;
-    nobody is served meanwhile. `overloaded`: how long a server that answers nothing to the point is waited for before
-    the resource counts as tried: an aggregated API may be down for good.
+    late each time up to `last_missing`. `doubt`: how soon one that has just come to be served is listed again, twice as
+    late each time up to `silence`: the API server makes the store of a definition anew when its names are accepted, and
+    who watches the old one hears nothing more. `unsynced_retry`: the longest pause before everything has been listed
+    once; nobody is served meanwhile. `overloaded`: how long a server that answers nothing to the point is waited for
+    before the resource counts as tried: an aggregated API may be down for good.
     """
 
     page: int = 500
@@ -60,6 +62,7 @@ class ReflectorTiming:
     connect: float = 5.0
     missing: float = 3.0
     last_missing: float = 30.0
+    doubt: float = 5.0
     first_retry: float = 1.0
     unsynced_retry: float = 5.0
     last_retry: float = 30.0
@@ -133,6 +136,8 @@ class Reflector(Generic[T]):
         self._version: str | None = None
         self._retry = timing.first_retry
         self._missing = timing.missing
+        self._doubt = 0.0
+        """After so many seconds of a watch all is listed again; 0: only when the server says so."""
         self._fault_retry = timing.first_retry
         self._faulty_until = 0.0
         """Until when another fault of ours counts as the same one."""
@@ -212,8 +217,8 @@ class Reflector(Generic[T]):
         self._sink.replace(objects, page.api_version)
         self._version = page.metadata.resource_version
         self._heard_of_it()
+        self._synced.set()  # before anybody is told of it, who looks at both
         self._settled("")
-        self._synced.set()
 
     def _check_kind(self) -> None:
         """Raises `_UnfitError` where objects of another kind are served there, or such as are in no namespace."""
@@ -245,17 +250,17 @@ class Reflector(Generic[T]):
 
     def _watch(self) -> None:
         """Follow the changes until the server ends the watch."""
+        doubt = self._doubt
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
             "fieldSelector": self._field_selector,
-            "timeoutSeconds": int(self._timing.watch * random.uniform(1.0, 1.2)),  # noqa: S311 - spreads the load
+            "timeoutSeconds": max(1, int(doubt or self._timing.watch * random.uniform(1.0, 1.2))),  # noqa: S311 - spreads the load
         }
         opened = time.monotonic()
-        response = self._transport.open(
-            "GET", self._path, query=query, timeout=(self._timing.connect, self._timing.silence)
-        )
+        silence = min(self._timing.silence, doubt or self._timing.silence)
+        response = self._transport.open("GET", self._path, query=query, timeout=(self._timing.connect, silence))
         self._response = response
         try:
             self._heard_of_it()
@@ -269,9 +274,13 @@ class Reflector(Generic[T]):
                 else:
                     self._pause(burst.pause(time.monotonic()))
         except urllib3.exceptions.ReadTimeoutError:
-            log.info("%s: silent for %.0f s, watching again", self.name, self._timing.silence)
+            if not doubt:
+                log.info("%s: silent for %.0f s, watching again", self.name, silence)
         finally:
             self._response = None
+        if doubt:
+            self._doubt = 2 * doubt if 2 * doubt <= self._timing.silence else 0.0
+            self._version = None
         if time.monotonic() - opened < self._timing.first_retry:
             self._pause(self._timing.first_retry)
 
@@ -327,6 +336,8 @@ class Reflector(Generic[T]):
         else:
             if error.status != HTTPStatus.TOO_MANY_REQUESTS:
                 self._version = None
+            elif self._of_kind:
+                self._doubt = self._timing.doubt
             answered = error.status is not None and error.status < HTTPStatus.INTERNAL_SERVER_ERROR
             self._failed(message_of(error), answered=answered and error.status != HTTPStatus.TOO_MANY_REQUESTS)
 
@@ -347,8 +358,9 @@ class Reflector(Generic[T]):
         self._version = None
         self._sink.replace([], "")
         self._heard_of_it()
-        self._settled(trouble)
         self._synced.set()
+        self._settled(trouble)
+        self._doubt = self._timing.doubt
         self._pause(self._missing)
         self._missing = min(self._missing * 2, self._timing.last_missing)
 

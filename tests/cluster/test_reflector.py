@@ -63,8 +63,9 @@ def reflecting(
     *,
     optional: bool = False,
     timing: ReflectorTiming = QUICK,
+    of_kind: str = "",
 ) -> Iterator[Reflector[Pod]]:
-    reflector = Reflector(api.transport, paths, Pod, sink, optional=optional, timing=timing)
+    reflector = Reflector(api.transport, paths, Pod, sink, optional=optional, timing=timing, of_kind=of_kind)
     reflector.start()
     try:
         yield reflector
@@ -224,6 +225,49 @@ def test_a_resource_that_is_not_installed_counts_as_empty_until_it_is() -> None:
         assert reflector.wait_synced(PATIENCE)
         until(lambda: sink.names == {"a"})
         assert sink.story == ["list ", "list ", "list ", "list a"]
+
+
+SERVED = Answer((b'{"resources": [{"name": "pods", "kind": "Pod", "namespaced": true}]}',))
+JUST_COME = {
+    "not served": ("", [failed(404), listed(1, "a"), listed(2, "a", "b"), listed(3, "c")]),
+    "its store is made": (
+        "Pod",
+        [SERVED, failed(429), SERVED, listed(1, "a"), SERVED, listed(2, "a", "b"), SERVED, listed(3, "c")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("of_kind", "answers"), JUST_COME.values(), ids=JUST_COME)
+def test_a_resource_that_has_just_come_is_listed_again_soon_and_then_no_more(
+    of_kind: str, answers: list[Answer]
+) -> None:
+    """The API server makes the store of a definition anew, and who watches the old one hears nothing."""
+    sink, timing = Names(), replace(QUICK, doubt=0.2, silence=0.5)
+    with scripted(answers) as api, reflecting(api, sink, optional=True, timing=timing, of_kind=of_kind) as reflector:
+        until(lambda: sink.names == {"c"})
+        until(lambda: len(api.queries(watch=True, key="resourceVersion")) >= 4)
+        assert api.queries(watch=True, key="resourceVersion")[:4] == ["1", "2", "3", "3"]
+        assert len(api.queries(watch=False, key="limit")) == len(answers)
+        assert reflector.relists == 0
+
+
+def test_who_is_told_that_all_is_well_finds_it_synced() -> None:
+    seen: list[tuple[str, bool]] = []
+    with scripted([failed(429), listed(1, "a")]) as api:
+        reflector: Reflector[Pod]
+        reflector = Reflector(
+            api.transport,
+            [PODS],
+            Pod,
+            Names(),
+            timing=QUICK,
+            on_change=lambda: seen.append((reflector.trouble, reflector.synced)),
+        )
+        reflector.start()
+        until(lambda: len(seen) == 2)
+        assert seen == [("no", False), ("", True)]
+        reflector.stop()
+        assert reflector.join(PATIENCE)
 
 
 def test_a_resource_that_is_not_installed_is_looked_for_ever_more_seldom() -> None:

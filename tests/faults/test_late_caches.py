@@ -5,13 +5,17 @@ the first as it had been, refused once, and accepted when it was applied again.
 """
 
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from webhook.admission.dispatch import validate
+from kube.catalog import Catalog
+from webhook.admission.dispatch import mutate, validate
 from webhook.admission.reviews import AdmissionRequest, Admitted, GroupVersionResource, Refused
+from webhook.awaited_objects import SECONDS, Patience
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "webhook"))
 from pictures import StillPicture, pod_group, topology
@@ -87,3 +91,66 @@ def test_a_refusal_rests_on_what_is_there_by_now(
         assert decision.message.startswith(refusal)
     else:
         assert isinstance(decision, Admitted), decision
+
+
+WAITING: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str]] = {
+    # what is there by now, and not in the caches; the object; what it is told to wait for
+    "the topology that is named": ([topology("rack")], gang(required="rack", topology="datacenter"), ""),
+    "no topology": ([], gang(required="rack", topology="datacenter"), "Topology datacenter"),
+    "a topology of another name": ([topology("rack")], gang(required="rack", topology="racks"), "Topology racks"),
+    "a topology without the level": ([topology("block")], gang(required="rack"), 'Topology with a level "rack"'),
+}
+
+
+@pytest.mark.parametrize(("now", "manifest", "awaited"), WAITING.values(), ids=WAITING)
+def test_who_comes_with_what_it_waits_for_is_not_told_to_wait(
+    now: list[dict[str, Any]], manifest: dict[str, Any], awaited: str
+) -> None:
+    resource = GroupVersionResource(group="phalanx.dev", version="v1alpha1", resource="gangs")
+    request = AdmissionRequest(uid="u", operation="CREATE", resource=resource, object=manifest, old_object=None)
+    decision = validate(request, StillPicture([], now=now), lambda _: ())
+    assert isinstance(decision, Admitted), decision
+    told = [each.partition(" waits for ")[2] for each in decision.warnings if "waits for Topology" in each]
+    assert told == [awaited] * bool(awaited), decision.warnings
+
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "w-0", "namespace": "default", "labels": {"pod-group.scheduling.sigs.k8s.io": "llm"}},
+    "spec": {"containers": [{"name": "main", "image": "example.com/w"}]},
+}
+LATE_GROUP: dict[str, tuple[list[dict[str, Any]], bool]] = {
+    # what is there by now, and not in the caches; whether the pod is told to wait for its group
+    "the group that it names": ([group("llm", BOTH, "2026-01-01T00:00:00Z")], False),
+    "no group": ([], True),
+    "another group": ([group("eldest", BOTH, "2026-01-01T00:00:00Z")], True),
+}
+
+
+@pytest.mark.parametrize(("now", "told"), LATE_GROUP.values(), ids=LATE_GROUP)
+def test_a_pod_that_comes_with_its_group_is_not_told_to_wait_for_it(now: list[dict[str, Any]], *, told: bool) -> None:
+    resource = GroupVersionResource(group="", version="v1", resource="pods")
+    request = AdmissionRequest(uid="u", operation="CREATE", resource=resource, object=POD, old_object=None)
+    decision = mutate(request, StillPicture([], now=now), lambda _, __: ())
+    assert isinstance(decision, Admitted), decision
+    assert decision.patch
+    assert any("waits for PodGroup default/llm" in each for each in decision.warnings) is told, decision.warnings
+
+
+def test_a_pod_is_patient_for_a_moment_only_once_and_not_beside_many() -> None:
+    key = ("scheduling.sigs.k8s.io", "PodGroup", "default", "llm")
+    there: dict[tuple[str, str, str, str], dict[str, Any]] = {}
+    patience, awaited = Patience(), ["PodGroup default/llm"]
+    assert not patience.comes(["4 more pods"], lambda: Catalog({}))
+    with ThreadPoolExecutor(max_workers=3) as others:
+        first, second = (others.submit(patience.comes, awaited, lambda: Catalog(there)) for _ in range(2))
+        time.sleep(0.05)
+        assert not others.submit(patience.comes, awaited, lambda: Catalog(there)).result()
+        assert not first.done()
+        there[key] = {}
+        assert first.result()
+        assert second.result()
+    began = time.monotonic()
+    assert not any(patience.comes(awaited, lambda: Catalog({})) for _ in range(100))
+    assert SECONDS <= time.monotonic() - began < 2 * SECONDS

@@ -20,6 +20,7 @@ from gangs.manifests import key_of
 from gangs.model import GangKey
 from gangs.sources import Sources
 from kube.objects import Node, Pod
+from webhook.awaited_objects import objects_in
 from webhook.following import Observation
 
 Manifest = dict[str, Any]
@@ -104,6 +105,19 @@ class StillPicture:
         looked = {look[1] for look in looks if look[0] == OBJECT}
         looked |= {key_of(each) for look in looks if look[0] == KIND for each in sources.of_kind(*look[1:])}
         return sources.changed({key: each for key, each in self._now.items() if key in looked})
+
+    def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
+        """With the objects that are awaited, and there by now."""
+        keys = {each.key for text in awaited for each in objects_in(text)}
+        there = {key: each for key, each in self._now.items() if key in keys}
+        return sources.changed(there) if there else sources
+
+    def comes(self, awaited: Iterable[str]) -> bool:
+        """Whether something of it is there by now; from then on it is in the picture."""
+        keys = {each.key for text in awaited for each in objects_in(text)}
+        there = {key: each for key, each in self._now.items() if key in keys}
+        self._sources = self._sources.changed(there)
+        return bool(there)
 
     def describing(self, group: str, kind: str) -> Manifest | None:
         """What describes a kind by now."""

@@ -103,6 +103,16 @@ class Crowded:
         del looks
         return sources
 
+    def arrived(self, sources: Sources, awaited: object) -> Sources:
+        """Nothing is read."""
+        del awaited
+        return sources
+
+    def comes(self, awaited: object) -> bool:
+        """Nothing does."""
+        del awaited
+        return False
+
     def node(self, name: str) -> None:
         """There are none."""
         del name

@@ -22,6 +22,8 @@ from cluster.api.connecting import connect
 from cluster.api.token_reviews import Access, AccessError, AccessReviewer
 from controlplane.control_plane import ControlPlane, wait_until
 from controlplane.running.ports import free_ports
+from gangs.sources import Sources
+from webhook.rereading import Rereader
 
 pytestmark = pytest.mark.controlplane
 
@@ -210,6 +212,31 @@ def test_a_pod_group_is_answered_with_what_it_waits_for(namespace: Namespace) ->
     warnings = namespace.apply(pod_group("llm"))
     assert f"gang {namespace.name}/llm" in warnings
     assert "waits for 4 more pods" in warnings
+
+
+def test_what_a_gang_waits_for_is_found_on_the_api_server(namespace: Namespace) -> None:
+    """All in one `kubectl apply`: the webhook's watches learn of the topology a moment after the gang is reviewed."""
+    topology = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "late"}}
+    spec = {"minMember": 2, "required": "shelf"}
+    gang = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": {"name": "llm"}, "spec": spec}
+    shelf = {"name": "shelf", "nodeLabel": "admission.example.com/shelf"}
+    warnings = namespace.apply({**topology, "spec": {"levels": [shelf]}}, gang, pod_group("pods"))
+    rereader = Rereader(connect(str(namespace.plane.kubeconfig_for("phalanx-system", "phalanx-webhook"))))
+    try:
+        assert "Topology" not in warnings, warnings
+        for awaited in ("Topology late", 'Topology with a level "shelf"', f"PodGroup {namespace.name}/pods"):
+            (key,) = rereader.arrived(Sources(), [awaited]).objects
+            assert f"{key[1]} {key[2]}/{key[3]}" in {"Topology /late", f"PodGroup {namespace.name}/pods"}
+        nothing = Sources()
+        for missing in (
+            "Topology early",
+            f"PodGroup {namespace.name}/none",
+            f"Nothing {namespace.name}/pods",
+            "4 more pods",
+        ):
+            assert rereader.arrived(nothing, [missing]) is nothing
+    finally:
+        namespace.kubectl("delete", "topologies.phalanx.dev", "late")
 
 
 def test_a_jobs_dry_run_is_answered_with_its_plan_and_changes_nothing(namespace: Namespace) -> None:

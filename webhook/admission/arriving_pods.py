@@ -62,6 +62,9 @@ def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisio
     patch = _gated(manifest, *claim)
     advice = _send(pod, claim[0], picture, sources, patch)
     arriving = _arrival(manifest, claim[1], sources if claim == named else picture.sources_of(claim[1]), picture)
+    awaited = {each.awaited for each in arriving.advice} - {""}
+    if awaited and controller_of(pod) is None and picture.comes(sorted(awaited)):
+        arriving = _arrival(manifest, claim[1], picture.sources_of(claim[1]), picture)
     advice += arriving.advice
     if arriving.faults:
         return Refused("; ".join(map(str, arriving.faults)), lines(advice))

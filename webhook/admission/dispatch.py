@@ -122,7 +122,7 @@ def _validated(
     manifest, old = with_row(_object(request), rows), None if old is None else with_row(old, rows)
     about = (manifest,) if old is None else (manifest, old)
     sources = picture.sources_about(*about).changed(coming)
-    return object_reviews.checked(manifest, old, sources, forecast, picture.reread)
+    return object_reviews.checked(manifest, old, sources, forecast, picture)
 
 
 def _automatic(sources: Sources, namespace: str) -> Sources:

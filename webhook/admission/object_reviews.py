@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Protocol
 
 from gangs.dialects.reviewing import requeued, review
 from gangs.dialects.templates import handed_down, template_labels
@@ -24,16 +25,18 @@ from webhook.admission.warnings import lines
 Forecast = Callable[[Manifest], tuple[str, ...]]
 """Sentences about what would become of the gang that an object describes."""
 
-Reread = Callable[[Sources, Iterable[Look]], Sources]
-"""The sources with what was looked at as it is now; the same sources where it is not read again."""
+
+class Now(Protocol):
+    """Who knows how objects are by now (`webhook.picture.Picture`); the same sources where nothing is read."""
+
+    def reread(self, sources: Sources, looks: Iterable[Look]) -> Sources:
+        """The sources with what was looked at as it is now."""
+
+    def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
+        """The sources with what gangs wait for, as far as it is there by now."""
+
 
 _ON_TEMPLATE = " spec.template."
-
-
-def memory_alone(sources: Sources, looks: Iterable[Look]) -> Sources:
-    """Nothing is read again."""
-    del looks
-    return sources
 
 
 def workload_created(manifest: Manifest, sources: Sources) -> Decision:
@@ -118,23 +121,28 @@ def _write(patch: PatchBuilder, way: Sequence[str], said: Marks) -> None:
 
 
 def checked(
-    manifest: Manifest, old: Manifest | None, sources: Sources, forecast: Forecast, reread: Reread = memory_alone
+    manifest: Manifest, old: Manifest | None, sources: Sources, forecast: Forecast, now: Now | None = None
 ) -> Decision:
     """Refuse an object for what is wrong with it; admit it with advice and, at CREATE, with a forecast.
 
     :param old: the object before an UPDATE. What was wrong with it already only warns, so that an object which
         became wrong by others (a topology that lost a level, say) can still be labelled, finalised, and mended.
-    :param reread: reads again what a refusal has looked at: it may have changed a moment ago.
+    :param now: reads again what a refusal has looked at, and what a new object is said to wait for: it may have changed
+        a moment ago. None: the sources are all there is.
     """
     if (manifest.get("metadata") or {}).get("deletionTimestamp"):
         return Admitted()
     looks = Looks()
     faults, advice, new = _reviewed(manifest, old, replace(sources, looked=looks))
-    if new:
-        again = reread(sources, looks.all - {(OBJECT, key_of(manifest))})
-        if again is not sources:
-            sources = again
-            faults, advice, new = _reviewed(manifest, old, sources)
+    awaited = {each.awaited for each in advice} - {""} if old is None else set()
+    again = sources
+    if now is not None and new:
+        again = now.reread(sources, looks.all - {(OBJECT, key_of(manifest))})
+    elif now is not None and awaited:
+        again = now.arrived(sources, sorted(awaited))
+    if again is not sources:
+        sources = again
+        faults, advice, new = _reviewed(manifest, old, sources)
     advice += typos_of(manifest, sources, (*faults, *advice))
     if old is not None and is_job(manifest):
         advice = [replace(each, text=_made_anew(each.text)) for each in advice]
@@ -143,7 +151,7 @@ def checked(
     if new:
         return Refused("; ".join(map(str, new)), lines(advice))
     messages = forecast(manifest) if old is None and not faults else ()
-    announced = {f"waits for {each.awaited}" for each in advice}
+    announced = {f"waits for {what}" for what in {*awaited, *(each.awaited for each in advice)}}
     more = [text for text in messages if text.partition(": ")[2] not in announced]
     return Admitted(warnings=lines([*faults, *advice, *more]))
 
