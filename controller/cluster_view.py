@@ -5,7 +5,9 @@ again that looked at something else then.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import overload
 
 from cluster.caches.cache import ClusterCache
 from cluster.caches.journal import Entries, Journal
@@ -73,13 +75,18 @@ class Looker:
         cache = self._cache
         with cache.still():
             entries, self.version = self._journal.take(), cache.version()
+            all_pods = cache.pods() if entries.everything else _PodsNow(cache)
             sources = Sources(
-                cache.pods(), cache.objects(), cache.namespaces(), cache.found(), cache.tried(), cache.sharing()
+                all_pods, cache.objects(), cache.namespaces(), cache.found(), cache.tried(), cache.sharing()
             )
             snapshot, ending = cache.snapshot(), cache.ending()
             pods = {f"{at[0]}/{at[1]}": cache.pod(*at) for at in entries.pods}
-        concerned = self._read(sources, entries, pods) | self._held()
-        kept = self._kept
+        read = self._read(sources, entries, pods)
+        if read is None:
+            self._journal.lose()
+            view = self.look()
+            return replace(view, objects=view.objects | entries.objects)
+        concerned, kept = read | self._held(), self._kept
         return ClusterView(
             sources=sources,
             reading=kept.reading(),
@@ -97,10 +104,10 @@ class Looker:
             placeholders=self._placeholders,
         )
 
-    def _read(self, sources: Sources, entries: Entries, pods: Mapping[str, Pod | None]) -> frozenset[GangKey]:
+    def _read(self, sources: Sources, entries: Entries, pods: Mapping[str, Pod | None]) -> frozenset[GangKey] | None:
+        """The gangs that are concerned; None where everything has to be read anew, which `sources` are not for."""
         before, self._sources = self._sources, sources
-        changed = None if entries.everything else self._kept.update(sources, pods, entries.objects)
-        if changed is None:
+        if entries.everything:
             gone = {gang.key for gang in self._kept.gangs()}
             self._kept = KeptReadings(sources)
             self._live = {pod.metadata.uid: pod for pod in sources.pods if not pod.finished}
@@ -109,6 +116,9 @@ class Looker:
             mirrored = {mirrored_key(each) for each in sources.of_kind(GROUP, "Gang")}
             known = {gang.key for gang in self._kept.gangs()} | self._kept.unreadable()
             return frozenset(gone | known | {key for key in mirrored if key is not None})
+        changed = self._kept.update(sources, pods, entries.objects)
+        if changed is None:
+            return None
         self._follow(pods)
         return self._concerned(changed, before, entries)
 
@@ -134,6 +144,29 @@ class Looker:
         names = self._kept.pods.touched | set(_named_by(entries.objects, before, self._sources))
         parts = {gang.key for name in names for gang in self._kept.read_as(name)}
         return changed.gangs | names | parts
+
+
+class _PodsNow(Sequence[Pod]):
+    """All pods, put together when somebody asks for them: nearly nobody does, and there are very many."""
+
+    def __init__(self, cache: ClusterCache) -> None:
+        self._cache = cache
+
+    @cached_property
+    def _all(self) -> Sequence[Pod]:
+        return self._cache.pods()
+
+    @overload
+    def __getitem__(self, at: int) -> Pod: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Pod]: ...
+    def __getitem__(self, at: int | slice) -> Pod | Sequence[Pod]:
+        """As of the first time that anything was asked."""
+        return self._all[at]
+
+    def __len__(self) -> int:
+        """Likewise."""
+        return len(self._all)
 
 
 def _by_gang(pods: Iterable[Pod]) -> Mapping[GangKey, Mapping[str, Pod]]:

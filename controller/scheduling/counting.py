@@ -11,9 +11,8 @@ import numpy as np
 
 from cluster.snapshot import Amounts, NodeState, Snapshot
 from cluster.topology.tree import DomainTree, domains
-from controller.scheduling.needs import Least, Need, Requests
+from controller.scheduling.needs import Alike, Least, Need, Requests
 from controller.scheduling.node_choice import Integers, NodeChoice
-from gangs.dialects.topologies import topology_of
 from kube.topology import Topology
 
 MOST_COUNTED = 256
@@ -34,7 +33,8 @@ class Room:
 
     def __init__(self) -> None:
         self._snapshot = Snapshot()
-        self._topologies: Sequence[Topology] = ()
+        self._topologies: list[Topology] = []
+        """The same list as long as it says the same."""
         self._choice = NodeChoice()
         self._given: dict[int, _Given] = {}
         """By the priority of those who ask."""
@@ -42,6 +42,8 @@ class Room:
         """What was counted in this picture."""
         self._chosen: dict[tuple[Need, int, Topology | None], bool] = {}
         """What was found out in this picture about the nodes that were counted."""
+        self._verdicts: dict[tuple[Alike, int], bool] = {}
+        """What came of it in this picture, by need and (`id`) topology: hundreds of gangs need the same."""
         self._numbers: dict[tuple[Topology, str | None], tuple[DomainTree, Integers]] = {}
 
     @property
@@ -51,14 +53,16 @@ class Room:
 
     def look(self, snapshot: Snapshot, topologies: Sequence[Topology]) -> Self:
         """From now on it is about this picture."""
-        if self._snapshot is snapshot and self._topologies is topologies:
+        if self._topologies != (there := list(topologies)):
+            self._topologies, self._verdicts = there, {}
+        if self._snapshot is snapshot:
             return self
-        self._snapshot, self._topologies = snapshot, topologies
+        self._snapshot = snapshot
         self._choice.look(snapshot)
         self._given = {priority: given for priority, given in self._given.items() if given.asked}
         for given in self._given.values():
             given.look(snapshot)
-        self._most, self._chosen = {}, {}
+        self._most, self._chosen, self._verdicts = {}, {}, {}
         if len(self._numbers) > MOST_COUNTED:
             self._numbers = {}
         return self
@@ -67,12 +71,18 @@ class Room:
         """Whether counting leaves it open that there is a place."""
         if not least.needs:
             return True
-        given = self._at(least.priority)
-        if any(given.total(name) < amount for name, amount in least.amounts.items()):
-            return False
-        topology = topology_of(least.gang, self._topologies) if self._topologies else None
+        topology = least.topology(self._topologies) if self._topologies else None
         within = topology if isinstance(topology, Topology) else None
-        return all(self._may_give(each, least.priority, within) for each in least.needs)
+        mark = least.alike, id(within)
+        if mark not in self._verdicts:
+            self._verdicts[mark] = self._may_hold(least.alike, within)
+        return self._verdicts[mark]
+
+    def _may_hold(self, alike: Alike, within: Topology | None) -> bool:
+        given = self._at(alike.priority)
+        if any(given.total(name) < amount for name, amount in alike.amounts):
+            return False
+        return all(self._may_give(each, alike.priority, within) for each in alike.needs)
 
     def _may_give(self, need: Need, priority: int, topology: Topology | None) -> bool:
         """Whether some domain has nodes for so many of these pods, were all of them as small as the smallest."""

@@ -3,13 +3,16 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakValueDictionary
 
 from cluster.snapshot import Amounts
 from controller.scheduling.node_choice import Chooser, choosers_of
+from gangs.dialects.topologies import topology_of
 from gangs.held_nodes import held_node
-from gangs.model import Gang, Member
+from gangs.model import Fault, Gang, Member
 from kube.objects import Pod
 from kube.requests import pod_requests
+from kube.topology import Topology
 
 Requests = tuple[tuple[str, int], ...]
 """Amounts by resource."""
@@ -28,10 +31,45 @@ class Need:
 
 
 @dataclass(frozen=True)
+class Alike:
+    """What gangs of one kind need: all that counting goes by. The same one for all of them (`Least.alike`), so that it
+    is told from others by what it is and not by what it says.
+    """
+
+    priority: int
+    amounts: Requests
+    needs: Sequence[Need]
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+_ALIKE: WeakValueDictionary[tuple[int, Requests, Sequence[Need]], Alike] = WeakValueDictionary()
+"""By what they say: those that any gang has."""
+
+
+@dataclass(frozen=True)
 class Least:
     """The least that a gang takes from the room of a cluster: nothing that is counted here can it do without."""
 
     gang: Gang
+
+    @cached_property
+    def alike(self) -> Alike:
+        """What it needs, shared with all gangs that need the same."""
+        said = self.priority, tuple(sorted(self.amounts.items())), self.needs
+        found = _ALIKE.get(said)
+        if found is None:
+            found = _ALIKE[said] = Alike(*said)
+        return found
+
+    def topology(self, known: Sequence[Topology]) -> Topology | Fault | None:
+        """The one that it is placed in; looked for anew where others are `known`, by what they are."""
+        before = self.__dict__.get("_topology")
+        if before is None or before[0] is not known:
+            before = self.__dict__["_topology"] = known, topology_of(self.gang, known)
+        found: Topology | Fault | None = before[1]
+        return found
 
     @cached_property
     def members(self) -> int:
@@ -60,7 +98,7 @@ class Least:
                 members = [member for member in gang.members if member.pod_set == each.name]
                 if each.min_count and members:
                     needs.append(self._need(each.min_count, members, each.required or gang.required))
-        return needs
+        return tuple(needs)
 
     @staticmethod
     def _need(pods: int, members: Sequence[Member], level: str | None) -> Need:

@@ -42,9 +42,12 @@ NO_USAGE = Usage()
 
 def usage_of(gangs: Iterable[Gang], snapshot: Snapshot) -> Usage:
     """What all gangs hold: members that are bound, released or nominated, and those that placeholders hold room for."""
+    charged = [gang for gang in gangs if gang.account is not None]
+    if not charged:
+        return NO_USAGE
     labels = {state.name: state.node.metadata.labels for state in snapshot.nodes}
     found, later = {}, _held_for_later(snapshot)
-    for gang in gangs:
+    for gang in charged:
         used = _held(gang, labels, later.get(key_text(gang.key), {}))
         if used:
             found[gang.key] = used
