@@ -68,10 +68,10 @@ def _resumed(decision: Decision, request: AdmissionRequest, sources: Sources) ->
     """The answer about a workload that is changed, with what it is told of being suspended, or resumed again."""
     if isinstance(decision, Refused):
         return decision
-    told = suspending.updated(request, _object(request), _old(request), sources)
-    if isinstance(told, Refused):
-        return told
-    return Admitted((*decision.patch, *told.patch), (*decision.warnings, *told.warnings))
+    answer = suspending.updated(request, _object(request), _old(request), sources)
+    if isinstance(answer, Refused):
+        return answer
+    return Admitted((*decision.patch, *answer.patch), (*decision.warnings, *answer.warnings))
 
 
 def described(request: AdmissionRequest, picture: Picture, forecast: Forecast) -> Decision:
