@@ -5,6 +5,7 @@ A workload and the sources come in; labels, or the workload as it is once admitt
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from gangs.coexistence.ownership import left_to
 from gangs.dialects.claims import dialect_of
@@ -16,7 +17,9 @@ from gangs.sources import Sources
 from gangs.workloads.handed_down import hands_down, hands_labels_down, heir_of, holds_its_heir, written_down
 from gangs.workloads.jobs import example_pod, is_job
 from gangs.workloads.kind_table import shape_of
+from gangs.workloads.pod_templates import at_path
 from gangs.workloads.pods_to_come import example_pods
+from gangs.workloads.suspension import suspended_at
 from gangs.workloads.template_marks import with_labels
 from kube import keys
 from kube.objects import Pod
@@ -56,8 +59,8 @@ def queued(manifest: Manifest, sources: Sources) -> bool:
 def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
     """The object as it is after admission: a workload that asks for a gang has its template labelled."""
     labels = template_labels(manifest, sources)
-    if labels and _started(manifest, sources):
-        manifest = {**manifest, "spec": {**manifest["spec"], "suspend": False}}
+    if _started(manifest, sources):
+        manifest = _resumed(manifest, suspended_at(manifest).split("."))
     if not labels:
         return manifest
     if not is_job(manifest):
@@ -126,7 +129,14 @@ def _labels(dialects: Sequence[Dialect], manifest: Manifest, sources: Sources, *
 
 def _started(manifest: Manifest, sources: Sources) -> bool:
     """Whether a workload that is suspended starts all the same. One that was admitted before is so by its user."""
-    metadata, spec = manifest["metadata"], manifest.get("spec")
-    suspended = spec.get("suspend") if isinstance(spec, Mapping) else None  # what else it is, its reader tells
+    at = suspended_at(manifest)
+    if not at or at_path(manifest, at) is not True:
+        return False
+    metadata = manifest.get("metadata") or {}
     admitted = metadata.get("uid") and keys.CREATED_SUSPENDED in (metadata.get("annotations") or {})
-    return bool(suspended) and not admitted and queued(manifest, sources)
+    return not admitted and queued(manifest, sources)
+
+
+def _resumed(part: Mapping[str, Any], way: Sequence[str]) -> dict[str, Any]:
+    """A workload whose suspension, which stands there, is lifted."""
+    return {**part, way[0]: _resumed(part[way[0]], way[1:]) if way[1:] else False}

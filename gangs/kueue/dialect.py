@@ -120,9 +120,8 @@ class KueueDialect:
         return {keys.QUEUE_NAME: queue, **marks.mark_of(manifest)}
 
     def resumes(self, manifest: Manifest) -> bool:
-        """A Job in a queue is suspended for Kueue to resume it. Here the gates of its pods hold it back instead."""
-        metadata = metadata_of(manifest)
-        return is_job(manifest) and bool(units.queue_of(metadata.labels, metadata.annotations))
+        """What is in a queue is suspended for Kueue to resume it. Here the gates of its pods hold it back instead."""
+        return owned.started(manifest)
 
 
 def _key(manifest: Manifest) -> GangKey:

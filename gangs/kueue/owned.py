@@ -19,10 +19,11 @@ from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
 from gangs.sources import Sources
 from gangs.workloads import pod_templates, start_order
-from gangs.workloads.handed_down import hands_labels_down
-from gangs.workloads.jobs import controller_of
+from gangs.workloads.handed_down import hands_labels_down, labels_of_heir
+from gangs.workloads.jobs import controller_of, is_job
 from gangs.workloads.kind_table import Made, shape_of
 from gangs.workloads.pod_templates import MAIN, Template
+from gangs.workloads.suspension import governed, suspended_at, to_be_resumed
 from kube import keys as own
 from kube.objects import Pod
 
@@ -54,6 +55,17 @@ def queued(manifest: Manifest, queue: str) -> bool:
     return not any(
         keys.POD_GROUP in each.labels or each.labels.get(keys.QUEUE_NAME, queue) != queue for each in templates
     )
+
+
+def started(manifest: Manifest) -> bool:
+    """Whether a workload is in a queue, which would lift its suspension. Raises `MalformedError`."""
+    if not suspended_at(manifest) or governed(manifest):
+        return False
+    metadata = metadata_of(manifest)
+    queue = queue_of(metadata.labels, metadata.annotations)
+    if queue and (is_job(manifest) or queued(manifest, queue)):
+        return True
+    return bool(labels_of_heir(manifest).get(keys.QUEUE_NAME))
 
 
 def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> list[Gang]:
@@ -104,7 +116,7 @@ def _read(marked: Marked, around: Surroundings, findings: Findings) -> Gang | No
         queue=_queue(ref, asking, found),
         wish=Wish() if several else sets[0].wish,
         created=metadata.creation_timestamp or "",
-        waiting_for=(f"{ref} to be resumed",) if pod_templates.suspended(manifest) else (),
+        waiting_for=to_be_resumed(manifest, ref),
         sets=tuple(sets) if several else (),
         only_set=only,
         together=_together(ref, asking, sets, found),

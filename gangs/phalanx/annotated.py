@@ -22,6 +22,7 @@ from gangs.workloads.annotated_jobs import Most, annotation, check_number, other
 from gangs.workloads.handed_down import hands_down
 from gangs.workloads.kind_table import Made, mark_of, shape_of
 from gangs.workloads.pod_templates import Template
+from gangs.workloads.suspension import to_be_resumed
 from kube import keys
 from kube.objects import Pod
 from kube.topology import Topology
@@ -103,7 +104,7 @@ def _read(
         required=annotations.get(keys.REQUIRED),
         preferred=annotations.get(keys.PREFERRED),
         created=metadata.creation_timestamp or "",
-        waiting_for=settled.waiting_for + ((f"{ref} to be resumed",) if pod_templates.suspended(manifest) else ()),
+        waiting_for=settled.waiting_for + to_be_resumed(manifest, ref),
         groups=() if part else (ref,),
         part=part,
         exact_nodes=any(member.index is not None for member in in_order),

@@ -24,6 +24,7 @@ from gangs.workloads.annotated_jobs import Most, annotation, check_number
 from gangs.workloads.jobs import is_job
 from gangs.workloads.kind_table import mark_of, shape_of
 from gangs.workloads.pod_templates import MAIN, Template
+from gangs.workloads.suspension import to_be_resumed
 from gangs.workloads.template_marks import with_labels
 from kube.keys import GANG, WORKLOAD
 from kube.objects import Pod
@@ -123,7 +124,7 @@ def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings)
         node_affinity=wishes.affinity_to(pool),
         node_rules=wishes.rules_of(pool),
         created=metadata.creation_timestamp or "",
-        waiting_for=settled.waiting_for + ((f"{ref} to be resumed",) if pod_templates.suspended(manifest) else ()),
+        waiting_for=settled.waiting_for + to_be_resumed(manifest, ref),
         groups=() if part else (ref,),
         part=part,
         exact_nodes=pool is not None or any(member.index is not None for member in in_order),

@@ -45,6 +45,16 @@ def hands_labels_down(manifest: Manifest) -> bool:
     return heir is not None and heir.queued
 
 
+def labels_of_heir(manifest: Manifest) -> Mapping[str, str]:
+    """The labels that the object made of a workload gets from it; none for any other workload, and for one that holds
+    that object as a whole.
+    """
+    shape = shape_of(manifest)
+    if shape is None or not hands_down(manifest) or shape.heir[1] == ANY:
+        return {}
+    return texts_at(manifest, f"{shape.hands_at.rpartition('.')[0]}.labels" if shape.hands_at else "metadata.labels")
+
+
 def holds_its_heir(manifest: Manifest) -> bool:
     """Whether the workload holds the object as a whole that will be the gang, which may ask for itself."""
     shape = shape_of(manifest)

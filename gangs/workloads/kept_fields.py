@@ -11,11 +11,12 @@ import msgspec
 from gangs.manifests import MalformedError, decode, ref_of
 from gangs.model import Manifest
 from gangs.workloads.kind_table import ANY, ROW, WorkloadKind
+from gangs.workloads.suspension import USUAL
 from kube.objects import Pod
 
 _CONDITIONS = "status.conditions"
-_ALWAYS = ("spec.suspend", "spec.runPolicy.suspend")
-"""Read of every kind (`gangs.workloads.pod_templates`)."""
+_ALWAYS = USUAL
+"""Read of every kind."""
 _NAMES = ("name", "groupName")
 _METADATA = ("labels", "annotations", "ownerReferences")
 _LONGEST = 1_024

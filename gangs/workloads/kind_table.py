@@ -82,7 +82,9 @@ class WorkloadKind:
     ended_at: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Besides the usual conditions: fields, and what stands there when it is over."""
     suspended_at: str = ""
-    """Besides the usual fields: the one that is true while it is suspended."""
+    """The field that is true while it is suspended, which a queue lifts; of a kind that is described, besides the usual
+    ones. "": it has none, or one that stops something else (a CronJob's next Jobs).
+    """
     bare: bool = False
     """Whether `templates` are no pod templates: labels and annotations of the pods stand right there, and what they ask
     for is written in other words (`gangs.workloads.spark`).
@@ -102,10 +104,12 @@ def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, Work
         by_annotation=True,
         minimum=_MINIMUM,
         least_workers=least_workers,
+        suspended_at=_RUN_POLICY,
     )
 
 
 _MINIMUM = "spec.runPolicy.schedulingPolicy.minAvailable"
+_SUSPEND, _RUN_POLICY = "spec.suspend", "spec.runPolicy.suspend"
 _MPI = WorkloadKind(
     "mpijobs",
     Made.UNREAD,
@@ -116,6 +120,7 @@ _MPI = WorkloadKind(
     minimum=_MINIMUM,
     makers=(JOB_KIND,),
     named_by="training.kubeflow.org/job-name",
+    suspended_at=_RUN_POLICY,
 )
 """Of the MPI operator (v2beta1), whose launchers are Jobs, and of the training operator (v1), which makes pods."""
 _TASKS = "spec.tasks.*.template"
@@ -123,10 +128,16 @@ _ELASTIC = "spec.elasticPolicy.minReplicas"
 _CLUSTER = ("headGroupSpec.template", "workerGroupSpecs.*.template")
 
 
-def _ray(plural: str, cluster: str) -> WorkloadKind:
+def _ray(plural: str, cluster: str, suspended_at: str = "") -> WorkloadKind:
     """A kind of KubeRay that has a RayCluster made, with its own annotations. `cluster`: where that stands."""
-    templates = tuple(f"{cluster}.{each}" for each in _CLUSTER)
-    return WorkloadKind(plural, Made.UNREAD, templates, heir=("ray.io/v1", "RayCluster"), heir_at=cluster)
+    return WorkloadKind(
+        plural,
+        Made.UNREAD,
+        tuple(f"{cluster}.{each}" for each in _CLUSTER),
+        heir=("ray.io/v1", "RayCluster"),
+        heir_at=cluster,
+        suspended_at=suspended_at,
+    )
 
 
 _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
@@ -140,7 +151,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
         "StatefulSet": WorkloadKind("statefulsets", Made.TOGETHER, versions=("v1",), queued=True, by_annotation=True),
     },
     JOB_GROUP: {
-        JOB_KIND: WorkloadKind("jobs", Made.TOGETHER, versions=("v1",), by_annotation=True),
+        JOB_KIND: WorkloadKind("jobs", Made.TOGETHER, versions=("v1",), by_annotation=True, suspended_at=_SUSPEND),
         "CronJob": WorkloadKind(
             "cronjobs",
             Made.IN_JOBS,
@@ -177,6 +188,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             by_annotation=True,
             makers=(JOB_KIND,),
             named_by="jobset.sigs.k8s.io/jobset-name",
+            suspended_at=_SUSPEND,
         ),
     },
     "leaderworkerset.x-k8s.io": {
@@ -209,6 +221,7 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             (),
             heir=("jobset.x-k8s.io/v1alpha2", "JobSet"),
             hands_at="spec.annotations",
+            suspended_at=_SUSPEND,
         )
     },
     "ray.io": {
@@ -220,8 +233,9 @@ _SHAPES: Mapping[str, Mapping[str, WorkloadKind]] = {
             queued=True,
             by_annotation=True,
             minimum_of_roles="spec.workerGroupSpecs.*.minReplicas",
+            suspended_at=_SUSPEND,
         ),
-        "RayJob": _ray("rayjobs", "spec.rayClusterSpec"),
+        "RayJob": _ray("rayjobs", "spec.rayClusterSpec", _SUSPEND),
         "RayService": _ray("rayservices", "spec.rayClusterConfig"),
     },
     "sparkoperator.k8s.io": {

@@ -135,6 +135,12 @@ def controlled(manifest: Manifest) -> bool:
     return _owner(manifest) is not None
 
 
+def maker_kind(manifest: Manifest) -> tuple[str, str, str]:
+    """API group, kind and name of the object that made this one, "" where none did."""
+    owner = _owner(manifest) or {}
+    return group_of(str(owner.get("apiVersion") or "")), str(owner.get("kind") or ""), str(owner.get("name") or "")
+
+
 def maker_uid(manifest: Manifest, kind: str) -> str:
     """The uid of the object of a kind that made this one, "" where none is known."""
     owner = _owner(manifest) or {}
@@ -332,13 +338,10 @@ def shared_name(pod: Pod) -> str:
 
 def part_of(manifest: Manifest) -> str | None:
     """The workload of several Jobs that a Job is one of, as `Kind name`; None for a Job that is the whole of it."""
-    owner = _owner(manifest)
-    if owner is None:
-        return None
-    group, kind = group_of(str(owner.get("apiVersion", ""))), str(owner.get("kind", ""))
+    group, kind, name = maker_kind(manifest)
     shape = WORKLOADS.get((group, kind))
     alone = texts_at(manifest, "metadata.labels").get(JOBS_OF_JOB_SET) == "1"
-    return None if alone or shape is None or shape.made is not Made.UNREAD else f"{kind} {owner.get('name', '')}"
+    return None if alone or shape is None or shape.made is not Made.UNREAD else f"{kind} {name}"
 
 
 def role_of(pod: Pod) -> str:
@@ -368,13 +371,6 @@ def ended(manifest: Manifest) -> bool:
 def _text(written: Any) -> str:
     """A value as manifests write it: true, not True."""
     return str(written).lower() if isinstance(written, bool) else str(written)
-
-
-def suspended(manifest: Manifest) -> bool:
-    """Whether a workload is suspended: it has no pods then."""
-    shape = shape_of(manifest)
-    further = [shape.suspended_at] if shape is not None and shape.suspended_at else []
-    return any(at_path(manifest, path) is True for path in ("spec.runPolicy.suspend", "spec.suspend", *further))
 
 
 def check_parallel(manifest: Manifest, count: int, pods: Iterable[Pod], findings: Findings) -> None:

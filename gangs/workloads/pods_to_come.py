@@ -25,10 +25,10 @@ from gangs.workloads.pod_templates import (
     WORKER_INDEX,
     Template,
     ended,
-    suspended,
     templates,
 )
 from gangs.workloads.spark import DRIVER
+from gangs.workloads.suspension import suspended
 from kube.objects import ObjectMeta, OwnerReference, Pod
 
 _DIGITS = 20

@@ -30,6 +30,7 @@ def row(group: str, kind: str, shape: WorkloadKind) -> str:
         others = "one gang where it names Kueue's queue itself; on its templates refused"
     minimum = written((shape.minimum, shape.least_workers, shape.minimum_of_roles))
     cells = (f"`{kind}`", f"`{group or 'core'}`{versions}", own, others, written(shape.templates), minimum)
+    cells = (*cells, written((shape.suspended_at,)))
     return f"| {' | '.join(cells)} |"
 
 

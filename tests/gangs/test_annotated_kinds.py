@@ -149,7 +149,8 @@ def test_a_suspended_one_waits_to_be_resumed_and_one_that_has_ended_is_no_gang(r
         for step in reversed(way):
             part = {step: part}
         gang = gang_of(read_all(standing(put(manifest, part))))
-        assert gang.waiting_for == (f"{row.kind} default/w to be resumed",)
+        field = f"spec.{'.'.join(row.suspend)}"
+        assert gang.waiting_for == (f"{row.kind} default/w to be resumed (its user has suspended it: {field})",)
     if row.ended:
         ended = {**manifest, "status": {"conditions": [{"type": row.ended, "status": "True"}]}}
         assert read_all(standing(ended)).gangs == ()

@@ -91,7 +91,9 @@ def test_a_paused_one_waits_and_one_that_is_done_is_no_gang() -> None:
     manifest = TRAINING_RUN.manifest(gang="true")
     made = list(TRAINING_RUN.pods(stored(manifest, described())))
     paused = {**manifest, "spec": {**manifest["spec"], "paused": True}}
-    assert gang(among(paused, described(), made)).waiting_for == ("TrainingRun default/w to be resumed",)
+    assert gang(among(paused, described(), made)).waiting_for == (
+        "TrainingRun default/w to be resumed (its user has suspended it: spec.paused)",
+    )
     assert read_all(among({**manifest, "status": {"phase": "Done"}}, described())).gangs == ()
 
 

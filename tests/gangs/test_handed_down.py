@@ -211,7 +211,7 @@ def test_admission_writes_down_what_it_says_and_takes_back_what_it_says_no_longe
         ["phalanx.dev/preferred"],
     ]
     assert next(iter(handed_down(again, again)))[1] == "rack"
-    answer = handing_down(changed, first)
+    answer = handing_down(changed, first, Sources())
     assert isinstance(answer, Admitted)
     assert {each["op"] for each in answer.patch} == {"add", "remove"}
 
@@ -244,7 +244,7 @@ def test_what_is_no_mapping_on_the_way_is_named(kind: str, field: str, wrong: An
     for step in way:
         part = part.setdefault(step, {})
     part[last] = wrong
-    decision = handing_down(manifest, None)
+    decision = handing_down(manifest, None, Sources())
     assert isinstance(decision, Refused)
     assert f"{field}: " in decision.message
     assert "mapping" in decision.message
@@ -262,15 +262,15 @@ def test_what_its_user_wrote_there_himself_is_kept_unless_it_says_otherwise() ->
         'itself says "row"; remove one of the two'
     )
     assert said(manifest)[0] == [refusal]
-    assert handing_down(manifest, None) == Refused(refusal)
+    assert handing_down(manifest, None, Sources()) == Refused(refusal)
     labelled = deepcopy(manifest)
     labelled["metadata"]["labels"] = {"a": "b"}
-    assert handing_down(labelled, manifest) == Admitted()  # it contradicted itself before
+    assert handing_down(labelled, manifest, Sources()) == Admitted()  # it contradicted itself before
     before = deepcopy(manifest)
     del before["metadata"]["annotations"]
-    assert handing_down(manifest, before) == Refused(refusal)
+    assert handing_down(manifest, before, Sources()) == Refused(refusal)
     manifest["metadata"] |= {"deletionTimestamp": "2026-11-23T09:00:00Z", "finalizers": []}
-    assert handing_down(manifest, None) == Admitted()
+    assert handing_down(manifest, None, Sources()) == Admitted()
 
 
 WRONG: dict[str, tuple[Callable[[Object], None], str]] = {

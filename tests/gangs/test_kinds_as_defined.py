@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.operators import OPERATORS, definitions
 from gangs.workloads.kind_table import ANY, WORKLOADS
+from gangs.workloads.suspension import USUAL
 
 
 @cache
@@ -45,3 +46,20 @@ def test_templates_stand_where_the_table_says(kind: str) -> None:
             for step in path.split("."):
                 schema = below(schema, step)
             assert "containers" in schema["properties"]["spec"]["properties"], path
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *OF_KUBEFLOW])
+def test_they_are_suspended_where_the_table_says(kind: str) -> None:
+    (at,) = [each for each in WORKLOADS if each[1] == kind]
+    row = WORKLOADS[at]
+    served = defined()[*at, row.plural]
+    paths = {path for path in USUAL for schema in served.values() if _has(schema, path)}
+    assert paths == ({row.suspended_at} if row.suspended_at else set())
+
+
+def _has(schema: Any, path: str) -> bool:
+    for step in path.split("."):
+        schema = schema.get("properties", {}).get(step)
+        if schema is None:
+            return False
+    return bool(schema["type"] == "boolean")

@@ -135,6 +135,12 @@ def of_our_own() -> Iterator[Object]:
         queued = job("queued-and-suspended", labels={QUEUE: "team"})
         queued["spec"]["suspend"] = suspend
         yield queued
+        for maker in ("jobset.x-k8s.io/v1alpha2", "JobSet"), ("batch/v1", "CronJob"):
+            made = deepcopy(queued)
+            made["metadata"]["name"] = f"{'suspended-' if suspend else ''}of-a-{maker[1].lower()}"
+            owner = {"apiVersion": maker[0], "kind": maker[1], "name": "workload", "uid": "1", "controller": True}
+            made["metadata"]["ownerReferences"] = [owner]
+            yield made
     suspended = job("suspended")
     suspended["spec"]["suspend"] = True
     yield suspended

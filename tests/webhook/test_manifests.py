@@ -127,8 +127,22 @@ def test_kinds_in_which_annotations_are_written_down_are_sent_by_them_and_by_tho
 def test_workloads_whose_queue_is_written_on_their_templates_are_sent_when_they_are_made_and_changed() -> None:
     rules = WEBHOOKS["queues-of-workloads.phalanx.dev"]["rules"]
     sent = {(group, plural) for rule in rules for group in rule["apiGroups"] for plural in rule["resources"]}
-    assert sent == {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.queued}
+    by_queue = {at: shape for at, shape in WORKLOADS.items() if shape.queued or (shape.suspended_at and shape.heir[1])}
+    assert sent == {(group, shape.plural) for (group, _), shape in by_queue.items()}
     assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in rules)
+
+
+def test_a_train_job_is_sent_by_the_queue_that_it_hands_to_its_job_set() -> None:
+    text = " ".join(condition("queues-of-workloads.phalanx.dev", "names-a-queue").split())
+    labels = {key for dialect in DIALECTS if isinstance(dialect, Queueing) for key in dialect.workload_labels}
+    assert all(f"'trainjobs' && '{key}' in object.?spec.?labels.orValue({{}})" in text for key in labels)
+
+
+def test_policies_leave_jobs_suspended_of_exactly_the_kinds_that_suspend_theirs() -> None:
+    makers = {f"{group}/{kind}" for (group, kind), row in WORKLOADS.items() if row.suspended_at and "Job" in row.makers}
+    texts = [str(each) for each in admission_policies() if "created-suspended" in str(each)]
+    named = [found for text in texts for found in re.findall(r"each\.kind in \[([^]]*)\]", text)]
+    assert [set(re.findall(r"[\w.-]+/\w+", each)) for each in named] == [makers, makers]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ _ANNOTATED = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() i
 """Groups and plurals of the kinds whose annotations make gangs; Jobs are answered before these are asked."""
 _HANDING_DOWN = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.hands_at}
 """Those of kinds in which annotations are written down for the object made of them."""
+_SUSPENDED = {(group, shape.plural) for (group, _), shape in WORKLOADS.items() if shape.suspended_at}
+"""Those of kinds that can be suspended for a queue."""
 
 
 def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, automatic: bool = False) -> Decision:
@@ -49,10 +51,27 @@ def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, a
         case "batch", "jobs", "UPDATE":
             return suspending.updated(request, _object(request), _old(request), _without_pods(picture))
     kind = request.resource.group, request.resource.resource
-    if kind in _HANDING_DOWN:
-        old = _old(request) if request.operation == UPDATE else None
-        return object_reviews.handing_down(_object(request), old)
-    return _workload(request, _without_pods(picture)) if kind in _ANNOTATED else Admitted()
+    if kind not in _HANDING_DOWN | _ANNOTATED | _SUSPENDED:
+        return Admitted()
+    sources = _without_pods(picture)
+    decision = _handing_down(request, sources) if kind in _HANDING_DOWN else _workload(request, sources)
+    return _resumed(decision, request, sources) if kind in _SUSPENDED and request.operation == UPDATE else decision
+
+
+def _handing_down(request: AdmissionRequest, sources: Sources) -> Decision:
+    """A workload of which another object is made that is the gang."""
+    old = _old(request) if request.operation == UPDATE else None
+    return object_reviews.handing_down(_object(request), old, sources)
+
+
+def _resumed(decision: Decision, request: AdmissionRequest, sources: Sources) -> Decision:
+    """The answer about a workload that is changed, with what it is told of being suspended, or resumed again."""
+    if isinstance(decision, Refused):
+        return decision
+    answer = suspending.updated(request, _object(request), _old(request), sources)
+    if isinstance(answer, Refused):
+        return answer
+    return Admitted((*decision.patch, *answer.patch), (*decision.warnings, *answer.warnings))
 
 
 def described(request: AdmissionRequest, picture: Picture, forecast: Forecast) -> Decision:

@@ -71,8 +71,10 @@ def workload_changed(manifest: Manifest, old: Manifest, sources: Sources) -> Dec
     return Admitted(patch.build())
 
 
-def handing_down(manifest: Manifest, old: Manifest | None) -> Decision:
+def handing_down(manifest: Manifest, old: Manifest | None, sources: Sources) -> Decision:
     """Write a workload's wishes down where its operator takes those of the object from that it makes, the gang.
+
+    A new one that was written suspended for its queue to start it is started.
 
     Where they are changed or taken back later, what was written down is, too. What contradicted itself already, or is
     being deleted, stays as it is: finalizers and labels must be writable.
@@ -86,6 +88,8 @@ def handing_down(manifest: Manifest, old: Manifest | None) -> Decision:
                 patch.remove(way)
             else:
                 patch.set(way, value)
+        if old is None:
+            suspending.created(manifest, sources, patch)
     except MalformedError as error:
         return Admitted() if old is not None and _fault_of(old) == error.fault else Refused(str(error.fault))
     return Admitted(patch.build())

@@ -1,10 +1,11 @@
-"""Jobs in queues that are suspended: for their queue when they are made, or by their user later on.
+"""Workloads in queues that are suspended: for their queue when they are made, or by their user later on.
 
-A manifest for Kueue has its Job suspended, for Kueue to resume it. Here the gates of its pods hold a Job back, so that
-this suspension is lifted, once, when the Job is made. Whoever suspends it later means it. What is left to tell apart is
-the same manifest applied again, which says `suspend: true` as it did at first: an apply is known by the manager that
-the API server names with the call and by what that manager owns (metadata.managedFields), and the manifest's first word
-by the annotation `phalanx.dev/created-suspended`, or by what kubectl last applied.
+A manifest for Kueue has its Job, JobSet or PyTorchJob suspended, for Kueue to resume it. Here the gates of its pods
+hold it back, so that this suspension is lifted, once, when it is made. Whoever suspends it later means it. What is left
+to tell apart is the same manifest applied again, which says `suspend: true` as it did at first: an apply is known by
+the manager that the API server names with the call and by what that manager owns (metadata.managedFields), and the
+manifest's first word by the annotation `phalanx.dev/created-suspended`, or by what kubectl last applied. Where a kind
+has its field, the table of kinds says.
 """
 
 import json
@@ -12,9 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gangs.dialects.templates import queued
-from gangs.manifests import MalformedError, ref_of
+from gangs.manifests import MalformedError, group_of, ref_of
 from gangs.model import Advice, Manifest, ObjectRef
 from gangs.sources import Sources
+from gangs.workloads.kind_table import shape_of
+from gangs.workloads.pod_templates import at_path
+from gangs.workloads.suspension import suspended_at
 from kube.keys import CREATED_SUSPENDED
 from webhook.admission.patch_builder import PatchBuilder
 from webhook.admission.reviews import AdmissionRequest, Admitted, Decision, Refused
@@ -23,7 +27,6 @@ from webhook.admission.warnings import lines
 KUBECTL_APPLY = "kubectl-client-side-apply"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 HELM_RELEASE = "meta.helm.sh/release-name"
-_FIELD = "spec.suspend"
 
 
 def created(manifest: Manifest, sources: Sources, patch: PatchBuilder) -> None:
@@ -32,16 +35,18 @@ def created(manifest: Manifest, sources: Sources, patch: PatchBuilder) -> None:
     Raises `MalformedError`.
     """
     if queued(manifest, sources):
-        suspended = _suspended(manifest)
+        field = suspended_at(manifest)
+        suspended = _suspended(manifest, field)
         patch.set(("metadata", "annotations", CREATED_SUSPENDED), json.dumps(suspended))
         if suspended:
-            patch.set(("spec", "suspend"), value=False)
+            patch.set(field.split("."), value=False)
 
 
 def updated(request: AdmissionRequest, manifest: Manifest, old: Manifest, sources: Sources) -> Decision:
-    """Let a user suspend his Job; keep it going where only the manifest that it was made from is applied again."""
+    """Let a user suspend his workload; keep it going where only the manifest that made it is applied again."""
+    field = suspended_at(manifest)
     try:
-        if not queued(manifest, sources) or not _suspended(manifest) or _suspended(old):
+        if not _suspended(manifest, field) or _suspended(old, field) or not queued(manifest, sources):
             return Admitted()
         ref = ref_of(manifest)
     except MalformedError as error:
@@ -49,13 +54,13 @@ def updated(request: AdmissionRequest, manifest: Manifest, old: Manifest, source
     manager = request.options.field_manager if request.options else ""
     if not applied_again(old, manager):
         warning = "is suspended by its user: its pods are deleted and their room is given back; to go on: "
-        warning += _command(ref, suspend=False)
-        return Admitted(warnings=lines([Advice(ref, _FIELD, warning)]))
+        warning += _command(ref, field, suspend=False)
+        return Admitted(warnings=lines([Advice(ref, field, warning)]))
     patch = PatchBuilder(manifest)
-    patch.set(("spec", "suspend"), value=False)
-    warning = "was lifted when the Job was made, and applying its manifest again changes nothing; to suspend it: "
-    warning += _command(ref, suspend=True)
-    return Admitted(patch.build(), lines([Advice(ref, _FIELD, warning)]))
+    patch.set(field.split("."), value=False)
+    warning = f"was lifted when the {ref.kind} was made, and applying its manifest again changes nothing; "
+    warning += f"to suspend it: {_command(ref, field, suspend=True)}"
+    return Admitted(patch.build(), lines([Advice(ref, field, warning)]))
 
 
 def applied_again(old: Manifest, manager: str) -> bool:
@@ -67,35 +72,39 @@ def applied_again(old: Manifest, manager: str) -> bool:
     annotations = (old.get("metadata") or {}).get("annotations") or {}
     first = annotations.get(CREATED_SUSPENDED)
     if LAST_APPLIED in annotations and _applies_as_client(old, manager):
-        return _said_by(annotations[LAST_APPLIED])
+        return _said_by(annotations[LAST_APPLIED], suspended_at(old))
     if manager == KUBECTL_APPLY:  # made otherwise, by `kubectl create` perhaps
         return first != "false"
-    owner = next((each for each in _managers(old) if each.get("manager") == manager and _owns(each)), None)
+    owner = next((each for each in _managers(old) if each.get("manager") == manager and _owns(each, old)), None)
     if owner is None or first == "false":
         return False
     return owner.get("operation") == "Apply" or HELM_RELEASE in annotations
 
 
-def _command(ref: ObjectRef, *, suspend: bool) -> str:
-    patch = json.dumps({"spec": {"suspend": suspend}}, separators=(",", ":"))
-    return f"kubectl -n {ref.namespace} patch job {ref.name} -p '{patch}'"
+def _command(ref: ObjectRef, field: str, *, suspend: bool) -> str:
+    change: Any = suspend
+    for step in reversed(field.split(".")):
+        change = {step: change}
+    patch = json.dumps(change, separators=(",", ":"))
+    # Custom resources know nothing of kubectl's own way of merging.
+    how = " --type=merge" if "." in group_of(ref.api_version) else ""
+    return f"kubectl -n {ref.namespace} patch {ref.kind.lower()} {ref.name}{how} -p '{patch}'"
 
 
 def _applies_as_client(old: Manifest, manager: str) -> bool:
     """Whether it is kubectl's own apply, or that of a tool which notes what it applied as kubectl does."""
     wrote = (each for each in _managers(old) if each.get("manager") == manager and each.get("operation") == "Update")
-    return manager == KUBECTL_APPLY or any(map(_owns, wrote))
+    return manager == KUBECTL_APPLY or any(_owns(each, old) for each in wrote)
 
 
-def _suspended(manifest: Manifest) -> bool:
-    spec = manifest.get("spec")
-    return isinstance(spec, Mapping) and bool(spec.get("suspend"))
+def _suspended(manifest: Manifest, field: str) -> bool:
+    return bool(field) and at_path(manifest, field) is True
 
 
-def _said_by(applied: str) -> bool:
+def _said_by(applied: str, field: str) -> bool:
     """Whether what kubectl last applied has the workload suspended."""
     try:
-        return _suspended(json.loads(applied))
+        return _suspended(json.loads(applied), field)
     except (ValueError, AttributeError, TypeError, RecursionError):
         return False
 
@@ -107,7 +116,17 @@ def _managers(old: Manifest) -> Iterator[Mapping[str, Any]]:
             yield each
 
 
-def _owns(entry: Mapping[str, Any]) -> bool:
+def _owns(entry: Mapping[str, Any], workload: Manifest) -> bool:
     """Whether a manager has written the whole manifest, its suspension included."""
-    spec = (entry.get("fieldsV1") or {}).get("f:spec")
-    return isinstance(spec, Mapping) and "f:template" in spec and "f:suspend" in spec
+    fields, shape = entry.get("fieldsV1") or {}, shape_of(workload)
+    spec = fields.get("f:spec")
+    if shape is None or not isinstance(spec, Mapping) or at_path(fields, _owned(shape.suspended_at)) is None:
+        return False
+    pods = {_owned(path).split(".")[1] for path in shape.templates}
+    # A kind whose pods are described in another object is whole with anything else.
+    return not pods.isdisjoint(spec) if pods else len(spec) > 1
+
+
+def _owned(path: str) -> str:
+    """A field as the API server writes it down for its owner."""
+    return ".".join(f"f:{step}" for step in path.split("."))
