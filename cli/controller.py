@@ -76,6 +76,11 @@ Example:
     help="Requests that write to the API server at the same time.",
 )
 @click.option(
+    "--no-placeholders",
+    is_flag=True,
+    help="Hold no room for pods that their workload makes only when others of it run: such a gang waits for all.",
+)
+@click.option(
     "--traces", is_flag=True, help="Tell OpenTelemetry of each gang's way; OTEL_EXPORTER_OTLP_ENDPOINT says where."
 )
 @logging_options
@@ -94,6 +99,7 @@ def controller(
     topology_seconds: float,
     untried_seconds: float,
     writes: int,
+    no_placeholders: bool,
     traces: bool,
     keeping: Any,
 ) -> None:
@@ -120,6 +126,7 @@ def controller(
                 untried_seconds=untried_seconds,
                 restart_seconds=restart_seconds,
                 writes=writes,
+                placeholders=not no_placeholders,
                 observers=observers,
             )
         )

@@ -14,7 +14,7 @@ from gangs.marked.members import Marked
 from gangs.membership import Seat, check_priorities, promised, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef
 from gangs.phalanx import NAME, gang_objects, wishes
-from gangs.phalanx.wishes import WISHES
+from gangs.phalanx.wishes import KNOWN, WISHES
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import minimum_pods, pod_templates
@@ -92,7 +92,7 @@ def _read(
     if own.faults:
         return None
     sets = marked.pod_sets(in_order, minimum)
-    return Gang(
+    gang = Gang(
         key=GangKey(NAME, ref.namespace, makers.named(ref.name, part)),
         source=ref,
         members=in_order,
@@ -108,6 +108,7 @@ def _read(
         part=part,
         exact_nodes=any(member.index is not None for member in in_order),
     )
+    return marked.settled(gang)
 
 
 def _rank_places(pod: Pod, rank: str) -> tuple[tuple[str, Mapping[str, str], str], ...]:
@@ -171,7 +172,7 @@ def advise_misplaced(
 ) -> None:
     """Warn of wishes on templates, which ask for nothing there."""
     for each in templates if annotations.get(keys.GANG) != "false" else ():
-        for key in WISHES if not each.labels.get(keys.GANG) else ():
+        for key in KNOWN if not each.labels.get(keys.GANG) else ():
             if key in each.annotations:
                 at = each.annotation(key)
                 findings.advise(ref, at, f"asks for nothing there: write it on the {ref.kind} itself")
