@@ -109,9 +109,7 @@ def controller(
     from controller.serving import Server, Settings  # noqa: PLC0415 - as above
     from webhook.health import health_server  # noqa: PLC0415 - as above
 
-    stop = threading.Event()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda *_: stop.set())
+    stop = _told_to_stop()
     try:
         observers = _traces() if traces else ()
         server = Server(
@@ -137,6 +135,14 @@ def controller(
         _listening("metrics", health_address, metrics_port, server.metrics_server),
     ):
         server.run(stop)
+
+
+def _told_to_stop() -> threading.Event:
+    """Set once a signal says that it is to end."""
+    stop = threading.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: stop.set())
+    return stop
 
 
 def _traces() -> "tuple[Traces, ...]":

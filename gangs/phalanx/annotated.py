@@ -84,8 +84,7 @@ def _read(
     settled = settle(wishes.request_of(ref, annotations, marked.examples(), None), topologies, own)
     check_priorities(marked.live, ref, own)
     marked.check_sets(own)
-    shape = shape_of(manifest)
-    rank = "" if shape is None else shape.rank
+    rank = shape.rank if (shape := shape_of(manifest)) is not None else ""
     seats = marked.seats(lambda pod, role: Seat(pod, role, promised(pod, _rank_places(pod, rank), own)))
     in_order = seated(seats, marked.roles, own)
     findings.take(own.faults, own.advice)
