@@ -76,6 +76,11 @@ Example:
     help="Requests that write to the API server at the same time.",
 )
 @click.option(
+    "--no-placeholders",
+    is_flag=True,
+    help="Hold no room for pods that their workload makes only when others of it run: such a gang waits for all.",
+)
+@click.option(
     "--traces", is_flag=True, help="Tell OpenTelemetry of each gang's way; OTEL_EXPORTER_OTLP_ENDPOINT says where."
 )
 @logging_options
@@ -94,6 +99,7 @@ def controller(
     topology_seconds: float,
     untried_seconds: float,
     writes: int,
+    no_placeholders: bool,
     traces: bool,
     keeping: Any,
 ) -> None:
@@ -103,9 +109,7 @@ def controller(
     from controller.serving import Server, Settings  # noqa: PLC0415 - as above
     from webhook.health import health_server  # noqa: PLC0415 - as above
 
-    stop = threading.Event()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda *_: stop.set())
+    stop = _told_to_stop()
     try:
         observers = _traces() if traces else ()
         server = Server(
@@ -120,6 +124,7 @@ def controller(
                 untried_seconds=untried_seconds,
                 restart_seconds=restart_seconds,
                 writes=writes,
+                placeholders=not no_placeholders,
                 observers=observers,
             )
         )
@@ -130,6 +135,14 @@ def controller(
         _listening("metrics", health_address, metrics_port, server.metrics_server),
     ):
         server.run(stop)
+
+
+def _told_to_stop() -> threading.Event:
+    """Set once a signal says that it is to end."""
+    stop = threading.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: stop.set())
+    return stop
 
 
 def _traces() -> "tuple[Traces, ...]":

@@ -24,6 +24,7 @@ from controller.telemetry.metrics import GangSample
 from controller.writes.writer import Writer, gang_path
 from gangs.mirrors import MARK, claim_of
 from gangs.model import Gang, GangKey, Manifest
+from gangs.workloads.held_room import BY_SETTING, without_room
 from planning.quota.flavors import settled
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE, _DOUBLINGS = 0.25, 30.0, 8
@@ -41,7 +42,9 @@ class _Refusal(NamedTuple):
 class GangRounds:
     """The rounds of all gangs, and how these stand."""
 
-    def __init__(self, writer: Writer, mishaps: Mishaps) -> None:
+    def __init__(self, writer: Writer, mishaps: Mishaps, *, placeholders: bool = True) -> None:
+        """`placeholders` False: no room is held for pods that do not exist."""
+        self._placeholders = placeholders
         self._writer = writer
         self._mishaps = mishaps
         self._cases: dict[GangKey, GangRound] = {}
@@ -139,7 +142,7 @@ class GangRounds:
         """
         writes: dict[GangKey, Callable[[], Manifest | None]] = {}
         for key in sorted(keys):
-            gang = picture.kept.gang(key)
+            gang = self._gang(key, picture)
             self._delete_stale(key, gang, picture, existing)
             if gang is None:
                 self._made.pop(key, None)
@@ -154,19 +157,23 @@ class GangRounds:
         over = monotonic() + turn.seconds
         while (batch := list(islice(todo, turn.batch))) and monotonic() < over:
             for key, manifest in zip(batch, self._writer.each(writes[key] for key in batch), strict=True):
-                self._note(key, picture.kept.gang(key), written=manifest is not None)
-                self._put(picture.kept.gang(key), manifest, picture)
+                self._note(key, self._gang(key, picture), written=manifest is not None)
+                self._put(self._gang(key, picture), manifest, picture)
                 del writes[key]
         for key in writes:
-            self._put(picture.kept.gang(key), None, picture)
+            self._put(self._gang(key, picture), None, picture)
         self._mishaps.say(Doing.LOOKING, self._mute.items(), turn.batch)
         self._mute.clear()
+
+    def _gang(self, key: GangKey, picture: ClusterView) -> Gang | None:
+        gang = picture.kept.gang(key)
+        return gang if gang is None or self._placeholders else without_room(gang, BY_SETTING)
 
     def _in_order(self, keys: Iterable[GangKey], picture: ClusterView) -> list[GangKey]:
         """Whose objects are written first: gangs on their way, then one of each namespace after the other; last those
         that were refused before, once they have waited. So what is never taken keeps nobody else's from being written.
         """
-        asked = [key for key in keys if not self._waits(key, picture.kept.gang(key))]
+        asked = [key for key in keys if not self._waits(key, self._gang(key, picture))]
         again = [key for key in asked if key in self._refusals]
         first = [
             key for key in asked if key not in self._refusals and key in self._cases and self._cases[key].on_its_way

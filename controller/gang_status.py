@@ -294,7 +294,7 @@ def _missing(gang: Gang) -> str:
     """What keeps the gang from being complete; "" if nothing does."""
     if gang.waiting_for:
         return f"waits for {listed(gang.waiting_for)}"
-    existing = Counter(member.pod_set for member in gang.members)
+    existing = Counter(member.pod_set for member in gang.counted)
     for pod_set in gang.pod_sets:
         if len(gang.pod_sets) > 1 and not gang.succeeded and existing[pod_set.name] < pod_set.min_count:
             return f"waits for {more_pods(existing[pod_set.name], pod_set.min_count, pod_set.name)}{one_by_one(gang)}"

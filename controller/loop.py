@@ -80,6 +80,7 @@ class Controller:
         mishaps: Mishaps,
         metrics: Metrics,
         observers: Sequence[Observer] = (),
+        placeholders: bool = True,
     ) -> None:
         self._cache = cache
         self._writer = writer
@@ -97,6 +98,7 @@ class Controller:
         self._mishaps = mishaps
         self._metrics = metrics
         self._observers = (metrics, *observers)
+        self._placeholders = placeholders
         self._quota_shortages = QuotaShortages()
 
     def lead(self, lost: threading.Event) -> None:
@@ -114,7 +116,7 @@ class Controller:
         """Nothing is known: the next round looks at everything."""
         return _Known(
             Looker(self._cache, journal),
-            GangRounds(self._writer, self._mishaps),
+            GangRounds(self._writer, self._mishaps, placeholders=self._placeholders),
             Urgencies(self._cache, self._writer.echo),
         )
 

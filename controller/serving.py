@@ -54,6 +54,7 @@ class Settings:
     `topology_seconds`: the statuses of topologies are not written more often than this.
     `untried_seconds`: a scheduler may take so long over a member that was let go.
     `writes`: requests in flight at once.
+    `placeholders` False: no room is held for pods that their workload makes only when others run.
     `observers` are told how the gangs stand after each round.
     """
 
@@ -67,6 +68,7 @@ class Settings:
     untried_seconds: float = UNTRIED_SECONDS
     restart_seconds: float = RESTART_SECONDS
     writes: int = WRITERS
+    placeholders: bool = True
     observers: tuple[Observer, ...] = ()
 
 
@@ -143,6 +145,7 @@ def controller_of(
         mishaps=mishaps,
         metrics=metrics,
         observers=settings.observers,
+        placeholders=settings.placeholders,
     )
 
 

@@ -130,6 +130,25 @@ class Member:
     """Its rank as its dialect or workload gives it; None: by its name, numbers read as numbers."""
 
 
+class Unwanted(NamedTuple):
+    """That no room is to be held for pods which do not exist yet: who says so, and what to do to have it held."""
+
+    by: str
+    instead: str
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Of pods that a workload makes only when others of it run (docs/decisions/0022).
+
+    `at_once`: what has it make them all at once, "" where nothing does. `unwanted`: why no room is held for them; None:
+    it is.
+    """
+
+    at_once: str
+    unwanted: Unwanted | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class NodeWish:
     """A weighed wish for nodes that only gangs of a certain size have."""
@@ -197,6 +216,8 @@ class Gang:
     """Whether it was promised that none of its members runs where not as many run as must (docs/decisions/0015)."""
     messages: str = ""
     """The dialect in whose words members say that there is no room (`gangs.dialects.table.WORDS`); "": in our own."""
+    later: Later | None = None
+    """Of the pods that its workload makes only when others run; None where there are none such."""
 
     @property
     def names(self) -> frozenset[GangKey]:
@@ -226,6 +247,12 @@ class Gang:
     def to_come(self) -> tuple[Member, ...]:
         """Members that do not exist yet: their workload makes them when others run (docs/decisions/0022)."""
         return tuple(member for member in self.members if to_come(member.pod))
+
+    @property
+    def counted(self) -> tuple[Member, ...]:
+        """The members that count: all, but where no room is to be held for those that do not exist, those that do."""
+        unwanted = self.later is not None and self.later.unwanted is not None
+        return tuple(each for each in self.members if not to_come(each.pod)) if unwanted else self.members
 
     @property
     def priority(self) -> int:

@@ -311,8 +311,8 @@ def _missing_classes(gang: Gang, snapshot: Snapshot) -> list[str]:
 
 def missing_members(gang: Gang) -> list[str]:
     """What must exist before the gang can start, its minimum and that of each set, as ends of a sentence."""
-    existing = Counter(member.pod_set for member in gang.members)
-    total = len(gang.members) + gang.succeeded
+    existing = Counter(member.pod_set for member in gang.counted)
+    total = existing.total() + gang.succeeded
     if len(gang.pod_sets) > 1 and not gang.succeeded:
         short = [each for each in gang.pod_sets if existing[each.name] < each.min_count]
         if short:

@@ -52,6 +52,7 @@ class Cause(Enum):
     REQUEST_CHANGED = "RequestChanged"
     EVICTION_REFUSED = "EvictionRefused"
     QUOTA_SHORT = "QuotaShort"
+    ROOM_UNWANTED = "RoomUnwanted"
     TIMED_OUT = "TimedOut"
 
 
@@ -259,6 +260,8 @@ def _fallen(
     """Why the plan does not hold any more, for counting and in words; None while it does."""
     if vanished := _vanished(situation, record):
         return Cause.MEMBER_GONE, vanished
+    if len(situation.gang.counted) < len(situation.gang.members):
+        return Cause.ROOM_UNWANTED, "no room is to be held for pods that do not exist"
     if changed := _changed(situation, record):
         return Cause.REQUEST_CHANGED, changed
     if not situation.gang.suffice(situation.gang.members):

@@ -62,6 +62,7 @@ EVENT_OF_CAUSE: Mapping[Cause, Reason] = {
     Cause.REQUEST_CHANGED: events.ROOM_LOST,
     Cause.EVICTION_REFUSED: events.EVICTION_REFUSED,
     Cause.QUOTA_SHORT: events.QUOTA_SHORT,
+    Cause.ROOM_UNWANTED: events.ROOM_UNWANTED,
     Cause.TIMED_OUT: events.GANG_TIMED_OUT,
 }
 """What is said when a plan falls before its gang was let go."""

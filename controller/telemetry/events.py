@@ -91,6 +91,12 @@ QUOTA_SHORT = Reason(
     "Verifying",
     "A ResourceQuota refuses pods that are to come: their room is given back until it has room for them.",
 )
+ROOM_UNWANTED = Reason(
+    "RoomUnwanted",
+    Kind.WARNING,
+    "Verifying",
+    "No room is to be held any more for pods that are to come: it is given back, and the gang waits for them.",
+)
 GANG_RELEASED = Reason("GangReleased", Kind.NORMAL, "Releasing", "The members were let go for the scheduler to bind.")
 GANG_PLACED = Reason("GangPlaced", Kind.NORMAL, "Binding", "Every planned member is bound.")
 MEMBER_UNBOUND = Reason(

@@ -15,7 +15,7 @@ from gangs.manifests import MalformedError, key_of, metadata_of, ref_of
 from gangs.model import Advice, Fault, Manifest, ObjectRef
 from gangs.sources import ObjectKey, Sources
 from gangs.workload_kinds import taught
-from gangs.workloads import jobs, pod_templates, pods_to_come, start_order
+from gangs.workloads import held_room, jobs, pod_templates, pods_to_come, start_order
 from gangs.workloads.jobs import job_of
 from gangs.workloads.kind_table import WORKLOADS, Made
 from kube.keys import WORKLOAD
@@ -112,6 +112,7 @@ def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Ad
 def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left) -> tuple[Pod, ...]:
     """The pods that a workload would still make and that name a gang of ours. Raises `MalformedError`.
 
+    Where no room is to be held for those that it makes only when others run, they are not among them: those never run.
     None where nobody reads how many there are: the workload is refused then.
     """
     if jobs.is_job(manifest):
@@ -126,7 +127,8 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left) -> tup
     unread = pod_templates.made_by(manifest) is Made.UNREAD and not _marked(manifest)
     if unread and any(claim and claim[0].name in _BY_KINDS and claim[1].name == workload for claim in claims):
         return ()
-    return tuple(pod for pod in pods_to_come.missing_pods(manifest, existing) if dialect_of(pod, left) is not None)
+    made = [pod for pod in pods_to_come.missing_pods(manifest, existing) if dialect_of(pod, left) is not None]
+    return tuple(made if held_room.wanted(manifest) else held_room.first_made(manifest, made))
 
 
 def _not_here(manifest: Manifest) -> bool:

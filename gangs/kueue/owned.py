@@ -18,7 +18,7 @@ from gangs.marked.members import Marked
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
 from gangs.sources import Sources
-from gangs.workloads import pod_templates, start_order
+from gangs.workloads import held_room, pod_templates, start_order
 from gangs.workloads.handed_down import hands_labels_down, labels_of_heir
 from gangs.workloads.jobs import controller_of, is_job
 from gangs.workloads.kind_table import Made, shape_of
@@ -122,7 +122,9 @@ def _read(marked: Marked, around: Surroundings, findings: Findings) -> Gang | No
         together=_together(ref, asking, sets, found),
         part=marked.part,
     )
-    return gang_asked(asked, around, found, findings)
+    held_room.check(ref, metadata.annotations, found)
+    gang = gang_asked(asked, around, found, findings)
+    return None if gang is None else marked.settled(gang)
 
 
 def _wish(ref: ObjectRef, template: Template, findings: Findings, *, several: bool) -> Wish:

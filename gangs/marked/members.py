@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gangs.findings import Findings
 from gangs.manifests import pod_ref, ref_of
 from gangs.membership import Seat, live
-from gangs.model import Manifest, Member, PodSet
-from gangs.workloads import minimum_pods, pod_templates, start_order
+from gangs.model import Gang, Manifest, Member, PodSet
+from gangs.workloads import held_room, minimum_pods, pod_templates, start_order
 from gangs.workloads.kind_table import shape_of
 from gangs.workloads.pod_templates import Template
 from gangs.workloads.pods_to_come import example_pods
@@ -63,6 +63,11 @@ class Marked:
         coming = start_order.to_come(self.manifest, running, ended, self._role, self.part)
         there = [seat(pod, self._role(pod)) for pod in running]
         return [*there, *(seat(pod, role_of_seat(pod.metadata.uid)) for pod in coming)]
+
+    def settled(self, gang: Gang) -> Gang:
+        """The gang, with what there is to say of the pods that the workload makes later. Raises `MalformedError`."""
+        gang = replace(gang, later=held_room.later_of(self.manifest))
+        return gang if held_room.wanted(self.manifest) else held_room.without_room(gang, held_room.BY_ANNOTATION)
 
     def _role(self, pod: Pod) -> str:
         """The pod set of a pod: leaders that are made of the workers' template are workers."""

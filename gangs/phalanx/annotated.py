@@ -14,7 +14,7 @@ from gangs.marked.members import Marked
 from gangs.membership import Seat, check_priorities, promised, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef
 from gangs.phalanx import NAME, gang_objects, wishes
-from gangs.phalanx.wishes import WISHES
+from gangs.phalanx.wishes import KNOWN, WISHES
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import minimum_pods, pod_templates
@@ -85,15 +85,14 @@ def _read(
     settled = settle(wishes.request_of(ref, annotations, marked.examples(), None), topologies, own)
     check_priorities(marked.live, ref, own)
     marked.check_sets(own)
-    shape = shape_of(manifest)
-    rank = "" if shape is None else shape.rank
+    rank = shape.rank if (shape := shape_of(manifest)) is not None else ""
     seats = marked.seats(lambda pod, role: Seat(pod, role, promised(pod, _rank_places(pod, rank), own)))
     in_order = seated(seats, marked.roles, own)
     findings.take(own.faults, own.advice)
     if own.faults:
         return None
     sets = marked.pod_sets(in_order, minimum)
-    return Gang(
+    gang = Gang(
         key=GangKey(NAME, ref.namespace, makers.named(ref.name, part)),
         source=ref,
         members=in_order,
@@ -109,6 +108,7 @@ def _read(
         part=part,
         exact_nodes=any(member.index is not None for member in in_order),
     )
+    return marked.settled(gang)
 
 
 def _rank_places(pod: Pod, rank: str) -> tuple[tuple[str, Mapping[str, str], str], ...]:
@@ -172,7 +172,7 @@ def advise_misplaced(
 ) -> None:
     """Warn of wishes on templates, which ask for nothing there."""
     for each in templates if annotations.get(keys.GANG) != "false" else ():
-        for key in WISHES if not each.labels.get(keys.GANG) else ():
+        for key in KNOWN if not each.labels.get(keys.GANG) else ():
             if key in each.annotations:
                 at = each.annotation(key)
                 findings.advise(ref, at, f"asks for nothing there: write it on the {ref.kind} itself")

@@ -13,7 +13,7 @@ from gangs.marked import makers
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.object_statuses import ObjectStatus, TopologyView
 from gangs.phalanx import NAME, annotated, gang_objects, heirs, jobs, status, topologies, undescribed
-from gangs.phalanx.wishes import WISHES, opted_in
+from gangs.phalanx.wishes import KNOWN, WISHES, opted_in
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources
 from gangs.workloads import taught_kinds
@@ -39,7 +39,7 @@ class PhalanxDialect:
         more_annotations=(keys.INDEX,),
         on_workloads=tuple(("annotations", key) for key in WISHES),
     )
-    handed = WISHES
+    handed = KNOWN
     group_kinds: tuple[ResourceKind, ...] = (
         ResourceKind(keys.GROUP, (keys.VERSION,), gang_objects.KIND, "gangs"),
         ResourceKind(JOB_GROUP, ("v1",), JOB_KIND, "jobs"),

@@ -120,6 +120,9 @@ def _advise(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod],
     """Warn of what nobody reads on the Gang or on its pods."""
     for key in _WISHES.keys() & annotations.keys():
         findings.advise(ref, f"metadata.annotations[{key}]", f"is ignored on a Gang: write spec.{_WISHES[key]}")
+    if keys.PLACEHOLDERS in annotations:
+        text = "is ignored on a Gang: no room is held for members of it that do not exist; write it on a workload"
+        findings.advise(ref, f"metadata.annotations[{keys.PLACEHOLDERS}]", text)
     _advise_keys(pods, findings)
 
 

@@ -11,7 +11,7 @@ from gangs.manifests import ref_of
 from gangs.marked import inheritance
 from gangs.model import Manifest, ObjectRef
 from gangs.phalanx import annotated, jobs, wishes
-from gangs.phalanx.wishes import WISHES
+from gangs.phalanx.wishes import KNOWN
 from gangs.sources import Sources
 from gangs.workloads import handed_down, pod_templates
 from gangs.workloads.annotated_jobs import other_workload
@@ -37,7 +37,7 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
         return
     wishes.check(ref, annotations, findings)
     alone = replace(sources, pods=())
-    inheritance.check(manifest, WISHES, lambda heir, found: _read(heir, alone, topologies, found), findings)
+    inheritance.check(manifest, KNOWN, lambda heir, found: _read(heir, alone, topologies, found), findings)
 
 
 def _read(heir: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:

@@ -10,6 +10,7 @@ KEYS: tuple[str, ...] = (
     keys.PREFERRED,
     keys.MIN_MEMBER,
     keys.TOPOLOGY,
+    keys.PLACEHOLDERS,
     keys.AUTOMATIC,
     keys.SHARES_GROUPS_WITH,
 )

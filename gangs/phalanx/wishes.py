@@ -8,12 +8,15 @@ from gangs.model import Manifest, ObjectRef
 from gangs.phalanx import gang_objects
 from gangs.sources import Sources
 from gangs.topology.levels import LevelWish, Request, Span
+from gangs.workloads import held_room
 from gangs.workloads.annotated_jobs import annotation
 from kube import keys
 from kube.objects import Pod
 
 WISHES = (keys.GANG, keys.REQUIRED, keys.PREFERRED, keys.MIN_MEMBER, keys.TOPOLOGY)
 """Annotations by which a workload opts in; any of them does."""
+KNOWN = (*WISHES, keys.PLACEHOLDERS)
+"""Annotations that a workload may have: the last one says more about its gang, and asks for none."""
 _NOTED = (keys.CREATED_SUSPENDED,)
 """Annotations that admission writes on workloads itself."""
 _PREFIX = f"{keys.GROUP}/"
@@ -34,14 +37,15 @@ def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) ->
     if annotations.get(keys.GANG, "true") not in ("true", "false"):
         problem = f'"{annotations[keys.GANG]}" is neither "true" nor "false"'
         findings.fault(ref, annotation(keys.GANG), problem, 'write "true"; a Gang object is named on the pod template')
+    held_room.check(ref, annotations, findings)
     advise_unknown(ref, annotations, findings)
 
 
 def advise_unknown(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
     """Warn of annotations of ours that nobody knows."""
     for key in annotations:
-        if key.startswith(_PREFIX) and key not in (*WISHES, *_NOTED):
-            findings.advise(ref, annotation(key), f"is ignored: the known annotations are {', '.join(WISHES)}")
+        if key.startswith(_PREFIX) and key not in (*KNOWN, *_NOTED):
+            findings.advise(ref, annotation(key), f"is ignored: the known annotations are {', '.join(KNOWN)}")
 
 
 def check_rival(ref: ObjectRef, sources: Sources, findings: Findings, name: str) -> None:

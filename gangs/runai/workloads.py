@@ -19,7 +19,7 @@ from gangs.runai.segments import Segments
 from gangs.runai.wishes import Wishes
 from gangs.sources import Sources
 from gangs.topology.levels import settle
-from gangs.workloads import handed_down, minimum_pods, pod_templates
+from gangs.workloads import handed_down, held_room, minimum_pods, pod_templates
 from gangs.workloads.annotated_jobs import Most, annotation, check_number
 from gangs.workloads.jobs import is_job
 from gangs.workloads.kind_table import mark_of, shape_of
@@ -110,7 +110,7 @@ def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings)
         return None
     rules = {role: (each.rule,) for role, each in divided.items()}
     sets = tuple(replace(each, slices=rules.get(each.name, ())) for each in marked.pod_sets(in_order, minimum))
-    return Gang(
+    gang = Gang(
         key=GangKey(NAME, ref.namespace, makers.named(ref.name, part)),
         source=ref,
         members=in_order,
@@ -129,6 +129,7 @@ def _read(marked: Marked, *, topologies: Sequence[Topology], findings: Findings)
         part=part,
         exact_nodes=pool is not None or any(member.index is not None for member in in_order),
     )
+    return marked.settled(gang)
 
 
 def _segments(marked: Marked, ref: ObjectRef, findings: Findings) -> Mapping[str, Segments]:
@@ -162,6 +163,7 @@ def awaiting(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | No
 def _check(marked: Marked, ref: ObjectRef, asked: Wishes, findings: Findings) -> None:
     """Note what contradicts itself, whatever the topology, and what is not read."""
     metadata = metadata_of(marked.manifest)
+    held_room.check(ref, metadata.annotations, findings)
     for each in marked.gated:
         at = f"{each.path}."
         wishes.check_alike(ref, metadata.annotations, each.annotations, at, findings)

@@ -23,7 +23,7 @@ from kube.placeholders import matched, seat_uid
 
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 """Annotation of a JobSet or of the template of its Jobs: the other pods of a Job are made when its first is bound."""
-_EXCLUSIVE_GROUPS = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+EXCLUSIVE_GROUPS = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 """Annotation of a LeaderWorkerSet: the workers of a group are made when its leader is bound."""
 
 MOST_TO_COME = 2_048
@@ -56,19 +56,42 @@ def _later_by_fields(manifest: Manifest, shape: WorkloadKind) -> Iterator[str]:
 
 def _leader_first(manifest: Manifest) -> bool:
     ready = pod_templates.at_path(manifest, "spec.startupPolicy") == "LeaderReady"
-    return ready or _EXCLUSIVE_GROUPS in metadata_of(manifest).annotations
+    return ready or EXCLUSIVE_GROUPS in metadata_of(manifest).annotations
 
 
 def _later_jobs(manifest: Manifest) -> Iterator[str]:
+    yield from after_others(manifest)
+    yield from (name for name, each in _names(manifest) if exclusive(manifest, each))
+
+
+def after_others(manifest: Manifest) -> frozenset[str]:
+    """The roles of a JobSet that wait for other roles of it, not for the first of their own pods alone."""
+    if ref_of(manifest).kind != "JobSet":
+        return frozenset()
+    ordered = in_order(manifest)
+    entries = enumerate(_names(manifest))
+    return frozenset(name for at, (name, each) in entries if each.get("dependsOn") or (ordered and at > 0))
+
+
+def replicated_jobs(manifest: Manifest) -> list[Mapping[str, Any]]:
+    """The roles of a JobSet, as it writes them."""
     written = pod_templates.at_path(manifest, "spec.replicatedJobs")
-    entries = [each for each in written if isinstance(each, Mapping)] if isinstance(written, list) else []
-    in_order = pod_templates.at_path(manifest, "spec.startupPolicy.startupPolicyOrder") == "InOrder"
-    exclusive = EXCLUSIVE in metadata_of(manifest).annotations
-    for position, each in enumerate(entries):
-        own = pod_templates.at_path(each, "template.metadata.annotations")
-        one_by_one = exclusive or (isinstance(own, Mapping) and EXCLUSIVE in own)
-        if one_by_one or each.get("dependsOn") or (in_order and position > 0):
-            yield str(each.get("name") or position)
+    return [each for each in written if isinstance(each, Mapping)] if isinstance(written, list) else []
+
+
+def _names(manifest: Manifest) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(str(each.get("name") or position), each) for position, each in enumerate(replicated_jobs(manifest))]
+
+
+def in_order(manifest: Manifest) -> bool:
+    """Whether a JobSet starts one role after the other."""
+    return bool(pod_templates.at_path(manifest, "spec.startupPolicy.startupPolicyOrder") == "InOrder")
+
+
+def exclusive(manifest: Manifest, replicated_job: Mapping[str, Any]) -> bool:
+    """Whether the Jobs of a role of a JobSet make their other pods when the first is bound."""
+    own = pod_templates.at_path(replicated_job, "template.metadata.annotations")
+    return EXCLUSIVE in metadata_of(manifest).annotations or (isinstance(own, Mapping) and EXCLUSIVE in own)
 
 
 def check_order(manifest: Manifest, part: str = "", there: int = 0) -> None:

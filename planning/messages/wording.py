@@ -168,9 +168,23 @@ def more_pods(existing: int, needed: int, pod_set: str = "") -> str:
 
 
 def one_by_one(gang: Gang) -> str:
-    """What lets a StatefulSet go on that has made one pod, to stand at the end of a message; "" where none has.
+    """What lets a workload go on that makes pods only when others run, to stand at the end of a message; "" where it
+    does that by itself: room is held for them.
+    """
+    later = gang.later
+    if later is None:
+        return _stateful_sets(gang)
+    if later.unwanted is None:
+        return ""
+    by, instead = later.unwanted
+    text = f"; {gang.source} makes pods only when others of it run, and no room is held for them, {by}: "
+    return text + (f"{later.at_once}, so that all are made at once, or {instead}" if later.at_once else instead)
 
-    Unless told otherwise it makes its second pod when the first one runs, which here is never.
+
+def _stateful_sets(gang: Gang) -> str:
+    """The same where nothing but the pods is known.
+
+    Unless told otherwise a StatefulSet makes its second pod when the first one runs, which here is never.
     """
     owners = [controller_of(member.pod) for member in gang.members if not member.pod.bound]
     names = Counter(owner.name for owner in owners if owner is not None and owner.kind == "StatefulSet")

@@ -78,7 +78,8 @@ MISPLACED = {
         "labels: {app: train}",
         (
             "metadata.annotations[phalanx.dev/gnag]: is ignored: the known annotations are phalanx.dev/gang, "
-            "phalanx.dev/required, phalanx.dev/preferred, phalanx.dev/min-member, phalanx.dev/topology"
+            "phalanx.dev/required, phalanx.dev/preferred, phalanx.dev/min-member, phalanx.dev/topology, "
+            "phalanx.dev/placeholders"
         ),
     ),
 }

@@ -56,6 +56,7 @@ RESOURCES = (
     Resource("coordination.k8s.io", "v1", "leases", "Lease"),
     Resource("events.k8s.io", "v1", "events", "Event"),
     Resource("phalanx.dev", "v1alpha1", "topologies", "Topology", namespaced=False, status=True, counted=True),
+    Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", status=True, counted=True),
     Resource("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup", counted=True),
     Resource(_KUEUE, "v1beta2", "resourceflavors", "ResourceFlavor", namespaced=False, counted=True),
     Resource(_KUEUE, "v1beta2", "clusterqueues", "ClusterQueue", namespaced=False, status=True, counted=True),

@@ -4,92 +4,28 @@ Racks r1: n0, n1, n2, n3; r2: n4. A pod fills a node, so that a gang of three fi
 controller is the real one: it makes the next pod when the one before is ready, and the test says when that is.
 """
 
-import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
+from leader_first import NAMES, await_held, held, make_ready, number_of, placeholders, rival, stateful_set
 from proxy import Proxy, Request
-from system import Object, Phalanx, all_bound, numbered, pod, priority_class, unschedulable
+from system import Object, Phalanx, all_bound, pod, priority_class, unschedulable
 from two_racks import apply_two_racks
 
+from controller.acting.probe import PROBE
 from controlplane.recording import bound
-from controlplane.running.stages import NOT_READY
 from kube.keys import SYSTEM_NAMESPACE
-from kube.placeholders import HELD_FOR, PLACEHOLDER, is_seat
+from kube.placeholders import PLACEHOLDER, is_seat
 
 pytestmark = pytest.mark.controlplane
-
-NAMES = numbered("w", 3)
 
 
 @pytest.fixture
 def racks(phalanx: Phalanx) -> Phalanx:
     """Five nodes in two racks, and a topology over them."""
     return apply_two_racks(phalanx, 5)
-
-
-def stateful_set(name: str, **spec: Any) -> Object:
-    """Three pods that come one after the other, all of one gang in one rack; `spec`: of the pods."""
-    container = {"name": "c", "image": "b", "resources": {"requests": {"cpu": "6", "memory": "1Gi"}}}
-    said = {"phalanx.dev/gang": "true", "phalanx.dev/required": "rack"}
-    template = {
-        "metadata": {"labels": {"app": name}, "annotations": {NOT_READY: "true"}},
-        "spec": {"containers": [container], **spec},
-    }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"name": name, "namespace": "default", "annotations": said},
-        "spec": {
-            "replicas": 3,
-            "serviceName": name,
-            "selector": {"matchLabels": {"app": name}},
-            "template": template,
-        },
-    }
-
-
-def make_ready(phalanx: Phalanx, name: str) -> None:
-    """Let the pod be ready, so that the next one is made."""
-    phalanx.wait(lambda: phalanx.pod(name)["status"]["phase"] == "Running", f"{name} to run")
-    conditions = [{"type": each, "status": "True"} for each in ("Ready", "ContainersReady")]
-    patch = json.dumps({"status": {"conditions": conditions}})
-    phalanx.cluster.kubectl("patch", "pod", name, "--subresource=status", "--type=strategic", "-p", patch)
-
-
-def placeholders(phalanx: Phalanx) -> dict[str, Object]:
-    """The placeholders by the names of the pods that they hold room for."""
-    items = phalanx.cluster.request("GET", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods")["items"]
-    held = ((each["metadata"].get("annotations", {}).get(HELD_FOR, ""), each) for each in items)
-    return {name.removeprefix("default/"): each for name, each in held if name}
-
-
-def held(phalanx: Phalanx) -> dict[str, str]:
-    """The node that each placeholder holds."""
-    return {name: each["status"].get("nominatedNodeName", "") for name, each in placeholders(phalanx).items()}
-
-
-def rival(number: int, **spec: Any) -> Object:
-    """A pod that wants a node of the first rack."""
-    return pod(f"rival-{number}", cpu=6, nodeSelector={"kubernetes.io/hostname": f"n{number}"}, **spec)
-
-
-def await_held(phalanx: Phalanx) -> dict[str, str]:
-    """Wait until the first pod runs and room is held for the others; the plan."""
-    phalanx.await_bound(NAMES[:1])
-    planned = {each["pod"]: each["node"] for each in phalanx.status("w")["assignments"]}
-    held_for = {name: planned[name] for name in NAMES[1:]}
-    phalanx.wait(lambda: held(phalanx) == held_for, "room to be held for the others")
-    phalanx.wait(lambda: phalanx.status("w").get("reason") == "PodsToCome", "the gang to say so")
-    return planned
-
-
-def number_of(node: str) -> int:
-    """The number in a node's name."""
-    return int(node.removeprefix("n"))
 
 
 QUOTA = "/api/v1/namespaces/default/resourcequotas/few"
@@ -157,6 +93,55 @@ def test_room_is_given_back_when_a_quota_comes_that_refuses_the_pods_for_which_i
     racks.wait(lambda: racks.nodes_of(["w-0"]) == {"w-0": ""}, "the first pod to be taken back")
     assert "w" in racks.cluster.kubectl("get", "events", "--field-selector", "reason=QuotaShort")
     apply_quota(racks, 3)
+    await_held(racks)
+
+
+UNWANTED = (
+    "waits for 2 more pods: 1 of 3 exist; StatefulSet default/w makes pods only when others of it run, and no room is "
+    "held for them, as {}: set spec.podManagementPolicy: Parallel, so that all are made at once, or {}"
+)
+BY_ANNOTATION = UNWANTED.format("its annotation phalanx.dev/placeholders says", "remove the annotation")
+BY_SETTING = UNWANTED.format("the controller's --no-placeholders says", "have the controller run without it")
+
+
+def await_unwanted(phalanx: Phalanx, told: str) -> None:
+    """Wait until the gang says that no room is held and what to do. Nothing of it was let go."""
+    phalanx.wait(lambda: phalanx.status("w").get("message") == told, "the gang to say what to do")
+    assert phalanx.status("w")["reason"] == "MembersMissing"
+    assert phalanx.pod("w-0")["spec"]["schedulingGates"]
+    assert not placeholders(phalanx)
+
+
+def test_where_a_workload_wants_no_placeholders_its_gang_waits_and_is_told_what_to_do(racks: Phalanx) -> None:
+    """At `kubectl apply` already. Without the annotation it goes on."""
+    unwanted = stateful_set("w")
+    unwanted["metadata"]["annotations"]["phalanx.dev/placeholders"] = "off"
+    wrong = 'metadata.annotations[phalanx.dev/placeholders]: "off" is neither "true" nor "false"'
+    racks.await_refusal(wrong, unwanted)
+    unwanted["metadata"]["annotations"]["phalanx.dev/placeholders"] = "false"
+    with racks.record() as recorder:
+        racks.apply_once_told(f"gang default/w: {BY_ANNOTATION}", unwanted)
+        await_unwanted(racks, BY_ANNOTATION)
+        events = recorder.events
+    assert not any(bound(event) for event in events if event.name in NAMES)
+    racks.cluster.kubectl("annotate", "statefulset", "w", "phalanx.dev/placeholders-")
+    await_held(racks)
+
+
+def test_where_the_controller_is_to_hold_no_room_all_gangs_wait_and_what_was_held_is_given_back(
+    racks: Phalanx,
+) -> None:
+    racks.apply(stateful_set("w"))
+    await_held(racks)
+    racks.cluster.program("controller").kill()
+    doomed = racks.deployment.start_controller(options=("--no-placeholders",))
+    racks.wait(lambda: not placeholders(racks), "the room to be given back")
+    racks.wait(lambda: racks.nodes_of(["w-0"]) == {"w-0": ""}, "the first pod to be taken back")
+    assert "w" in racks.cluster.kubectl("get", "events", "--field-selector", "reason=RoomUnwanted")
+    racks.wait(lambda: BY_SETTING in racks.status("w").get("message", ""), "the gang to say what to do")
+    assert not placeholders(racks)
+    doomed.kill()
+    racks.deployment.start_controller()
     await_held(racks)
 
 
@@ -322,12 +307,17 @@ def frees(request: Request) -> bool:
     return request.verb == "DELETE" and "/pods/placeholder-" in request.path
 
 
+def probes(request: Request) -> bool:
+    """The probe after that."""
+    return request.verb == "POST" and PROBE in request.body["metadata"].get("labels", {})
+
+
 def releases_heir(request: Request) -> bool:
     """The patch that takes its gate away."""
     return request.verb == "PATCH" and request.path.split("?")[0].endswith("/pods/w-1")
 
 
-WRITES = (makes_placeholder, nominates_placeholder, records_heir, nominates_heir, frees, releases_heir)
+WRITES = (makes_placeholder, nominates_placeholder, records_heir, nominates_heir, frees, probes, releases_heir)
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda each: each.__name__)
@@ -342,7 +332,8 @@ def test_a_controller_killed_after_a_write_loses_no_room_and_leaves_no_placehold
             if write(request):
                 doomed.kill()
 
-        proxy.after = kill
+        if write in WRITES[:2]:
+            proxy.after = kill
         racks.apply(stateful_set("w"))
         if write in WRITES[:2]:
             racks.wait(lambda: not doomed.running, f"the controller to reach {write.__name__}")
@@ -352,6 +343,8 @@ def test_a_controller_killed_after_a_write_loses_no_room_and_leaves_no_placehold
         with racks.record() as recorder:
             racks.apply(*(rival(each) for each in rivals.values()))
             racks.wait(lambda: all(unschedulable(racks.pod(each)) for each in rivals), "the rivals to be turned away")
+            if write in WRITES[2:]:  # before the first release there was a probe, too
+                proxy.after = kill
             make_ready(racks, "w-0")
             if write in WRITES[2:]:
                 racks.wait(lambda: not doomed.running, f"the controller to reach {write.__name__}")

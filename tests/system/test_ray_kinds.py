@@ -62,7 +62,7 @@ def gangs(phalanx: Phalanx) -> list[Object]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_its_cluster_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, kind: str, dialect: str) -> None:
     with racks.record() as recorder:
-        racks.apply_once_told("4 pods fit in r1: n0..3", workload(kind, dialect, 3))
+        racks.apply_once_told("4 pods fit in r1: n0..3, proven optimal", workload(kind, dialect, 3))
         racks.wait(lambda: sorted(each["spec"].get("nodeName", "") for each in of_cluster(racks)) == R1, "all bound")
         events = [each for each in recorder.events if "ray.io/node-type" in each.object["metadata"].get("labels", {})]
     complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]

@@ -145,7 +145,9 @@ def test_its_gang_starts_whole_in_order_is_mended_and_goes(phalanx: Phalanx, cas
     gang = ROWS[case.kind].gang
     phalanx.apply(topology(dialect))
     with phalanx.record() as recorder:
-        phalanx.apply_once_told(f"gang default/{gang}: 4 pods fit in r1: n0..3", manifest(case, dialect, pods=4))
+        phalanx.apply_once_told(
+            f"gang default/{gang}: 4 pods fit in r1: n0..3, proven optimal", manifest(case, dialect, pods=4)
+        )
         phalanx.wait(lambda: len(nodes(phalanx)) == 4, "all pods to be bound")
         events = recorder.events
     complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
@@ -194,7 +196,7 @@ def test_room_is_held_until_the_operator_makes_the_pods_that_come_after_others(
     workload = manifest(case, dialect, pods=4)
     workload["spec"] |= case.in_order
     with phalanx.record() as recorder:
-        phalanx.apply_once_told(f"gang default/{gang}: 4 pods fit in r1: n0..3", workload)
+        phalanx.apply_once_told(f"gang default/{gang}: 4 pods fit in r1: n0..3, proven optimal", workload)
         phalanx.wait(lambda: len(nodes(phalanx)) == 4, "all pods to be bound")
         events = [each for each in recorder.events if each.object["metadata"]["namespace"] == "default"]
     added = [number for number, event in enumerate(events) if event.type == "ADDED"]

@@ -70,7 +70,7 @@ def nodes(phalanx: Phalanx) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_starts_whole_in_order_and_goes(racks: Phalanx, kind: str, dialect: str) -> None:
     with racks.record() as recorder:
-        racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", workload(kind, dialect))
+        racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3, proven optimal", workload(kind, dialect))
         racks.wait(lambda: nodes(racks) == R1, "all pods to be bound, in the order of their ranks")
         events = recorder.events
     complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
