@@ -2,6 +2,6 @@
 
 One event loop holds all connections, threads answer whole requests. Start with `port`: it puts together who may stay
 (`connections`), HTTP (`http_protocol`) and the application (`application`), which knows whose turn it is (`turns`); the
-numbers are in `limits`, certificates in `tls`. `gunicorn_worker` runs it under gunicorn, `background` in a thread of its
-own. Nothing here knows Kubernetes or gangs.
+numbers are in `limits`, certificates in `tls`. `gunicorn_worker` runs it under gunicorn, `background` in a thread of
+its own. Nothing here knows Kubernetes or gangs.
 """
