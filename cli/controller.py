@@ -14,6 +14,7 @@ import click
 
 from cli.options.certificates import certificate_options
 from cli.options.logs import logging_options
+from controller import defaults
 
 if TYPE_CHECKING:
     from controller.telemetry.tracing import Traces
@@ -38,9 +39,19 @@ Example:
 )
 @click.option("--health-port", type=PORT, default=8081, show_default=True, help="Plain HTTP.")
 @click.option("--metrics-port", type=PORT, default=8443, show_default=True, help="HTTPS port of /metrics.")
-@click.option("--solve-seconds", type=SECONDS, default=10.0, show_default=True, help="Emergency stop of one solve.")
 @click.option(
-    "--lease-seconds", type=SECONDS, default=4.0, show_default=True, help="How long a silent leader keeps the Lease."
+    "--solve-seconds",
+    type=SECONDS,
+    default=defaults.SOLVE_SECONDS,
+    show_default=True,
+    help="Emergency stop of one solve.",
+)
+@click.option(
+    "--lease-seconds",
+    type=SECONDS,
+    default=defaults.LEASE_SECONDS,
+    show_default=True,
+    help="How long a silent leader keeps the Lease.",
 )
 @click.option(
     "--partly-seconds",
@@ -50,7 +61,7 @@ Example:
 @click.option(
     "--restart-seconds",
     type=SECONDS,
-    default=30.0,
+    default=defaults.RESTART_SECONDS,
     show_default=True,
     help="How long a lost member must have found no place before its gang is restarted (onFailure: Restart).",
 )
@@ -64,14 +75,14 @@ Example:
 @click.option(
     "--untried-seconds",
     type=SECONDS,
-    default=30.0,
+    default=defaults.UNTRIED_SECONDS,
     show_default=True,
     help="How long a scheduler may take over a member that was let go.",
 )
 @click.option(
     "--writes",
     type=click.IntRange(1, 64),
-    default=16,
+    default=defaults.WRITES,
     show_default=True,
     help="Requests that write to the API server at the same time.",
 )

@@ -162,7 +162,7 @@ def _page(result: DryRun) -> str:
 
 
 def status(mistakes: Sequence[Mistake], result: DryRun) -> int:
-    """The exit status of the contract."""
+    """The exit status, by which scripts tell what has become of the gangs."""
     if mistakes:
         return BAD_INPUT
     placed = all(each.outcome is Outcome.PLACED for each in result.decisions)

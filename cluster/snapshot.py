@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain, compress
 from typing import Any, TypeVar
 
-from cluster.quota_charges import HeldPods
+from cluster.resource_quota_charges import HeldPods
 from cluster.volumes import Claim
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 from kube.placeholders import holds_for_later

@@ -16,7 +16,7 @@ from controller.gang_status import Phase, status_patch
 from controller.mishaps import Doing, Mishaps
 from controller.release.next_step import AllBound, NeedPlan, Situation, next_step
 from controller.release.records import record_from
-from controller.release.timeouts import timed_out
+from controller.release.schedule_timeout import timed_out
 from controller.status import mirrors
 from controller.status.fair_turns import in_turns, turn_of
 from controller.status.reporting import phase_of

@@ -11,7 +11,7 @@ from time import monotonic, thread_time
 from cluster.caches.cache import ClusterCache
 from cluster.caches.journal import Journal
 from controller.acting.executing import PlanExecutor
-from controller.acting.quota_shortages import QuotaShortages
+from controller.acting.resource_quota_shortages import QuotaShortages
 from controller.acting.restarting import Restarter
 from controller.acting.untried import Reclaimer
 from controller.acting.withdrawing import Withdrawer
@@ -24,7 +24,7 @@ from controller.mishaps import Mishaps
 from controller.pace import IDLE_SECONDS, Due, Pace
 from controller.release.next_step import AllBound, AwaitBinding, Cause, NeedPlan
 from controller.release.records import record_of
-from controller.release.timeouts import expired
+from controller.release.schedule_timeout import expired
 from controller.scheduling.promised_evictions import drop_unlawful
 from controller.scheduling.scheduling_queue import Planner
 from controller.status.described_kinds import DescribedKinds

@@ -12,10 +12,11 @@ from cluster.api.transport import Transport
 from cluster.caches.cache import ClusterCache
 from controller.acting.executing import PlanExecutor
 from controller.acting.probe import Probes
-from controller.acting.restarting import RESTART_SECONDS, Restarter
-from controller.acting.untried import UNTRIED_SECONDS, Reclaimer
+from controller.acting.restarting import Restarter
+from controller.acting.untried import Reclaimer
 from controller.acting.withdrawing import Withdrawer
 from controller.coexistence import CoexistenceReporter
+from controller.defaults import RESTART_SECONDS, UNTRIED_SECONDS, WRITES
 from controller.leadership.certificates import Keeping, keep_certificate
 from controller.leadership.election import Election, Term
 from controller.leadership.lease import timing_of
@@ -33,7 +34,7 @@ from controller.telemetry.events import Recorder
 from controller.telemetry.metrics import Metrics, Observer
 from controller.telemetry.metrics_server import metrics_server
 from controller.versions import tell_version
-from controller.writes.writer import WRITERS, Writer
+from controller.writes.writer import Writer
 from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
 from planning.solver_pool.pool import shared_workers
@@ -67,7 +68,7 @@ class Settings:
     topology_seconds: float = TREE_SECONDS
     untried_seconds: float = UNTRIED_SECONDS
     restart_seconds: float = RESTART_SECONDS
-    writes: int = WRITERS
+    writes: int = WRITES
     placeholders: bool = True
     observers: tuple[Observer, ...] = ()
 

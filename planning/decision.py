@@ -9,7 +9,7 @@ from solver.plan import Goal, NearDomain
 
 
 class Outcome(Enum):
-    """The contract's four outcomes."""
+    """What may have become of a gang, in the words of reports."""
 
     PLACED = "Placed"
     WAITING = "Waiting"
@@ -75,8 +75,8 @@ class Explanation:
 class Decision:
     """The answer for one gang, whatever the outcome. `message` is one line for a person.
 
-    `proof` is the contract's word ("" for Waiting and Invalid). `seconds` holds the time of the steps "snapshot"
-    (building the problem) and "solve". `notes` name what is not modelled and was therefore not considered.
+    `proof` is the value of a `solver.plan.Proof` ("" for Waiting and Invalid). `seconds` holds the time of the steps
+    "snapshot" (building the problem) and "solve". `notes` name what is not modelled and was therefore not considered.
     """
 
     gang: Gang | None

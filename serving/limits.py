@@ -5,6 +5,13 @@ from dataclasses import dataclass
 LARGEST_BODY = 8 * 1024 * 1024
 """An object and its old self of 1.5 MB each fit, and so does a cluster's worth of files for a dry run."""
 
+MOST_CONNECTIONS = 1000
+"""Half of them are for strangers (`serving.connections`)."""
+KEEP_SECONDS = 120
+"""More than the 90 s for which an API server keeps idle connections: a POST on one that is being closed cannot be
+repeated.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
@@ -15,11 +22,11 @@ class ConnectionLimits:
     `body_bytes` may one body have, and `bodies_bytes` all those together that are being received or answered.
     """
 
-    connections: int = 1000
+    connections: int = MOST_CONNECTIONS
     handshake_seconds: float = 5.0
     request_seconds: float = 10.0
     answer_seconds: float = 60.0
-    keep_seconds: int = 120
+    keep_seconds: int = KEEP_SECONDS
     head_bytes: int = 64 * 1024
     body_bytes: int = LARGEST_BODY
     bodies_bytes: int = 16 * LARGEST_BODY

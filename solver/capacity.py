@@ -31,7 +31,7 @@ def pending(problem: Problem) -> tuple[Member, ...]:
 
 
 def scarcest(problem: Problem) -> int:
-    """The resource of which the pending members ask the largest share of what is free (contract section 4, goal 4).
+    """The resource of which the pending members ask the largest share of what is free (decision 2).
 
     What is wholly taken is infinitely scarce; between equals the first one.
     """

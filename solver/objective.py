@@ -1,11 +1,13 @@
-"""The objective: the goals of contract section 4 in their order, smaller being better unless said otherwise.
+"""The objective: the goals of decision 2 in their order, smaller being better unless said otherwise.
 
-This is the one place that knows the order. Models are stated, plans compared, reported and explained by it. To add a
-goal: a row here with how it is counted, its terms in `cp_sat.objectives`; and, written apart from these so that they
-can find fault with them, its count in `verify.goals` and in the tests' brute force. Ways that prove plans by counting
-are made for the goals there are: with a row that is not `by_counting` only CP-SAT is asked.
+This is the one place that knows the order. Models are stated, plans compared, reported and explained by it. Who adds
+a goal touches five files: this one with a row and how it is counted; solver/cp_sat/objectives.py with its terms;
+written apart from these so that they can find fault with them, solver/verify/goals.py and
+tests/solver/brute_force.py, each with a count of its own; and docs/decisions/0002, which says what the goals mean.
+One test holds the order that is promised to users, name by name: tests/cli/test_solve_command.py.
 
-What the goals mean: docs/decisions/0002.
+Ways that prove plans by counting are made for the goals there are: with a row that is not `by_counting` only CP-SAT is
+asked.
 """
 
 from collections import Counter
@@ -17,9 +19,10 @@ from itertools import groupby
 import numpy as np
 
 from solver.bounds.eviction_closure import gangs_broken
-from solver.capacity import needed_members
+from solver.capacity import needed_members, pending
 from solver.instance import Instance, Seat
 from solver.plan import Goal
+from solver.problem import Problem
 from solver.tree import ROOT
 
 Nodes = tuple[tuple[int | None, ...], ...]
@@ -55,7 +58,8 @@ class Criterion:
     """One goal, or one for each level (`by_level`: `name/<level>`).
 
     `count`: its parts in their order in a plan, on a level where it has one.
-    `more_is_better`: its value is what is had. `summed`: its value is the sum of its parts, else the first of them.
+    `most`: given where more is better: its value is what is had, and no plan for the problem has more than this.
+    `summed`: its value is the sum of its parts, else the first of them.
     `amount`: its value and parts are amounts of the scarcest resource, but for parts whose names begin with `counting`:
     these count domains. `loss`: what a plan does that is worse in it, or in a part that counts (`counting_loss`).
     """
@@ -64,7 +68,7 @@ class Criterion:
     terms: tuple[GoalTerm, ...]
     count: Callable[["Score", int], Parts]
     loss: str
-    more_is_better: bool = False
+    most: Callable[[Problem], int] | None = None
     summed: bool = False
     by_level: bool = False
     amount: bool = False
@@ -72,9 +76,28 @@ class Criterion:
     counting_loss: str = ""
     by_counting: bool = True
 
+    @property
+    def more_is_better(self) -> bool:
+        """Whether its value is what is had."""
+        return self.most is not None
+
+    def any_bound(self, problem: Problem) -> int:
+        """A bound of its value that holds for every plan."""
+        return 0 if self.most is None else self.most(problem)
+
     def named(self, level: str) -> str:
         """The name of the goal, on that level where it has one."""
         return f"{self.name}/{level}" if self.by_level else self.name
+
+
+def _members_beyond_minimum(problem: Problem) -> int:
+    return sum(len(pod_set.members) for pod_set in problem.sets) - needed_members(problem)
+
+
+def _preferred_weight(problem: Problem) -> int:
+    """The weight that is had where every member gets the node it likes best."""
+    counts = Counter(member.shape for member in pending(problem))
+    return sum(count * max((0, *problem.shapes[shape].preferences.values())) for shape, count in counts.items())
 
 
 CRITERIA: tuple[Criterion, ...] = (
@@ -103,7 +126,7 @@ CRITERIA: tuple[Criterion, ...] = (
         (GoalTerm("extras", SolvePhase.SIZE, counted=True), GoalTerm("lowest_ranks", SolvePhase.WHO)),
         lambda score, _: score.extras(),
         "would place {both} members beyond the minimum",
-        more_is_better=True,
+        most=_members_beyond_minimum,
     ),
     Criterion(
         "compactness",
@@ -117,7 +140,7 @@ CRITERIA: tuple[Criterion, ...] = (
         (GoalTerm("preferences", SolvePhase.SPREAD),),
         lambda score, _: score.preferences(),
         "would fulfil less of the node preferences",
-        more_is_better=True,
+        most=_preferred_weight,
     ),
     Criterion(
         "waste",
@@ -205,7 +228,7 @@ class Reached:
 def goals_of(
     instance: Instance, nodes: Nodes, victims: Sequence[int], reached: Iterable[Reached] = ()
 ) -> tuple[Goal, ...]:
-    """The goals in the contract's order. What is not among `reached` counts as proven."""
+    """The goals in their order. What is not among `reached` counts as proven."""
     gaps = {(each.goal, each.part): each.value - each.bound for each in reached}
     score, levels = Score(instance, nodes, victims), instance.problem.levels
     rows = ((each, level) for each in CRITERIA for level in (range(len(levels)) if each.by_level else (0,)))
@@ -278,7 +301,7 @@ class Score:
         return {"": sum(had)}
 
     def waste(self) -> Parts:
-        """Room left, as contract section 4 asks for it: (a), (b) outward, (c) downward, (d) downward."""
+        """Room left, as decision 2 asks for it: (a), (b) outward, (c) downward, (d) downward."""
         names = self.instance.problem.levels
         narrowest = max((level for level in range(ROOT, len(names)) if len(self._domains(level)) <= 1), default=ROOT)
         parts = {"a": self._left(narrowest)}

@@ -16,9 +16,9 @@ class Proof(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One goal of contract section 4: smaller is better, `bound` is the least that is still possible as far as proven.
+    """One goal of docs/decisions/0002: smaller is better, `bound` is the least that is still possible as far as proven.
 
-    `name` is the contract's: victims, gangsBroken, evicted, extras, compactness/<level>, preferences, waste, ranks,
+    `name` is one of: victims, gangsBroken, evicted, extras, compactness/<level>, preferences, waste, ranks,
     ties. `value` is the goal's first part, of victims the sum over priorities; `parts` names each part of a goal that
     has several, in their order (victims by priority, compactness of the gang and of its sets, waste (a)-(d), ranks by
     level). All parts of waste are amounts but those of (d), which count domains.

@@ -1,4 +1,4 @@
-"""The placement problem, as plain data. The order of goals is contract section 4.
+"""The placement problem, as plain data. What is best for it: docs/decisions/0002.
 
 Levels are positions 0..n-1, 0 the widest, n-1 the node itself. Nodes, shapes, victims and victim gangs are
 referred to by their position in the problem's tuples. Amounts are integers in the caller's unit per resource.

@@ -35,7 +35,7 @@ _HALF = 0.5
 def solve(problem: Problem, limits: Limits = Limits()) -> Answer:  # noqa: B008 - limits are immutable
     """The best plan for one gang, verified, or why there is none.
 
-    The order of goals is contract section 4 with docs/decisions/0002. The same problem gives the same answer in every
+    The goals and their order are those of docs/decisions/0002. The same problem gives the same answer in every
     process, as long as `limits.deterministic` and not `limits.seconds` ends the search. Raises `SolverFaultError`
     where CP-SAT contradicts itself or no way gives a plan that passes the verifier.
     """

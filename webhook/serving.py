@@ -20,7 +20,7 @@ from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]  # as above
 from serving.application import Application, Pool
 from serving.background import BackgroundPort
 from serving.gunicorn_worker import LoopWorker, PoliteArbiter
-from serving.limits import ConnectionLimits
+from serving.limits import KEEP_SECONDS, MOST_CONNECTIONS, ConnectionLimits
 from serving.port import Port
 from serving.tls import CertificateFolder
 from webhook.health import Check, TLSSelfCall, health_server
@@ -42,12 +42,11 @@ WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- this table is
 class Settings:
     """Where to listen and how. Times in seconds.
 
-    `keepalive` exceeds the 90 s for which the API server keeps idle connections: a POST on a connection that is
-    being closed cannot be repeated. After SIGTERM the server is not ready and closes each connection after its answer,
-    but goes on for `notice`; then it listens no more, and requests in flight may take `drain`. `most_waiting` is how
-    many requests may wait for one of the `threads` before more are refused, `connections` how many there may be.
-    `client_authority` is a file of the certificates by which those of clients are judged; None: clients are not asked
-    for any.
+    `keepalive`: as `keep_seconds` of the limits. After SIGTERM the server is not ready and closes each connection after
+    its answer, but goes on for `notice`; then it listens no more, and requests in flight may take `drain`.
+    `most_waiting` is how many requests may wait for one of the `threads` before more are refused, `connections` how
+    many there may be. `client_authority` is a file of the certificates by which those of clients are judged; None:
+    clients are not asked for any.
     """
 
     certificates: Path
@@ -55,11 +54,11 @@ class Settings:
     port: int = 9443
     health_port: int = 8081
     threads: int = 32
-    keepalive: int = 120
+    keepalive: int = KEEP_SECONDS
     notice: float = 5.0
     drain: int = 25
     most_waiting: int = 400
-    connections: int = 1000
+    connections: int = MOST_CONNECTIONS
     certificate_poll: float = 2.0
     client_authority: Path | None = None
 

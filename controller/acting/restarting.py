@@ -11,6 +11,7 @@ from time import monotonic
 
 from controller.acting.withdrawing import Withdrawer
 from controller.cluster_view import ClusterView
+from controller.defaults import RESTART_SECONDS
 from controller.gang_round import GangRound
 from controller.mishaps import Doing, Mishaps
 from controller.release.wholeness import AS_A_WHOLE, ever_whole
@@ -21,8 +22,6 @@ from planning.messages.wording import pods as counted
 from planning.whole_again import let_go, wants_restart
 from solver.plan import Proof
 
-RESTART_SECONDS = 30.0
-"""How long a lost member must have found no place before its gang is restarted: nodes come back."""
 ON_ITS_WAY_SECONDS = 60.0
 """How long the others wait at most for a gang that is being restarted to be let go."""
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from controller.cluster_view import ClusterView
+from controller.defaults import UNTRIED_SECONDS
 from controller.gang_round import GangRound
 from controller.mishaps import Doing, Mishaps
 from controller.status.reporting import Reporter
@@ -32,8 +33,6 @@ from planning.pins import made_again
 
 LOG = logging.getLogger(__name__)
 
-UNTRIED_SECONDS = 30.0
-"""How long a scheduler may take over a member that was let go."""
 SPREAD_SECONDS = 5.0
 """How long it takes at most until every replica of the webhook knows what was noted."""
 MOST_NOTED = 50

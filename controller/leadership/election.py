@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 
 from cluster.api.transport import Transport
-from controller.leadership.lease import LEASE_SECONDS, Lease, LeaseTiming, timing_of
+from controller.leadership.lease import Lease, LeaseTiming
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
 
 LOG = logging.getLogger(__name__)
@@ -95,12 +95,12 @@ class Election:
         transport: Transport,
         *,
         identity: str,
+        timing: LeaseTiming,
         namespace: str = SYSTEM_NAMESPACE,
         name: str = CONTROLLER_LEASE,
-        timing: LeaseTiming | None = None,
     ) -> None:
         self._identity = identity
-        self._timing = timing or timing_of(LEASE_SECONDS)
+        self._timing = timing
         self._lease = Lease(transport, identity, namespace, name, self._timing)
         self._leading = threading.Event()
 

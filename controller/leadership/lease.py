@@ -23,8 +23,6 @@ from cluster.api.transport import UNREACHABLE, Timeout, Transport, lines_of, mes
 
 LOG = logging.getLogger(__name__)
 
-LEASE_SECONDS = 4.0
-"""The usual lease. What it costs, and why it is not longer: docs/decisions/0015."""
 _SILENT_RENEWALS = 1.5
 """Renewals that a watch may miss until it is opened again, to see whether it is the watch that is silent."""
 _AFTER_EXPIRY = 0.01

@@ -24,12 +24,10 @@ from cluster.api.transport import (
     message_of,
     over_budget,
 )
+from controller.defaults import WRITES
 from controller.writes.echo import Echo
 from kube.keys import API_VERSION, FIELD_MANAGER, PLAN, PLANNED_NODE, SPARED, TAKEN_BACK
 from kube.objects import Pod, Struct
-
-WRITERS = 16
-"""Requests in flight at once, unless told otherwise; more gain nothing on a small API server."""
 
 
 class Result(Enum):
@@ -91,7 +89,7 @@ class Write(Protocol):
 class Writer:
     """Writes with one identity, several at once: at most `at_once`."""
 
-    def __init__(self, transport: Transport, at_once: int = WRITERS) -> None:
+    def __init__(self, transport: Transport, at_once: int = WRITES) -> None:
         self._transport = transport
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="write")
         self._not_before = 0.0

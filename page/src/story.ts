@@ -9,7 +9,7 @@ const GOALS: Record<string, string> = {
   evicted: "what the victims hold",
   extras: "members beyond the minimum",
   compactness: "domains used",
-  preferences: "node preferences not fulfilled",
+  preferences: "node preferences fulfilled, by weight",
   waste: "room left behind",
   ranks: "neighbours by rank apart",
   ties: "ties",

@@ -27,7 +27,7 @@ class Evictable:
     """The pods that may be evicted for a gang of a priority: of lower priority, running, not protected.
 
     A pod under two disruption budgets is none: the Eviction API refuses those (Kubernetes documentation, "Specifying a
-    Disruption DisruptionBudget for your Application").
+    Disruption Budget for your Application").
     """
 
     def __init__(self, snapshot: Snapshot, priority: int) -> None:

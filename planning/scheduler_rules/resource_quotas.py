@@ -8,7 +8,7 @@ room of thousands from others.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from cluster.quota_charges import Charge, charge, resource_of
+from cluster.resource_quota_charges import Charge, charge, resource_of
 from cluster.snapshot import Snapshot
 from gangs.model import Gang
 from kube.objects import Pod, ResourceQuota

@@ -5,8 +5,8 @@ Members are seated block by block where that costs the least (`solver.heuristics
 back. Rules that go badly together (several multiples, spread with evictions) may be broken.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from solver.heuristics.block_by_block import BlockPlace, Seating
 from solver.heuristics.blocks import Block, beyond, blocks_of
 from solver.heuristics.running_pods import RunningPods
 from solver.instance import Instance, Seat, instance_of
-from solver.objective import goals_of
+from solver.objective import criterion, goals_of
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Problem
 
@@ -157,10 +157,4 @@ def _home(instance: Instance, position: int, at: Mapping[Seat, int], place: Bloc
 
 def unproven(problem: Problem, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
     """The goals with bounds that hold for any plan."""
-    members = sum(len(pod_set.members) for pod_set in problem.sets)
-    counts = Counter(member.shape for pod_set in problem.sets for member in pod_set.members if member.node is None)
-    preference_score = sum(
-        count * max((0, *problem.shapes[shape].preferences.values())) for shape, count in counts.items()
-    )
-    most = {"extras": members - needed_members(problem), "preferences": preference_score}
-    return tuple(Goal(goal.name, goal.value, most.get(goal.name, 0), goal.parts) for goal in goals)
+    return tuple(replace(goal, bound=criterion(goal.name).any_bound(problem)) for goal in goals)

@@ -1,8 +1,7 @@
 """Several gangs of one priority that compete for the same nodes, planned together.
 
-They become one problem whose sets are the sets of all gangs, with goals summed over the gangs (contract section 4,
-last paragraph; docs/decisions/0002): minimums first, an earlier gang's never given up for a later one's; then the
-goals in their order.
+They become one problem whose sets are the sets of all gangs, with goals summed over the gangs (docs/decisions/0002,
+"Several gangs"): minimums first, an earlier gang's never given up for a later one's; then the goals in their order.
 """
 
 from collections import Counter

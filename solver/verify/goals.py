@@ -1,6 +1,6 @@
 """The goals of a plan, counted from what it says.
 
-Written from contract section 4 and docs/decisions/0002 alone; it shares no code with the model that made the plan.
+Written from docs/decisions/0002 alone; it shares no code with the model that made the plan.
 """
 
 from collections import Counter
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,20 @@ from solver.problem import Member
 from solver.verify.plan_view import PlanView
 
 Parts = dict[str, int]
-Count = tuple[str, int, Parts]
-"""Name of a goal, its value, its parts where it has several."""
 _Positions = NDArray[np.int64]
 
 
-def recounted(picture: PlanView) -> Iterator[tuple[str, int, Parts]]:
-    """The goals with their names, values and parts, in the contract's order."""
+class Count(NamedTuple):
+    """A goal by its name, its value, its parts where it has several. `more_is_better`: the value is what is had."""
+
+    name: str
+    value: int
+    parts: Parts
+    more_is_better: bool = False
+
+
+def recounted(picture: PlanView) -> Iterator[Count]:
+    """The goals in decision 2's order."""
     recount = Recount(picture)
     return (goal for count in IN_ORDER for goal in count(recount))
 
@@ -48,38 +56,38 @@ class Recount:
     def price(self) -> Iterator[Count]:
         """Goals 1: what evicting costs."""
         tiers = self._victims()
-        yield "victims", sum(tiers.values()), tiers
-        yield "gangsBroken", self._broken(), {}
-        yield "evicted", sum(victim.requests[self.scarce] for victim in self.picture.evicted), {}
+        yield Count("victims", sum(tiers.values()), tiers)
+        yield Count("gangsBroken", self._broken(), {})
+        yield Count("evicted", sum(victim.requests[self.scarce] for victim in self.picture.evicted), {})
 
     def extras(self) -> Iterator[Count]:
         """Goal 2: how many are placed beyond the minimum."""
         least = max(self.problem.minimum, sum(pod_set.minimum for pod_set in self.problem.sets))
-        yield "extras", len(self.picture.placed) - least, {}
+        yield Count("extras", len(self.picture.placed) - least, {}, more_is_better=True)
 
     def compactness(self) -> Iterator[Count]:
         """Goal 3: in how few domains, level by level."""
         for level, name in enumerate(self.problem.levels):
             spread = self._spread(level)
-            yield f"compactness/{name}", spread["gang"], spread
+            yield Count(f"compactness/{name}", spread["gang"], spread)
 
     def preferences(self) -> Iterator[Count]:
         """Node preferences that are fulfilled."""
-        yield "preferences", self._preferences(), {}
+        yield Count("preferences", self._preferences(), {}, more_is_better=True)
 
     def waste(self) -> Iterator[Count]:
         """Goal 4: how little is left behind."""
         waste = self._waste()
-        yield "waste", waste["a"], waste
+        yield Count("waste", waste["a"], waste)
 
     def ranks(self) -> Iterator[Count]:
         """Goal 5: neighbours by rank that are apart."""
         crossings = {name: self._crossings(level) for level, name in enumerate(self.problem.levels)}
-        yield "ranks", crossings[self.problem.levels[0]], crossings
+        yield Count("ranks", crossings[self.problem.levels[0]], crossings)
 
     def ties(self) -> Iterator[Count]:
         """What decides among equals and can be counted."""
-        yield "ties", self._terminating(), {}
+        yield Count("ties", self._terminating(), {})
 
     def _scarcest(self, pending: list[Member]) -> int:
         best, share = 0, Fraction(0)
@@ -199,7 +207,7 @@ IN_ORDER: list[Callable[[Recount], Iterator[Count]]] = [
     Recount.ranks,
     Recount.ties,
 ]
-"""The contract's order, written down a second time on purpose."""
+"""Decision 2's order, written down a second time on purpose."""
 
 
 @lru_cache(maxsize=4)

@@ -1,6 +1,6 @@
 """An independent check of a plan: every hard rule, and every goal value counted again.
 
-Written from contract section 4 and docs/decisions/0002 alone; it shares no code with the model that made the plan.
+Written from docs/decisions/0002 and `solver.problem` alone; it shares no code with the model that made the plan.
 """
 
 from collections import Counter
@@ -11,8 +11,6 @@ from solver.plan import Goal, Plan, Proof
 from solver.problem import Affinity, PodSet, Problem, Spread
 from solver.verify.goals import recounted
 from solver.verify.plan_view import PlacedMember, PlanView
-
-_MORE_IS_BETTER = ("extras", "preferences")
 
 
 def verify(problem: Problem, plan: Plan) -> tuple[str, ...]:
@@ -257,17 +255,17 @@ CHECKS: tuple[Callable[[PlanView], Iterator[str]], ...] = (
 def _wrong_goals(picture: PlanView) -> Iterator[str]:
     """Goals that are missing, wrongly counted, or whose bound contradicts the proof."""
     claimed, counted = picture.plan.goals, list(recounted(picture))
-    if [goal.name for goal in claimed] != [name for name, _, _ in counted]:
-        yield "the goals are not those of the contract, in its order"
+    if [goal.name for goal in claimed] != [each.name for each in counted]:
+        yield "the goals are not those of decision 2, in its order"
         return
-    for goal, (name, value, parts) in zip(claimed, counted, strict=True):
+    for goal, (name, value, parts, more_is_better) in zip(claimed, counted, strict=True):
         if goal.value != value or dict(goal.parts) != (parts if len(parts) > 1 else {}):
             yield f"goal {name} is {value} {parts}, not {goal.value} {dict(goal.parts)}"
-        if not _bound_fits(goal, picture.plan.proof):
+        if not _bound_fits(goal, picture.plan.proof, more_is_better=more_is_better):
             yield f"goal {name} has the value {goal.value} and the bound {goal.bound}, {picture.plan.proof.value}"
 
 
-def _bound_fits(goal: Goal, proof: Proof) -> bool:
+def _bound_fits(goal: Goal, proof: Proof, *, more_is_better: bool) -> bool:
     if proof is Proof.OPTIMAL:
         return goal.bound == goal.value
-    return goal.bound >= goal.value if goal.name in _MORE_IS_BETTER else goal.bound <= goal.value
+    return goal.bound >= goal.value if more_is_better else goal.bound <= goal.value

@@ -46,7 +46,7 @@ class Victim(Strict, frozen=True):
 
 
 class Goal(Strict, frozen=True):
-    """One goal in the order of the contract."""
+    """One goal; they come in their order."""
 
     goal: str
     value: int

@@ -82,7 +82,8 @@ def test_an_input_that_asks_for_no_gang_says_so() -> None:
     assert result.stderr == "nothing to plan: the input asks for no gang; -v: what was left out\n"
 
 
-def test_goals_come_in_the_order_of_the_contract() -> None:
+def test_goals_come_in_the_order_that_is_promised() -> None:
+    """Name by name, whatever `solver.objective` says: programs read these."""
     (gang,) = report(*files(*EXAMPLE_2)).gangs
     names = [goal.goal for goal in gang.objective]
     levels = [f"compactness/{level.level}" for level in gang.levels]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from controller.leadership.lease import LEASE_SECONDS, LeaseTiming, timing_of
+from controller.defaults import LEASE_SECONDS
+from controller.leadership.lease import LeaseTiming, timing_of
 
 
 @pytest.mark.parametrize(("lease", "deadline", "retry"), [(10, 10, 2), (15, 2, 2), (15, 10, 0), (5, 10, 2)])

@@ -10,7 +10,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- rooms: begin -->\n", "<!-- rooms: end -->\n"
-PACKAGES = ("solver", "planning", "controller", "webhook", "gangs", "cluster", "cli", "controlplane")
+PACKAGES = (
+    *("solver", "planning", "controller", "webhook", "gangs", "cluster", "cli", "controlplane"),
+    *("serving", "certs", "kube", "benchmarks"),
+)
 
 
 def layers(package: str) -> list[list[str]]:
@@ -19,7 +22,7 @@ def layers(package: str) -> list[list[str]]:
     (found,) = (
         each["layers"]
         for each in contracts
-        if each["type"] == "layers" and each["layers"][0].split(".")[0] == package and "containers" not in each
+        if each["type"] == "layers" and each["layers"][0].startswith(f"{package}.") and "containers" not in each
     )
     return [[name.strip() for name in line.split("|")] for line in found]
 

@@ -1,13 +1,23 @@
 """The pages for those who carry on stay true: rooms as the code has them, paths that exist."""
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 from rooms import PAGE, ROOT, drawn
+from test_sizes import PACKAGES as ROOT_PACKAGES
 
 PAGES = ("docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md")
 MADE = "dist/"
 """What `make` writes is not there in a fresh checkout."""
+NO_MODULES = {"phalanx", "kubectl"}
+"""What docstrings of packages name besides."""
+
+
+def packages() -> list[Path]:
+    """All that the product has."""
+    return sorted(each.parent for name in ROOT_PACKAGES for each in (ROOT / name).rglob("__init__.py"))
 
 
 def test_the_rooms_are_those_of_the_code() -> None:
@@ -20,6 +30,15 @@ def test_every_path_that_is_named_exists(name: str) -> None:
     assert named
     kept = [path for path in named if not path.startswith(MADE)]
     assert not [path for path in kept if not (ROOT / path).exists()]
+
+
+@pytest.mark.parametrize("package", packages(), ids=lambda each: each.relative_to(ROOT).as_posix())
+def test_a_package_names_modules_that_exist(package: Path) -> None:
+    """A newcomer is told in its docstring which of them to open first."""
+    told = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    named = [each.split(".")[0] for each in re.findall(r"`([a-z_][a-z_./]*)`", told)]
+    there = {each.name.removesuffix(".py") for folder in (package, ROOT) for each in folder.iterdir()}
+    assert [each for each in named if each.split("/")[0] not in there | NO_MODULES] == []
 
 
 def test_every_question_has_one_answer() -> None:

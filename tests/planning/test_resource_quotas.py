@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster import quota_charges
+from cluster import resource_quota_charges
 from cluster.capturing import snapshot_of
 from cluster.snapshot import NodeState, Snapshot, Tenant
 from controller.acting.placeholders import placeholder_manifest
@@ -201,7 +201,7 @@ def test_however_many_gangs_ask_each_node_and_each_held_pod_is_looked_at_once(
     states = [CountedNode(each.node, each.allocatable, each.tenants) for each in (full, *[empty] * (nodes - 1))]
     there = replace(there, nodes=tuple(states))
     asked: list[Pod] = []
-    monkeypatch.setattr(quota_charges, "pod_requests", lambda pod: asked.append(pod) or pod_requests(pod))
+    monkeypatch.setattr(resource_quota_charges, "pod_requests", lambda pod: asked.append(pod) or pod_requests(pod))
     monkeypatch.setattr(CountedNode, "looks", 0)
     for index in range(gangs):
         own = [pod(f"other-{each}", seat_uid("w", "main", str(each))) for each in (2 * index, 2 * index + 1)]

@@ -1,4 +1,4 @@
-"""The best plan by trying every plan: a reference written from contract section 4 and docs/decisions/0002 alone.
+"""The best plan by trying every plan: a reference written from docs/decisions/0002 alone.
 
 It knows nothing of the solver but the shapes of its input, and it is only meant for a handful of pods and nodes.
 """

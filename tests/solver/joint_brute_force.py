@@ -1,4 +1,4 @@
-"""The best plan for several gangs by trying every plan, from the end of contract section 4 and docs/decisions/0002.
+"""The best plan for several gangs by trying every plan, from "Several gangs" of docs/decisions/0002.
 
 Goals that are sums over members and victims are those of `brute_force` over the sets of all gangs; compactness and
 waste are counted gang by gang.

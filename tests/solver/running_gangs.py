@@ -1,4 +1,4 @@
-"""What running gangs allow, for the references: from contract section 4 alone."""
+"""What running gangs allow, for the references: from docs/decisions/0002 alone."""
 
 from solver.problem import Problem, VictimGang
 

@@ -7,22 +7,20 @@ from functools import cache
 
 import pytest
 from brute_force import Outcome, best
+from claimed_bounds import bounds_hold
 from ortools.sat.python.cp_model import CpModel
 from random_problems import random_problem
 from thorough import chunks
 
 from solver.cp_sat.lexicographic import Found, Search, TimeBudget, Wall
 from solver.deadline import Deadline
-from solver.instance import instance_of
-from solver.objective import goals_of
-from solver.plan import Answer, Goal, NoPlan, Plan, Proof
+from solver.plan import Answer, NoPlan, Proof
 from solver.problem import Limits, Problem
 from solver.solve import decide
 from solver.verify.rules import verify
 
 INSTANCES = 150
 LIMITS = [0.0, *(2.0**-exponent for exponent in (14, 12, 10, 8))]
-MORE_IS_BETTER = ("extras", "preferences")
 
 
 @cache
@@ -56,21 +54,6 @@ def test_what_is_claimed_holds_however_little_time_there_is(work: float, seeds: 
         if found.proof is Proof.OPTIMAL:
             assert (found.nodes, found.victims) == expected, f"seed {seed}: not the best"
         assert bounds_hold(problem, found, expected), f"seed {seed}: {found.goals}"
-
-
-def bounds_hold(problem: Problem, plan: Plan, expected: Outcome) -> bool:
-    """Whether the best plan keeps the bounds of every goal until the plan is worse in one, that one included."""
-    instance = instance_of(problem, evicting=bool(expected.victims))
-    for mine, least in zip(plan.goals, goals_of(instance, expected.rows, expected.victims), strict=True):
-        if not allows(mine, least.value):
-            return False
-        if (mine.value, mine.parts) != (least.value, least.parts):
-            return True
-    return True
-
-
-def allows(goal: Goal, value: int) -> bool:
-    return value <= goal.bound if goal.name in MORE_IS_BETTER else value >= goal.bound
 
 
 @pytest.mark.thorough

@@ -1,7 +1,7 @@
 """Where greedy walks down the tree go wrong, by letters: A to K and M to P, with what the schedulers do in words.
 
 Racks are the narrow level, what is around them the wide one; numbers are free pod slots. L, the order of ranks along
-two dimensions at once, is no goal of the contract.
+two dimensions at once, is no goal of decision 2.
 """
 
 from dataclasses import replace

@@ -13,7 +13,7 @@ from proxy import Proxy, Request
 from system import Phalanx, node, numbered, pod
 from test_killed_releases import releases
 
-from controller.leadership.lease import LEASE_SECONDS
+from controller.defaults import LEASE_SECONDS
 from kube.keys import GATE, SYSTEM_NAMESPACE
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(300)]

@@ -23,7 +23,7 @@ from candidates import Candidate, leader
 from proxy import Proxy, Request
 from system import Object, Phalanx, node, numbered, pod, priority_class
 
-from controller.leadership.lease import LEASE_SECONDS
+from controller.defaults import LEASE_SECONDS
 from controlplane.recording import Recorder, WatchEvent, bound
 from kube.keys import GATE, SYSTEM_NAMESPACE
 

@@ -1,17 +1,21 @@
 """The web page: what it shows, what it lets nobody slip in, and that it can be read by anybody."""
 
+import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pictures import Manifest, StillPicture, node, pod, pod_group, topology
 
+from solver.objective import CRITERIA
 from webhook.live_view import data as live
 from webhook.live_view.page import HEADERS, MOST, page
 from webhook.live_view.page import SCRIPT as BUNDLE
 
 NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
 GROUP = "pod-group.scheduling.sigs.k8s.io"
+STORY = Path(__file__).parents[2] / "page" / "src" / "story.ts"
 SCRIPT = "<script>alert(1)</script>"
 VOID = {"meta", "br", "link"}
 
@@ -118,3 +122,14 @@ def test_a_long_list_is_cut_and_says_where_the_rest_is() -> None:
     text = page(whole, live.topology(StillPicture()))
     assert "And 7 more, in <code>/v1/gangs</code>." in text
     assert text.count('<th scope="row">') == MOST
+
+
+def test_its_script_says_of_goals_what_their_values_are() -> None:
+    """Of what is had where more of it is better, of what is missing or spent elsewhere."""
+    table = re.search(r"const GOALS.*?= \{(.*?)\};", STORY.read_text(), re.DOTALL)
+    assert table
+    told = dict(re.findall(r'^ *(\w+): "([^"]+)",$', table.group(1), re.MULTILINE))
+    more_is_better = {each.name: each.more_is_better for each in CRITERIA}
+    assert told.keys() <= more_is_better.keys()
+    had = {goal: words for goal, words in told.items() if more_is_better[goal]}
+    assert had == {"extras": "members beyond the minimum", "preferences": "node preferences fulfilled, by weight"}

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from gang_builders import gang, pod
 
-from controller.release.timeouts import expired, timed_out
+from controller.release.schedule_timeout import expired, timed_out
 
 
 def status(*, complete_for: float | None, released: bool = False) -> dict[str, object]:

@@ -10,8 +10,8 @@ import pytest
 from protocol_scenes import gang, pod, snapshot
 from test_pods_to_come import HELD, PLAN, coming
 
-from controller.acting import quota_shortages
-from controller.acting.quota_shortages import LASTING_SECONDS, QuotaShortages
+from controller.acting import resource_quota_shortages
+from controller.acting.resource_quota_shortages import LASTING_SECONDS, QuotaShortages
 from controller.gang_round import GangRound
 from controller.release.next_step import AwaitPods, Cause, NeedPlan, Planned, Release
 from kube.objects import Container, ResourceQuota, ResourceRequirements
@@ -64,7 +64,7 @@ def test_where_it_has_room_all_stays_as_it_is() -> None:
 def test_what_others_use_for_a_while_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """A burst of Jobs, or the charge for one of its own pods that nobody has seen yet."""
     shortages, now = QuotaShortages(), 100.0
-    monkeypatch.setattr(quota_shortages, "monotonic", lambda: now)
+    monkeypatch.setattr(resource_quota_shortages, "monotonic", lambda: now)
     assert isinstance(found(shortages, "3", "2"), AwaitPods)
     now += LASTING_SECONDS - 1
     assert isinstance(found(shortages, "3", "2"), AwaitPods)
@@ -96,7 +96,7 @@ def test_of_several_whom_others_leave_too_little_one_after_the_other_gives_its_r
 ) -> None:
     """The youngest; then it may be enough for the older one."""
     older, younger, now = waiting(), waiting(), 100.0
-    monkeypatch.setattr(quota_shortages, "monotonic", lambda: now)
+    monkeypatch.setattr(resource_quota_shortages, "monotonic", lambda: now)
     key = younger.gang.key._replace(name="younger")
     younger.gang = replace(younger.gang, key=key, created="2026-02-01T00:00:00Z")
     written = {"metadata": {"name": "few", "namespace": "default"}, "spec": {"hard": {"pods": "7"}}}
