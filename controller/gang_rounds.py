@@ -24,7 +24,7 @@ from controller.telemetry.metrics import GangSample
 from controller.writes.writer import Writer, gang_path
 from gangs.mirrors import MARK, claim_of
 from gangs.model import Gang, GangKey, Manifest
-from gangs.workloads.held_room import BY_SETTING, without_room
+from gangs.workloads.later_pods.held_room import BY_SETTING, without_room
 from planning.quota.flavors import settled
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE, _DOUBLINGS = 0.25, 30.0, 8

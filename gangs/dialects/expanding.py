@@ -15,9 +15,10 @@ from gangs.manifests import MalformedError, key_of, metadata_of, ref_of
 from gangs.model import Advice, Fault, Manifest, ObjectRef
 from gangs.sources import ObjectKey, Sources
 from gangs.workload_kinds import taught
-from gangs.workloads import held_room, jobs, pod_templates, pods_to_come, start_order
+from gangs.workloads import jobs, pod_templates
 from gangs.workloads.jobs import job_of
 from gangs.workloads.kind_table import WORKLOADS, Made
+from gangs.workloads.later_pods import held_room, pods_to_come, start_order
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 

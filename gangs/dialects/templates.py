@@ -17,8 +17,8 @@ from gangs.sources import Sources
 from gangs.workloads.handed_down import hands_down, hands_labels_down, heir_of, holds_its_heir, written_down
 from gangs.workloads.jobs import example_pod, is_job
 from gangs.workloads.kind_table import shape_of
+from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import at_path
-from gangs.workloads.pods_to_come import example_pods
 from gangs.workloads.suspension import suspended_at
 from gangs.workloads.template_marks import with_labels
 from kube import keys

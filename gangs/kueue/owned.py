@@ -18,10 +18,11 @@ from gangs.marked.members import Marked
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet, TogetherRule
 from gangs.sources import Sources
-from gangs.workloads import held_room, pod_templates, start_order
+from gangs.workloads import pod_templates
 from gangs.workloads.handed_down import hands_labels_down, labels_of_heir
 from gangs.workloads.jobs import controller_of, is_job
 from gangs.workloads.kind_table import Made, shape_of
+from gangs.workloads.later_pods import held_room, start_order
 from gangs.workloads.pod_templates import MAIN, Template
 from gangs.workloads.suspension import governed, suspended_at, to_be_resumed
 from kube import keys as own

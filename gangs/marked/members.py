@@ -8,10 +8,11 @@ from gangs.findings import Findings
 from gangs.manifests import pod_ref, ref_of
 from gangs.membership import Seat, live
 from gangs.model import Gang, Manifest, Member, PodSet
-from gangs.workloads import held_room, minimum_pods, pod_templates, start_order
+from gangs.workloads import minimum_pods, pod_templates
 from gangs.workloads.kind_table import shape_of
+from gangs.workloads.later_pods import held_room, start_order
+from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import Template
-from gangs.workloads.pods_to_come import example_pods
 from gangs.workloads.template_quantities import check_quantities
 from kube import keys
 from kube.objects import Pod

@@ -19,10 +19,11 @@ from gangs.runai.segments import Segments
 from gangs.runai.wishes import Wishes
 from gangs.sources import Sources
 from gangs.topology.levels import settle
-from gangs.workloads import handed_down, held_room, minimum_pods, pod_templates
+from gangs.workloads import handed_down, minimum_pods, pod_templates
 from gangs.workloads.annotated_jobs import Most, annotation, check_number
 from gangs.workloads.jobs import is_job
 from gangs.workloads.kind_table import mark_of, shape_of
+from gangs.workloads.later_pods import held_room
 from gangs.workloads.pod_templates import MAIN, Template
 from gangs.workloads.suspension import to_be_resumed
 from gangs.workloads.template_marks import with_labels

@@ -21,8 +21,8 @@ from gangs.model import Manifest
 from gangs.sources import EVERYBODY, ObjectKey
 from gangs.workloads.jobs import example_pod, is_job
 from gangs.workloads.kind_table import WORKLOADS, WorkloadKind, shape_of
+from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import templates
-from gangs.workloads.pods_to_come import example_pods
 from gangs.workloads.taught_kinds import RESOURCE, rows_of, with_row
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import (

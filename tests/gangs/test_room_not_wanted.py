@@ -17,7 +17,7 @@ from gangs.dialects.reading import read_all
 from gangs.manifests import key_of
 from gangs.model import Gang
 from gangs.sources import Sources
-from gangs.workloads.held_room import BY_SETTING, without_room
+from gangs.workloads.later_pods.held_room import BY_SETTING, without_room
 from kube.placeholders import to_come
 from planning.planner import waiting
 

@@ -17,7 +17,7 @@ from node_manifests import node_manifest
 from controlplane.api import ApiServer
 from controlplane.control_plane import ControlPlane, wait_until
 from controlplane.running.stages import NOT_READY
-from gangs.workloads.start_order import MOST_TO_COME
+from gangs.workloads.later_pods.start_order import MOST_TO_COME
 from kube.placeholders import HELD_FOR, HELD_FOR_GANG, PLACEHOLDER, SEAT, seat_uid
 
 Object = dict[str, Any]

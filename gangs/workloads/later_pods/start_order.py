@@ -14,9 +14,9 @@ from gangs.manifests import metadata_of, ref_of
 from gangs.model import Manifest
 from gangs.workloads import pod_templates
 from gangs.workloads.kind_table import WorkloadKind, shape_of
+from gangs.workloads.later_pods.pods_to_come import check_number, missing_pods
 from gangs.workloads.pod_counts import LAUNCHER, beside
 from gangs.workloads.pod_templates import MAIN, WORKER
-from gangs.workloads.pods_to_come import check_number, missing_pods
 from kube.keys import GATE
 from kube.objects import Pod, PodSpec, SchedulingGate
 from kube.placeholders import matched, seat_uid

@@ -10,8 +10,9 @@ from dataclasses import replace
 from gangs.findings import Findings
 from gangs.manifests import metadata_of, ref_of
 from gangs.model import Gang, Later, Manifest, ObjectRef, Unwanted
-from gangs.workloads import pod_templates, start_order
+from gangs.workloads import pod_templates
 from gangs.workloads.jobs import INDEX_KEY
+from gangs.workloads.later_pods import start_order
 from gangs.workloads.pod_templates import LEADER, POD_INDEX, WORKER, WORKER_INDEX
 from kube.keys import PLACEHOLDERS
 from kube.objects import Pod
