@@ -52,7 +52,7 @@ def using(pod: Manifest, **requests: str) -> Manifest:
 
 
 def picture() -> StillPicture:
-    """Two spines of four racks of four nodes: a GPU of eight taken all over the first, all cores in half of the other."""
+    """Two spines of four racks of four nodes: a GPU of each node taken in the first, all cores in half of the other."""
     nodes = [node(f"node-{at}", spine=f"s{at // 16}", rack=f"r{at // 4}", feed=f"f{at % 2}") for at in range(NODES)]
     for each in nodes:
         each["status"]["allocatable"][GPU] = "8"
