@@ -5,10 +5,13 @@ from datetime import UTC, datetime
 
 import click
 from kubernetes.client.exceptions import ApiException, NotFoundException
+from rich.text import Text
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
+from cli.asking.progress import waiting
 from cli.installation import doctor_checks
 from cli.live import live_picture
+from cli.text.columns import lines
 from cluster.api.transport import Transport, message_of
 from gangs.coexistence.ownership import MUTATING, left_to
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
@@ -36,10 +39,12 @@ def doctor(kubeconfig: str | None, *, fix: bool) -> None:
     """
     transport, live = live_picture(kubeconfig)
     left = {dialect: each.title for dialect, each in left_to(live.sources).items()}
-    findings = [*_installation(transport, left), *check_up(live.snapshot, live.sources, datetime.now(UTC))]
+    with waiting("checking webhooks, certificates and nodes"):
+        findings = [*_installation(transport, left), *check_up(live.snapshot, live.sources, datetime.now(UTC))]
     for each in findings:
         word, colour = _SYMBOLS[each.severity]
-        click.echo(f"{click.style(word.ljust(8), fg=colour)} {one_line(f'{each.subject}: {each.text}')}")
+        line = Text.assemble((word.ljust(8), colour), f" {one_line(f'{each.subject}: {each.text}')}")
+        click.echo(lines([line]), nl=False)
         if each.remedy:
             click.echo(f"{'':8}   {one_line(each.remedy)}")
         for command in each.fix if fix else ():

@@ -5,7 +5,7 @@ more, the controller can write no more, the gates are opened, and only then the 
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -15,6 +15,7 @@ import msgspec
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
+from cli.asking.progress import waiting
 from cli.installation import installed_objects as installing
 from cluster.api.connecting import connect
 from cluster.api.transport import MERGE_PATCH, UNREACHABLE, Transport, message_of
@@ -99,26 +100,40 @@ def uninstall(*, kubeconfig: str | None, definitions: bool, yes: bool) -> None:
 
 
 def _confirm(transport: Transport, definitions: list[Manifest]) -> None:
-    waiting = sum(not _holds_room(pod) for pod in gated_pods(transport))
-    click.echo(f"{waiting} pods wait behind our gate and will be let go, planned or not.")
-    for each in definitions:
-        click.echo(f"{each['metadata']['name']}: the definition and {_count(transport, each)} objects will be removed.")
+    with waiting("counting what is there"):
+        gated = sum(not _holds_room(pod) for pod in gated_pods(transport))
+        counts = {each["metadata"]["name"]: _count(transport, each) for each in definitions}
+    click.echo(f"{gated} pods wait behind our gate and will be let go, planned or not.")
+    for name, count in counts.items():
+        click.echo(f"{name}: the definition and {count} objects will be removed.")
     click.confirm("Remove Phalanx?", abort=True)
 
 
 def _remove(transport: Transport, definitions: list[Manifest]) -> None:
     bindings = [each for each in installing.system_objects() if each["kind"] == "ClusterRoleBinding"]
-    _say("webhook configurations and policies", _delete(transport, _admission_objects()))
-    stopped = [_gone(transport, f"{_DEPLOYMENTS}/phalanx-{name}") for name in ("controller", "webhook")]
-    _say("servers and their access", sum(stopped) + _delete(transport, bindings))
-    click.echo(f"gates: {open_gates(transport)}")
-    _say("gangs that showed other systems' objects", _delete_mirrors(transport))
-    _say("roles, priority class, namespace", _delete(transport, reversed(installing.system_objects())))
+
+    def servers() -> int:
+        stopped = [_gone(transport, f"{_DEPLOYMENTS}/phalanx-{name}") for name in ("controller", "webhook")]
+        return sum(stopped) + _delete(transport, bindings)
+
+    def described() -> int:
+        return sum(_gone(transport, f"{_DEFINITIONS}/{each['metadata']['name']}") for each in definitions)
+
+    _step("webhook configurations and policies", lambda: _delete(transport, _admission_objects()))
+    _step("servers and their access", servers)
+    with waiting("opening gates"):
+        released = open_gates(transport)
+    click.echo(f"gates: {released}")
+    _step("gangs that showed other systems' objects", lambda: _delete_mirrors(transport))
+    _step("roles, priority class, namespace", lambda: _delete(transport, reversed(installing.system_objects())))
     if definitions:
-        _say("definitions", sum(_gone(transport, f"{_DEFINITIONS}/{each['metadata']['name']}") for each in definitions))
+        _step("definitions", described)
 
 
-def _say(what: str, removed: int) -> None:
+def _step(what: str, remove: Callable[[], int]) -> None:
+    """Remove something and say how much of it there was."""
+    with waiting(f"removing {what}"):
+        removed = remove()
     click.echo(f"{what}: {removed} removed" if removed else f"{what}: none left")
 
 

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from cli.asking.api_requests import asked, split, told_in_a_line
 from cli.asking.offered_names import qualified_gangs
+from cli.asking.progress import waiting
 from cli.asking.watching import Source, changes
 from cli.options.looking import FORMAT, KUBECONFIG, WATCH
 from cli.text.ages import since
@@ -43,7 +44,7 @@ def events(gang: str, *, output: str, watch: bool, kubeconfig: str | None) -> No
     """
     namespace, name = split(gang)
     transport = asked(kubeconfig)
-    with told_in_a_line():
+    with told_in_a_line(), waiting("reading what has happened"):
         reader = Reader(transport)
         manifest = reader.gang(namespace, name)
         members = reader.members(manifest)

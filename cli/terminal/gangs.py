@@ -8,6 +8,7 @@ import click
 
 from cli.asking.api_requests import asked, gang_objects, gangs_path, own_namespace
 from cli.asking.offered_names import gang_names, namespaces
+from cli.asking.progress import waiting
 from cli.asking.watching import Source, changes
 from cli.options.looking import FORMAT, KUBECONFIG, WATCH
 from cli.text.ages import age
@@ -52,7 +53,8 @@ def gangs(
     """
     transport = asked(kubeconfig)
     within = None if all_namespaces else namespace or own_namespace(kubeconfig)
-    found = [each for each in gang_objects(transport, within) if not names or each["metadata"]["name"] in names]
+    with waiting("asking the cluster"):
+        found = [each for each in gang_objects(transport, within) if not names or each["metadata"]["name"] in names]
     missing = [name for name in names if name not in {each["metadata"]["name"] for each in found}]
     found.sort(key=lambda each: natural_key(f"{each['metadata']['namespace']}/{each['metadata']['name']}"))
     listing = Listing(output, namespaces=all_namespaces)

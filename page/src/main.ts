@@ -226,9 +226,8 @@ class Page {
 
 /** What the colours and lines of the picture mean. The colours of gangs stand beside their names. */
 function legend(): HTMLElement {
-  const line = made("p", { class: "legend" }, "free ");
-  for (let step = 0; step <= STEPS; step += 1) line.append(made("span", { class: `swatch fill-${step}` }));
-  line.append(" full");
+  const steps = Array.from({ length: STEPS + 1 }, (_, step) => made("span", { class: `swatch fill-${step}` }));
+  const line = made("p", { class: "legend" }, made("span", {}, "free ", ...steps, " full"));
   for (const [mark, text] of MARKS) line.append(made("span", {}, made("span", { class: `swatch ${mark}` }), ` ${text}`));
   line.append(made("span", {}, "each gang in the colour beside its name"));
   return line;

@@ -53,7 +53,7 @@ try {
   await page.locator(".story h3", { hasText: "default/big" }).waitFor();
   seen.waiting = await page.locator(".story").innerText();
   await page.waitForTimeout(500);
-  await pictured(page, "waiting");
+  await pictured(page, "waiting", true);
   await page.locator(".story .link").first().click();
   seen.crumbs = await page.locator(".crumbs button").allTextContents();
   seen.domain = await page.locator(".domain").innerText();

@@ -120,6 +120,25 @@ def test_a_certificate_that_is(served: Object | str | None, severity: str) -> No
     assert certificate(served, NOW).severity.value == severity
 
 
+RESTART = "kubectl -n phalanx-system rollout restart deployment/phalanx-controller"
+STATUS = "kubectl -n phalanx-system rollout status deployment/phalanx-controller"
+NEW = "kubectl -n phalanx-system delete secret phalanx-webhook-certs"
+FIXES: dict[str, tuple[str, ...]] = {
+    "valid": (),
+    "about to end": (RESTART, STATUS),
+    "ended": (RESTART, STATUS),
+    "none": (NEW,),
+    "text": (NEW,),
+    "not there": (),
+    "not for us": (),
+}
+
+
+@pytest.mark.parametrize("which", CERTIFICATES)
+def test_what_puts_a_certificate_right_is_the_command_as_it_is_typed(which: str) -> None:
+    assert certificate(CERTIFICATES[which][0], NOW).fix == FIXES[which]
+
+
 def lease(seconds_ago: int) -> Object:
     """A Lease renewed so long ago."""
     renewed = (NOW - timedelta(seconds=seconds_ago)).isoformat()

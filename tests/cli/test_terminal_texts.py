@@ -1,6 +1,7 @@
 """Stories, places in line, trees and columns, from what the cluster holds; and what a terminal gets of it."""
 
 import os
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -175,3 +176,52 @@ done
     environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}"}
     answer = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, check=True)
     assert answer.stdout.split() == ["topology", "--watch"]
+
+
+ASKING: dict[str, tuple[str, tuple[str, ...]]] = {
+    "zsh": (
+        """
+compdef() { true; }
+_describe() { local each; for each in "${(@P)3}"; do print -r -- "${each%%:*}"; done }
+compadd() { print -rl -- "${(@P)@[-1]}"; }
+source <(phalanx completion zsh)
+for line in "phalanx top" "phalanx gangs --wat"; do
+  words=(${=line}); CURRENT=$#words; _phalanx_completion
+done
+""",
+        ("-f", "-c"),
+    ),
+    "fish": (
+        """
+phalanx completion fish | source
+complete -C "phalanx top" | string split -f1 \\t
+complete -C "phalanx gangs --wat" | string split -f1 \\t
+""",
+        ("--no-config", "-c"),
+    ),
+}
+"""What has either shell complete two lines, and how it is started without anybody's settings."""
+PROTOCOL = {
+    "zsh": {"COMP_CWORD": ("1", "2"), "told": ("plain\ntopology\n", "plain\n--watch\n")},
+    "fish": {"COMP_CWORD": ("top", "--wat"), "told": ("plain,topology\t", "plain,--watch\t")},
+}
+"""What the script of either shell sends, and how what it gets in return begins."""
+
+
+@pytest.mark.parametrize("shell", ASKING)
+def test_another_shell_completes_a_command_and_an_option(shell: str) -> None:
+    """By the shell itself where there is one; everywhere by what its script asks and is answered."""
+    commands = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}"}
+    if found := shutil.which(shell):
+        script, options = ASKING[shell]
+        answer = subprocess.run([found, *options, script], capture_output=True, text=True, env=environment, check=True)
+        assert answer.stdout.split() == ["topology", "--watch"]
+    source = CliRunner().invoke(group, ["completion", shell]).stdout
+    for name in ("_PHALANX_COMPLETE", "COMP_WORDS", "COMP_CWORD"):
+        assert name in source, "what the program is asked by"
+    lines = ("phalanx top", "phalanx gangs --wat")
+    for words, at, told in zip(lines, PROTOCOL[shell]["COMP_CWORD"], PROTOCOL[shell]["told"], strict=True):
+        asked = {"_PHALANX_COMPLETE": f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD": at}
+        answer = subprocess.run(["phalanx"], capture_output=True, text=True, env={**environment, **asked}, check=True)
+        assert answer.stdout.startswith(told)

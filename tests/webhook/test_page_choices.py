@@ -1,0 +1,142 @@
+"""Every choice of the page in a real Chromium: what is listed, drawn and told after it."""
+
+from typing import Any
+
+import pytest
+from browsing import driven, served, shown
+from pictures import Manifest, StillPicture, node, pod, pod_group, topology
+
+GPU = "nvidia.com/gpu"
+GROUP = "pod-group.scheduling.sigs.k8s.io"
+NODES = 32
+FULL = "default/big Unplaceable", "default/first Unplaceable"
+PLACED = "research/urgent Placed"
+
+
+def near(spine: str, rack: str) -> Manifest:
+    """A rack that nearly holds a gang."""
+    return {"path": [spine, rack], "fits": 3, "needed": 5, "nodes": 4, "excluded": {"Insufficient cpu": 1}}
+
+
+def gangs() -> list[Manifest]:
+    """Two that wait, one of them longer, and one for which others were evicted."""
+    waits: Manifest = {"phase": "Unplaceable", "reason": "NoRoom", "proof": "Infeasible"}
+    nearest = {"nearest": [near("s0", "r1"), near("s1", "r6")], "wouldFitIf": []}
+    big = shown("big", {"minMember": 5}, **waits, message="racks have only 4 nodes", explanation=nearest)
+    first = shown("first", {"minMember": 9}, **waits, message="no room", at="2026-11-21T11:00:00Z")
+    victims = [
+        {"namespace": "default", "pod": "cheap-0", "node": "node-20", "priority": 5, "gang": "default/cheap"},
+        {"namespace": "default", "pod": "alone", "node": "node-21", "priority": -1},
+    ]
+    urgent: Manifest = {
+        "apiVersion": "phalanx.dev/v1alpha1",
+        "kind": "Gang",
+        "metadata": {
+            "name": "urgent",
+            "namespace": "research",
+            "uid": "uid-urgent",
+            "creationTimestamp": "2026-11-21T11:55:00Z",
+        },
+        "spec": {"topology": "datacenter", "minMember": 2},
+        "status": {"phase": "Placed", "message": "2 pods run", "proof": "Optimal", "victims": victims},
+    }
+    return [pod_group("big", 5), pod_group("first", 9), big, first, urgent]
+
+
+def using(pod: Manifest, **requests: str) -> Manifest:
+    """The pod, asking for that."""
+    pod["spec"]["containers"][0]["resources"]["requests"] = {
+        key.replace("gpu", GPU): value for key, value in requests.items()
+    }
+    return pod
+
+
+def picture() -> StillPicture:
+    """Two spines of four racks of four nodes: a GPU of each node taken in the first, all cores in half of the other."""
+    nodes = [node(f"node-{at}", spine=f"s{at // 16}", rack=f"r{at // 4}", feed=f"f{at % 2}") for at in range(NODES)]
+    for each in nodes:
+        each["status"]["allocatable"][GPU] = "8"
+    small = [using(pod(f"small-{at}", nodeName=f"node-{at}"), gpu="1") for at in range(16)]
+    cores = [using(pod(f"cores-{at}", nodeName=f"node-{at}"), cpu="8") for at in range(24, NODES)]
+    asked = [using(pod(f"{name}-0", labels={GROUP: name}), cpu="8") for name in ("big", "first")]
+    power = topology("feed")
+    power["metadata"]["name"] = "power"
+    return StillPicture([topology("spine", "rack"), power, *gangs()], nodes=nodes, pods=[*small, *cores, *asked])
+
+
+@pytest.fixture(scope="module")
+def seen() -> Any:
+    """What a browser sees that chooses everything once."""
+    with served(picture()) as address:
+        return driven("choices.mjs", address)
+
+
+def listed(*names: str) -> Any:
+    """These gangs in the list, and how many are said to be there."""
+    return {"gangs": list(names), "count": f"{len(names)} of 3 gangs"}
+
+
+@pytest.mark.thorough
+def test_nothing_goes_wrong(seen: Any) -> None:
+    assert (seen["errors"], seen["elsewhere"]) == ([], [])
+
+
+@pytest.mark.thorough
+def test_gangs_are_listed_by_namespace_by_system_and_by_words(seen: Any) -> None:
+    assert seen["all"] == seen["again"] == listed(*FULL, PLACED)
+    assert seen["namespace"] == listed(PLACED)
+    assert seen["neither"] == listed()
+    assert seen["system"] == listed(*FULL)
+    assert seen["words"] == listed(FULL[0]), "words are looked for in what is said of a gang, large or small"
+
+
+@pytest.mark.thorough
+def test_nodes_are_as_dark_as_the_resource_that_is_chosen(seen: Any) -> None:
+    assert set(seen["resources"]) == {"each node's scarcest resource", "cpu", "memory", GPU}
+    by_gpu, by_cpu = seen["byGpu"], seen["byCpu"]
+    assert by_gpu["some"] > 0.2 > by_gpu["full"] == 0, "an eighth of the GPUs of half of the nodes"
+    assert by_cpu["full"] > 0.1 > by_cpu["some"] == 0, "all cores of a quarter of the nodes"
+    assert by_cpu["domain"]["titles"][0] == "cpu a pod"
+
+
+@pytest.mark.thorough
+def test_the_whole_cluster_tells_the_largest_gang_of_each_level_and_how_scattered_its_room_is(seen: Any) -> None:
+    whole = seen["whole"]
+    assert whole["title"] == "datacenter"
+    assert whole["titles"] == [f"{GPU} a pod", "Everywhere", "One spine", "One rack"]
+    assert [each.split("\t") for each in whole["rows"]] == [
+        ["1", "240", "128 in s1", "32 in s1 / r4"],
+        ["2", "112", "64 in s1", "16 in s1 / r4"],
+        ["4", "48", "32 in s1", "8 in s1 / r4"],
+        ["8", "16", "16 in s1", "4 in s1 / r4"],
+    ]
+    assert whole["sentences"] == [
+        f"32 nodes. Free: 240 of 256 {GPU}.",
+        "Fragmentation: 47 % of what is free lies on nodes that cannot take a pod of 8.",
+    ]
+
+
+@pytest.mark.thorough
+def test_another_topology_is_another_picture(seen: Any) -> None:
+    power = seen["power"]
+    assert (power["crumbs"], power["domain"]["title"]) == (["power"], "power")
+    assert power["domain"]["titles"] == [f"{GPU} a pod", "Everywhere", "One feed"]
+    assert power["domain"]["rows"][0].split("\t") == ["1", "240", "120 in f0"]
+    assert seen["feed"] == ["power", "f0"]
+    assert seen["back"] == ["datacenter"]
+
+
+@pytest.mark.thorough
+def test_who_was_evicted_for_a_gang_is_told(seen: Any) -> None:
+    assert [each.split("\t") for each in seen["evicted"]] == [
+        ["Pod", "Node", "Priority", "Gang"],
+        ["default/cheap-0", "node-20", "5", "default/cheap"],
+        ["default/alone", "node-21", "-1", ""],
+    ]
+
+
+@pytest.mark.thorough
+def test_a_gang_that_waits_tells_who_is_before_it_and_lights_where_it_nearly_fits(seen: Any) -> None:
+    assert "in line\n2 of 2, after default/first" in seen["line"]
+    assert seen["unlit"] == [], "of a gang that does not wait nothing is lit so"
+    assert seen["near"] == [["datacenter", "s0", "r1"], ["datacenter", "s1", "r6"]]
