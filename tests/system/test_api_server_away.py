@@ -1,4 +1,5 @@
-"""The API server or its store goes away in the middle of a release: the gang is whole when it is back, and nothing is done twice.
+"""The API server or its store goes away in the middle of a release: the gang is whole when it is back, and nothing is
+done twice.
 
 leader             ── release ● ● │ it stands still, or is killed │ ● ● ● ● whole
 API server, etcd   ───────────────┤ ······························├────────────
