@@ -21,7 +21,7 @@ from controller.status import mirrors
 from controller.status.fair_turns import in_turns, turn_of
 from controller.status.reporting import phase_of
 from controller.telemetry.metrics import GangSample
-from controller.writes.writer import Writer, gang_path
+from controller.writes.writer import Writer, Written, gang_path
 from gangs.mirrors import MARK, claim_of
 from gangs.model import Gang, GangKey, Manifest
 from gangs.workloads.later_pods.held_room import BY_SETTING, without_room
@@ -138,14 +138,16 @@ class GangRounds:
     def _renew(self, keys: Collection[GangKey], picture: ClusterView, existing: mirrors.GangObjects) -> None:
         """Make the rounds of these gangs anew, and write the objects that show them where these are not as they should.
 
-        Of mirrors no more are written in one round than there is time for.
+        Of mirrors no more are written or deleted in one round than there is time for.
         """
         writes: dict[GangKey, Callable[[], Manifest | None]] = {}
+        left = self._delete_stale(sorted(keys), picture, existing)
+        self._again |= left
         for key in sorted(keys):
             gang = self._gang(key, picture)
-            self._delete_stale(key, gang, picture, existing)
             if gang is None:
-                self._made.pop(key, None)
+                if key not in left:
+                    self._made.pop(key, None)
                 self._refusals.pop(key, None)
                 self._mishaps.forget(key)
                 self._drop(key)
@@ -223,16 +225,30 @@ class GangRounds:
         self._open[key] = None
 
     def _delete_stale(
-        self, key: GangKey, gang: Gang | None, picture: ClusterView, existing: mirrors.GangObjects
-    ) -> None:
-        """Delete what mirrors the gang and should not."""
-        for manifest in mirrors.stale_mirrors(existing, key, gang, kept=key in picture.unreadable):
-            meta = manifest["metadata"]
-            path = gang_path(meta["namespace"], meta["name"])
-            written = self._writer.delete(path, meta["uid"], version=meta["resourceVersion"])
-            if not written.over:
-                self._again.add(key)
-            existing.delete(manifest)
+        self, keys: Iterable[GangKey], picture: ClusterView, existing: mirrors.GangObjects
+    ) -> set[GangKey]:
+        """Delete what mirrors these gangs and should not, one of each namespace after the other, as far as there is
+        time. The gangs of which something is left.
+        """
+        stale = [
+            (key, manifest)
+            for key in keys
+            for manifest in mirrors.stale_mirrors(existing, key, picture.kept.gang(key), kept=key in picture.unreadable)
+        ]
+        left: set[GangKey] = set()
+        turn, todo = turn_of(map(self._cases.__getitem__, self._open)), in_turns(stale, lambda each: each[0].namespace)
+        over = monotonic() + turn.seconds
+        while (batch := list(islice(todo, turn.batch))) and monotonic() < over:
+            written = self._writer.each(partial(self._delete, manifest) for _, manifest in batch)
+            left |= {key for (key, _), each in zip(batch, written, strict=True) if not each.over}
+            for _, manifest in batch:
+                existing.delete(manifest)
+        return left | {key for key, _ in (*batch, *todo)}
+
+    def _delete(self, manifest: Manifest) -> Written:
+        meta = manifest["metadata"]
+        path = gang_path(meta["namespace"], meta["name"])
+        return self._writer.delete(path, meta["uid"], version=meta["resourceVersion"])
 
     def _object_of(
         self, gang: Gang, existing: mirrors.GangObjects, ending: Collection[str]

@@ -28,6 +28,7 @@ from controller.release.schedule_timeout import expired
 from controller.scheduling.promised_evictions import drop_unlawful
 from controller.scheduling.scheduling_queue import Planner
 from controller.status.described_kinds import DescribedKinds
+from controller.status.fair_turns import Turn, turn_of
 from controller.status.invalid_gangs import InvalidGangReporter
 from controller.status.reporting import Reporter
 from controller.status.status_sync import StatusSync
@@ -143,14 +144,14 @@ class Controller:
         self._reporter.report(changed, picture)
         known.gang_rounds.close(changed)
         known.urgencies.note(changed, gone, picture)
-        self._tell(known, picture)
+        self._tell(known, picture, turn_of(changed))
         known.due.version, known.due.spent = known.looker.version, thread_time() - started
         known.due.hurried = self._writer.done != done and known.gang_rounds.hurried
 
-    def _tell(self, known: "_Known", picture: ClusterView) -> None:
+    def _tell(self, known: "_Known", picture: ClusterView, turn: Turn) -> None:
         """Tell what concerns no gang that can be planned, and how all of them stand."""
         invalid = self._invalid_gangs.tell(picture)
-        self._status_sync.show(picture)
+        self._status_sync.show(picture, turn)
         self._strays.tell(picture)
         self._described.show(picture)
         if known.gang_rounds.moved or invalid != known.invalid:

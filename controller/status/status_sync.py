@@ -1,11 +1,12 @@
 """Shows on the objects of topologies, groups and queues what there is: domains, counts of pods, use of quotas.
 
 What that is each dialect says (`gangs.object_statuses`). Here it is compared with what is there and written, not too
-often.
+often, and of groups no more at a time than others can wait for.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import islice
 from math import inf
 from time import monotonic
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from cluster.topology.domain_room import free_on, free_under
 from cluster.topology.tree import domains
 from controller.cluster_view import ClusterView
 from controller.gang_status import Phase, status_patch
+from controller.status.fair_turns import LEISURELY, Turn, in_turns
 from controller.status.mirrors import GangObjects
 from controller.times import now
 from controller.writes.writer import Writer
@@ -56,31 +58,35 @@ class StatusSync:
         self._trees_due = 0.0
         self._trees_of: tuple[str, list[Topology]] | None = None
         """What trees were last made of: the snapshot's version, and the topologies. None: not written as they were."""
-        self._stale: set[GangKey] = set()
-        """Gangs whose groups may have to show something else."""
+        self._stale: dict[GangKey, None] = {}
+        """Gangs whose groups may have to show something else, those first that have waited longest."""
         self._queues_stale = True
         self.unfinished = False
         """Whether something is left to be shown in a later round."""
         self.due = 0.0
         """When trees may be shown again that show something else by now (monotonic)."""
 
-    def show(self, picture: ClusterView) -> None:
-        """Bring the statuses of topologies, groups and queues up to date."""
-        self._stale |= picture.concerned
+    def show(self, picture: ClusterView, turn: Turn = LEISURELY) -> None:
+        """Bring the statuses of topologies, groups and queues up to date; of groups those that `turn` has time for."""
+        self._stale |= dict.fromkeys(picture.concerned)
         self._queues_stale |= _concerns_queues(picture)
         if monotonic() >= self._due:
             self._due = monotonic() + INTERVAL_SECONDS
-            self._show_groups(picture)
+            self._show_groups(picture, turn)
             self._show_trees(picture)
         trees = picture.snapshot.version, list(picture.topologies)
         others = self._trees_of is None or trees[1] != self._trees_of[1]
         self.unfinished = bool(self._stale) or self._queues_stale or others
         self.due = self._trees_due if trees != self._trees_of else inf
 
-    def _show_groups(self, picture: ClusterView) -> None:
-        keys, self._stale = self._stale, set()
-        if not self._write(group_statuses(keys, picture, now()), picture):
-            self._stale |= keys
+    def _show_groups(self, picture: ClusterView, turn: Turn) -> None:
+        todo = in_turns([*self._stale], lambda key: key.namespace)
+        over = monotonic() + turn.seconds
+        while (batch := list(islice(todo, turn.batch))) and monotonic() < over:
+            for key in batch:
+                del self._stale[key]
+            if not self._write(group_statuses(batch, picture, now()), picture):
+                self._stale |= dict.fromkeys(batch)
         if self._queues_stale:
             self._queues_stale = not self._write(queue_statuses(picture, now()), picture)
 
@@ -95,8 +101,7 @@ class StatusSync:
     def _write(self, shown: Iterable[ObjectStatus], picture: ClusterView) -> bool:
         """Whether all could be written that had to be."""
         changes = [change for each in shown for change in _change(each, picture)]
-        failed = [change for change in changes if not self._writer.merge(*change).done]
-        return not failed
+        return all(each.done for each in self._writer.each(partial(self._writer.merge, *each) for each in changes))
 
 
 def group_statuses(keys: Iterable[GangKey], picture: ClusterView, time: str) -> Iterator[ObjectStatus]:

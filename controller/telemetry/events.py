@@ -1,8 +1,8 @@
 """Events on gangs, pods and victims, in events.k8s.io/v1, and the table of every reason there is.
 
-Recording never blocks and never fails its caller: a thread writes from a bounded queue, and what could not be
-written is counted. Identical events in a row become a series, as client-go's recorder does it: one object, its count
-and its last time renewed at most once a minute.
+Recording never blocks and never fails its caller: a thread writes from a bounded queue, one of each namespace in
+turn, and what could not be written is counted. Identical events in a row become a series, as client-go's recorder does
+it: one object, its count and its last time renewed at most once a minute.
 """
 
 import contextlib
@@ -21,6 +21,7 @@ from kubernetes.client.exceptions import ApiException, NotFoundException
 from prometheus_client import Counter
 
 from cluster.api.transport import MERGE_PATCH, UNREACHABLE, Timeout, Transport, message_of, namespace_ends
+from controller.telemetry.event_turns import FairMemory, FairQueue
 from gangs.coexistence.ownership import ADMISSION, MUTATING
 from gangs.model import ObjectRef
 from kube.keys import CONFIGURATION, REPORTING_CONTROLLER
@@ -34,6 +35,8 @@ RENEW_SECONDS = 60.0
 """A series is written at most this often."""
 
 _QUEUE_SIZE = 2000
+_MOST_SERIES = 5000
+"""So many are remembered, a few KB each. An event of one that is forgotten begins a new one."""
 _NOTE_BYTES = 1024
 _INSTANCE_BYTES = 128
 _NAME_LENGTH = 253
@@ -215,6 +218,13 @@ class _Series:
     renewed: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """A series whose count is to be written."""
+
+    identity: tuple[Any, ...]
+
+
 class Recorder:
     """Records events. Safe to share between threads; `close` when done."""
 
@@ -232,10 +242,10 @@ class Recorder:
         self._controller = reporting_controller
         self._series_seconds = series_seconds
         self._renew_seconds = renew_seconds
-        self._queue: queue.Queue[_Sighting | None] = queue.Queue(_QUEUE_SIZE)
+        self._queue: FairQueue[_Sighting | _Behind] = FairQueue(_QUEUE_SIZE, _count_lost)
         self._closing = threading.Event()
         self._over = threading.Event()
-        self._series: dict[tuple[Any, ...], _Series] = {}
+        self._series: FairMemory[tuple[Any, ...], _Series] = FairMemory(_MOST_SERIES)
         self._thread = threading.Thread(target=self._work, name="events", daemon=True)
         self._thread.start()
 
@@ -246,46 +256,45 @@ class Recorder:
         :param related: a second object, as the gang for which a victim had to go.
         """
         sighting = _Sighting(ref, reason, _cut(one_line(note), _NOTE_BYTES), related, time.time())
-        try:
-            self._queue.put_nowait(sighting)
-        except queue.Full:
-            EVENTS.labels(reason.name, "dropped").inc()
+        self._queue.put((ref.namespace, sighting))
 
     def close(self, timeout: float = 2.0) -> None:
         """Write what is queued, for at most `timeout` seconds, and stop."""
         self._closing.set()
-        try:
-            self._queue.put_nowait(None)
-        except queue.Full:
-            LOG.warning("events: the queue is full; what does not get written in %g s is lost", timeout)
+        self._queue.put(None)
         self._thread.join(timeout)
         self._over.set()
+        if self._thread.is_alive():
+            LOG.warning("events: not all were written in %g s; the others are lost", timeout)
 
     def _work(self) -> None:
         swept = time.monotonic()
         while not self._over.is_set():
             with contextlib.suppress(queue.Empty):
-                sighting = self._queue.get(timeout=self._renew_seconds)
-                if sighting is None:
+                turn = self._queue.get(timeout=self._renew_seconds)
+                if turn is None:
                     break
-                self._take(sighting)
+                self._take(*turn)
             if time.monotonic() - swept >= self._renew_seconds:
                 self._sweep()
                 swept = time.monotonic()
         self._sweep(everything=True)
 
-    def _take(self, sighting: _Sighting) -> None:
-        series = self._series.get(sighting.identity)
-        if series is None or sighting.at - series.last > self._series_seconds:
-            self._begin(sighting)
-            return
-        series.count += 1
-        series.last = sighting.at
-        EVENTS.labels(sighting.reason.name, "repeated").inc()
-        if sighting.at - series.renewed >= self._renew_seconds:
-            self._renew(sighting.identity, series)
+    def _take(self, namespace: str, what: _Sighting | _Behind) -> None:
+        series = self._series.get((namespace, what.identity))
+        if isinstance(what, _Behind):
+            if series is not None and series.written < series.count:
+                self._renew(namespace, what.identity, series)
+        elif series is None or what.at - series.last > self._series_seconds:
+            self._begin(namespace, what)
+        else:
+            series.count += 1
+            series.last = what.at
+            EVENTS.labels(what.reason.name, "repeated").inc()
+            if what.at - series.renewed >= self._renew_seconds:
+                self._renew(namespace, what.identity, series)
 
-    def _begin(self, sighting: _Sighting) -> None:
+    def _begin(self, namespace: str, sighting: _Sighting) -> None:
         event = event_of(sighting.ref, sighting.reason, sighting.note, related=sighting.related, at=sighting.at)
         event |= {"reportingController": self._controller, "reportingInstance": self._instance}
         path = _events_path(event["metadata"]["namespace"])
@@ -293,26 +302,32 @@ class Recorder:
         EVENTS.labels(sighting.reason.name, "written" if written else "failed").inc()
         if written:
             path = f"{path}/{event['metadata']['name']}"
-            self._series[sighting.identity] = _Series(path, 1, 1, sighting.at, sighting.at)
+            self._series[namespace, sighting.identity] = _Series(path, 1, 1, sighting.at, sighting.at)
 
-    def _renew(self, identity: tuple[Any, ...], series: _Series) -> None:
+    def _renew(self, namespace: str, identity: tuple[Any, ...], series: _Series) -> None:
         patch = {"series": {"count": series.count, "lastObservedTime": _micro_time(series.last)}}
         series.renewed = time.time()
         if self._send("PATCH", series.path, patch, MERGE_PATCH):
             series.written = series.count
         else:
-            self._series.pop(identity, None)  # it may have expired: the next one begins a new series
+            self._series.pop((namespace, identity), None)  # it may have expired: the next one begins a new series
 
     def _sweep(self, *, everything: bool = False) -> None:
-        """Write the counts that are behind, and forget series that are over."""
+        """Have the counts written that are behind, each in its namespace's turn, and forget series that are over.
+
+        :param everything: write all of them now, because nothing comes after this.
+        """
         now = time.time()
-        for identity, series in list(self._series.items()):
+        for (namespace, identity), series in list(self._series.items()):
             if self._over.is_set():
                 return
-            if series.written < series.count and (everything or now - series.renewed >= self._renew_seconds):
-                self._renew(identity, series)
-            if now - series.last > self._series_seconds:
-                self._series.pop(identity, None)
+            if series.written < series.count and everything:
+                self._renew(namespace, identity, series)
+            elif series.written < series.count and now - series.renewed >= self._renew_seconds:
+                series.renewed = now
+                self._queue.put((namespace, _Behind(identity)))
+            elif now - series.last > self._series_seconds:
+                self._series.pop((namespace, identity), None)
 
     def _send(self, method: str, path: str, body: Mapping[str, Any], content_type: str = "application/json") -> bool:
         for attempt in range(1, _TRIES + 1):
@@ -333,6 +348,12 @@ class Recorder:
             else:
                 return True
         return False
+
+
+def _count_lost(what: _Sighting | _Behind) -> None:
+    """What is behind is put there again by the next sweep."""
+    if isinstance(what, _Sighting):
+        EVENTS.labels(what.reason.name, "dropped").inc()
 
 
 def event_of(

@@ -169,6 +169,25 @@ def test_an_event_that_the_api_refuses_is_counted_and_the_next_one_is_written(
     assert counted(events.GANG_WAITING, "failed") == before + 1
 
 
+def test_one_namespaces_flood_neither_delays_nor_loses_the_events_of_others(
+    control_plane: ControlPlane, recorder: Recorder, subject: ObjectRef
+) -> None:
+    flood, names = f"flood-{uuid.uuid4().hex[:8]}", [f"{subject.name}-{number}" for number in range(3)]
+    control_plane.kubectl("create", "namespace", flood)
+    began, planned = counted(events.GANG_UNPLACEABLE, "written"), counted(events.GANG_PLANNED, "written")
+    lost = counted(events.GANG_PLANNED, "dropped")
+    for number in range(3_000):
+        theirs = ObjectRef("v1", "Pod", flood, f"pod-{number}", f"uid-{number}")
+        recorder.record(theirs, events.GANG_UNPLACEABLE, f"fits nowhere, said {number} times")
+    for name in names:
+        recorder.record(ObjectRef("v1", "ConfigMap", "default", name), events.GANG_PLANNED, "4 pods fit")
+    assert eventually(lambda: counted(events.GANG_PLANNED, "written") - planned == len(names))
+    assert counted(events.GANG_UNPLACEABLE, "written") - began < 1_000, "the others' waited for the flood"
+    assert counted(events.GANG_PLANNED, "dropped") == lost
+    assert all(events_of(control_plane, name) for name in names)
+    control_plane.kubectl("delete", "namespace", flood, "--wait=false")
+
+
 def test_an_outage_neither_blocks_the_caller_nor_loses_what_was_told(
     control_plane: ControlPlane, subject: ObjectRef, tmp_path: Path
 ) -> None:

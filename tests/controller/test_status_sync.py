@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -12,12 +12,14 @@ from kubernetes.client import ApiClient, Configuration
 from cluster.api.transport import Transport
 from cluster.capturing import snapshot_of
 from controller.cluster_view import ClusterView
+from controller.status import status_sync
+from controller.status.fair_turns import LEISURELY
 from controller.status.status_sync import StatusSync, group_statuses, topology_statuses
-from controller.writes.writer import Writer
+from controller.writes.writer import Result, Writer, Written
 from gangs.coexistence.ownership import Left, Neighbour
 from gangs.incremental.readings import KeptReadings
 from gangs.manifests import key_of
-from gangs.model import GangKey, ObjectRef
+from gangs.model import GangKey, Manifest, ObjectRef
 from gangs.object_statuses import ObjectStatus
 from gangs.sources import Sources
 from kube.objects import ObjectMeta, Pod
@@ -47,6 +49,22 @@ def group(api_version: str, name: str) -> dict[str, Any]:
     """A PodGroup of one system or another, with one pod that makes it a gang."""
     metadata = {"name": name, "namespace": "ns", "uid": name}
     return {"apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": {"minMember": 1}}
+
+
+def crowd(sizes: Mapping[str, int]) -> tuple[ClusterView, frozenset[GangKey]]:
+    """So many PodGroups of Koordinator in each namespace, with a pod each, and their gangs."""
+    groups, pods, keys = [], [], set()
+    for namespace, size in sizes.items():
+        for name in (f"g{number}" for number in range(size)):
+            found = group("scheduling.sigs.k8s.io/v1alpha1", name)
+            found["metadata"]["namespace"] = namespace
+            groups.append(found)
+            labels = {"pod-group.scheduling.sigs.k8s.io": name}
+            pods.append(Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=namespace + name, labels=labels)))
+            keys.add(GangKey("koordinator", namespace, name))
+    sources = Sources(pods, {key_of(each): each for each in groups})
+    kept = KeptReadings(sources)
+    return ClusterView(sources, kept.reading(), [], (), snapshot_of([], pods), {}, kept=kept), frozenset(keys)
 
 
 def picture(left: Mapping[str, Neighbour]) -> ClusterView:
@@ -79,6 +97,37 @@ def test_objects_of_a_system_that_runs_here_are_left_to_it(
     keys = {GangKey("koordinator", "ns", "koord"), GangKey("kai", "ns", "kai"), GangKey("kueue", "ns", "kai")}
     assert {each.ref.name for each in group_statuses(keys, there, NOW)} == groups
     assert [each.ref.kind for each in topology_statuses(there)] == kinds
+
+
+class SlowWriter(Writer):
+    """A writer that takes its time, and remembers what it wrote."""
+
+    def __init__(self) -> None:
+        super().__init__(Transport(ApiClient(Configuration())))
+        self.written: list[str] = []
+
+    def merge(self, path: str, _patch: Mapping[str, Any], _seen: Manifest) -> Written:
+        """As if the API server answered after a while."""
+        sleep(0.02)
+        self.written.append(path)
+        return Written(Result.DONE)
+
+
+def test_one_namespaces_many_groups_keep_neither_the_round_nor_those_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(status_sync, "INTERVAL_SECONDS", 0.0)
+    there, keys = crowd({"flood": 400, "small": 3})
+    writer = SlowWriter()
+    sync, began = StatusSync(writer), monotonic()
+    sync.show(replace(there, concerned=keys))
+    assert monotonic() - began < LEISURELY.seconds * 5, "a busy machine may take longer than the turn"
+    assert len([each for each in writer.written if "/small/" in each]) == 3
+    assert len(writer.written) < len(keys)
+    assert sync.unfinished
+    while sync.unfinished:
+        sync.show(replace(there, concerned=frozenset()))
+    assert len(writer.written) == len(set(writer.written)) == len(keys)
 
 
 def test_room_that_has_changed_has_no_round_begin_before_trees_may_be_written_again() -> None:

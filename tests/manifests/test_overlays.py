@@ -113,6 +113,25 @@ def test_the_network_policies_let_every_named_port_in(server: Identity) -> None:
     assert open_to_all == {each["name"] for each in container(default, server)["ports"]}
 
 
+@pytest.mark.parametrize("server", [WEBHOOK, CONTROLLER], ids=["webhook", "controller"])
+def test_the_servers_are_let_out_to_the_ports_of_api_servers_alone(server: Identity) -> None:
+    """To any address: a manifest does not know theirs (docs/decisions/0014)."""
+    default = overlay("default")
+    ports = [{"port": each, "protocol": "TCP"} for each in (443, 6443, 8443)]
+    assert default["NetworkPolicy", PLACE.namespace, server[2]]["spec"]["egress"] == [{"ports": ports}]
+    rest = default["NetworkPolicy", PLACE.namespace, "phalanx-nothing-else"]["spec"]
+    assert rest == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+
+
+def test_by_the_component_the_servers_are_let_out_to_the_api_servers_addresses_alone(tmp_path: Path) -> None:
+    where = [os.path.relpath(MANIFESTS / each, tmp_path.resolve()) for each in ("default", "egress-to-api-servers")]
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({"resources": where[:1], "components": where[1:]}))
+    policies = [each for each in by_identity(kustomize(tmp_path)).values() if each["kind"] == "NetworkPolicy"]
+    rules = [rule for policy in policies for rule in policy["spec"].get("egress", ())]
+    blocks = [{"ipBlock": {"cidr": "10.96.0.1/32"}}, {"ipBlock": {"cidr": "192.0.2.10/32"}}]
+    assert [each["to"] for each in rules] == [blocks, blocks]
+
+
 def documented(kind: str) -> list[Object]:
     """The objects of a kind that the page of operations shows."""
     shown = re.findall(r"```yaml\n(.*?)```", OPERATIONS.read_text(), re.DOTALL)

@@ -1,7 +1,8 @@
-"""The API server goes away in the middle of a release: the gang is whole when it is back, and nothing is done twice.
+"""The API server or its store goes away in the middle of a release: the gang is whole when it is back, and nothing is
+done twice.
 
-leader       ── release ● ● │ it stands still, or is killed │ ● ● ● ● whole
-API server   ───────────────┤ ······························├────────────
+leader             ── release ● ● │ it stands still, or is killed │ ● ● ● ● whole
+API server, etcd   ───────────────┤ ······························├────────────
 """
 
 import threading
@@ -23,10 +24,13 @@ MEMBERS = numbered("member", 6)
 
 
 @pytest.mark.parametrize("how", ["stands still", "is killed"])
-def test_a_gang_that_is_being_let_go_is_whole_once_it_is_back(phalanx: Phalanx, tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("what", ["kube-apiserver", "etcd"])
+def test_a_gang_that_is_being_let_go_is_whole_once_it_is_back(
+    phalanx: Phalanx, tmp_path: Path, what: str, how: str
+) -> None:
     phalanx.cluster.add_nodes(node(each, "spine", "block") for each in numbered("node", 6))
     phalanx.cluster.program("controller").kill()
-    server, begun = phalanx.cluster.program("kube-apiserver"), threading.Event()
+    server, begun = phalanx.cluster.program(what), threading.Event()
 
     def away(request: Request) -> None:
         if releases(request) and not begun.is_set():
@@ -47,7 +51,8 @@ def test_a_gang_that_is_being_let_go_is_whole_once_it_is_back(phalanx: Phalanx, 
         assert begun.wait(60)
         time.sleep(AWAY_SECONDS)
         server.thaw() if how == "stands still" else server.start()
-        phalanx.cluster.await_ready("kube-apiserver")
+        for each in ("etcd", "kube-apiserver"):
+            phalanx.cluster.await_ready(each)
         where = phalanx.await_bound(MEMBERS)
         assert len(set(where.values())) == len(MEMBERS)
         now = {each["metadata"]["name"]: each for each in phalanx.pods()}

@@ -6,8 +6,10 @@ None may stop anything of anybody else: it is refused, or told about to its auth
 import json
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
+import yaml
 from tenants import A, B, Object, job, made, pod, with_annotations
 from workload_operators import ROWS, Row, described, spark_application, training_run
 
@@ -22,10 +24,21 @@ OPERATED: Mapping[str, Row] = {
     "TrainingRun": training_run(),
 }
 """Kinds whose pods are made by an operator that is not here, or by Jobs; one of them described by a WorkloadKind."""
+_EXAMPLES = Path(__file__).parents[2] / "examples" / "workloads"
+
+
+def made_by_others(kind: str) -> Row:
+    """A kind whose operator makes another kind of object, as its example is; nobody makes that here."""
+    text = (_EXAMPLES / f"{kind.lower()}.yaml").read_text()
+    found = next(each for each in yaml.safe_load_all(text) if each["kind"] == kind)
+    return Row(found["apiVersion"], kind, lambda: deepcopy(found["spec"]), {}, lambda _: iter(()), ())
+
+
 WRITTEN: Mapping[str, Row] = {
     **OPERATED,
     "LeaderWorkerSet": ROWS["LeaderWorkerSet"],
     "SparkApplication": spark_application(),
+    **{kind: made_by_others(kind) for kind in ("RayJob", "RayService", "TrainJob")},
 }
 """The same, and kinds that tenant a writes with nobody making their pods."""
 KOORDINATOR, LIGHT = "gang.scheduling.koordinator.sh", "pod-group.scheduling.sigs.k8s.io"

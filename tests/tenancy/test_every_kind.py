@@ -3,20 +3,18 @@ are touched, no round of the controller fails over them, and no request is an in
 """
 
 import json
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from pathlib import Path
 
 import odd_objects
 import pytest
 import tenants
 from foreign_kinds import served
 from odd_objects import OPERATED, WRITTEN, operated, workload
-from tenants import PATIENCE, A, B, Object, Tenant, path_of, runs_on
+from tenants import PATIENCE, A, B, Object, Tenant, path_of, runs_on, spent
 from workload_operators import described
 
 from cli.installation.local import Deployment
@@ -116,12 +114,6 @@ def start(scene: Scene, stage: str) -> float:
     return await_running(scene, stage)
 
 
-def spent(scene: Scene) -> float:
-    """Seconds of the processor that the controller has taken so far."""
-    fields = Path(f"/proc/{scene.plane.program('controller').pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def running(scene: Scene, stage: str) -> dict[str, Object]:
     """The pods of tenant b's workloads of a stage that have a node, by name."""
     names = tuple(named(stage).values())
@@ -146,9 +138,9 @@ def told(scene: Scene) -> dict[str, str]:
 
 def _fill(scene: Scene) -> None:
     start(scene, "running")
-    before = spent(scene)
+    before = spent(scene.plane)
     scene.undisturbed = start(scene, "control")
-    scene.spent = spent(scene) - before
+    scene.spent = spent(scene.plane) - before
     for *first, last in write(scene, "waiting"):
         scene.b.must_write(first)
         scene.withheld.append(last)
@@ -178,9 +170,9 @@ def test_what_waited_starts_once_it_is_complete(scene: Scene) -> None:
 
 def test_what_arrives_is_neither_refused_nor_delayed(scene: Scene) -> None:
     """By the clock, and by what the controller spends, which a busy machine does not change."""
-    before = spent(scene)
+    before = spent(scene.plane)
     seconds = start(scene, "arriving")
-    more = spent(scene) - before - scene.spent
+    more = spent(scene.plane) - before - scene.spent
     print(f"undisturbed {scene.undisturbed:.2f} s, arriving {seconds:.2f} s, {more:.2f} s of a core more")  # noqa: T201
     assert seconds <= scene.undisturbed + ALLOWED + NOISE
     assert more <= ALLOWED

@@ -6,13 +6,15 @@ Refused, delayed, evicted, renamed, read, left silent: tenant b sees none of it,
 import contextlib
 import http.client
 import json
+import re
 import ssl
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
+import later_writes
 import pytest
 import tenants
-from tenants import DIALECTS, PATHS, PATIENCE, SIZE, A, B, Object, Tenant, gang, path_of, runs_on
+from tenants import DIALECTS, PATHS, PATIENCE, SIZE, A, B, Object, Tenant, gang, path_of, runs_on, spent
 
 from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane, Options, wait_until
@@ -23,8 +25,9 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(900)]
 
 ALLOWED = 1.0
 """Seconds by which a gang may start later beside another tenant's objects than without them."""
-NOISE = 10.0
-"""Seconds that the same may take longer or shorter on a machine that does other things beside."""
+NOISE = 5.0
+"""Seconds that the same may take longer or shorter on a machine that does other things beside. What the controller
+spends for it is held to `ALLOWED`: such a machine does not change that."""
 PREFIX = "b-secret"
 """What the names of tenant b's gangs begin with; nobody else writes or may read it."""
 HELD = f"{PREFIX}-held"
@@ -42,9 +45,13 @@ class Scene:
     b: Tenant
     webhook: str
     undisturbed: float = 0.0
+    spent: float = 0.0
+    """Seconds of the processor that the controller took for that."""
     running: dict[str, Object] = field(default_factory=dict)
     objects: dict[str, Object] = field(default_factory=dict)
     answers: list[Object] = field(default_factory=list)
+    later: list[Object] = field(default_factory=list)
+    """What tenant a was answered when she changed, scaled, evicted and deleted what is hers."""
     placeholder: Object = field(default_factory=dict)
 
 
@@ -91,7 +98,9 @@ def scene() -> Iterator[Scene]:
 
 def _fill(scene: Scene) -> None:
     start(scene.b, "running")
+    before = spent(scene.plane)
     scene.undisturbed = start(scene.b, "control")
+    scene.spent = spent(scene.plane) - before
     for objects in gangs("waiting").values():
         scene.b.must_write(objects[:-1] if objects[-1]["kind"] == "Pod" else objects)
     scene.b.must_write([tenants.held(HELD, B)])
@@ -106,6 +115,7 @@ def _fill(scene: Scene) -> None:
     owner = scene.b.api.request("GET", f"{PATHS['StatefulSet'].format(B)}/{HELD}")
     for each in tenants.attacks_on_held_room(HELD, owner["metadata"]["uid"]):
         scene.answers.append(scene.a.write(each) | {"written": each})
+    scene.later = later_writes.work(scene.a, victims)
     claims = [f"claim-{name}" for _, name in victims]
     _await_told(scene, scene.a, claims)
 
@@ -143,9 +153,13 @@ def test_what_waited_starts_once_it_is_complete(scene: Scene) -> None:
 
 
 def test_what_arrives_is_neither_refused_nor_delayed(scene: Scene) -> None:
+    """By the clock, and by what the controller spends."""
+    before = spent(scene.plane)
     seconds = start(scene.b, "arriving")
-    print(f"undisturbed {scene.undisturbed:.2f} s, beside tenant a {seconds:.2f} s")  # noqa: T201 - the figures
+    more = spent(scene.plane) - before - scene.spent
+    print(f"{scene.undisturbed:.2f} s, beside tenant a {seconds:.2f} s, {more:.2f} s of a core more")  # noqa: T201 - figures
     assert seconds <= scene.undisturbed + ALLOWED + NOISE, (seconds, scene.undisturbed)
+    assert more <= ALLOWED
 
 
 def test_what_arrives_under_the_names_of_claims_is_neither_refused_nor_delayed(scene: Scene) -> None:
@@ -216,9 +230,18 @@ def test_nothing_of_one_tenant_is_told_to_the_other(scene: Scene) -> None:
     told_b = json.dumps(foreign(scene))
     assert A not in told_b
     assert "FORGED" not in told_b
-    theirs = [*scene.a.gangs(), *scene.a.items(f"/api/v1/namespaces/{A}/events")]
-    messages = [each.get("status", {}).get("message", "") + each.get("message", "") for each in theirs]
-    assert [each for each in messages if f"{PREFIX}-running-ack-" in each] == []
+    hers = scene.a.pods()
+    theirs = [*scene.a.gangs(), *scene.a.items(f"/api/v1/namespaces/{A}/events"), *scene.answers, *scene.later]
+    messages = [str(each.get("message", "")) for each in theirs]
+    messages += [str(each.get("status", {}).get("message", "")) for each in scene.a.gangs()]
+    messages += [told.get("message", "") for each in hers for told in each["status"].get("conditions", ())]
+    names = {each["metadata"]["name"] for each in scene.b.pods()} | set(scene.running)
+    assert len(names) >= 3 * len(DIALECTS)
+    named_by_a = "\n".join(each.get("asked", "") for each in scene.later) + json.dumps(hers)
+    unknown = {each for each in names if each not in named_by_a}
+    assert len(unknown) >= len(DIALECTS)
+    words = {word.rstrip(".,:;") for each in messages for word in re.split(r"[\s/\"']", each)}
+    assert words & unknown == set()
 
 
 def test_every_claim_is_told_to_its_author(scene: Scene) -> None:
@@ -227,6 +250,33 @@ def test_every_claim_is_told_to_its_author(scene: Scene) -> None:
         for name in named(stage):
             assert gangs_of_a[f"claim-{name}"]["phase"] == "Waiting"
             assert f"Namespace {B} to share its groups with {A}" in gangs_of_a[f"claim-{name}"]["message"]
+
+
+def test_what_tenant_a_changes_later_is_hers_alone_and_mostly_taken(scene: Scene) -> None:
+    """The suite would prove little if she were refused; that nothing of tenant b's follows is for the other tests."""
+    failed = [each for each in scene.later if each["kind"] == "Status" and each.get("code", 200) >= 500]
+    assert failed == []
+    for method in ("POST", "PATCH", "PUT", "DELETE"):
+        asked = [each for each in scene.later if each["asked"].startswith(f"{method} ")]
+        taken = [each for each in asked if each["kind"] != "Status" or each.get("status") == "Success"]
+        assert len(taken) > len(asked) / 3, (method, [each.get("message") for each in asked][:9])
+    for word in ("/scale", "/eviction", "/replicasets", "/replicationcontrollers", "/cronjobs"):
+        answers = [each for each in scene.later if word in each["asked"]]
+        assert any(each["kind"] != "Status" or each.get("status") == "Success" for each in answers), (word, answers[:3])
+
+
+@pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE", "eviction", "scale"])
+def test_what_is_tenant_bs_is_not_for_tenant_a(scene: Scene, method: str) -> None:
+    name = next(iter(scene.running))
+    path = f"{PATHS['Pod'].format(B)}/{name}"
+    meta = {"apiVersion": "v1", "metadata": {"name": name, "namespace": B}}
+    asked = {
+        "eviction": ("POST", f"{path}/eviction", {**meta, "apiVersion": "policy/v1", "kind": "Eviction"}),
+        "scale": ("PATCH", f"{PATHS['StatefulSet'].format(B)}/{HELD}/scale", {"spec": {"replicas": 0}}),
+    }
+    verb, where, body = asked.get(method, (method, path, {**meta, "kind": "Pod"}))
+    content_type = "application/merge-patch+json" if verb == "PATCH" else "application/json"
+    assert scene.a.api.request(verb, where, body, content_type)["reason"] == "Forbidden"
 
 
 def test_a_mirror_cannot_be_forged(scene: Scene) -> None:
