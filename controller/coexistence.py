@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from controller.cluster_view import ClusterView
 from controller.telemetry import events
-from controller.telemetry.events import OUR_CONFIGURATION, Recorder
+from controller.telemetry.events import OUR_CONFIGURATION
+from controller.telemetry.recorder import Recorder
 from gangs.coexistence.ownership import Neighbour
 from kube import keys
 

@@ -30,9 +30,9 @@ from controller.status.invalid_gangs import InvalidGangReporter
 from controller.status.reporting import Reporter
 from controller.status.status_sync import TREE_SECONDS, StatusSync
 from controller.status.strays import Strays
-from controller.telemetry.events import Recorder
 from controller.telemetry.metrics import Metrics, Observer
 from controller.telemetry.metrics_server import metrics_server
+from controller.telemetry.recorder import Recorder
 from controller.versions import tell_version
 from controller.writes.writer import Writer
 from gangs.dialects.protection import protection

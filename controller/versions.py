@@ -6,7 +6,7 @@ from kubernetes.client.exceptions import ApiException
 
 from cluster.api.transport import UNREACHABLE, Transport, message_of
 from controller.telemetry import events
-from controller.telemetry.events import Recorder
+from controller.telemetry.recorder import Recorder
 from kube.versions import shortcoming
 
 LOG = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from controller.gang_status import invalid_status, status_patch
 from controller.status.conditions import UNSCHEDULABLE, condition, differs
 from controller.status.mirrors import GANG_KIND, GangObjects
 from controller.telemetry import events
-from controller.telemetry.events import Recorder
+from controller.telemetry.recorder import Recorder
 from controller.times import now
 from controller.writes.writer import Writer, gang_path
 from gangs.dialects.table import OWN

@@ -29,8 +29,9 @@ from controller.status.conditions import Condition, differs, member_conditions
 from controller.status.fair_turns import LEISURELY, in_turns, turn_of
 from controller.status.mirrors import GANG_KIND, mark_of
 from controller.telemetry import events
-from controller.telemetry.events import Reason, Recorder
+from controller.telemetry.events import Reason
 from controller.telemetry.metrics import Metrics
+from controller.telemetry.recorder import Recorder
 from controller.times import now, still_coming
 from controller.writes.writer import Write, Writer, Written
 from gangs.model import Gang, ObjectRef

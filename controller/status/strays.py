@@ -12,7 +12,7 @@ from time import monotonic
 from cluster.caches.cache import ClusterCache
 from controller.cluster_view import ClusterView
 from controller.telemetry import events
-from controller.telemetry.events import Recorder
+from controller.telemetry.recorder import Recorder
 from controller.times import seconds_since
 from gangs.coexistence.running_schedulers import runs
 from gangs.dialects.claims import dialect_of

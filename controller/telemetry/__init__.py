@@ -1,1 +1,4 @@
-"""What operators see: Prometheus metrics, events, traces. `events` has the table of every reason there is."""
+"""What operators see: Prometheus metrics, events, traces.
+
+`events` has the table of every reason there is; `recorder` writes them.
+"""

@@ -9,7 +9,8 @@ from click.testing import CliRunner, Result
 
 from cli.main import group
 from cluster.api.connecting import connect
-from controller.telemetry.events import GANG_WAITING, Recorder
+from controller.telemetry.events import GANG_WAITING
+from controller.telemetry.recorder import Recorder
 from controlplane.control_plane import ControlPlane
 from gangs.model import ObjectRef
 

@@ -22,8 +22,8 @@ from controller.leadership.election import Term
 from controller.scheduling.restart_checks import RestartChecks
 from controller.scheduling.scheduling_queue import Planner
 from controller.serving import Planners, Settings, controller_of
-from controller.telemetry.events import Recorder
 from controller.telemetry.metrics import Metrics
+from controller.telemetry.recorder import Recorder
 from controller.writes.writer import Writer
 from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds

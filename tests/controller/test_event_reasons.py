@@ -10,7 +10,8 @@ from kubernetes.client import ApiClient, Configuration
 
 from cluster.api.transport import Transport
 from controller.telemetry import events
-from controller.telemetry.events import EVENTS, REASONS, Reason, Recorder
+from controller.telemetry.events import REASONS, Reason
+from controller.telemetry.recorder import EVENTS, Recorder
 from gangs.model import ObjectRef
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "events.md"
@@ -49,4 +50,4 @@ def test_a_full_queue_drops_and_counts_instead_of_blocking() -> None:
         assert dropped._value.get() - before >= 990  # noqa: SLF001 - as above
         begun = time.monotonic()
         recorder.close(0.2)
-        assert time.monotonic() - begun < events._TIMEOUT[1]  # noqa: SLF001 - how long one event would take here
+        assert time.monotonic() - begun < recording._TIMEOUT[1]  # noqa: SLF001 - how long one event would take here

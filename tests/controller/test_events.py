@@ -12,7 +12,8 @@ from wires import wire_to
 
 from cluster.api.connecting import connect
 from controller.telemetry import events
-from controller.telemetry.events import EVENTS, Reason, Recorder
+from controller.telemetry.events import Reason
+from controller.telemetry.recorder import EVENTS, Recorder
 from controlplane.control_plane import ControlPlane
 from gangs.model import ObjectRef
 

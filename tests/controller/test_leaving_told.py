@@ -7,7 +7,8 @@ from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.coexistence import CoexistenceReporter
 from controller.telemetry import events
-from controller.telemetry.events import Reason, Recorder
+from controller.telemetry.events import Reason
+from controller.telemetry.recorder import Recorder
 from gangs.coexistence.ownership import Left, Neighbour
 from gangs.model import ObjectRef, Reading
 from gangs.sources import Sources

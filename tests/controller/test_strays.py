@@ -11,7 +11,8 @@ from cluster.caches.cache import ClusterCache
 from cluster.schedulers import SchedulerIndex
 from controller.cluster_view import ClusterView
 from controller.status.strays import MOST_AT_A_TIME, MOST_OF_A_NAMESPACE, Strays
-from controller.telemetry.events import Reason, Recorder
+from controller.telemetry.events import Reason
+from controller.telemetry.recorder import Recorder
 from gangs.model import ObjectRef
 from gangs.sources import Sources
 from kube.objects import Pod

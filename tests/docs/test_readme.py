@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.leadership.lease import LEASE_SECONDS
+from controller.defaults import LEASE_SECONDS
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text()

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from prometheus_client import REGISTRY
 
-from controller.telemetry import events
+from controller.telemetry import recorder
 from controller.telemetry.metrics import Metrics as ControllerMetrics
 from controlplane.checkers import check
 from kube.keys import SYSTEM_NAMESPACE
@@ -39,7 +39,7 @@ def expressions() -> list[str]:
 
 def told() -> set[str]:
     """The names of all series that the servers tell."""
-    assert events.EVENTS is not None
+    assert recorder.EVENTS is not None
     registries = (ControllerMetrics().registry, WebhookMetrics().registry, REGISTRY)
     return FRESHNESS.union(*(registry._names_to_collectors for registry in registries))  # noqa: SLF001 - no public reader
 

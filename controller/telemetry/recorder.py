@@ -1,0 +1,259 @@
+"""Events on gangs, pods and victims, in events.k8s.io/v1, as they are written.
+
+Recording never blocks and never fails its caller: a thread writes from a bounded queue, one of each namespace in
+turn, and what could not be written is counted. Identical events in a row become a series, as client-go's recorder does
+it: one object, its count and its last time renewed at most once a minute.
+"""
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from kubernetes.client.exceptions import ApiException, NotFoundException
+from prometheus_client import Counter
+
+from cluster.api.transport import MERGE_PATCH, UNREACHABLE, Timeout, Transport, message_of, namespace_ends
+from controller.telemetry.event_turns import FairMemory, FairQueue
+from controller.telemetry.events import Reason
+from gangs.model import ObjectRef
+from kube.keys import REPORTING_CONTROLLER
+from kube.text import one_line
+
+LOG = logging.getLogger(__name__)
+
+SERIES_SECONDS = 600.0
+"""An identical event within this time of the last one belongs to its series."""
+RENEW_SECONDS = 60.0
+"""A series is written at most this often."""
+
+_QUEUE_SIZE = 2000
+_MOST_SERIES = 5000
+"""So many are remembered, a few KB each. An event of one that is forgotten begins a new one."""
+_NOTE_BYTES = 1024
+_INSTANCE_BYTES = 128
+_NAME_LENGTH = 253
+_TRIES = 3
+_TIMEOUT: Timeout = (2.0, 5.0)
+
+EVENTS = Counter("phalanx_events_total", "Events by what became of them.", ("reason", "outcome"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sighting:
+    """Something to be recorded, with the time it happened."""
+
+    ref: ObjectRef
+    reason: Reason
+    note: str
+    related: ObjectRef | None
+    at: float
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        return (self.ref, self.ref.uid, self.reason.name, self.note, self.related)
+
+
+@dataclass(slots=True)
+class _Series:
+    """An event object and how often it has happened since."""
+
+    path: str
+    count: int
+    written: int
+    last: float
+    renewed: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """A series whose count is to be written."""
+
+    identity: tuple[Any, ...]
+
+
+class Recorder:
+    """Records events. Safe to share between threads; `close` when done."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        instance: str,
+        reporting_controller: str = REPORTING_CONTROLLER,
+        series_seconds: float = SERIES_SECONDS,
+        renew_seconds: float = RENEW_SECONDS,
+    ) -> None:
+        self._transport = transport
+        self._instance = _cut(instance, _INSTANCE_BYTES)
+        self._controller = reporting_controller
+        self._series_seconds = series_seconds
+        self._renew_seconds = renew_seconds
+        self._queue: FairQueue[_Sighting | _Behind] = FairQueue(_QUEUE_SIZE, _count_lost)
+        self._closing = threading.Event()
+        self._over = threading.Event()
+        self._series: FairMemory[tuple[Any, ...], _Series] = FairMemory(_MOST_SERIES)
+        self._thread = threading.Thread(target=self._work, name="events", daemon=True)
+        self._thread.start()
+
+    def record(self, ref: ObjectRef, reason: Reason, note: str, *, related: ObjectRef | None = None) -> None:
+        """Record that something happened to `ref`. Returns at once and never raises.
+
+        :param note: a full sentence for a person; cut at 1,024 bytes.
+        :param related: a second object, as the gang for which a victim had to go.
+        """
+        sighting = _Sighting(ref, reason, _cut(one_line(note), _NOTE_BYTES), related, time.time())
+        self._queue.put((ref.namespace, sighting))
+
+    def close(self, timeout: float = 2.0) -> None:
+        """Write what is queued, for at most `timeout` seconds, and stop."""
+        self._closing.set()
+        self._queue.put(None)
+        self._thread.join(timeout)
+        self._over.set()
+        if self._thread.is_alive():
+            LOG.warning("events: not all were written in %g s; the others are lost", timeout)
+
+    def _work(self) -> None:
+        swept = time.monotonic()
+        while not self._over.is_set():
+            with contextlib.suppress(queue.Empty):
+                turn = self._queue.get(timeout=self._renew_seconds)
+                if turn is None:
+                    break
+                self._take(*turn)
+            if time.monotonic() - swept >= self._renew_seconds:
+                self._sweep()
+                swept = time.monotonic()
+        self._sweep(everything=True)
+
+    def _take(self, namespace: str, what: _Sighting | _Behind) -> None:
+        series = self._series.get((namespace, what.identity))
+        if isinstance(what, _Behind):
+            if series is not None and series.written < series.count:
+                self._renew(namespace, what.identity, series)
+        elif series is None or what.at - series.last > self._series_seconds:
+            self._begin(namespace, what)
+        else:
+            series.count += 1
+            series.last = what.at
+            EVENTS.labels(what.reason.name, "repeated").inc()
+            if what.at - series.renewed >= self._renew_seconds:
+                self._renew(namespace, what.identity, series)
+
+    def _begin(self, namespace: str, sighting: _Sighting) -> None:
+        event = event_of(sighting.ref, sighting.reason, sighting.note, related=sighting.related, at=sighting.at)
+        event |= {"reportingController": self._controller, "reportingInstance": self._instance}
+        path = _events_path(event["metadata"]["namespace"])
+        written = self._send("POST", path, event)
+        EVENTS.labels(sighting.reason.name, "written" if written else "failed").inc()
+        if written:
+            path = f"{path}/{event['metadata']['name']}"
+            self._series[namespace, sighting.identity] = _Series(path, 1, 1, sighting.at, sighting.at)
+
+    def _renew(self, namespace: str, identity: tuple[Any, ...], series: _Series) -> None:
+        patch = {"series": {"count": series.count, "lastObservedTime": _micro_time(series.last)}}
+        series.renewed = time.time()
+        if self._send("PATCH", series.path, patch, MERGE_PATCH):
+            series.written = series.count
+        else:
+            self._series.pop((namespace, identity), None)  # it may have expired: the next one begins a new series
+
+    def _sweep(self, *, everything: bool = False) -> None:
+        """Have the counts written that are behind, each in its namespace's turn, and forget series that are over.
+
+        :param everything: write all of them now, because nothing comes after this.
+        """
+        now = time.time()
+        for (namespace, identity), series in list(self._series.items()):
+            if self._over.is_set():
+                return
+            if series.written < series.count and everything:
+                self._renew(namespace, identity, series)
+            elif series.written < series.count and now - series.renewed >= self._renew_seconds:
+                series.renewed = now
+                self._queue.put((namespace, _Behind(identity)))
+            elif now - series.last > self._series_seconds:
+                self._series.pop((namespace, identity), None)
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any], content_type: str = "application/json") -> bool:
+        for attempt in range(1, _TRIES + 1):
+            try:
+                self._transport.request(
+                    method, path, body=body, content_type=content_type, timeout=_TIMEOUT, kind=msgspec.Raw
+                )
+            except NotFoundException:
+                return False  # the event has expired, or its namespace is gone
+            except ApiException as error:
+                ends = namespace_ends(error)  # nobody will read there any more
+                LOG.log(logging.DEBUG if ends else logging.WARNING, "event not written: %s", message_of(error))
+                return False
+            except UNREACHABLE as error:
+                LOG.warning("event not written, try %d of %d: %s", attempt, _TRIES, message_of(error))
+                if self._closing.wait(attempt):
+                    return False
+            else:
+                return True
+        return False
+
+
+def _count_lost(what: _Sighting | _Behind) -> None:
+    """What is behind is put there again by the next sweep."""
+    if isinstance(what, _Sighting):
+        EVENTS.labels(what.reason.name, "dropped").inc()
+
+
+def event_of(
+    ref: ObjectRef, reason: Reason, note: str, *, related: ObjectRef | None = None, at: float
+) -> dict[str, Any]:
+    """The Event object, without who reports it. `at`: seconds since the epoch.
+
+    Events on cluster-scoped objects live in the namespace "default" (a rule of the API).
+    """
+    suffix = f".{time.time_ns():x}"
+    event: dict[str, Any] = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": ref.name[: _NAME_LENGTH - len(suffix)] + suffix, "namespace": ref.namespace or "default"},
+        "eventTime": _micro_time(at),
+        "type": reason.kind.value,
+        "reason": reason.name,
+        "action": reason.action,
+        "note": note,
+        "regarding": _reference(ref),
+    }
+    if related is not None:
+        event["related"] = _reference(related)
+    return event
+
+
+def _reference(ref: ObjectRef) -> dict[str, str]:
+    fields = {
+        "apiVersion": ref.api_version,
+        "kind": ref.kind,
+        "namespace": ref.namespace,
+        "name": ref.name,
+        "uid": ref.uid,
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def _events_path(namespace: str) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+
+
+def _cut(text: str, size: int) -> str:
+    raw = text.encode()
+    if len(raw) <= size:
+        return text
+    return raw[: size - 3].decode(errors="ignore") + "…"
+
+
+def _micro_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
