@@ -10,6 +10,7 @@ from kubernetes.client import ApiClient, Configuration
 
 from cluster.api.transport import Transport
 from controller.telemetry import events
+from controller.telemetry import recorder as recording
 from controller.telemetry.events import REASONS, Reason
 from controller.telemetry.recorder import EVENTS, Recorder
 from gangs.model import ObjectRef
