@@ -46,7 +46,9 @@ class ClusterView:
     concerned: frozenset[GangKey] = frozenset()
     """Gangs that are new, gone, or have changed since the last look, themselves or what is shown of them."""
     objects: frozenset[ObjectKey] = frozenset()
-    """Keys of the objects that are, but for the first look."""
+    """Keys of the objects that are, unless everything is new."""
+    all_new: bool = False
+    """Whether everything was read anew, and not all that has changed is named."""
     system: tuple[Pod, ...] = ()
     """The pods of Phalanx's own namespace that have not finished."""
     placeholders: Mapping[GangKey, Mapping[str, Pod]] = field(default_factory=dict)
@@ -85,7 +87,7 @@ class Looker:
         if read is None:
             self._journal.lose()
             view = self.look()
-            return replace(view, objects=view.objects | entries.objects)
+            return replace(view, objects=view.objects | entries.objects)  # what came between the two looks is not named
         concerned, kept = read | self._held(), self._kept
         return ClusterView(
             sources=sources,
@@ -100,6 +102,7 @@ class Looker:
             kept=kept,
             concerned=concerned,
             objects=entries.objects,
+            all_new=entries.everything,
             system=tuple(self._system.values()),
             placeholders=self._placeholders,
         )

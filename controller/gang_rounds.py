@@ -63,6 +63,8 @@ class GangRounds:
         """Gangs of which it cannot be told what is due for them, with their objects."""
         self._moved: dict[GangKey, None] = {}
         """Gangs that stand otherwise than they were last told, or are no more."""
+        self._roomless: dict[GangKey, tuple[Gang, Gang]] = {}
+        """Where no room is held for pods to come: gangs that have some, as they were read and as they are planned."""
         self._untold = True
 
     def look(self, picture: ClusterView) -> list[GangRound]:
@@ -150,6 +152,7 @@ class GangRounds:
                     self._made.pop(key, None)
                 self._refusals.pop(key, None)
                 self._mishaps.forget(key)
+                self._roomless.pop(key, None)
                 self._drop(key)
             elif callable(found := self._object_of(gang, existing, picture.ending)):
                 writes[key] = found
@@ -169,7 +172,12 @@ class GangRounds:
 
     def _gang(self, key: GangKey, picture: ClusterView) -> Gang | None:
         gang = picture.kept.gang(key)
-        return gang if gang is None or self._placeholders else without_room(gang, BY_SETTING)
+        if gang is None or self._placeholders or gang.later is None:
+            return gang
+        known = self._roomless.get(key)
+        if known is None or known[0] is not gang:  # the same one for the same: it is known by what it is
+            known = self._roomless[key] = gang, without_room(gang, BY_SETTING)
+        return known[1]
 
     def _in_order(self, keys: Iterable[GangKey], picture: ClusterView) -> list[GangKey]:
         """Whose objects are written first: gangs on their way, then one of each namespace after the other; last those
@@ -237,13 +245,14 @@ class GangRounds:
         ]
         left: set[GangKey] = set()
         turn, todo = turn_of(map(self._cases.__getitem__, self._open)), in_turns(stale, lambda each: each[0].namespace)
-        over = monotonic() + turn.seconds
+        over, tried = monotonic() + turn.seconds, set[int]()
         while (batch := list(islice(todo, turn.batch))) and monotonic() < over:
             written = self._writer.each(partial(self._delete, manifest) for _, manifest in batch)
             left |= {key for (key, _), each in zip(batch, written, strict=True) if not each.over}
+            tried |= {id(manifest) for _, manifest in batch}
             for _, manifest in batch:
                 existing.delete(manifest)
-        return left | {key for key, _ in (*batch, *todo)}
+        return left | {key for key, manifest in stale if id(manifest) not in tried}
 
     def _delete(self, manifest: Manifest) -> Written:
         meta = manifest["metadata"]

@@ -15,6 +15,8 @@ REQUIRED = "phalanx.dev/required"
 PREFERRED = "phalanx.dev/preferred"
 MIN_MEMBER = "phalanx.dev/min-member"
 TOPOLOGY = "phalanx.dev/topology"
+ASKING = (GANG, REQUIRED, PREFERRED, MIN_MEMBER, TOPOLOGY)
+"""Annotations by which a workload opts in; any of them does."""
 PLACEHOLDERS = "phalanx.dev/placeholders"
 """Workload annotation "false": no room is held for pods that it makes only when others of it run."""
 NODE_POOLS = "phalanx.dev/node-pools"

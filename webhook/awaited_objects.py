@@ -51,7 +51,7 @@ def objects_in(text: str) -> Iterator[AwaitedObject]:
     Without a name only kinds are sought whose objects are few: topologies.
     """
     if (said := _AWAITED.fullmatch(text)) is not None:
-        for kind in _NAMED[said["kind"]]:
+        for kind in _NAMED.get(said["kind"], ()):
             if kind.namespaced == (said["namespace"] is not None) if said["name"] else kind.describes:
                 yield AwaitedObject(kind, said["namespace"] or "", said["name"] or "")
 

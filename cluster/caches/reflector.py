@@ -70,6 +70,8 @@ class ReflectorTiming:
 
 
 DEFAULT_TIMING = ReflectorTiming()
+_STORE_IS_MADE = "(re)initializing"
+"""Says the API server (1.37) while it makes the store of a definition, with the status of too many requests."""
 
 
 def _as_it_is(thing: T) -> T:
@@ -336,7 +338,7 @@ class Reflector(Generic[T]):
         else:
             if error.status != HTTPStatus.TOO_MANY_REQUESTS:
                 self._version = None
-            elif self._of_kind:
+            elif _STORE_IS_MADE in message_of(error):
                 self._doubt = self._timing.doubt
             answered = error.status is not None and error.status < HTTPStatus.INTERNAL_SERVER_ERROR
             self._failed(message_of(error), answered=answered and error.status != HTTPStatus.TOO_MANY_REQUESTS)

@@ -258,10 +258,11 @@ def _fallen(
     situation: Situation, record: PlanRecord, planned: tuple[Planned, ...], victims: tuple[PlannedVictim, ...]
 ) -> tuple[Cause | None, str]:
     """Why the plan does not hold any more, for counting and in words; None while it does."""
+    later = situation.gang.later
+    if later is not None and later.unwanted is not None and any(is_seat(each.uid) for each in record.members):
+        return Cause.ROOM_UNWANTED, "no room is to be held for pods that do not exist"
     if vanished := _vanished(situation, record):
         return Cause.MEMBER_GONE, vanished
-    if len(situation.gang.counted) < len(situation.gang.members):
-        return Cause.ROOM_UNWANTED, "no room is to be held for pods that do not exist"
     if changed := _changed(situation, record):
         return Cause.REQUEST_CHANGED, changed
     if not situation.gang.suffice(situation.gang.members):

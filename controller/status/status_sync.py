@@ -167,7 +167,7 @@ def _concerns_queues(picture: ClusterView) -> bool:
     """Whether a gang that may be in a queue has changed or gone, or an object of a system that shows its queues."""
     names, groups = {OWN, *(each.name for each in _QUEUES)}, {each.queue_group for each in _QUEUES}
     gangs = any(key.dialect in names for key in picture.concerned)
-    return gangs or any(key[0] in groups for key in picture.objects)
+    return gangs or picture.all_new or any(key[0] in groups for key in picture.objects)
 
 
 def _change(shown: ObjectStatus, picture: ClusterView) -> Iterator[_Change]:

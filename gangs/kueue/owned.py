@@ -195,6 +195,9 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
     made, ref, metadata = pod_templates.made_by(manifest), ref_of(manifest), metadata_of(manifest)
     if made is None or pod_templates.controlled(manifest):
         return
+    ours = metadata.annotations.get(own.GANG) != "false" and any(key in metadata.annotations for key in own.ASKING)
+    if ours and labels_of_heir(manifest).get(keys.QUEUE_NAME):
+        findings.fault(ref, "metadata", _RIVALS, "keep one of the two ways of asking")
     check_queues(manifest, sources, findings)
     templates = pod_templates.templates(manifest)
     if queue_of(metadata.labels, metadata.annotations):

@@ -13,8 +13,7 @@ from gangs.workloads.later_pods import held_room
 from kube import keys
 from kube.objects import Pod
 
-WISHES = (keys.GANG, keys.REQUIRED, keys.PREFERRED, keys.MIN_MEMBER, keys.TOPOLOGY)
-"""Annotations by which a workload opts in; any of them does."""
+WISHES = keys.ASKING
 KNOWN = (*WISHES, keys.PLACEHOLDERS)
 """Annotations that a workload may have: the last one says more about its gang, and asks for none."""
 _NOTED = (keys.CREATED_SUSPENDED,)

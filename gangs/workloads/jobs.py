@@ -137,7 +137,7 @@ def template_says(manifest: Manifest, part: str) -> Mapping[str, str]:
 
 def to_be_resumed(job: Job, ref: ObjectRef) -> tuple[str, ...]:
     """What the gang of a suspended Job waits for. What its manifest had it suspended for is lifted at its admission."""
-    return (f"{ref} to be resumed (its user has suspended it: spec.suspend)",) if job.spec.suspend else ()
+    return (f"{ref} to be resumed (it is suspended by spec.suspend)",) if job.spec.suspend else ()
 
 
 def is_job(manifest: Manifest) -> bool:

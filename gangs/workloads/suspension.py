@@ -42,4 +42,4 @@ def to_be_resumed(manifest: Manifest, ref: ObjectRef) -> tuple[str, ...]:
     if governed(manifest):
         _, kind, name = maker_kind(manifest)
         return (f"{ref} to be resumed (by {kind} {name}, which made it)",)
-    return (f"{ref} to be resumed (its user has suspended it: {field})",)
+    return (f"{ref} to be resumed (it is suspended by {field})",)

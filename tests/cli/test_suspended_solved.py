@@ -56,7 +56,7 @@ def test_one_of_no_queue_waits(tmp_path: Path, kind: str) -> None:
         return  # what is read of it is its cluster, which says nothing of that
     gang = solved(tmp_path, suspended(kind, labels={}, annotations={"phalanx.dev/gang": "true"}))
     assert (gang.outcome, gang.placed) == ("Waiting", 0)
-    assert f"to be resumed (its user has suspended it: {FIELDS[kind]})" in gang.message
+    assert f"to be resumed (it is suspended by {FIELDS[kind]})" in gang.message
 
 
 @every_kind
@@ -65,4 +65,4 @@ def test_one_that_its_user_has_suspended_waits(tmp_path: Path, kind: str) -> Non
         return
     gang = solved(tmp_path, suspended(kind, uid="u", annotations={CREATED_SUSPENDED: "true"}))
     assert (gang.outcome, gang.placed) == ("Waiting", 0)
-    assert f"to be resumed (its user has suspended it: {FIELDS[kind]})" in gang.message
+    assert f"to be resumed (it is suspended by {FIELDS[kind]})" in gang.message

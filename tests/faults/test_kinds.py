@@ -225,7 +225,7 @@ def test_a_training_job_that_is_suspended_or_over_is_known_as_that() -> None:
     manifest = workload("PyTorchJob", annotations={LEVEL: "rack"})
     manifest["spec"]["runPolicy"] = {"suspend": True}
     (gang,) = gangs_of(manifest)
-    assert "PyTorchJob default/w to be resumed (its user has suspended it: spec.runPolicy.suspend)" in gang.waiting_for
+    assert "PyTorchJob default/w to be resumed (it is suspended by spec.runPolicy.suspend)" in gang.waiting_for
     manifest["spec"]["runPolicy"] = {}
     for condition in ("Succeeded", "Failed"):
         manifest["status"] = {"conditions": [{"type": condition, "status": "True"}]}

@@ -183,7 +183,7 @@ def test_a_job_that_its_user_has_suspended_says_so() -> None:
     job = stored()
     job["spec"]["suspend"] = True
     (gang,) = read_all(cluster(*documents()[:-1], job)).gangs
-    assert gang.waiting_for == ("Job default/j4 to be resumed (its user has suspended it: spec.suspend)",)
+    assert gang.waiting_for == ("Job default/j4 to be resumed (it is suspended by spec.suspend)",)
     assert as_admitted(job, cluster(*documents()[:-1]))["spec"]["suspend"] is True
 
 

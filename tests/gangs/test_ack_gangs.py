@@ -83,7 +83,7 @@ def test_what_may_still_come_is_waited_for(there: tuple[str, ...], waits: str) -
 
 def test_a_suspended_job_is_waited_for() -> None:
     (gang,) = gangs_of(LINGJUN, network(), job(more="suspend: true, "))
-    assert gang.waiting_for == ("Job default/pi to be resumed (its user has suspended it: spec.suspend)",)
+    assert gang.waiting_for == ("Job default/pi to be resumed (it is suspended by spec.suspend)",)
 
 
 def test_near_its_end_a_job_needs_no_more_pods_than_it_still_runs() -> None:

@@ -150,7 +150,7 @@ def test_a_suspended_one_waits_to_be_resumed_and_one_that_has_ended_is_no_gang(r
             part = {step: part}
         gang = gang_of(read_all(standing(put(manifest, part))))
         field = f"spec.{'.'.join(row.suspend)}"
-        assert gang.waiting_for == (f"{row.kind} default/w to be resumed (its user has suspended it: {field})",)
+        assert gang.waiting_for == (f"{row.kind} default/w to be resumed (it is suspended by {field})",)
     if row.ended:
         ended = {**manifest, "status": {"conditions": [{"type": row.ended, "status": "True"}]}}
         assert read_all(standing(ended)).gangs == ()

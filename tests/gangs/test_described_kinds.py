@@ -92,7 +92,7 @@ def test_a_paused_one_waits_and_one_that_is_done_is_no_gang() -> None:
     made = list(TRAINING_RUN.pods(stored(manifest, described())))
     paused = {**manifest, "spec": {**manifest["spec"], "paused": True}}
     assert gang(among(paused, described(), made)).waiting_for == (
-        "TrainingRun default/w to be resumed (its user has suspended it: spec.paused)",
+        "TrainingRun default/w to be resumed (it is suspended by spec.paused)",
     )
     assert read_all(among({**manifest, "status": {"phase": "Done"}}, described())).gangs == ()
 

@@ -96,7 +96,7 @@ GANGS = {
     "a wait while it is suspended": (
         '{phalanx.dev/gang: "true"}',
         "{parallelism: 2, suspend: true}",
-        {"members": (), "waiting_for": ("Job default/train to be resumed (its user has suspended it: spec.suspend)",)},
+        {"members": (), "waiting_for": ("Job default/train to be resumed (it is suspended by spec.suspend)",)},
     ),
 }
 

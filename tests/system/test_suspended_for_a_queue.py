@@ -41,7 +41,7 @@ class Case:
 
 
 def _its_user(kind: str, field: str) -> str:
-    return f"waits for {kind} default/w to be resumed (its user has suspended it: {field})"
+    return f"waits for {kind} default/w to be resumed (it is suspended by {field})"
 
 
 CASES = (

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.controlplane
 
 FILES = Path(__file__).parent.parent / "faults" / "suspended"
 JOB = "/apis/batch/v1/namespaces/default/jobs/j4"
-WAITS = "waits for Job default/j4 to be resumed (its user has suspended it: spec.suspend)"
+WAITS = "waits for Job default/j4 to be resumed (it is suspended by spec.suspend)"
 
 
 def nodes() -> list[Object]:

@@ -32,14 +32,17 @@ HELM_RELEASE = "meta.helm.sh/release-name"
 def created(manifest: Manifest, sources: Sources, patch: PatchBuilder) -> None:
     """Lift the suspension that a new workload has for its queue, and note whether it had one.
 
-    Raises `MalformedError`.
+    The API server may ask again for the same workload, after other webhooks: what was noted first stays. Raises
+    `MalformedError`.
     """
-    if queued(manifest, sources):
-        field = suspended_at(manifest)
-        suspended = _suspended(manifest, field)
-        patch.set(("metadata", "annotations", CREATED_SUSPENDED), json.dumps(suspended))
-        if suspended:
-            patch.set(field.split("."), value=False)
+    if not queued(manifest, sources):
+        return
+    field = suspended_at(manifest)
+    if _suspended(manifest, field):
+        patch.set(("metadata", "annotations", CREATED_SUSPENDED), "true")
+        patch.set(field.split("."), value=False)
+    elif CREATED_SUSPENDED not in ((manifest.get("metadata") or {}).get("annotations") or {}):
+        patch.set(("metadata", "annotations", CREATED_SUSPENDED), "false")
 
 
 def updated(request: AdmissionRequest, manifest: Manifest, old: Manifest, sources: Sources) -> Decision:
