@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from candidates import LEASE
 from many_gangs import GANGS, POD_GROUPS, PODS, Object, Spent, asks_own, crowd, fill, furnish, gang, member, spent
 from system import Phalanx
 
@@ -32,11 +33,18 @@ CHANGES, _WRITERS = 100, 8
 
 
 @pytest.fixture
-def steady(phalanx: Phalanx) -> Phalanx:
-    """Phalanx whose controller keeps its lease on a busy machine, too: what is measured is not who leads."""
+def steady(phalanx: Phalanx) -> Iterator[Phalanx]:
+    """Phalanx on nodes of its own, whose controller leads, and keeps its lease on a busy machine, too: what is measured
+    is not who leads.
+    """
     phalanx.cluster.program("controller").kill()
+    phalanx.cluster.request("DELETE", LEASE)
     phalanx.deployment.start_controller(options=("--lease-seconds", 15))
-    return phalanx
+    furnish(phalanx.cluster)
+    start_of(phalanx, "while-it-comes-to-lead", patience=crowd().patience / 2)
+    yield phalanx
+    phalanx.cluster.program("controller").kill()
+    phalanx.cluster.request("DELETE", LEASE)
 
 
 class Watched:
@@ -68,14 +76,14 @@ def told(phalanx: Phalanx) -> bool:
     return len(gangs) >= of.waiting + of.running and all((each.get("status") or {}).get("phase") for each in gangs)
 
 
-def start_of(phalanx: Phalanx, name: str) -> float:
-    """Seconds from the last pod of a new gang created to all bound."""
+def start_of(phalanx: Phalanx, name: str, patience: float = START_SECONDS * PATIENCE) -> float:
+    """Seconds from the last pod of a new gang created to all bound; a failure after `patience` seconds."""
     phalanx.cluster.create(GANGS, [gang(name, 2)])
     phalanx.cluster.create(PODS, [member(f"{name}-{index}", asks_own(name)) for index in range(2)])
     began = time.monotonic()
     with phalanx.cluster.kept() as ask:
         while not all(ask("GET", f"{PODS}/{name}-{index}")["spec"].get("nodeName") for index in range(2)):
-            assert time.monotonic() - began < START_SECONDS * PATIENCE, f"gang {name} has not started"
+            assert time.monotonic() - began < patience, f"gang {name} has not started"
             time.sleep(0.02)
     return time.monotonic() - began
 
@@ -152,7 +160,6 @@ def changing(phalanx: Phalanx, names: list[str]) -> Iterator[list[float]]:
 def test_gang_objects_that_change_all_the_time_hold_no_other_gang_up(steady: Phalanx) -> None:
     """5,000 Gang objects without pods, of which 100 change a second, are what any tenant can make."""
     of = crowd()
-    furnish(steady.cluster)
     names = [f"empty-{number}" for number in range(of.running)]
     steady.cluster.create(GANGS, [gang(name, 2) for name in names])
     wait_until(lambda: told_of(steady, names), of.patience / 2, "every gang to be told how it stands")
@@ -176,7 +183,6 @@ def pod_group(name: str) -> Object:
 
 def test_empty_pod_groups_and_their_mirrors_hold_no_other_gang_up(steady: Phalanx) -> None:
     """600 of them, being mirrored, mirrored, and deleted: each once took every other gang 12 to 16 s to start."""
-    furnish(steady.cluster)
     names = [f"empty-{number}" for number in range(EMPTY)]
     watched = Watched(steady)
 
