@@ -1,7 +1,7 @@
 """The objective: the goals of decision 2 in their order, smaller being better unless said otherwise.
 
 This is the one place that knows the order. Models are stated, plans compared, reported and explained by it. Who adds
-a goal touches five files: this one with a row and how it is counted; solver/cp_sat/objectives.py with its terms;
+a goal touches five files: this one with a row and how it is counted; solver/cp_sat/goal_terms.py with its terms;
 written apart from these so that they can find fault with them, solver/verify/goals.py and
 tests/solver/brute_force.py, each with a count of its own; and docs/decisions/0002, which says what the goals mean.
 One test holds the order that is promised to users, name by name: tests/cli/test_solve_command.py.
@@ -43,7 +43,7 @@ class SolvePhase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class GoalTerm:
-    """What is minimised for a goal, by the name of the function that states it (`cp_sat.objectives`).
+    """What is minimised for a goal, by the name of the function that states it (`cp_sat.goal_terms`).
 
     `counted`: it is enough to know how many members of one set and shape are where.
     """

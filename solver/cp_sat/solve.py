@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solver.bounds.member_classes import MemberClass, alike, by_shape, each_alone
-from solver.cp_sat import objectives as goals
+from solver.cp_sat import goal_terms as goals
 from solver.cp_sat.constraint_model import everybody_placed, member_solution, model_of
 from solver.cp_sat.lexicographic import Found, Search, SolverFaultError, Stage, TimeBudget, time_budget_of
 from solver.cp_sat.node_tie_break import name_nodes

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from solver.cp_sat.joint_objectives import JointGoals
+from solver.cp_sat.joint_goal_terms import JointGoals
 from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import NO_DEADLINE, Deadline

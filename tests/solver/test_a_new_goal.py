@@ -22,7 +22,7 @@ from thorough import chunks
 
 from solver import objective
 from solver.capacity import pending
-from solver.cp_sat import objectives
+from solver.cp_sat import goal_terms
 from solver.cp_sat.lexicographic import Stage
 from solver.cp_sat.linear import Sum
 from solver.cp_sat.variables import Model
@@ -49,7 +49,7 @@ class Toy:
     """What has to be written for a goal, in the files where it has to be."""
 
     row: Criterion
-    term: Callable[[Model, objectives.Solution], Iterator[Stage]]
+    term: Callable[[Model, goal_terms.Solution], Iterator[Stage]]
     recount: Callable[[Recount], Iterator[Count]]
     reference: Callable[[World, Outcome], int]
 
@@ -65,12 +65,12 @@ def seats_on(model: Model, parity: int, sign: int) -> Sum:
     return Sum(tuple((sign, seat) for node, seat in variables if node % 2 == parity))
 
 
-def odd_nodes(model: Model, _solution: objectives.Solution) -> Iterator[Stage]:
+def odd_nodes(model: Model, _solution: goal_terms.Solution) -> Iterator[Stage]:
     """The term."""
     yield Stage("oddNodes", "", seats_on(model, 1, 1), 0, len(model.instance.pending))
 
 
-def even_nodes(model: Model, _solution: objectives.Solution) -> Iterator[Stage]:
+def even_nodes(model: Model, _solution: goal_terms.Solution) -> Iterator[Stage]:
     """The term: what is had, times -1."""
     yield Stage("evenNodes", "", seats_on(model, 0, -1), -len(model.instance.pending), 0)
 
@@ -129,7 +129,7 @@ def toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Toy:
     new: Toy = request.param
     rows = _after("preferences", objective.CRITERIA, new.row, lambda each: each.name)
     monkeypatch.setattr(objective, "CRITERIA", rows)
-    monkeypatch.setitem(objectives.TERMS, new.term.__name__, new.term)
+    monkeypatch.setitem(goal_terms.TERMS, new.term.__name__, new.term)
     order = _after(Recount.preferences, verifying.IN_ORDER, new.recount, lambda each: each)
     monkeypatch.setattr(verifying, "IN_ORDER", list(order))
     goals = _after("preferences", brute_force.PLACE_GOALS, (new.name, new.reference), lambda each: each[0])
@@ -210,7 +210,7 @@ def test_the_toy_would_be_missed(toy: Toy) -> None:
 
 def test_every_goal_has_its_term_its_counts_and_its_words() -> None:
     stated = {term.name for each in objective.CRITERIA for term in each.terms if term.phase is not SolvePhase.NAMES}
-    assert stated <= objectives.TERMS.keys()
+    assert stated <= goal_terms.TERMS.keys()
     assert all(each.loss for each in objective.CRITERIA)
     answers = (decide(random_problem(seed), Limits()) for seed in range(100))
     plan = next(each for each in answers if isinstance(each, Plan))

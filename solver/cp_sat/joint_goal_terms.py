@@ -6,7 +6,7 @@ A goal's value is the sum of the gangs' values (docs/decisions/0002). All other 
 from collections.abc import Iterator, Sequence
 
 from solver.bounds.domain_cover import Covers
-from solver.cp_sat import objectives as goals
+from solver.cp_sat import goal_terms as goals
 from solver.cp_sat.lexicographic import Stage
 from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.solve import Stated
