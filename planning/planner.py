@@ -1,8 +1,7 @@
 """Decides for one gang or for all that wait, on one snapshot. Pure: nothing is changed anywhere.
 
-Several gangs are planned by priority, the higher first; each plan's room is taken for those that follow. Gangs of one
-priority that compete are weighed against each other (`planning.competing.planned_together`), the older first, then by
-name.
+Several gangs are planned in their order (`planning.gang_order`); each plan's room is taken for those that follow. Gangs
+of one priority that compete are weighed against each other (`planning.competing.planned_together`).
 """
 
 import time
@@ -15,7 +14,6 @@ from typing import NamedTuple
 from cluster.snapshot import Snapshot
 from gangs.dialects.topologies import topology_of
 from gangs.model import Fault, Gang, GangKey
-from kube.names import natural_key
 from kube.text import one_line
 from kube.topology import Topology
 from planning.after_plan import after
@@ -26,6 +24,7 @@ from planning.competing.tier import Tier
 from planning.decision import Decision, Explanation, Outcome
 from planning.framing.gang_problem import Framing, UnknownLevelError, frame
 from planning.framing.priorities import missing_class, with_priorities
+from planning.gang_order import in_order
 from planning.messages import wording
 from planning.messages.outcomes import decided
 from planning.messages.unlabelled import labels_that_help
@@ -43,9 +42,6 @@ from solver.problem import Limits, Problem
 
 COMPARING = Limits(deterministic=0.5, seconds=1.0)
 """What looking next door may take."""
-
-_YOUNGEST = "9999"
-"""Stands for the creation time of a gang that does not exist yet."""
 
 
 def plan_gang(
@@ -276,15 +272,6 @@ def _answer(gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits) ->
 def _solved(problem: Problem, limits: Limits) -> Answer:
     """The solver's answer, from a process of its own. A solver that fails has proven nothing; other gangs go on."""
     return shared_workers().solve(problem, limits)
-
-
-def in_order(gangs: Iterable[Gang]) -> list[Gang]:
-    """Gangs that compete, first come the highest priority, then age, then the name. Expects known priorities."""
-
-    def place(gang: Gang) -> tuple[int, str, object]:
-        return -gang.priority, gang.created or _YOUNGEST, natural_key(str(gang.key))
-
-    return sorted(gangs, key=place)
 
 
 def is_pending(gang: Gang) -> bool:

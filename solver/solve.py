@@ -1,5 +1,6 @@
-"""The way from a problem to a verified answer: without evictions where that is possible, by counting where counting
-tells the whole truth, else by CP-SAT; and an explanation where the answer is no.
+"""The way from a problem to a verified answer: without evictions where that is possible; by dynamic programming where
+counting tells the whole truth, else domain by domain (branch and bound) or by CP-SAT as a whole; and an explanation
+where the answer is no.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from solver.instance import Instance, instance_of
 from solver.objective import goals_of, is_countable
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.tree_dp.solve import no_room, solve_tree_dp
+from solver.tree_dp.single_class import no_room, solve_tree_dp
 from solver.verify.rules import verify
 
 Way = Callable[[Instance], Solved | Found | None]

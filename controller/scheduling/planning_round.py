@@ -9,7 +9,7 @@ from controller.scheduling.taking import Taking, premises_of
 from gangs.model import Gang, GangKey
 from planning.decision import Decision
 from planning.framing.priorities import with_priorities
-from planning.planner import in_order
+from planning.gang_order import in_order
 
 
 class PlanningRound:

@@ -1,4 +1,4 @@
-"""Which gangs are planned, in which order, and what is remembered of the answers. Rounds never wait for one.
+"""Which gangs are asked about when, and what is remembered of the answers. Rounds never wait for one.
 
 Planning goes on beside the rounds, in two lanes (docs/decisions/0008): in the prompt one every gang that needs a plan
 gets an answer within seconds; who could not be placed, or not proven to be placed best, in that time goes on in the

@@ -12,8 +12,8 @@ from gangs.manifests import MalformedError, group_of, key_of
 from gangs.marked import makers
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, Reading
 from gangs.object_statuses import ObjectStatus, TopologyView
-from gangs.phalanx import NAME, annotated, gang_objects, heirs, jobs, status, topologies, undescribed
-from gangs.phalanx.wishes import KNOWN, WISHES, opted_in
+from gangs.phalanx import NAME, annotated_workloads, gang_objects, heirs, jobs, status, topologies, undescribed
+from gangs.phalanx.gang_annotations import KNOWN, WISHES, opted_in
 from gangs.resource_kinds import ResourceKind
 from gangs.sources import PodKeys, Sources
 from gangs.workloads import taught_kinds
@@ -80,7 +80,7 @@ class PhalanxDialect:
             _keep(_tried(jobs.read_job, manifest, sources, topologies, findings), gangs, findings)
         for at, shape in {**_ANNOTATED, **workload_kinds.taught(sources)}.items():
             for manifest in makers.of_kind(*at, shape, sources, about):
-                read = partial(annotated.read_parts, made.pop(_name(manifest), []))
+                read = partial(annotated_workloads.read_parts, made.pop(_name(manifest), []))
                 for gang in _tried(read, manifest, sources, topologies, findings) or ():
                     _keep(gang if about in (None, gang.key) else None, gangs, findings)
         workload_kinds.check_all(sources, about, findings)
@@ -118,7 +118,7 @@ class PhalanxDialect:
         """The label by which the pods of a workload that is a gang are known."""
         if is_job(manifest):
             return jobs.template_labels(manifest, sources, claimed=claimed)
-        return annotated.template_labels(manifest)
+        return annotated_workloads.template_labels(manifest)
 
 
 _Name = tuple[str, str, str, str]
@@ -155,7 +155,7 @@ def _keep(gang: Gang | None, gangs: dict[GangKey, Gang], findings: Findings) -> 
 
 def _check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
     try:
-        annotated.check_unsupported(manifest, sources, findings)
+        annotated_workloads.check_unsupported(manifest, sources, findings)
         heirs.check(manifest, sources, topologies, findings)
     except MalformedError as error:
         findings.take([error.fault])

@@ -10,8 +10,8 @@ from gangs.findings import Findings
 from gangs.manifests import ref_of
 from gangs.marked import inheritance
 from gangs.model import Manifest, ObjectRef
-from gangs.phalanx import annotated, jobs, wishes
-from gangs.phalanx.wishes import KNOWN
+from gangs.phalanx import annotated_workloads, gang_annotations, jobs
+from gangs.phalanx.gang_annotations import KNOWN
 from gangs.sources import Sources
 from gangs.workloads import handed_down, pod_templates
 from gangs.workloads.annotated_jobs import other_workload
@@ -30,12 +30,12 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
     if annotations is None or pod_templates.controlled(manifest):
         return
     ref = ref_of(manifest)
-    if not wishes.opted_in(annotations):
-        wishes.advise_unknown(ref, annotations, findings)
-        annotated.advise_misplaced(ref, annotations, pod_templates.templates(manifest), findings)
+    if not gang_annotations.opted_in(annotations):
+        gang_annotations.advise_unknown(ref, annotations, findings)
+        annotated_workloads.advise_misplaced(ref, annotations, pod_templates.templates(manifest), findings)
         _advise_automatic(manifest, ref, sources, findings)
         return
-    wishes.check(ref, annotations, findings)
+    gang_annotations.check(ref, annotations, findings)
     alone = replace(sources, pods=())
     inheritance.check(manifest, KNOWN, lambda heir, found: _read(heir, alone, topologies, found), findings)
 
@@ -46,12 +46,12 @@ def _read(heir: Manifest, sources: Sources, topologies: Sequence[Topology], find
         marked = with_labels(heir, {keys.WORKLOAD: JOB_KIND})
         jobs.read_job(marked, sources, topologies, findings)
     else:
-        labels = annotated.template_labels(heir)
-        annotated.read_parts((), with_labels(heir, labels), sources, topologies, findings)
+        labels = annotated_workloads.template_labels(heir)
+        annotated_workloads.read_parts((), with_labels(heir, labels), sources, topologies, findings)
 
 
 def _advise_automatic(manifest: Manifest, ref: ObjectRef, sources: Sources, findings: Findings) -> None:
     """Jobs in an automatic namespace are gangs, whoever makes them; nothing else is."""
-    if inheritance.made_of(manifest) != JOB_KIND and wishes.automatic(manifest, sources):
+    if inheritance.made_of(manifest) != JOB_KIND and gang_annotations.automatic(manifest, sources):
         text = f"the namespace is automatic, but a {ref.kind} is not made a gang yet: its pods start one by one"
         findings.advise(ref, "kind", text)

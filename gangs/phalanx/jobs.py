@@ -10,8 +10,8 @@ from gangs.findings import Findings
 from gangs.manifests import metadata_of, ref_of
 from gangs.membership import Seat, check_priorities, live, promised, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef, PodSet
-from gangs.phalanx import NAME, gang_objects, wishes
-from gangs.phalanx.wishes import WISHES, automatic, opted_in
+from gangs.phalanx import NAME, gang_annotations, gang_objects
+from gangs.phalanx.gang_annotations import WISHES, automatic, opted_in
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import annotated_jobs
@@ -62,10 +62,10 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
     own = Findings()
     _check_annotations(job, ref, own)
     annotated_jobs.check_template(job, ref, own)
-    wishes.check_rival(ref, sources, own, ref.name)
+    gang_annotations.check_rival(ref, sources, own, ref.name)
     chosen = None if asks else _recorded(job, sources)
     settled = settle(
-        wishes.request_of(ref, job.metadata.annotations, (example_pod(manifest),), chosen), topologies, own
+        gang_annotations.request_of(ref, job.metadata.annotations, (example_pod(manifest),), chosen), topologies, own
     )
     if not asks and settled.topology is not None:
         chosen = settled.topology.name or None
@@ -99,7 +99,7 @@ def read_job(manifest: Manifest, sources: Sources, topologies: Sequence[Topology
 
 def _advise_misplaced(job: Job, ref: ObjectRef, findings: Findings) -> None:
     """Warn of what would ask for a gang elsewhere, or is a slip of the pen: wishes on a template, the pods' label."""
-    wishes.advise_unknown(ref, job.metadata.annotations, findings)
+    gang_annotations.advise_unknown(ref, job.metadata.annotations, findings)
     if keys.GANG in job.metadata.labels and keys.GANG not in job.pod_labels:
         at = f"metadata.labels[{keys.GANG}]"
         findings.advise(ref, at, f"does not reach the pods: write it at spec.template.{at}")
@@ -113,7 +113,7 @@ def _advise_misplaced(job: Job, ref: ObjectRef, findings: Findings) -> None:
 
 def _check_annotations(job: Job, ref: ObjectRef, findings: Findings) -> None:
     annotations = job.metadata.annotations
-    wishes.check(ref, annotations, findings)
+    gang_annotations.check(ref, annotations, findings)
     annotated_jobs.check_minimum(job, ref, annotation(keys.MIN_MEMBER), annotations.get(keys.MIN_MEMBER), findings)
 
 

@@ -1,6 +1,6 @@
 """A gang's place in the line of those that wait for room: higher priority first, then the older, then by name.
 
-As the controller plans them (`planning.planner.in_order`), as far as Gang objects and their pods tell.
+As the controller plans them (`planning.gang_order.in_order`), as far as Gang objects and their pods tell.
 """
 
 from collections.abc import Iterable, Mapping

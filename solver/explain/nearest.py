@@ -17,8 +17,8 @@ from solver.instance import Instance, instance_of
 from solver.plan import NearDomain, Plan, Proof
 from solver.problem import Problem
 from solver.tree import ROOT
-from solver.tree_dp.solve import members_by_domain
-from solver.tree_dp.tables import countable
+from solver.tree_dp.single_class import members_by_domain
+from solver.tree_dp.single_class_tables import countable
 
 _SHOWN = 5
 """How many near domains are told."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from solver.capacity import Counts
 from solver.tree import ROOT, Tree
-from solver.tree_dp.tables import DomainTables
+from solver.tree_dp.single_class_tables import DomainTables
 
 _LARGEST = np.iinfo(np.int64).max
 _FEW = 8

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.tree_dp.min_plus import INFEASIBLE_COST, Table, nothing
-from solver.tree_dp.tables import Domain, DomainTables
+from solver.tree_dp.single_class_tables import Domain, DomainTables
 
 Totals = NDArray[np.bool_]
 """Which numbers of members are possible; position 0 is 0 members."""

@@ -25,7 +25,7 @@ from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.typos import typos_of
 from gangs.manifests import key_of
-from gangs.phalanx.wishes import WISHES
+from gangs.phalanx.gang_annotations import WISHES
 from gangs.sources import Sources
 from kube.keys import WORKLOAD
 

@@ -11,8 +11,8 @@ from planning.after_plan import after
 from planning.competing.remaining import Remaining, only_room_matters
 from planning.framing.gang_problem import Framing, frame
 from planning.framing.priorities import with_priorities
+from planning.gang_order import in_order
 from planning.messages.outcomes import decided
-from planning.planner import in_order
 from solver.multi_gang.joint import Share
 from solver.plan import Plan, Proof
 

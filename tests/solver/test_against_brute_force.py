@@ -19,8 +19,8 @@ from solver.objective import CRITERIA, criterion, terms
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.solve import by_model, decide, solve
-from solver.tree_dp import solve as tallying
-from solver.tree_dp.solve import solve_tree_dp
+from solver.tree_dp import single_class
+from solver.tree_dp.single_class import solve_tree_dp
 from solver.verify.rules import verify
 
 pytestmark = pytest.mark.timeout(3600)
@@ -39,7 +39,7 @@ def answers(problem: Problem) -> Iterator[Answer]:
     yield solve(problem, PATIENT)
     if solve_tree_dp(instance_of(problem, evicting=False)) is not None:
         yield by_model(problem, PATIENT)
-        with patch.object(tallying, "_MANY", 1):
+        with patch.object(single_class, "_MANY", 1):
             yield decide(problem, PATIENT)
 
 

@@ -12,7 +12,7 @@ from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Member, PodSet, Problem, Shape
 from solver.solve import solve
-from solver.tree_dp import solve as tallying
+from solver.tree_dp import single_class
 from solver.verify.rules import verify
 
 HOSTS = Path(__file__).parents[2] / "examples" / "lingjun" / "topo.csv"
@@ -62,7 +62,7 @@ def test_every_goal_is_proven_by_counting(count: int, gpus: int, busy: float) ->
 def test_looking_at_what_is_compared_first_alone_leads_to_the_same_plan(required: int | None, busy: float) -> None:
     problem = gang(cluster(busy), 600, 1, required)
     heads_first = solve(problem, NO_TIME)
-    with patch.object(tallying, "_MANY", 601):
+    with patch.object(single_class, "_MANY", 601):
         at_once = solve(problem, NO_TIME)
     assert heads_first == at_once
     assert heads_first.proof is Proof.OPTIMAL

@@ -11,7 +11,7 @@ from solver.nodes import Node, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Member, PodSet, Problem, Shape, Spread
 from solver.solve import decide
-from solver.tree_dp.tables import countable
+from solver.tree_dp.single_class_tables import countable
 
 TWO_ZONES = Drawing("b0: a=4 b=4\nb1: c=4 d=4")
 ZONES = ("x", "x", "y", "y")

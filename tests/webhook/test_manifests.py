@@ -11,7 +11,7 @@ from gangs.coexistence.ownership import EVIDENCE_KINDS
 from gangs.dialects.protocol import Queueing
 from gangs.dialects.table import DIALECTS, all_kinds
 from gangs.kueue.keys import WISHES as PLACES
-from gangs.phalanx.wishes import WISHES
+from gangs.phalanx.gang_annotations import WISHES
 from gangs.runai.keys import WISHES as TOPOLOGY_WISHES
 from gangs.workloads.kind_table import WORKLOADS
 from kube import keys

@@ -1,4 +1,6 @@
-"""The counting tables of an instance: which gangs can be counted, and the best of every domain for every number."""
+"""The dynamic programme where members are all alike: the recurrence up the tree, the best of every domain for every
+number of members; and which gangs can be counted so.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -13,8 +13,8 @@ from gangs.marked import makers, members
 from gangs.marked.members import Marked
 from gangs.membership import Seat, check_priorities, promised, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef
-from gangs.phalanx import NAME, gang_objects, wishes
-from gangs.phalanx.wishes import KNOWN, WISHES
+from gangs.phalanx import NAME, gang_annotations, gang_objects
+from gangs.phalanx.gang_annotations import KNOWN, WISHES
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import minimum_pods, pod_templates
@@ -36,7 +36,9 @@ def template_labels(manifest: Manifest) -> Mapping[str, str]:
 
     Raises `MalformedError` where a template's metadata are such that no label can be put on it.
     """
-    if not pod_templates.gang_by_annotation(manifest) or not wishes.opted_in(metadata_of(manifest).annotations):
+    if not pod_templates.gang_by_annotation(manifest) or not gang_annotations.opted_in(
+        metadata_of(manifest).annotations
+    ):
         return {}
     pod_templates.check_templates(manifest)
     return {keys.WORKLOAD: mark_of(manifest)}
@@ -78,11 +80,11 @@ def _read(
     if marked.over:
         return None
     own = Findings()
-    wishes.check(ref, annotations, own)
-    wishes.check_rival(ref, sources, own, makers.named(ref.name, part))
+    gang_annotations.check(ref, annotations, own)
+    gang_annotations.check_rival(ref, sources, own, makers.named(ref.name, part))
     _check_templates(ref, gated, own)
     minimum = _minimum(manifest, gated, annotations, own)
-    settled = settle(wishes.request_of(ref, annotations, marked.examples(), None), topologies, own)
+    settled = settle(gang_annotations.request_of(ref, annotations, marked.examples(), None), topologies, own)
     check_priorities(marked.live, ref, own)
     marked.check_sets(own)
     rank = shape.rank if (shape := shape_of(manifest)) is not None else ""
@@ -153,17 +155,17 @@ def _advise_ungated(
     ref, shape = ref_of(manifest), shape_of(manifest)
     if not pod_templates.gang_by_annotation(manifest):
         return
-    if not templates and shape is not None and shape.taught_by and wishes.opted_in(annotations):
+    if not templates and shape is not None and shape.taught_by and gang_annotations.opted_in(annotations):
         problem = f"has no pod template at {' or '.join(shape.templates)}"
         remedy = f"write one, or have the paths of WorkloadKind {shape.taught_by} corrected"
         findings.fault(ref, "spec", problem, remedy)
         return
-    if wishes.opted_in(annotations):
+    if gang_annotations.opted_in(annotations):
         text = f"came too late: the {ref.kind} was made without it or without Phalanx; delete it and create it again"
         text = text if templates else f"asks for nothing: the {ref.kind} has no pod template"
         findings.advise(ref, "metadata.annotations", text)
         return
-    wishes.advise_unknown(ref, annotations, findings)
+    gang_annotations.advise_unknown(ref, annotations, findings)
     advise_misplaced(ref, annotations, templates, findings)
 
 
@@ -187,11 +189,11 @@ def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) 
     if annotations is None or hands_down(manifest):
         return
     ref, able = ref_of(manifest), pod_templates.gang_by_annotation(manifest)
-    if pod_templates.controlled(manifest) or (able and wishes.opted_in(annotations)):
+    if pod_templates.controlled(manifest) or (able and gang_annotations.opted_in(annotations)):
         return
     if not able and _refused(manifest, annotations, findings):
         return
-    if wishes.automatic(manifest, sources):
+    if gang_annotations.automatic(manifest, sources):
         text = f"the namespace is automatic, but a {ref.kind} is not made a gang yet: its pods start one by one"
         findings.advise(ref, "kind", text)
 

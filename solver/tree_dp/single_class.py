@@ -1,4 +1,4 @@
-"""Solving an instance whose members are all alike by counting, with a proof of every goal."""
+"""An instance whose members are all alike, solved by dynamic programming over its tree, with a proof of every goal."""
 
 from operator import itemgetter
 
@@ -12,7 +12,7 @@ from solver.tree import ROOT
 from solver.tree_dp.domain_bounds import Score, candidates
 from solver.tree_dp.min_plus import INFEASIBLE_COST
 from solver.tree_dp.reconstruct import first_node, seated
-from solver.tree_dp.tables import Domain, DomainTables, countable, domain_tables_of
+from solver.tree_dp.single_class_tables import Domain, DomainTables, countable, domain_tables_of
 
 _MANY = 512
 """From so many members on, the tables of many domains take so long that what is compared first is looked at alone."""
