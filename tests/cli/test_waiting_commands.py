@@ -23,7 +23,7 @@ except OSError:
 SLOW = """
 class Slow:
     def request(self, method, path, **_):
-        time.sleep(0.3)
+        time.sleep(0.12)
         return {"items": [], "metadata": {}, "gitVersion": "v1.36.1"}
 """
 """An API server that knows of nothing and takes its time."""

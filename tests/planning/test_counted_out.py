@@ -18,7 +18,7 @@ from planning.decision import Outcome
 from planning.planner import plan_gang
 
 Manifest = dict[str, Any]
-CHUNK, CHUNKS = 500, 6
+CHUNK, CHUNKS = 500, 4
 LEVELS = ("zone", "rack")
 TOPOLOGY = {
     "apiVersion": "phalanx.dev/v1alpha1",

@@ -38,7 +38,7 @@ from solver.verify.goals import Count, Recount
 from solver.verify.rules import verify
 
 T = TypeVar("T")
-INSTANCES = 400
+INSTANCES = 200
 JOINT_INSTANCES = 40
 PATIENT = Limits(deterministic=60.0, seconds=600.0)
 HURRIED = [0.0, 2.0**-12, 2.0**-8]
