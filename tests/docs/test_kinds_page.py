@@ -1,39 +1,27 @@
-"""The page of kinds says of each kind what the table in the code says."""
+"""The page of kinds says of each kind what the table in the code says, and what the code makes of its example."""
 
-import re
-from pathlib import Path
+import kinds
+import pytest
 
-from gangs.workloads.kind_table import ANY, WORKLOADS, Made, WorkloadKind
-
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "kinds.md").read_text()
-OTHERS = {
-    Made.TOGETHER: "one gang, each template a pod set",
-    Made.ALONE: "each pod alone",
-    Made.IN_JOBS: "each of its Jobs",
-    Made.UNREAD: "refused: name a group on the templates",
-}
+from gangs.workloads.kind_table import WORKLOADS
 
 
-def written(values: tuple[str, ...]) -> str:
-    """Fields as the page shows them."""
-    return ", ".join(f"`{each}`" for each in values if each) or "-"
+def test_the_tables_are_those_of_the_code() -> None:
+    assert kinds.PAGE.read_text() == kinds.page(), "run: python tests/docs/kinds.py"
 
 
-def row(group: str, kind: str, shape: WorkloadKind) -> str:
-    """The line of a kind."""
-    own = "one gang" if shape.by_annotation else "refused"
-    if heir := shape.heir[1]:
-        own = f"handed down to its {'only workload' if heir == ANY else heir}"
-    versions = f" {'/'.join(shape.versions)}" if shape.versions else ""
-    others = OTHERS[shape.made]
-    if shape.queued and shape.made is Made.UNREAD:
-        others = "one gang where it names Kueue's queue itself; on its templates refused"
-    minimum = written((shape.minimum, shape.least_workers, shape.minimum_of_roles))
-    cells = (f"`{kind}`", f"`{group or 'core'}`{versions}", own, others, written(shape.templates), minimum)
-    cells = (*cells, written((shape.suspended_at,)))
-    return f"| {' | '.join(cells)} |"
+@pytest.mark.parametrize("block", kinds.BLOCKS)
+def test_every_kind_whose_pods_are_counted_is_there(block: str) -> None:
+    lines = kinds.block(block)
+    assert [
+        kind
+        for (_, kind), shape in WORKLOADS.items()
+        if (shape.by_annotation or block == "kinds") and f"| `{kind}`" not in lines
+    ] == []
 
 
-def test_the_table_is_that_of_the_code() -> None:
-    lines = [line for line in PAGE.splitlines() if re.match(r"\| `", line)]
-    assert lines == [row(group, kind, shape) for (group, kind), shape in WORKLOADS.items()]
+def test_what_counts_pods_is_found() -> None:
+    """A field that the example leaves out would be missing on the page."""
+    assert "`spec.workerGroupSpecs.*.minReplicas`" in kinds.block("counts")
+    rows = [line.split(" | ") for line in kinds.block("counts").splitlines()[2:]]
+    assert [row[0] for row in rows if "spec." not in row[1]] == []
