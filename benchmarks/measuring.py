@@ -22,10 +22,10 @@ from planning.decision import Decision, Outcome
 from planning.framing.gang_problem import frame
 from planning.planning_options import PlanningOptions
 from planning.solver_pool.pool import Workers
+from solver.bounds.domain_cover import certainly_none
 from solver.objective import SolvePhase, is_of_level, since
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.solve import certainly_none
 
 LIMITS = Limits()
 """The product's own. What takes longer than `WITHIN` counts as not proven all the same."""

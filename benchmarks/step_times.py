@@ -23,7 +23,8 @@ from planning import planner
 from planning.competing import tier
 from planning.solver_pool import pipes, worker
 from planning.solver_pool import pool as workers
-from planning.solver_pool.worker import NotPlaced, Reply, Request, Tell
+from planning.solver_pool.tasks import NotPlaced, Reply, Request
+from planning.solver_pool.worker import Tell
 from solver import solve as solving
 
 FOLDER = "PHALANX_BENCHMARK_STAGES"

@@ -74,3 +74,8 @@ def capacities(problem: Problem, amounts: Counts) -> Counts:
                 fits = np.minimum(fits, room[:, resource] // request)
         capacity[position, shape.positions] = fits[shape.positions]
     return capacity
+
+
+def work(problem: Problem) -> int:
+    """A measure of what looking for a plan takes."""
+    return sum(len(pod_set.members) for pod_set in problem.sets) * len(problem.nodes)

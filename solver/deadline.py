@@ -57,3 +57,11 @@ class Deadline:
 
 NO_DEADLINE = Deadline()
 """For those who wait."""
+
+DeadlineCheck = Callable[[], bool]
+"""Whether the time is over. The solver has no clock of its own."""
+
+
+def no_deadline_check() -> bool:
+    """For those who wait."""
+    return False

@@ -80,3 +80,20 @@ class NoPlan:
 
 
 Answer = Plan | NoPlan
+
+
+@dataclass(frozen=True, slots=True)
+class NextDoor:
+    """The best plan elsewhere. `level`: the narrowest level, above the node, of which one domain holds the gang;
+    `paths`: the domains of that level that the other plan uses, none where there is no other plan.
+
+    `goal` and `part`: the first in which the other plan is worse, `value` and `other_value` what it is in both; ""
+    where it loses by names alone.
+    """
+
+    level: str
+    paths: tuple[tuple[str, ...], ...] = ()
+    goal: str = ""
+    part: str = ""
+    value: int = 0
+    other_value: int = 0

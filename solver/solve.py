@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from solver.bounds.domain_cover import too_few
+from solver.bounds.domain_cover import too_small
 from solver.branch_and_bound.by_domain import solve_by_domains
-from solver.capacity import deciding_level
+from solver.capacity import work
 from solver.cp_sat.lexicographic import Found, SolverFaultError
 from solver.cp_sat.solve import Solved, solve_model
 from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from solver.eviction.solve import solve_evicting
 from solver.explain.remedies import explained
 from solver.heuristics.greedy import unproven
-from solver.heuristics.incumbent import LARGE, LARGE_EVICTING, Incumbent, Tell, to_nobody, work
+from solver.heuristics.incumbent import LARGE, LARGE_EVICTING, Incumbent, Tell, to_nobody
 from solver.instance import Instance, instance_of
 from solver.objective import goals_of, is_countable
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
@@ -140,24 +140,9 @@ def _unsure(problem: Problem, plan: Plan) -> Plan:
     return replace(plan, goals=unproven(problem, plan.goals), proof=Proof.FEASIBLE)
 
 
-def certainly_none(problem: Problem) -> bool:
-    """Whether counting tells at once that there is no plan, whoever is evicted. False: there may be one, or amounts are
-    too large to be counted.
-    """
-    try:
-        return _too_small(instance_of(problem, evicting=bool(problem.victims)))
-    except OverflowError:
-        return False
-
-
-def _too_small(instance: Instance) -> bool:
-    """Whether by counting no domain of the required level can hold the minimum."""
-    return bool(too_few(instance, deciding_level(instance.problem)).all())
-
-
 def _bounded(instance: Instance) -> Found | None:
     """No, where by counting no domain of the required level can hold the minimum, whoever is evicted."""
-    if _too_small(instance):
+    if too_small(instance):
         return Found.INFEASIBLE
     return Found.INFEASIBLE if instance.evicting and no_room(instance) else None
 

@@ -22,7 +22,7 @@ from planning.decision import Decision, Outcome
 from planning.framing.gang_problem import Framing
 from planning.messages.outcomes import decided
 from planning.solver_pool.pool import shared_workers
-from solver.multi_gang.joint import JointAnswer, JointProblem, Share, can_join, size
+from solver.multi_gang.joint_problem import JointAnswer, JointProblem, Share, can_join, size
 from solver.objective import SolvePhase, until
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem

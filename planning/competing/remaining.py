@@ -15,7 +15,7 @@ from gangs.held_nodes import held_node
 from gangs.model import Gang
 from kube.objects import Pod
 from planning.framing.gang_problem import Framing
-from solver.multi_gang.joint import Share
+from solver.multi_gang.joint_problem import Share
 from solver.nodes import Amounts
 
 

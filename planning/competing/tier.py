@@ -10,7 +10,7 @@ from planning.framing.gang_problem import Framing
 from planning.framing.running_gangs import RunningGangs
 from solver.heuristics.greedy import unproven
 from solver.instance import instance_of
-from solver.multi_gang.joint import JointAnswer, Share
+from solver.multi_gang.joint_problem import JointAnswer, Share
 from solver.objective import goals_of, is_of_level
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem

@@ -17,7 +17,7 @@ from planning.decision import Decision, Eviction, Outcome
 from planning.framing.gang_problem import Framing
 from planning.framing.priorities import may_preempt
 from planning.messages.outcomes import decided
-from solver.multi_gang.joint import JointAnswer, Share
+from solver.multi_gang.joint_problem import JointAnswer, Share
 from solver.plan import Proof
 
 MOST_MEMBERS = 512

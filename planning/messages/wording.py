@@ -10,9 +10,8 @@ from kube.names import natural_key
 from planning.decision import Assignment, Eviction, LevelUse
 from planning.framing.stranded import Stranded
 from planning.messages.shortfalls import Misfits, Reasons
-from solver.explain.alternatives import NextDoor
 from solver.objective import criterion
-from solver.plan import NearDomain, NoPlan, Proof
+from solver.plan import NearDomain, NextDoor, NoPlan, Proof
 
 NEAREST_COLUMNS = ("NEAREST", "FITS", "NODES", "EXCLUDED")
 _NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")

@@ -23,7 +23,7 @@ import msgspec
 
 from planning.solver_pool.node_layouts import Sender
 from planning.solver_pool.pipes import Channel
-from planning.solver_pool.worker import (
+from planning.solver_pool.tasks import (
     Compared,
     CompareTask,
     Failed,
@@ -36,14 +36,13 @@ from planning.solver_pool.worker import (
     Request,
     Task,
 )
+from solver.bounds.domain_cover import certainly_none
+from solver.capacity import work
 from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
-from solver.explain.alternatives import NextDoor
 from solver.heuristics.greedy import greedy_plans
-from solver.heuristics.incumbent import work
-from solver.multi_gang.joint import JointAnswer, JointProblem, faults_of
-from solver.plan import Answer, NoPlan, Plan, Proof
+from solver.multi_gang.joint_problem import JointAnswer, JointProblem, faults_of
+from solver.plan import Answer, NextDoor, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
-from solver.solve import certainly_none
 from solver.verify.rules import verify
 
 log = logging.getLogger(__name__)

@@ -21,12 +21,24 @@ import msgspec
 
 from planning.solver_pool.node_layouts import Receiver
 from planning.solver_pool.pipes import read, write
+from planning.solver_pool.tasks import (
+    Compared,
+    CompareTask,
+    Failed,
+    JointReply,
+    JointTask,
+    NotPlaced,
+    Placed,
+    Ready,
+    Reply,
+    Request,
+)
 from solver.deadline import Deadline, OutOfTimeError
-from solver.explain.alternatives import NextDoor, next_door
+from solver.explain.alternatives import next_door
 from solver.explain.remedies import explained
-from solver.multi_gang.joint import JointAnswer, JointProblem, solve_all_placed, solve_joint
-from solver.plan import NoPlan, Plan
-from solver.problem import Limits, Problem
+from solver.multi_gang.joint import solve_all_placed, solve_joint
+from solver.multi_gang.joint_problem import JointAnswer
+from solver.plan import Plan
 from solver.solve import decide
 
 MEMORY_BYTES = 2 << 30
@@ -36,73 +48,6 @@ EXPLAINING = 0.1
 """So much longer than a plan, as a share, is a no's explanation looked for, if the no came late."""
 
 
-class Task(msgspec.Struct, frozen=True, tag=True):
-    """Place one gang."""
-
-    problem: Problem
-    limits: Limits
-
-
-class JointTask(msgspec.Struct, frozen=True, tag=True):
-    """Place several gangs that compete. `all_members`: all their members, without evictions, or not at all."""
-
-    problem: JointProblem
-    limits: Limits
-    all_members: bool = False
-
-
-class CompareTask(msgspec.Struct, frozen=True, tag=True):
-    """Say what is next door to a plan."""
-
-    problem: Problem
-    plan: Plan
-    limits: Limits
-
-
-class Ready(msgspec.Struct, frozen=True, tag=True):
-    """The worker has started and can take a task."""
-
-
-class Placed(msgspec.Struct, frozen=True, tag=True):
-    """A plan for one gang. `last` False: a better one is looked for. `peak`: the most memory that the worker has held,
-    in bytes.
-    """
-
-    plan: Plan
-    peak: int = 0
-    last: bool = True
-
-
-class NotPlaced(msgspec.Struct, frozen=True, tag=True):
-    """A no. `last` False: its explanation follows."""
-
-    answer: NoPlan
-    last: bool
-    peak: int = 0
-
-
-class JointReply(msgspec.Struct, frozen=True, tag=True):
-    """The answer for several gangs; None where they are not all placed whole, which was asked for."""
-
-    answer: JointAnswer | None
-    peak: int = 0
-
-
-class Compared(msgspec.Struct, frozen=True, tag=True):
-    """What is next door, as far as it is known."""
-
-    found: NextDoor | None
-    peak: int = 0
-
-
-class Failed(msgspec.Struct, frozen=True, tag=True):
-    """The solver failed; the worker should not be used again."""
-
-    reason: str
-
-
-Request = Task | JointTask | CompareTask
-Reply = Ready | Placed | NotPlaced | JointReply | Compared | Failed
 Tell = Callable[[Reply], None]
 """Takes replies before the last one."""
 Answering = Callable[[Request, Tell], Iterator[Reply]]

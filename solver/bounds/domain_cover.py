@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.capacity import Counts, pending
-from solver.instance import Instance, Seat
+from solver.capacity import Counts, deciding_level, pending
+from solver.instance import Instance, Seat, instance_of
 from solver.problem import Member, Problem
 
 Spread = tuple[int, ...]
@@ -222,3 +222,18 @@ def most_members(instance: Instance, members: Sequence[Member], level: int) -> C
             fitting = np.where(usable, np.maximum(instance.amounts[:, resource], 0) // least, 0)
             most = np.minimum(most, tree.summed(level, fitting))
     return most
+
+
+def certainly_none(problem: Problem) -> bool:
+    """Whether counting tells at once that there is no plan, whoever is evicted. False: there may be one, or amounts are
+    too large to be counted.
+    """
+    try:
+        return too_small(instance_of(problem, evicting=bool(problem.victims)))
+    except OverflowError:
+        return False
+
+
+def too_small(instance: Instance) -> bool:
+    """Whether by counting no domain of the required level can hold the minimum."""
+    return bool(too_few(instance, deciding_level(instance.problem)).all())

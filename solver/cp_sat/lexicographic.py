@@ -4,7 +4,7 @@ Neighbouring goals of small range are proven in one solve, as digits of one numb
 is what CP-SAT's maintainers recommend, google/or-tools#1344; it has no lexicographic objective of its own.)
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -31,15 +31,6 @@ _SHARE = 0.5
 """The share of the remaining time that one goal may take."""
 _MOMENT = 1.0
 """Time for what needs no search, even where the budget is spent."""
-
-
-DeadlineCheck = Callable[[], bool]
-"""Whether the time is over. The solver has no clock of its own."""
-
-
-def no_deadline_check() -> bool:
-    """For those who wait."""
-    return False
 
 
 class Found(Enum):

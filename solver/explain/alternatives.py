@@ -1,31 +1,14 @@
 """Why here and not next door: the best plan outside the domain that a plan chose, and the first goal it loses on."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.instance import Instance, instance_of
 from solver.objective import criterion, goals_of
-from solver.plan import Goal, NoPlan, Plan, Proof
+from solver.plan import Goal, NextDoor, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.solve import decide
-
-
-@dataclass(frozen=True, slots=True)
-class NextDoor:
-    """The best plan elsewhere. `level`: the narrowest level, above the node, of which one domain holds the gang;
-    `paths`: the domains of that level that the other plan uses, none where there is no other plan.
-
-    `goal` and `part`: the first in which the other plan is worse, `value` and `other_value` what it is in both; ""
-    where it loses by names alone.
-    """
-
-    level: str
-    paths: tuple[tuple[str, ...], ...] = ()
-    goal: str = ""
-    part: str = ""
-    value: int = 0
-    other_value: int = 0
 
 
 def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NextDoor | None:

@@ -4,7 +4,7 @@ A block is tried in the domains that may be the cheapest; what it came to there,
 says whether another one is tried. Nodes are taken in the order in which a compact plan fills them.
 """
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import groupby
@@ -12,6 +12,7 @@ from itertools import groupby
 import numpy as np
 
 from solver.capacity import Counts
+from solver.deadline import DeadlineCheck
 from solver.heuristics.blocks import Block, Run
 from solver.heuristics.remaining_room import RemainingRoom
 from solver.heuristics.rule_limits import Allowances
@@ -19,7 +20,6 @@ from solver.heuristics.running_pods import RunningPods, Weights
 from solver.instance import Instance, Seat
 from solver.tree import ROOT
 
-DeadlineCheck = Callable[[], bool]
 _Heap = list[tuple[float, int, int]]
 """Domains by what a block seems to cost there, and by their place in the order of filling."""
 _Heaps = dict[object, _Heap]

@@ -12,8 +12,7 @@ import numpy as np
 
 from solver.bounds.domain_cover import Covers, too_few
 from solver.capacity import deciding_level, needed_members
-from solver.cp_sat.lexicographic import DeadlineCheck, no_deadline_check
-from solver.deadline import NO_DEADLINE, Deadline
+from solver.deadline import NO_DEADLINE, Deadline, DeadlineCheck, no_deadline_check
 from solver.eviction.lower_bounds import prices_of
 from solver.heuristics.block_by_block import BlockPlace, Seating
 from solver.heuristics.blocks import Block, beyond, blocks_of

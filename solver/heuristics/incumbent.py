@@ -29,11 +29,6 @@ def to_nobody(_plan: Plan) -> None:
     """For those who only want the answer."""
 
 
-def work(problem: Problem) -> int:
-    """A measure of what looking for a plan takes."""
-    return sum(len(pod_set.members) for pod_set in problem.sets) * len(problem.nodes)
-
-
 class Incumbent:
     """The best plan so far. `tell` is given every better one."""
 

@@ -12,15 +12,14 @@ import numpy as np
 
 from solver.branch_and_bound.subproblem import unevicting
 from solver.capacity import Counts, fitting
-from solver.cp_sat.lexicographic import DeadlineCheck, TimeBudget, no_deadline_check
-from solver.instance import blocked_nodes
+from solver.cp_sat.lexicographic import TimeBudget
+from solver.deadline import DeadlineCheck, no_deadline_check
 from solver.multi_gang.column_generation.generation import ChosenColumns, ColumnGeneration
-from solver.multi_gang.column_generation.pricing import GangDemand, PricingProblem, node_classes_of
+from solver.multi_gang.shared_nodes import SharedNodes, crowded_out_of, set_of, shared_nodes
 from solver.objective import Nodes
 from solver.plan import Plan
-from solver.problem import Limits, PodSet, Problem
+from solver.problem import Limits, Problem
 from solver.solve import decide
-from solver.tree import ROOT, Tree, tree_of
 
 _CHOOSING = 0.5
 """The share of the deterministic time for choosing among columns. Generating them is not counted in it, and takes as
@@ -28,8 +27,6 @@ long.
 """
 _SOME = Limits(deterministic=0.2, seconds=1.0)
 """What planning one gang anew may take."""
-_CELLS = 8_000_000
-"""Numbers in a first table of the pricing problem, 64 MB; all tables of a round are several times as large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +49,14 @@ def place_all(
     where they were not found to have room, or where a gang is not of alike members without further rules on the same
     nodes as the others.
     """
-    cluster = _cluster(gangs, units)
+    cluster = shared_nodes(gangs, units)
     if cluster is None:
         return None
-    out = _crowded_out(cluster)
+    out = crowded_out_of(cluster)
     if not out:
         return _placed(cluster, budget, over)
     stay = [gang for gang in range(len(gangs)) if gang not in out]
-    fewer = _cluster([gangs[gang] for gang in stay], [units[gang] for gang in stay])
+    fewer = shared_nodes([gangs[gang] for gang in stay], [units[gang] for gang in stay])
     found = None if fewer is None else _placed(fewer, budget, over)
     if found is None:
         return None
@@ -67,30 +64,9 @@ def place_all(
     return replace(found, nodes=tuple(nodes.get(gang) for gang in range(len(gangs))))
 
 
-def crowded_out(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> frozenset[int]:
-    """The gangs that certainly have no place beside those before them that have one: by counting there is less room
-    than they ask for. Nobody where that is not known, or where not all gangs are placed whole and without evictions.
-    """
-    cluster = _cluster(gangs, units)
-    return frozenset() if cluster is None else _crowded_out(cluster)
-
-
-def _crowded_out(cluster: "_Cluster") -> frozenset[int]:
-    if any(gang.victims or gang.minimum < len(_only(gang).members) for gang in cluster.gangs):
-        return frozenset()
-    generation, out = cluster.generation, set()
-    left = generation.offered.sum(axis=1)
-    for gang, demand in enumerate(generation.demands):
-        takes = generation.displaced[demand.shape] * demand.members
-        if (takes > left).any():
-            out.add(gang)
-        else:
-            left -= takes
-    return frozenset(out) if len(out) < len(cluster.gangs) else frozenset()
-
-
-def _placed(cluster: "_Cluster", budget: TimeBudget, over: DeadlineCheck) -> AllPlaced | None:
-    chosen = cluster.generation.solve(budget.portion(_CHOOSING), over)
+def _placed(cluster: SharedNodes, budget: TimeBudget, over: DeadlineCheck) -> AllPlaced | None:
+    generation = ColumnGeneration(cluster.pricing, cluster.demands, cluster.displaced)
+    chosen = generation.solve(budget.portion(_CHOOSING), over)
     nodes = None if chosen is None else _anew(cluster, _seated(cluster, chosen), over)
     if chosen is None or nodes is None:
         return None
@@ -100,147 +76,16 @@ def _placed(cluster: "_Cluster", budget: TimeBudget, over: DeadlineCheck) -> All
     return AllPlaced(tuple(rows), next(short, cluster.tree.depth))
 
 
-@dataclass(frozen=True)
-class _Cluster:
-    """The gangs on their nodes. `free` and `asked[gang]`: by resource of all gangs together, in base units."""
-
-    gangs: Sequence[Problem]
-    units: Sequence[Sequence[int]]
-    resources: tuple[str, ...]
-    tree: Tree
-    free: Counts
-    asked: Counts
-    generation: ColumnGeneration
-
-
-def _cluster(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> _Cluster | None:
-    if not all(_plain(gang) and _same_places(gang, gangs[0]) for gang in gangs):
-        return None
-    resources = tuple(dict.fromkeys(name for gang in gangs for name in gang.resources))
-    free = _free(gangs, units, resources)
-    if free is None:
-        return None
-    asked = np.array(
-        [
-            _aligned(np.array([gang.shapes[_only(gang).members[0].shape].requests]), gang, sizes, resources)[0]
-            for gang, sizes in zip(gangs, units, strict=True)
-        ]
-    )
-    tree = tree_of(gangs[0].nodes, len(gangs[0].levels))
-    generation = _generation(gangs, tree, free, asked)
-    if generation.pricing.cells(len(generation.displaced)) > _CELLS:
-        return None
-    return _Cluster(gangs, units, resources, tree, free, asked, generation)
-
-
-def _generation(gangs: Sequence[Problem], tree: Tree, free: Counts, asked: Counts) -> ColumnGeneration:
-    """Gangs that ask for the same, and may run on the same nodes, have one shape."""
-    wants = [(tuple(row), _open_nodes(gang)) for row, gang in zip(asked.tolist(), gangs, strict=True)]
-    kinds = list(dict.fromkeys(wants))
-    requests = np.array([row for row, _ in kinds], dtype=np.int64)
-    members = [len(_only(gang).members) for gang in gangs]
-    displaced = np.array([_displaced(free, requests, row) for row in requests]).T
-    wanted = sum(count * displaced[kinds.index(want)] for count, want in zip(members, wants, strict=True))
-    room = np.minimum([fitting(free, row) for row in requests], np.reshape(wanted, (-1, 1)))
-    holds = np.minimum(room, max(members))
-    for shape, (_, eligible) in enumerate(kinds):
-        barred = np.ones(len(free), dtype=np.bool_)
-        barred[sorted(eligible)] = False
-        holds[shape, barred] = 0
-    demands = [
-        GangDemand(kinds.index(want), count, _level(gang))
-        for want, count, gang in zip(wants, members, gangs, strict=True)
-    ]
-    return ColumnGeneration(PricingProblem(tree, node_classes_of(tree, holds, room), max(members)), demands, displaced)
-
-
-def _plain(gang: Problem) -> bool:
-    """Whether the gang is one set of alike members without rules but a level above the node."""
-    filled = [pod_set for pod_set in gang.sets if pod_set.members]
-    numbers = gang.together or gang.multiples
-    neighbours = gang.exclusions or gang.separations or gang.affinities or gang.spreads
-    if len(filled) != 1 or numbers or neighbours:
-        return False
-    pod_set = filled[0]
-    alike = {(member.shape, member.node) for member in pod_set.members} == {(pod_set.members[0].shape, None)}
-    ruled = pod_set.slices or pod_set.multiples or pod_set.caps
-    return alike and not ruled and _level(gang) < len(gang.levels) - 1
-
-
-def _open_nodes(gang: Problem) -> frozenset[int]:
-    """The nodes that members may use, room aside, without evictions."""
-    shape = _only(gang).members[0].shape
-    return gang.shapes[shape].nodes - blocked_nodes(gang, shape)
-
-
-def _only(gang: Problem) -> PodSet:
-    """The set that has members."""
-    return next(pod_set for pod_set in gang.sets if pod_set.members)
-
-
-def _level(gang: Problem) -> int:
-    """The narrowest level of which one domain must hold the gang, or ROOT."""
-    return max((level for level in (gang.required, _only(gang).required) if level is not None), default=ROOT)
-
-
-def _same_places(one: Problem, other: Problem) -> bool:
-    own, theirs = one.nodes.layout, other.nodes.layout
-    return own is theirs or (own.names, own.paths) == (theirs.names, theirs.paths)
-
-
-def _aligned(amounts: Counts, gang: Problem, units: Sequence[int], resources: Sequence[str]) -> Counts:
-    """Amounts in rows, in base units, with the resources of all gangs; -1 where this one does not know a resource."""
-    rows = amounts * np.array(units, dtype=np.int64)
-    places = [gang.resources.index(name) if name in gang.resources else -1 for name in resources]
-    return np.stack([rows[:, place] if place >= 0 else np.zeros(len(rows), dtype=np.int64) for place in places], axis=1)
-
-
-def _free(gangs: Sequence[Problem], units: Sequence[Sequence[int]], resources: tuple[str, ...]) -> Counts | None:
-    """What is free by node and resource; None where the gangs do not agree on it."""
-    found = np.zeros((len(gangs[0].nodes), len(resources)), dtype=np.int64)
-    known = np.zeros(len(resources), dtype=np.bool_)
-    for gang, sizes in zip(gangs, units, strict=True):
-        asked = np.array([name in gang.resources for name in resources])
-        rows = _aligned(gang.nodes.free, gang, sizes, resources)
-        if (rows[:, asked & known] != found[:, asked & known]).any():
-            return None
-        found[:, asked] = rows[:, asked]
-        known |= asked
-    return found
-
-
-def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
-    """By shape, for how many members with `request` there is certainly no room where one of the shape is. Those that
-    ask for nothing have places enough for all of them, of which each takes one.
-
-    What limits them on a node is one resource: of it, a member of the shape takes the place of as many as it asks for
-    whole times as much. The least of that over all resources which limit them somewhere holds on every node.
-    """
-    asks = np.flatnonzero(request > 0)
-    if not len(asks):
-        same: Counts = np.all(requests == request, axis=1).astype(np.int64)
-        return same
-    fits = np.maximum(free[:, asks], 0) // request[asks]
-    limits = fits == fits.min(axis=1, keepdims=True)
-    limiting: list[int] = []
-    while limits.any():
-        most = int(limits.sum(axis=0).argmax())
-        limiting.append(int(asks[most]))
-        limits = limits[~limits[:, most]]
-    displaced: Counts = (requests[:, limiting] // request[limiting]).min(axis=1)
-    return displaced
-
-
-def _seated(cluster: _Cluster, chosen: ChosenColumns) -> list[list[int]]:
+def _seated(cluster: SharedNodes, chosen: ChosenColumns) -> list[list[int]]:
     """Nodes by gang for the columns, the largest members first, on the nodes of a class that hold most of what is left
     of a gang and least besides. No nodes for a gang that does not fit beside those before it: columns are counted shape
     by shape, and shapes that are limited by different resources can be too many together.
     """
-    free, node_class = cluster.free.copy(), cluster.generation.pricing.classes.node_class
+    free, node_class = cluster.free.copy(), cluster.pricing.classes.node_class
     nodes: dict[int, list[int]] = {column.gang: [] for column in chosen.columns}
     jobs = [(column.gang, where, count) for column in chosen.columns for where, count in sorted(column.use.items())]
-    size = cluster.generation.displaced.sum(axis=1)
-    shape = [demand.shape for demand in cluster.generation.demands]
+    size = cluster.displaced.sum(axis=1)
+    shape = [demand.shape for demand in cluster.demands]
     failed = set[int]()
     for gang, where, count in sorted(jobs, key=lambda job: (-size[shape[job[0]]], -job[2], job)):
         inside = np.flatnonzero(node_class == where)
@@ -259,7 +104,7 @@ def _seated(cluster: _Cluster, chosen: ChosenColumns) -> list[list[int]]:
     return [nodes.get(gang, []) for gang in range(len(cluster.gangs))]
 
 
-def _anew(cluster: _Cluster, placed: list[list[int]], over: DeadlineCheck) -> list[list[int]] | None:
+def _anew(cluster: SharedNodes, placed: list[list[int]], over: DeadlineCheck) -> list[list[int]] | None:
     """Every gang in its turn at its best place beside the others, as long as there is time; first those that have none
     yet. None where one of these finds none.
     """
@@ -280,17 +125,17 @@ def _anew(cluster: _Cluster, placed: list[list[int]], over: DeadlineCheck) -> li
     return [nodes.tolist() for nodes in found]
 
 
-def _best_beside(cluster: _Cluster, gang: int, used: Counts) -> Counts | None:
+def _best_beside(cluster: SharedNodes, gang: int, used: Counts) -> Counts | None:
     """The best nodes for all members of a gang beside what others use; None where none are found."""
     problem = cluster.gangs[gang]
     answer = decide(_beside(cluster, gang, used), _SOME)
     if not isinstance(answer, Plan):
         return None
-    row = answer.nodes[problem.sets.index(_only(problem))]
+    row = answer.nodes[problem.sets.index(set_of(problem))]
     return None if None in row else np.array(row, dtype=np.int64)
 
 
-def _beside(cluster: _Cluster, gang: int, used: Counts) -> Problem:
+def _beside(cluster: SharedNodes, gang: int, used: Counts) -> Problem:
     """The gang's problem with what others use taken off."""
     problem, sizes = cluster.gangs[gang], cluster.units[gang]
     places = [cluster.resources.index(name) for name in problem.resources]
@@ -298,7 +143,7 @@ def _beside(cluster: _Cluster, gang: int, used: Counts) -> Problem:
     return replace(unevicting(problem), nodes=problem.nodes.with_free(free))
 
 
-def _spread(cluster: _Cluster, nodes: Iterable[int]) -> list[int]:
+def _spread(cluster: SharedNodes, nodes: Iterable[int]) -> list[int]:
     """The domains that these nodes are in, level by level."""
     touched = list(nodes)
     return [len({cluster.tree.domain(level, node) for node in touched}) for level in range(cluster.tree.depth)]

@@ -10,7 +10,8 @@ from thorough import parts
 from benchmarks.naive import Proven, can_state, solve, values_of
 from solver import solve as solving
 from solver.capacity import scarcest
-from solver.multi_gang.joint import JointProblem, solve_joint
+from solver.multi_gang.joint import solve_joint
+from solver.multi_gang.joint_problem import JointProblem
 from solver.multi_gang.merge import merged
 from solver.plan import Plan, Proof
 from solver.problem import Limits, Problem

@@ -9,18 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from planning.solver_pool.worker import (
-    MEMORY_BYTES,
-    Answering,
-    JointAnswer,
-    NotPlaced,
-    Placed,
-    Reply,
-    Request,
-    Tell,
-    answers,
-    serve,
-)
+from planning.solver_pool.tasks import NotPlaced, Placed, Reply, Request
+from planning.solver_pool.worker import MEMORY_BYTES, Answering, JointAnswer, Tell, answers, serve
 from solver.plan import NoPlan, Plan, Proof
 
 _PIECE = 64 << 20

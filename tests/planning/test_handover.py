@@ -5,7 +5,7 @@ import pytest
 
 from planning.solver_pool.node_layouts import KEPT, Receiver, Sender
 from planning.solver_pool.pool import Workers
-from planning.solver_pool.worker import Request, Task
+from planning.solver_pool.tasks import Request, Task
 from solver.nodes import Node, NodeTable, nodes_of
 from solver.plan import Plan, Proof
 from solver.problem import NO_VICTIMS, Limits, Member, PodSet, Problem, Shape, Victim, VictimTable, victim_table

@@ -13,7 +13,7 @@ from planning.framing.gang_problem import Framing, frame
 from planning.framing.priorities import with_priorities
 from planning.gang_order import in_order
 from planning.messages.outcomes import decided
-from solver.multi_gang.joint import Share
+from solver.multi_gang.joint_problem import Share
 from solver.plan import Plan, Proof
 
 CLUSTER = [scenes.topology(), *scenes.nodes()]

@@ -19,7 +19,8 @@ import pytest
 from thorough import mostly
 
 from planning.solver_pool.pool import Workers
-from solver.multi_gang.joint import JointProblem, solve_joint
+from solver.multi_gang.joint import solve_joint
+from solver.multi_gang.joint_problem import JointProblem
 from solver.nodes import Node, nodes_of
 from solver.plan import Answer, NoPlan, Plan, Proof
 from solver.problem import Cap, Limits, Member, PodSet, Problem, Shape
@@ -199,7 +200,7 @@ def test_threads_share_the_workers(workers: Workers) -> None:
 PARENT = """
 import sys, threading
 from planning.solver_pool.pool import Worker, Workers, COMMAND
-from planning.solver_pool.worker import Task
+from planning.solver_pool.tasks import Task
 from test_workers import FAULTY, PATIENT, problem
 waiting, working = Worker(COMMAND), Worker((sys.executable, str(FAULTY), "hung"))
 for each in (waiting, working):

@@ -23,7 +23,7 @@ from brute_force import (
     victim_sets,
 )
 
-from solver.multi_gang.joint import JointProblem
+from solver.multi_gang.joint_problem import JointProblem
 from solver.problem import PodSet, Problem
 
 Rows = tuple[Row, ...]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from random import Random
 
-from solver.multi_gang.joint import JointProblem
+from solver.multi_gang.joint_problem import JointProblem
 from solver.nodes import Node, nodes_of
 from solver.problem import (
     Affinity,

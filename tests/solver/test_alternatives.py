@@ -4,7 +4,8 @@ import pytest
 from drawings import Drawing, placed, pods
 
 from planning.messages.wording import why_here
-from solver.explain.alternatives import NextDoor, next_door
+from solver.explain.alternatives import next_door
+from solver.plan import NextDoor
 from solver.problem import Limits, Problem
 
 LIMITS = Limits(10.0, 60.0)

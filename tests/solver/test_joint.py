@@ -2,7 +2,8 @@
 
 from drawings import Drawing, pods
 
-from solver.multi_gang.joint import JointAnswer, JointProblem, Share, can_join, faults_of, solve_joint
+from solver.multi_gang.joint import solve_joint
+from solver.multi_gang.joint_problem import JointAnswer, JointProblem, Share, can_join, faults_of
 from solver.multi_gang.merge import merged
 from solver.nodes import Node, nodes_of
 from solver.plan import Proof

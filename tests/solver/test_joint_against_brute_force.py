@@ -12,7 +12,8 @@ from joint_brute_force import JOINT_GOALS, Whole, best_together
 from random_problems import random_joint
 from thorough import chunks
 
-from solver.multi_gang.joint import JointAnswer, JointProblem, faults_of, solve_joint
+from solver.multi_gang.joint import solve_joint
+from solver.multi_gang.joint_problem import JointAnswer, JointProblem, faults_of
 from solver.plan import Proof
 from solver.problem import Limits
 

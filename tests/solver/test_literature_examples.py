@@ -11,7 +11,8 @@ import pytest
 from drawings import PATIENT, Drawing, placed, pods, refused
 from greedy_examples import NARROW, WIDE, Example, hold, problem_of, puts
 
-from solver.multi_gang.joint import JointProblem, faults_of, solve_joint
+from solver.multi_gang.joint import solve_joint
+from solver.multi_gang.joint_problem import JointProblem, faults_of
 from solver.plan import Proof
 from solver.problem import Cap, DisruptionBudget, Exclusion, Problem, Shape, Together, Victim, VictimGang, victim_table
 

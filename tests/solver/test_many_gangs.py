@@ -21,7 +21,8 @@ from solver.multi_gang.column_generation.pricing import (
     PricingProblem,
     node_classes_of,
 )
-from solver.multi_gang.joint import JointProblem, Share, faults_of, solve_all_placed
+from solver.multi_gang.joint import solve_all_placed
+from solver.multi_gang.joint_problem import JointProblem, Share, faults_of
 from solver.nodes import Node, NodeTable, nodes_of
 from solver.plan import Proof
 from solver.problem import Cap, Limits, Member, PodSet, Problem, Shape, Spread

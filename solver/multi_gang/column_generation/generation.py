@@ -16,7 +16,8 @@ import numpy as np
 from ortools.sat.python.cp_model import FEASIBLE, OPTIMAL, CpModel, CpSolver, LinearExpr
 
 from solver.capacity import Counts
-from solver.cp_sat.lexicographic import DeadlineCheck, TimeBudget, no_deadline_check, single_worker
+from solver.cp_sat.lexicographic import TimeBudget, single_worker
+from solver.deadline import DeadlineCheck, no_deadline_check
 from solver.multi_gang.column_generation.allotment import AllottingProblem, Parts
 from solver.multi_gang.column_generation.diving import dived
 from solver.multi_gang.column_generation.pricing import INFEASIBLE_COST, GangDemand, PricingProblem, Use

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.capacity import Counts
-from solver.cp_sat.lexicographic import DeadlineCheck, no_deadline_check
+from solver.deadline import DeadlineCheck, no_deadline_check
 from solver.multi_gang.column_generation.cuts import ColumnShare, Cut, broken_cuts
 from solver.multi_gang.column_generation.linear_programme import LinearProgramme, PrimalDual
 from solver.multi_gang.column_generation.pricing import Use

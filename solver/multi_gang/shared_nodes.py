@@ -1,0 +1,183 @@
+"""Gangs of alike members on the same nodes, in numbers: what of each shape goes where, and who certainly has no place.
+
+What columns are generated from, without anything that searches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.capacity import Counts, fitting
+from solver.instance import blocked_nodes
+from solver.multi_gang.column_generation.pricing import GangDemand, PricingProblem, node_classes_of
+from solver.problem import PodSet, Problem
+from solver.tree import ROOT, Tree, tree_of
+
+_CELLS = 8_000_000
+"""Numbers in a first table of the pricing problem, 64 MB; all tables of a round are several times as large."""
+
+
+@dataclass(frozen=True)
+class SharedNodes:
+    """The gangs on their nodes. `free` and `asked[gang]`: by resource of all gangs together, in base units.
+    `displaced[one, other]`: how many members of shape `other` certainly have no room where one of `one` is.
+    """
+
+    gangs: Sequence[Problem]
+    units: Sequence[Sequence[int]]
+    resources: tuple[str, ...]
+    tree: Tree
+    free: Counts
+    asked: Counts
+    pricing: PricingProblem
+    demands: tuple[GangDemand, ...]
+    displaced: Counts
+
+
+def shared_nodes(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> SharedNodes | None:
+    """The gangs in numbers; None where one is not of alike members without further rules on the same nodes as the
+    others, or where there would be too many numbers.
+    """
+    if not all(_plain(gang) and _same_places(gang, gangs[0]) for gang in gangs):
+        return None
+    resources = tuple(dict.fromkeys(name for gang in gangs for name in gang.resources))
+    free = _free(gangs, units, resources)
+    if free is None:
+        return None
+    asked = np.array(
+        [
+            _aligned(np.array([gang.shapes[set_of(gang).members[0].shape].requests]), gang, sizes, resources)[0]
+            for gang, sizes in zip(gangs, units, strict=True)
+        ]
+    )
+    tree = tree_of(gangs[0].nodes, len(gangs[0].levels))
+    pricing, demands, displaced = _shapes(gangs, tree, free, asked)
+    if pricing.cells(len(displaced)) > _CELLS:
+        return None
+    return SharedNodes(gangs, units, resources, tree, free, asked, pricing, demands, displaced)
+
+
+def _shapes(
+    gangs: Sequence[Problem], tree: Tree, free: Counts, asked: Counts
+) -> tuple[PricingProblem, tuple[GangDemand, ...], Counts]:
+    """What is priced, who asks for it, and what displaces whom. Gangs that ask for the same, and may run on the same
+    nodes, have one shape.
+    """
+    wants = [(tuple(row), _open_nodes(gang)) for row, gang in zip(asked.tolist(), gangs, strict=True)]
+    kinds = list(dict.fromkeys(wants))
+    requests = np.array([row for row, _ in kinds], dtype=np.int64)
+    members = [len(set_of(gang).members) for gang in gangs]
+    displaced = np.array([_displaced(free, requests, row) for row in requests]).T
+    wanted = sum(count * displaced[kinds.index(want)] for count, want in zip(members, wants, strict=True))
+    room = np.minimum([fitting(free, row) for row in requests], np.reshape(wanted, (-1, 1)))
+    holds = np.minimum(room, max(members))
+    for shape, (_, eligible) in enumerate(kinds):
+        barred = np.ones(len(free), dtype=np.bool_)
+        barred[sorted(eligible)] = False
+        holds[shape, barred] = 0
+    demands = tuple(
+        GangDemand(kinds.index(want), count, _level(gang))
+        for want, count, gang in zip(wants, members, gangs, strict=True)
+    )
+    return PricingProblem(tree, node_classes_of(tree, holds, room), max(members)), demands, displaced
+
+
+def _plain(gang: Problem) -> bool:
+    """Whether the gang is one set of alike members without rules but a level above the node."""
+    filled = [pod_set for pod_set in gang.sets if pod_set.members]
+    numbers = gang.together or gang.multiples
+    neighbours = gang.exclusions or gang.separations or gang.affinities or gang.spreads
+    if len(filled) != 1 or numbers or neighbours:
+        return False
+    pod_set = filled[0]
+    alike = {(member.shape, member.node) for member in pod_set.members} == {(pod_set.members[0].shape, None)}
+    ruled = pod_set.slices or pod_set.multiples or pod_set.caps
+    return alike and not ruled and _level(gang) < len(gang.levels) - 1
+
+
+def _open_nodes(gang: Problem) -> frozenset[int]:
+    """The nodes that members may use, room aside, without evictions."""
+    shape = set_of(gang).members[0].shape
+    return gang.shapes[shape].nodes - blocked_nodes(gang, shape)
+
+
+def set_of(gang: Problem) -> PodSet:
+    """The set that has members."""
+    return next(pod_set for pod_set in gang.sets if pod_set.members)
+
+
+def _level(gang: Problem) -> int:
+    """The narrowest level of which one domain must hold the gang, or ROOT."""
+    return max((level for level in (gang.required, set_of(gang).required) if level is not None), default=ROOT)
+
+
+def _same_places(one: Problem, other: Problem) -> bool:
+    own, theirs = one.nodes.layout, other.nodes.layout
+    return own is theirs or (own.names, own.paths) == (theirs.names, theirs.paths)
+
+
+def _aligned(amounts: Counts, gang: Problem, units: Sequence[int], resources: Sequence[str]) -> Counts:
+    """Amounts in rows, in base units, with the resources of all gangs; -1 where this one does not know a resource."""
+    rows = amounts * np.array(units, dtype=np.int64)
+    places = [gang.resources.index(name) if name in gang.resources else -1 for name in resources]
+    return np.stack([rows[:, place] if place >= 0 else np.zeros(len(rows), dtype=np.int64) for place in places], axis=1)
+
+
+def _free(gangs: Sequence[Problem], units: Sequence[Sequence[int]], resources: tuple[str, ...]) -> Counts | None:
+    """What is free by node and resource; None where the gangs do not agree on it."""
+    found = np.zeros((len(gangs[0].nodes), len(resources)), dtype=np.int64)
+    known = np.zeros(len(resources), dtype=np.bool_)
+    for gang, sizes in zip(gangs, units, strict=True):
+        asked = np.array([name in gang.resources for name in resources])
+        rows = _aligned(gang.nodes.free, gang, sizes, resources)
+        if (rows[:, asked & known] != found[:, asked & known]).any():
+            return None
+        found[:, asked] = rows[:, asked]
+        known |= asked
+    return found
+
+
+def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
+    """By shape, for how many members with `request` there is certainly no room where one of the shape is. Those that
+    ask for nothing have places enough for all of them, of which each takes one.
+
+    What limits them on a node is one resource: of it, a member of the shape takes the place of as many as it asks for
+    whole times as much. The least of that over all resources which limit them somewhere holds on every node.
+    """
+    asks = np.flatnonzero(request > 0)
+    if not len(asks):
+        same: Counts = np.all(requests == request, axis=1).astype(np.int64)
+        return same
+    fits = np.maximum(free[:, asks], 0) // request[asks]
+    limits = fits == fits.min(axis=1, keepdims=True)
+    limiting: list[int] = []
+    while limits.any():
+        most = int(limits.sum(axis=0).argmax())
+        limiting.append(int(asks[most]))
+        limits = limits[~limits[:, most]]
+    displaced: Counts = (requests[:, limiting] // request[limiting]).min(axis=1)
+    return displaced
+
+
+def crowded_out(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> frozenset[int]:
+    """The gangs that certainly have no place beside those before them that have one: by counting there is less room
+    than they ask for. Nobody where that is not known, or where not all gangs are placed whole and without evictions.
+    """
+    cluster = shared_nodes(gangs, units)
+    return frozenset() if cluster is None else crowded_out_of(cluster)
+
+
+def crowded_out_of(cluster: SharedNodes) -> frozenset[int]:
+    """Likewise, of gangs in numbers."""
+    if any(gang.victims or gang.minimum < len(set_of(gang).members) for gang in cluster.gangs):
+        return frozenset()
+    classes, out = cluster.pricing.classes, set()
+    left = (classes.room * classes.nodes).sum(axis=1)
+    for gang, demand in enumerate(cluster.demands):
+        takes = cluster.displaced[demand.shape] * demand.members
+        if (takes > left).any():
+            out.add(gang)
+        else:
+            left -= takes
+    return frozenset(out) if len(out) < len(cluster.gangs) else frozenset()
