@@ -7,6 +7,10 @@ LARGEST_BODY = 8 * 1024 * 1024
 
 MOST_CONNECTIONS = 1000
 """Half of them are for strangers (`serving.connections`)."""
+BACKLOG = 4096
+"""Connections that the kernel holds until they are accepted, as many as Linux lets be by default. Whoever comes when
+there are so many hears nothing, and tries again after 1, 3 and 7 s: 1,005 who come at once must not be that many.
+"""
 KEEP_SECONDS = 120
 """More than the 90 s for which an API server keeps idle connections: a POST on one that is being closed cannot be
 repeated.

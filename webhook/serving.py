@@ -20,7 +20,7 @@ from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]  # as above
 from serving.application import Application, Pool
 from serving.background import BackgroundPort
 from serving.gunicorn_worker import LoopWorker, PoliteArbiter
-from serving.limits import KEEP_SECONDS, MOST_CONNECTIONS, ConnectionLimits
+from serving.limits import BACKLOG, KEEP_SECONDS, MOST_CONNECTIONS, ConnectionLimits
 from serving.port import Port
 from serving.tls import CertificateFolder
 from webhook.health import Check, TLSSelfCall, health_server
@@ -116,7 +116,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
             "worker_class": "serving.gunicorn_worker.LoopWorker",
             "timeout": 60,
             "graceful_timeout": settings.drain,
-            "backlog": 512,
+            "backlog": BACKLOG,
             "max_requests": 0,
             "preload_app": False,
             "control_socket_disable": True,

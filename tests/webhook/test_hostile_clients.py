@@ -5,6 +5,8 @@ his than there are places.
 import contextlib
 import http.client
 import os
+import select
+import signal
 import socket
 import ssl
 import statistics
@@ -26,6 +28,8 @@ ATTACKERS = 70
 MANY = 400
 """Connections at a time that ask for nothing."""
 HONEST = 4
+AT_ONCE = 1_500
+"""Connections that come while nobody accepts them."""
 FEW_MEBIBYTES = 40
 REQUESTS = 15
 """Of each honest client."""
@@ -86,6 +90,23 @@ def test_honest_clients_are_answered_in_time_beside_more_connections_than_places
             each.join(PATIENCE)
     assert statistics.quantiles(seconds, n=100)[98] <= SLOWEST_SECONDS
     assert _files(server) < 4 * PLACES
+
+
+def test_a_crowd_that_comes_at_once_keeps_nobody_from_the_door(server: RunningServer) -> None:
+    """Whoever finds the kernel's row full hears nothing, and tries again a second later, then 2 and 4 s after that."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    waiting = select.poll()
+    with contextlib.ExitStack() as stack:
+        for pid in children:
+            os.kill(int(pid), signal.SIGSTOP)
+            stack.callback(os.kill, int(pid), signal.SIGCONT)
+        for _ in range(AT_ONCE):
+            each = stack.enter_context(socket.socket())
+            each.setblocking(False)  # noqa: FBT003 -- the signature is socket's
+            each.connect_ex(("127.0.0.1", server.port))
+            waiting.register(each, select.POLLOUT)
+        assert sum(ready == select.POLLOUT for _, ready in waiting.poll(500)) == AT_ONCE
+    assert server.post() == (200, b"{}")
 
 
 @pytest.mark.thorough
