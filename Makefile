@@ -6,13 +6,12 @@ STAMP := $(VENV)/.phalanx-$(shell cat pyproject.toml requirements-dev.txt 2>/dev
 
 # Processes that test side by side, each with a control plane of its own.
 PROCESSES ?= 2
-# The fast tests start none, and wait for each other's threads and limits half of their time.
+# The fast tests start no control plane, and wait for threads and limits half of their time. Coverage takes that half.
 FAST_PROCESSES ?= 4
 # One that crashes ends the run: xdist 3.8 hands a file on half run, and then waits for ever.
-SIDE_BY_SIDE := --numprocesses $(PROCESSES) --max-worker-restart 0
-BY_FILE := $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder
-FAST_BY_FILE := --numprocesses $(FAST_PROCESSES) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
-BY_TEST := $(SIDE_BY_SIDE) --dist load
+SIDE_BY_SIDE = --numprocesses $(PROCESSES) --max-worker-restart 0
+BY_FILE = $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder
+BY_TEST = $(SIDE_BY_SIDE) --dist load
 
 PAGE := webhook/live_view/page.js
 BROWSER := tests/browser/node_modules/.package-lock.json
@@ -40,12 +39,13 @@ examples: $(STAMP) ## Every documented system's examples, expected beside seen
 	@$(BIN)/python -m cli.scenarios
 
 test: lint binaries page $(BROWSER) ## All set-up, then everything that proves it works; which branches the fast tests take (coverage)
-	$(BIN)/pytest $(FAST_BY_FILE) -m "$(FAST)" --cov --cov-report=
+	$(BIN)/pytest $(BY_FILE) -m "$(FAST)" --cov --cov-report=
 	@$(BIN)/python tests/coverage_by_room.py
 	$(BIN)/pytest $(BY_FILE) -m "not ($(FAST))"
 
+test-fast: PROCESSES = $(FAST_PROCESSES)
 test-fast: $(STAMP) ## The tests that need no control plane and no minutes
-	$(BIN)/pytest $(FAST_BY_FILE) -m "$(FAST)"
+	$(BIN)/pytest $(BY_FILE) -m "$(FAST)"
 
 test-long: $(STAMP) ## The solver against brute force, ten times as long; 6,000 gangs; 200 killed leaders; end to end on the Kubernetes before
 	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest $(BY_TEST) tests/solver tests/planning/test_pods_against_brute_force.py

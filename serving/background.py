@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 
 from serving.application import WSGI, Application, Pool
-from serving.limits import ConnectionLimits
+from serving.limits import BACKLOG, ConnectionLimits
 from serving.port import ContextOf, Port
 
 SMALL = ConnectionLimits(
@@ -32,7 +32,7 @@ class BackgroundPort:
         host, port = address
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._name = name
-        self._listening = socket.create_server((host, port), family=family)
+        self._listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
         self._application = application
         self._context_of = context_of
         self._loop = asyncio.new_event_loop()

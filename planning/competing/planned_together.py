@@ -28,9 +28,9 @@ from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
 
 SMALL = 240
-"""The size of a joint problem (`solver.multi_gang.joint.size`) up to which all its goals are weighed. In a larger one
-gangs of alike members are weighed down to compactness, as long as all have room; else it only counts who has a place at
-all, and only if one after the other somebody has none.
+"""The size of a joint problem (`solver.multi_gang.joint_problem.size`) up to which all its goals are weighed. In a
+larger one gangs of alike members are weighed down to compactness, as long as all have room; else it only counts who has
+a place at all, and only if one after the other somebody has none.
 """
 LONGEST = Limits(deterministic=3.0, seconds=3.0)
 """What weighing gangs against each other may take at most."""

@@ -38,7 +38,7 @@ class JointAnswer:
     """A share for every gang, None for one whose minimum cannot be had beside those of the gangs before it.
 
     `proof`: OPTIMAL where all goals are proven for the gangs that have a share, and that no other could have one;
-    else FEASIBLE. `levels`: where all gangs that have room (`solver.multi_gang.all_placed.crowded_out`) are placed
+    else FEASIBLE. `levels`: where all gangs that have room (`solver.multi_gang.shared_nodes.crowded_out`) are placed
     whole and without evictions, on so many levels, the widest first, the domains of all gangs together are proven to be
     as few as can be.
     """

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from written_blocks import with_block
 
 from gangs.manifests import group_of
 from gangs.workloads.jobs import is_job
@@ -43,13 +44,11 @@ def page() -> str:
     """The page with its tables as the code has them."""
     text = PAGE.read_text()
     for name in BLOCKS:
-        before, rest = text.split(f"<!-- {name}: begin -->\n")
-        _, after = rest.split(f"<!-- {name}: end -->\n")
-        text = f"{before}<!-- {name}: begin -->\n{block(name)}<!-- {name}: end -->\n{after}"
+        text = with_block(text, name, block(name))
     return text
 
 
-def written(values: Sequence[str]) -> str:
+def _written(values: Sequence[str]) -> str:
     """Fields as the page shows them."""
     return ", ".join(f"`{each}`" for each in values if each) or "-"
 
@@ -72,9 +71,9 @@ def _kind(group: str, kind: str, shape: WorkloadKind) -> str:
     others = _OTHERS[shape.made]
     if shape.queued and shape.made is Made.UNREAD:
         others = "one gang where it names Kueue's queue itself; on its templates refused"
-    minimum = written((shape.minimum, shape.least_workers, shape.minimum_of_roles))
-    cells = (f"`{kind}`", f"`{group or 'core'}`{versions}", own, others, written(shape.templates), minimum)
-    return f"| {' | '.join((*cells, written((shape.suspended_at,))))} |"
+    minimum = _written((shape.minimum, shape.least_workers, shape.minimum_of_roles))
+    cells = (f"`{kind}`", f"`{group or 'core'}`{versions}", own, others, _written(shape.templates), minimum)
+    return f"| {' | '.join((*cells, _written((shape.suspended_at,))))} |"
 
 
 def _counts() -> Iterator[str]:
@@ -88,8 +87,8 @@ def _counts() -> Iterator[str]:
         parts = f"each part that the label `{shape.part_by}` tells" if shape.part_by else "the whole"
         over = ", ".join(f"`{field}`: {', '.join(values)}" for field, values in shape.ended_at) or "its conditions"
         name = f"`{kind}`" if kind != "Job" else f"`{kind}` of `{group}`"
-        ranks = written(sorted({each for manifest in found for each in _ranks(manifest, shape)}))
-        fields = written(sorted({each for manifest in found for each in _counted_by(manifest)}))
+        ranks = _written(sorted({each for manifest in found for each in _ranks(manifest, shape)}))
+        fields = _written(sorted({each for manifest in found for each in _counted_by(manifest)}))
         yield f"| {name} | {fields} | {ranks} | {parts} | {over} |"
 
 

@@ -7,9 +7,10 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from written_blocks import with_block
+
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
-BEGIN, END = "<!-- rooms: begin -->\n", "<!-- rooms: end -->\n"
 PACKAGES = (
     *("solver", "planning", "controller", "webhook", "gangs", "cluster", "cli", "controlplane"),
     *("serving", "certs", "kube", "benchmarks"),
@@ -45,10 +46,7 @@ def drawn() -> str:
 
 def page() -> str:
     """The page with the block as the code has it."""
-    text = PAGE.read_text()
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}{drawn()}{END}{after}"
+    return with_block(PAGE.read_text(), "rooms", drawn())
 
 
 def _table(package: str) -> Iterator[str]:
