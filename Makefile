@@ -35,7 +35,7 @@ install: $(STAMP) ## All set-up: the locked dependencies and the command, into .
 demo: $(STAMP) ## All set-up, then the Koordinator guide's examples on a control plane of its own
 	@$(BIN)/phalanx demo
 
-examples: $(STAMP) ## Every documented system's examples, expected beside seen
+examples: $(STAMP) ## Every documented system's examples, and workloads of every kind by their operators: expected beside seen
 	@$(BIN)/python -m cli.scenarios
 
 test: lint binaries page $(BROWSER) ## All set-up, then everything that proves it works; which branches the fast tests take (coverage)

@@ -1,13 +1,15 @@
 """The examples as they are documented, played on a real control plane: expected beside seen.
 
 `python -m cli.scenarios [NAME …]` (or `make examples`) plays `examples/scenarios/NAME.yaml` with the files of
-`examples/NAME`, each on a control plane of its own, and ends with status 1 where anything differs.
+`examples/NAME`, each on a control plane of its own, and ends with status 1 where anything differs. Other projects'
+operators run beside it where a scenario says so: the real ones, built where they are not there yet.
 """
 
 import fnmatch
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.installation.local import Deployment
+from controlplane import operators
 from controlplane.control_plane import ControlPlane, Options
+from controlplane.operator_processes import running
 from controlplane.programs.binaries import Binaries, find_binaries
 from controlplane.recording import Recorder, WatchEvent
 from controlplane.running.stages import GOES_ON
@@ -37,8 +41,10 @@ class Act(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
     names (`anyOrder`: sorted). `pending`: those that match have no node, and their condition says this. `nominated`:
     where room was held for them on the way, and `said`: what each of them said on the way. `events`: what the events
     on objects of a name say, in small letters. `victims`: the pods that were evicted in this act. `delete`: files, or
-    `kind/name`s, deleted before anything is applied. `goesOn`: the Jobs' pods run until they are deleted, as trainings
-    do; without it they have done their work at once.
+    `kind/name`s, deleted before anything is applied, while the operators of the act before still run; with
+    `operators` all that belongs to them is awaited to be gone. `trigger`: CronJobs of which a Job is made at once, with
+    its name. `goesOn`: Jobs' pods run until they are deleted, as trainings do; without it they have done their work at
+    once. `operators`: those that run meanwhile. A file of an operator's module is called `operator:path`.
     """
 
     title: str
@@ -52,14 +58,19 @@ class Act(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
     events: dict[str, str] = {}
     goes_on: bool = False
     victims: tuple[str, ...] | None = None
+    operators: tuple[str, ...] = ()
+    trigger: dict[str, str] = {}
 
 
 class Scenario(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """A documented system's example. `slowDeletion`: seconds that pods of a priority class take to end."""
+    """A documented system's example. `slowDeletion`: seconds that pods of a priority class take to end. `folder`: where
+    its files are, if it is not the folder of its own name.
+    """
 
     title: str
     acts: tuple[Act, ...]
     slow_deletion: dict[str, float] = {}
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +92,57 @@ def read(folder: Path) -> Scenario:
     return msgspec.yaml.decode((EXAMPLES / "scenarios" / f"{folder.name}.yaml").read_text(), type=Scenario)
 
 
-def play(act: Act, folder: Path, control_plane: ControlPlane) -> list[Row]:
-    """Do what the act says, and look until everything is as expected or patience ends."""
+def played(scenario: Scenario, folder: Path, control_plane: ControlPlane) -> Iterator[tuple[Act, list[Row]]]:
+    """Play one act after the other. Operators run for as long as one act after the other names the same."""
+    present: tuple[str, ...] = ()
+    with ExitStack() as stack:
+        for act in scenario.acts:
+            deletes = act.operators == present
+            if not deletes:
+                # Whoever makes the pods of a workload takes them away too: nobody does once its kind is gone.
+                _delete(act, folder, control_plane, await_all=bool(present))
+                stack.close()
+                for each in act.operators:
+                    stack.enter_context(running(control_plane, each, report=_nobody)).register()
+                present = act.operators
+            yield act, play(act, folder, control_plane, deletes=deletes)
+
+
+def _nobody(_text: str) -> None:
+    """To whom an operator's log is told here."""
+
+
+def play(act: Act, folder: Path, control_plane: ControlPlane, *, deletes: bool = True) -> list[Row]:
+    """Do what the act says, and look until everything is as expected or patience ends.
+
+    :param deletes: what the act deletes is not deleted yet.
+    """
     before = _evicted(control_plane)
     with Recorder(control_plane) as recorder:
-        for each in act.delete:
-            target = ["-f", str(folder / each)] if (folder / each).exists() else [each]
-            control_plane.kubectl("delete", "--ignore-not-found", *target)
+        if deletes:
+            _delete(act, folder, control_plane, await_all=bool(act.operators))
         for each in act.apply:
-            _apply(control_plane, folder / each, goes_on=act.goes_on)
+            _apply(control_plane, _file(folder, each), goes_on=act.goes_on)
+        for cron_job, name in act.trigger.items():
+            control_plane.kubectl("create", "job", name, f"--from=cronjob/{cron_job}")
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             rows = [*_on_the_way(act, recorder.events), *_look(act, control_plane, before)]
             if all(row.right for row in rows) or time.monotonic() > deadline:
                 return rows
             time.sleep(_POLL_SECONDS)
+
+
+def _delete(act: Act, folder: Path, control_plane: ControlPlane, *, await_all: bool) -> None:
+    awaiting = ["--cascade=foreground"] if await_all else []
+    for each in act.delete:
+        target = ["-f", str(folder / each)] if (folder / each).exists() else [each]
+        control_plane.kubectl("delete", "--ignore-not-found", *awaiting, *target)
+
+
+def _file(folder: Path, name: str) -> Path:
+    operator, parted, path = name.partition(":")
+    return operators.source(operator) / path if parted else folder / name
 
 
 def _apply(control_plane: ControlPlane, path: Path, *, goes_on: bool) -> None:
@@ -118,11 +165,20 @@ def _apply(control_plane: ControlPlane, path: Path, *, goes_on: bool) -> None:
 
 
 def _going_on(text: str) -> str:
-    """The manifests with a note to kwok on each Job's pods: their work takes its time."""
+    """The manifests with a note to kwok on each pod template: the work of these pods takes its time."""
     manifests = [each for each in yaml.safe_load_all(text) if each]
-    for template in (each["spec"]["template"] for each in manifests if each["kind"] == "Job"):
+    for template in (each for manifest in manifests for each in _templates(manifest.get("spec"))):
         template.setdefault("metadata", {}).setdefault("annotations", {})[GOES_ON] = "true"
     return yaml.safe_dump_all(manifests)
+
+
+def _templates(part: Any) -> Iterator[dict[str, Any]]:
+    """The pod templates in a part of a manifest: what has a spec with containers."""
+    if isinstance(part, dict) and "containers" in (part.get("spec") or {}):
+        yield part
+    elif isinstance(part, dict | list):
+        for each in part.values() if isinstance(part, dict) else part:
+            yield from _templates(each)
 
 
 def _on_the_way(act: Act, events: Sequence[WatchEvent]) -> Iterator[Row]:
@@ -196,7 +252,7 @@ def _joined(names: Iterable[str]) -> str:
 
 
 def play_folder(folder: Path, binaries: Binaries, console: Console) -> bool:
-    """Play one folder on a control plane of its own. Returns whether all was as documented."""
+    """Play a scenario on a control plane of its own. Returns whether all was as documented."""
     scenario = read(folder)
     console.rule(f"[bold]{scenario.title}")
     right = True
@@ -206,8 +262,7 @@ def play_folder(folder: Path, binaries: Binaries, console: Console) -> bool:
         deployment.start_webhook()
         deployment.register_webhook()
         deployment.start_controller()
-        for act in scenario.acts:
-            rows = play(act, folder, control_plane)
+        for act, rows in played(scenario, files_of(folder, scenario), control_plane):
             right = right and all(row.right for row in rows)
             console.print(_table(act, rows))
     return right
@@ -223,16 +278,26 @@ def _table(act: Act, rows: Sequence[Row]) -> Table:
     return table
 
 
-def folders() -> list[Path]:
-    """Every example that has a scenario."""
+def files_of(folder: Path, scenario: Scenario) -> Path:
+    """Where the files of a scenario are. `folder`: that of its own name."""
+    return EXAMPLES / scenario.folder if scenario.folder else folder
+
+
+def scenarios() -> list[Path]:
+    """Every scenario, by the folder of its name, which may not be there."""
     return sorted(EXAMPLES / path.stem for path in EXAMPLES.glob("scenarios/*.yaml"))
 
 
+def folders() -> list[Path]:
+    """Every example that has a scenario of its own, for which no operator is needed."""
+    return [each for each in scenarios() if each.is_dir()]
+
+
 def main(names: Sequence[str]) -> int:
-    """Play the folders of these names, all where none is given."""
+    """Play the scenarios of these names, all where none is given."""
     console = Console(highlight=False, soft_wrap=True)
     binaries = find_binaries()
-    chosen = [folder for folder in folders() if not names or folder.name in names]
+    chosen = [folder for folder in scenarios() if not names or folder.name in names]
     results = [play_folder(folder, binaries, console) for folder in chosen]
     console.print(f"{sum(results)} of {len(results)} examples are as documented")
     return 0 if all(results) else 1

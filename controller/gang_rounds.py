@@ -11,8 +11,10 @@ from time import monotonic
 from typing import NamedTuple
 
 from controller.cluster_view import ClusterView
+from controller.defaults import MADE_AGAIN_SECONDS
 from controller.gang_round import GangRound
 from controller.gang_status import Phase, status_patch
+from controller.lost_members import LostMembers
 from controller.mishaps import Doing, Mishaps
 from controller.release.next_step import AllBound, NeedPlan, Situation, next_step
 from controller.release.records import record_from
@@ -45,6 +47,9 @@ class GangRounds:
     def __init__(self, writer: Writer, mishaps: Mishaps, *, placeholders: bool = True) -> None:
         """`placeholders` False: no room is held for pods that do not exist."""
         self._placeholders = placeholders
+        self._lost_members = LostMembers(MADE_AGAIN_SECONDS)
+        self._looked: dict[GangKey, Gang | None] = {}
+        """Gangs as they are planned in this round, of those that were asked about."""
         self._writer = writer
         self._mishaps = mishaps
         self._cases: dict[GangKey, GangRound] = {}
@@ -69,6 +74,7 @@ class GangRounds:
 
     def look(self, picture: ClusterView) -> list[GangRound]:
         """The rounds that are open, each as it is to be decided on now."""
+        self._looked = {}
         existing = mirrors.GangObjects(picture.sources.catalog, self._made)
         begun = {key for key in self._open if not self._stays(key)}
         renewed, self._again = picture.concerned | self._again | begun, set()
@@ -171,8 +177,17 @@ class GangRounds:
         self._mute.clear()
 
     def _gang(self, key: GangKey, picture: ClusterView) -> Gang | None:
+        """The gang as it is planned: with members for pods that are made again, where room is held for such."""
+        if key not in self._looked:
+            if self._placeholders:
+                self._looked[key] = self._lost_members.gang(key, self._cases.get(key), picture)
+            else:
+                self._looked[key] = self._roomless_gang(key, picture)
+        return self._looked[key]
+
+    def _roomless_gang(self, key: GangKey, picture: ClusterView) -> Gang | None:
         gang = picture.kept.gang(key)
-        if gang is None or self._placeholders or gang.later is None:
+        if gang is None or gang.later is None:
             return gang
         known = self._roomless.get(key)
         if known is None or known[0] is not gang:  # the same one for the same: it is known by what it is
@@ -241,7 +256,9 @@ class GangRounds:
         stale = [
             (key, manifest)
             for key in keys
-            for manifest in mirrors.stale_mirrors(existing, key, picture.kept.gang(key), kept=key in picture.unreadable)
+            for manifest in mirrors.stale_mirrors(
+                existing, key, self._gang(key, picture), kept=key in picture.unreadable
+            )
         ]
         left: set[GangKey] = set()
         turn, todo = turn_of(map(self._cases.__getitem__, self._open)), in_turns(stale, lambda each: each[0].namespace)

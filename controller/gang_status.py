@@ -323,11 +323,12 @@ def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[
         return decision.message
     nodes = compressed(entry["node"] for entry in plan["assignments"])
     bound = sum(member.pod.bound for member in gang.members)
+    again = _held(gang) if gang.made_again else ""
     texts = {
         Phase.WAITING: _missing(gang) or "waits to be planned",
         Phase.UNPLACEABLE: "fits nowhere now",
         Phase.INVALID: "the request contradicts itself",
-        Phase.NOMINATED: f"room is held for {pods(len(plan['assignments']))} on {nodes}",
+        Phase.NOMINATED: f"room is held for {pods(len(plan['assignments']))} on {nodes}{again}",
         Phase.EVICTING: f"waits for {_victims(plan.get('victims') or ())} to go",
         Phase.RELEASED: f"{bound} of {pods(len(plan['assignments']))} are bound on {nodes}{_held(gang)}",
         Phase.PLACED: _settled(gang, bound, nodes),
@@ -338,13 +339,15 @@ def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[
 def _held(gang: Gang) -> str:
     """For whom room is held, at the end of a message; "" where nobody is to come."""
     names = [member.pod.metadata.name for member in gang.to_come]
-    return f"; room is held for {compressed(names)}, until {gang.source} makes them" if names else ""
+    again = " again" if gang.made_again else ""
+    return f"; room is held for {compressed(names)}, until {gang.source} makes them{again}" if names else ""
 
 
 def _settled(gang: Gang, bound: int, nodes: str) -> str:
     ended = f"{pods(gang.succeeded)} {'has' if gang.succeeded == 1 else 'have'} succeeded" if gang.succeeded else ""
     running = f"{pods(bound)} {'is' if bound == 1 else 'are'} bound on {nodes}" if bound else ""
-    return ", ".join(each for each in (running, ended) if each)
+    waiting = len(gang.members) - bound - len(gang.to_come)  # beyond the minimum; they say themselves what for
+    return ", ".join(filter(None, (running, ended, f"{waiting} more wait{'s' * (waiting == 1)}" * (waiting > 0))))
 
 
 def _victims(victims: Sequence[Mapping[str, Any]]) -> str:
@@ -367,7 +370,7 @@ def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_ou
     held = message if phase.planned and not phase.released else "a plan is in force" if phase.planned else message
     coming = len(gang.to_come)
     exist = f"{pods(len(gang.members) - coming)} of {max(gang.expected, len(gang.members))} exist"
-    exist += ", the others come when they run" if coming else ""
+    exist += ", the others are made again" if gang.made_again else ", the others come when they run" if coming else ""
     conditions = [
         _condition("Complete", holds=not missing, reason=complete, message=missing or exist),
         _condition("Planned", holds=phase.planned, reason="PlanFound" if phase.planned else reason, message=held),

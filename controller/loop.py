@@ -41,6 +41,8 @@ from planning.decision import Outcome
 
 LOG = logging.getLogger(__name__)
 
+FIRST_IN_LINE = "0"
+"""Stands for the age of a gang whose lost members are made again: it comes before the others of its priority."""
 LAST_IN_LINE = "9998"
 """Stands for the age of a gang whose time was over once: it comes after the newer ones of its priority."""
 
@@ -137,7 +139,7 @@ class Controller:
         known.fresh = False
         picture = self._decide(gang_rounds, picture)
         changed = [gang_round for gang_round in gang_rounds if not gang_round.unchanged]
-        self._executor.execute(changed, picture)
+        self._executor.execute(changed, picture, known.gang_rounds.keys())
         self._reclaimer.reclaim(changed, picture)
         self._withdrawer.withdraw(changed, picture)
         self._restarter.restart(changed, picture)
@@ -193,7 +195,7 @@ class Controller:
         answers = self._planner.decide([_in_line(gang_round) for gang_round in needy.values()], picture)
         for key, gang_round in needy.items():
             gang_round.decision = decision = answers[key]
-            gang_round.deferred = decision is None and self._planner.quiet(key)
+            gang_round.deferred = decision is None and (self._planner.quiet(key) or holds_meanwhile(gang_round))
             if gang_round.deferred:
                 continue
             record = record_of(decision) if decision and decision.outcome is Outcome.PLACED else None
@@ -215,9 +217,21 @@ class Controller:
         gang_round.decision = self._planner.hold_off(gang_round.gang, message, picture)
 
 
+def holds_meanwhile(gang_round: GangRound) -> bool:
+    """Whether a gang keeps what it holds until there is an answer, however long that takes: of its pods that are made
+    again more have been lost, and its plan for the others has not fallen.
+    """
+    step = gang_round.step
+    planned = isinstance(step, NeedPlan) and step.cause is None and gang_round.record is not None
+    return planned and bool(gang_round.gang.made_again)
+
+
 def _let_go(gang_round: GangRound) -> bool:
     return isinstance(gang_round.step, AwaitBinding | AllBound)
 
 
 def _in_line(gang_round: GangRound) -> Gang:
+    """The gang with what stands for its age: whose pods are made again had their room already."""
+    if gang_round.gang.made_again:
+        return replace(gang_round.gang, created=FIRST_IN_LINE)
     return replace(gang_round.gang, created=LAST_IN_LINE) if gang_round.timed_out else gang_round.gang

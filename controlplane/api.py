@@ -3,16 +3,15 @@
 import http.client
 import json
 import ssl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from urllib3 import HTTPSConnectionPool
+from urllib3.exceptions import HTTPError
+
 Manifest = Mapping[str, Any]
-Ask = Callable[..., Any]
-"""What `ApiServer.request` asks: method, path, body and its content type; the decoded answer."""
 
 REQUEST_SECONDS = 30.0
 _WRITERS = 8
@@ -24,13 +23,23 @@ class RefusedError(Exception):
     """The API server refused an object; the text is its own."""
 
 
-@dataclass(frozen=True, slots=True)
 class ApiServer:
-    """Where the API server is and how to be trusted by it."""
+    """Where the API server is and how to be trusted by it. Threads may share it.
 
-    host: str
-    token: str
-    ca_file: Path
+    Its connections are kept: a handshake for each question would cost both sides more than most answers, and a test
+    that waits asks twenty times a second.
+    """
+
+    def __init__(self, host: str, token: str, ca_file: Path) -> None:
+        self.host, self.token, self.ca_file = host, token, ca_file
+        address, _, port = host.partition(":")
+        self._pool = HTTPSConnectionPool(
+            address, int(port), maxsize=2 * _WRITERS, ca_certs=str(ca_file), retries=False, timeout=REQUEST_SECONDS
+        )
+
+    def close(self) -> None:
+        """Give the kept connections back."""
+        self._pool.close()
 
     def request(
         self,
@@ -41,30 +50,11 @@ class ApiServer:
         *,
         seconds: float = REQUEST_SECONDS,
     ) -> Any:
-        """Ask, on a connection of its own; returns the decoded answer, whatever its status. Nothing may take longer
-        than `seconds` to come.
+        """Ask; returns the decoded answer, whatever its status. Nothing may take longer than `seconds` to come.
 
-        :raises OSError: there is nobody to ask.
-        :raises http.client.HTTPException: the server went away while it answered.
+        :raises OSError: there is nobody to ask, or who was went away before the answer.
         """
-        connection = self.connect(seconds)
-        try:
-            return self._ask(connection, method, path, body, content_type)[1]
-        finally:
-            connection.close()
-
-    @contextmanager
-    def kept(self) -> Iterator[Ask]:
-        """Ask again and again on one connection, from one thread: no handshake is paid for each question."""
-        connection = self.connect(REQUEST_SECONDS)
-
-        def ask(method: str, path: str, body: object = None, content_type: str = "application/json") -> Any:
-            return self._ask(connection, method, path, body, content_type)[1]
-
-        try:
-            yield ask
-        finally:
-            connection.close()
+        return self._ask(method, path, body, content_type, seconds)[1]
 
     def create(self, path: str, objects: Iterable[Manifest]) -> None:
         """Create many objects of one kind, several at a time.
@@ -77,6 +67,14 @@ class ApiServer:
             for done in [pool.submit(self._create, path, part) for part in parts]:
                 done.result()
 
+    def apply(self, path: str, manifest: Manifest) -> None:
+        """Server-side apply of one object, at its own path.
+
+        :raises RefusedError: it was not accepted.
+        """
+        query = "?fieldManager=phalanx-installation&force=true"
+        self._accepted(self._ask("PATCH", path + query, manifest, "application/apply-patch+yaml"), manifest)
+
     def watch(self, path: str, since: str) -> http.client.HTTPSConnection:
         """Begin a watch; its events are the lines of the connection's response."""
         connection = self.connect(None)
@@ -85,32 +83,33 @@ class ApiServer:
         return connection
 
     def connect(self, timeout: float | None) -> http.client.HTTPSConnection:
-        """A connection that has not been opened yet; None waits for ever."""
+        """A connection of its own that has not been opened yet; None waits for ever."""
         trust = ssl.create_default_context(cafile=str(self.ca_file))
         return http.client.HTTPSConnection(self.host, context=trust, timeout=timeout)
 
     def _create(self, path: str, objects: list[Manifest]) -> None:
-        connection = self.connect(REQUEST_SECONDS)
-        try:
-            for each in objects:
-                status, answer = self._ask(connection, "POST", path, each)
-                if status >= _REFUSED:
-                    name = each["metadata"].get("name")
-                    raise RefusedError(f"{each.get('kind')} {name}: {answer.get('message', answer)}")
-        finally:
-            connection.close()
+        for each in objects:
+            self._accepted(self._ask("POST", path, each), each)
+
+    def _accepted(self, answered: tuple[int, Any], manifest: Manifest) -> None:
+        status, answer = answered
+        if status >= _REFUSED:
+            name = manifest["metadata"].get("name")
+            raise RefusedError(f"{manifest.get('kind')} {name}: {answer.get('message', answer)}")
 
     def _ask(
         self,
-        connection: http.client.HTTPSConnection,
         method: str,
         path: str,
         body: object = None,
         content_type: str = "application/json",
+        seconds: float = REQUEST_SECONDS,
     ) -> tuple[int, Any]:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
-        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-        response = connection.getresponse()
-        text = response.read()
-        decoded = json.loads(text) if response.getheader("Content-Type") == "application/json" else text.decode()
-        return response.status, decoded
+        text = json.dumps(body) if body is not None else None
+        try:
+            answer = self._pool.urlopen(method, path, text, headers, timeout=seconds)
+        except HTTPError as error:
+            raise ConnectionError(str(error)) from error
+        decoded = answer.json() if answer.headers.get("Content-Type") == "application/json" else answer.data.decode()
+        return answer.status, decoded

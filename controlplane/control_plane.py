@@ -1,13 +1,15 @@
 """The control plane as one thing: start it, use it, stop it."""
 
 import http.client
+import json
 import os
 import secrets
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +18,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from controlplane.api import REQUEST_SECONDS, ApiServer, Ask, Manifest
+from controlplane.api import REQUEST_SECONDS, ApiServer, Manifest
 from controlplane.programs.binaries import Binaries, find_binaries
 from controlplane.running.components import COMPONENTS, Place, arguments
 from controlplane.running.directories import RunDirectory
@@ -146,7 +148,7 @@ class ControlPlane:
         while time.monotonic() < deadline:
             if not program.running:
                 raise StartError(f"{component} ended at once:\n{program.tail()}")
-            if is_ready(component, self._place, self._api()):
+            if is_ready(component, self._place, self._api):
                 return
             time.sleep(_POLL_SECONDS)
         raise StartError(f"{component} was not ready after {READY_SECONDS:.0f} s:\n{program.tail()}")
@@ -171,7 +173,7 @@ class ControlPlane:
 
     def apply(self, objects: Iterable[Manifest]) -> None:
         """Apply objects with kubectl's server-side apply."""
-        text = yaml.safe_dump_all([dict(each) for each in objects])
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [dict(each) for each in objects]})
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
     def request(
@@ -184,22 +186,25 @@ class ControlPlane:
         seconds: float = REQUEST_SECONDS,
     ) -> Any:
         """Ask the API server as the administrator; returns the decoded answer, whatever its status."""
-        return self._api().request(method, path, body, content_type, seconds=seconds)
-
-    def kept(self) -> AbstractContextManager[Ask]:
-        """See `ApiServer.kept`."""
-        return self._api().kept()
+        return self._api.request(method, path, body, content_type, seconds=seconds)
 
     def create(self, path: str, objects: Iterable[Manifest]) -> None:
         """Create many objects of one kind at once, such as pods at `/api/v1/namespaces/default/pods`.
 
         :raises controlplane.api.RefusedError: one was not accepted.
         """
-        self._api().create(path, objects)
+        self._api.create(path, objects)
+
+    def apply_at(self, path: str, manifest: Manifest) -> None:
+        """Server-side apply of one object at its own path: a tenth of what kubectl takes, which looks for the path.
+
+        :raises controlplane.api.RefusedError: it was not accepted.
+        """
+        self._api.apply(path, manifest)
 
     def watch(self, path: str, since: str) -> http.client.HTTPSConnection:
         """Begin a watch as the administrator; its events are the lines of the connection's response."""
-        return self._api().watch(path, since)
+        return self._api.watch(path, since)
 
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
         """A kubeconfig that speaks as a service account, with its real rights."""
@@ -231,6 +236,7 @@ class ControlPlane:
         self._place, self.server, self.ca_file = place, place.server, place.ca_file
         self.kubeconfig = self._kubeconfig("admin", self.token)
         self._write_keys(place)
+        self._stack.callback(self._api.close)
         self._launch("etcd", binaries)
         self._launch("kube-apiserver", binaries)  # asks for etcd until it is there
         self.await_ready("etcd")
@@ -280,6 +286,7 @@ class ControlPlane:
             raise RuntimeError("the control plane has not been started")
         return self._binaries[program]
 
+    @cached_property
     def _api(self) -> ApiServer:
         return ApiServer(self.server.removeprefix("https://"), self.token, self.ca_file)
 

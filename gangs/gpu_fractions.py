@@ -48,4 +48,6 @@ def without_fractions(reading: Reading) -> Reading:
 
 def of_pod(pod: Pod) -> list[Fault]:
     """What of a pod asks for a part of a GPU."""
+    if _KEYS.isdisjoint(pod.metadata.annotations):  # nearly every one
+        return []
     return fractions(pod_ref(pod), "metadata.annotations", pod.metadata.annotations)

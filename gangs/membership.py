@@ -71,16 +71,23 @@ def seated(seats: Sequence[Seat], sets: Sequence[str], findings: Findings) -> tu
     that share a set have equal indices, and there the names decide, which keep each workload's pods together.
     Members without a rank come after those that have one, by natural name.
     """
-    ranked: list[tuple[tuple[int, int, int, NaturalKey], Member]] = []
-    for position, name in enumerate(sets):
+    ranked: list[Member] = []
+    for name in sets:
         of_set = [seat for seat in seats if seat.pod_set == name]
         _check_duplicates(of_set, findings)
-        for seat, index in zip(of_set, _indices(of_set), strict=True):
-            meta = seat.pod.metadata
-            rank = (0, index) if index is not None else (1, 0)
-            key = (position, *rank, natural_key(meta.name or meta.generate_name))
-            ranked.append((key, Member(seat.pod, name, index)))
-    return tuple(member for _, member in sorted(ranked, key=lambda pair: pair[0]))
+        ranked += (Member(seat.pod, name, index) for seat, index in zip(of_set, _indices(of_set), strict=True))
+    return in_rank_order(ranked, sets)
+
+
+def in_rank_order(members: Iterable[Member], sets: Sequence[str]) -> tuple[Member, ...]:
+    """Members in order of set (as `sets` lists them), rank and natural name; those without a rank come last."""
+    positions = {name: position for position, name in enumerate(sets)}
+
+    def place(member: Member) -> tuple[int, int, int, NaturalKey]:
+        rank, meta = (1, 0) if member.index is None else (0, member.index), member.pod.metadata
+        return positions[member.pod_set], *rank, natural_key(meta.name or meta.generate_name)
+
+    return tuple(sorted(members, key=place))
 
 
 def _indices(seats: Sequence[Seat]) -> list[int | None]:
@@ -93,19 +100,20 @@ def _indices(seats: Sequence[Seat]) -> list[int | None]:
 
 def workload_index(pod: Pod) -> int | None:
     """The index that the pod's workload gave it."""
-    values = (pod.metadata.labels.get(key) for key in WORKLOAD_INDEX_LABELS)
-    return next((integer(value) for value in values if value is not None), None)
+    for key in WORKLOAD_INDEX_LABELS:  # asked of every member
+        if (value := pod.metadata.labels.get(key)) is not None:
+            return integer(value)
+    return None
 
 
 def _check_duplicates(seats: Sequence[Seat], findings: Findings) -> None:
     first: dict[int, Seat] = {}
-    for seat in sorted(seats, key=lambda each: age(each.pod.metadata)):
-        if seat.promise is None:
-            continue
-        holder = first.setdefault(seat.promise.index, seat)
+    promising = [(seat, seat.promise) for seat in seats if seat.promise is not None]
+    for seat, promise in sorted(promising, key=lambda pair: age(pair[0].pod.metadata)):
+        holder = first.setdefault(promise.index, seat)
         if holder is not seat:
-            problem = f"rank {seat.promise.index} is already held by Pod {holder.pod.key}"
-            findings.fault(pod_ref(seat.pod), seat.promise.field, problem, "give each live member a rank of its own")
+            problem = f"rank {promise.index} is already held by Pod {holder.pod.key}"
+            findings.fault(pod_ref(seat.pod), promise.field, problem, "give each live member a rank of its own")
 
 
 def check_priorities(pods: Iterable[Pod], gang: ObjectRef, findings: Findings) -> None:

@@ -218,6 +218,8 @@ class Gang:
     """The dialect in whose words members say that there is no room (`gangs.dialects.table.WORDS`); "": in our own."""
     later: Later | None = None
     """Of the pods that its workload makes only when others run; None where there are none such."""
+    made_again: frozenset[str] = frozenset()
+    """Seats among its members of pods that ran, are lost, and that its workload makes again (docs/decisions/0034)."""
 
     @property
     def names(self) -> frozenset[GangKey]:
@@ -245,7 +247,7 @@ class Gang:
 
     @property
     def to_come(self) -> tuple[Member, ...]:
-        """Members that do not exist yet: their workload makes them when others run (docs/decisions/0022)."""
+        """Members that do not exist yet: their workload makes them when others run, or again (docs/decisions/0022)."""
         return tuple(member for member in self.members if to_come(member.pod))
 
     @property
@@ -253,6 +255,11 @@ class Gang:
         """The members that count: all, but where no room is to be held for those that do not exist, those that do."""
         unwanted = self.later is not None and self.later.unwanted is not None
         return tuple(each for each in self.members if not to_come(each.pod)) if unwanted else self.members
+
+    @property
+    def not_lost(self) -> tuple[Member, ...]:
+        """The members but for those that its workload has lost and is to make again."""
+        return tuple(each for each in self.members if each.pod.metadata.uid not in self.made_again)
 
     @property
     def priority(self) -> int:

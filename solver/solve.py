@@ -16,7 +16,7 @@ from solver.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from solver.eviction.solve import solve_evicting
 from solver.explain.remedies import explained
 from solver.heuristics.greedy import unproven
-from solver.heuristics.incumbent import LARGE, LARGE_EVICTING, Incumbent, Tell, to_nobody
+from solver.heuristics.incumbent import LARGE, LARGE_EVICTING, STARTING, Incumbent, Tell, to_nobody
 from solver.instance import Instance, instance_of
 from solver.objective import goals_of, is_countable
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
@@ -131,8 +131,11 @@ class _Course:
         return solve_evicting(instance, self.limits, early=lambda: self._early(instance))
 
     def _by_model(self, instance: Instance) -> Solved | Found:
-        self._early(instance)
-        return solve_model(instance, self.limits)
+        if self._early(instance) is None and work(self.problem) >= STARTING:
+            self.known.seek(instance, self.deadline.share(_RESERVE), most=1)
+            if self.known.plan is not None and not self.known.plan.victims:  # all the time is for a better one
+                instance = replace(instance, deadline=self.without.deadline)
+        return solve_model(instance, self.limits, start=self.known.plan)
 
 
 def _unsure(problem: Problem, plan: Plan) -> Plan:

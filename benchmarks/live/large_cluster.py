@@ -238,11 +238,10 @@ def _gang(plane: ControlPlane, name: str) -> float:
 
 def _await(plane: ControlPlane, path: str, holds: Any, what: str, *, pause: float = LOOK_SECONDS) -> None:
     end = time.monotonic() + LONGEST
-    with plane.kept() as ask:
-        while not holds(ask("GET", path)):
-            if time.monotonic() > end:
-                raise TimeoutError(f"waited {LONGEST:.0f} s for {what}")
-            time.sleep(pause)
+    while not holds(plane.request("GET", path)):
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {LONGEST:.0f} s for {what}")
+        time.sleep(pause)
 
 
 if __name__ == "__main__":

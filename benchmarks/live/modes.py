@@ -125,11 +125,10 @@ def _bring_job(plane: ControlPlane, mode: str, name: str, size: int) -> tuple[fl
     first = time.monotonic()
     plane.create(load.JOBS, [_JOBS[mode](name, size)])
     end = first + LONGEST
-    with plane.kept() as ask:
-        while _count(ask("GET", f"{load.PODS}?limit=1")) < size:
-            if time.monotonic() > end:
-                raise TimeoutError(f"waited {LONGEST:.0f} s for the {size} pods of {name} to be made")
-            time.sleep(LOOK_SECONDS)
+    while _count(plane.request("GET", f"{load.PODS}?limit=1")) < size:
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {LONGEST:.0f} s for the {size} pods of {name} to be made")
+        time.sleep(LOOK_SECONDS)
     return first, time.monotonic()
 
 
@@ -160,9 +159,8 @@ def _ask_each(plane: ControlPlane, pods: Sequence[load.Manifest], method: str, q
     """Ask for the same of each pod, several at a time, in their order."""
 
     def ask_part(part: Sequence[load.Manifest]) -> None:
-        with plane.kept() as ask:
-            for each in part:
-                ask(method, f"{load.PODS}/{each['metadata']['name']}{query}", *body)
+        for each in part:
+            plane.request(method, f"{load.PODS}/{each['metadata']['name']}{query}", *body)
 
     with ThreadPoolExecutor(_WRITERS) as pool:
         for done in [pool.submit(ask_part, pods[start::_WRITERS]) for start in range(_WRITERS)]:
@@ -171,8 +169,7 @@ def _ask_each(plane: ControlPlane, pods: Sequence[load.Manifest], method: str, q
 
 def _await_none(plane: ControlPlane, path: str, what: str) -> None:
     end = time.monotonic() + LONGEST
-    with plane.kept() as ask:  # a handshake for each question would take a tenth of a core from what is measured
-        while ask("GET", path)["items"]:
-            if time.monotonic() > end:
-                raise TimeoutError(f"waited {LONGEST:.0f} s for {what}")
-            time.sleep(LOOK_SECONDS)
+    while plane.request("GET", path)["items"]:
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {LONGEST:.0f} s for {what}")
+        time.sleep(LOOK_SECONDS)

@@ -192,20 +192,19 @@ class _Stream:
 
     def _remove(self) -> None:
         """Delete gangs that have run long enough, one after the other; at the end all at once."""
-        with self._plane.kept() as ask:
-            while True:
-                with self._changed:
-                    if not self._going and self._over:
-                        return
-                    soon = self._going[0][0] - time.monotonic() if self._going else _PROBE_SECONDS
-                    if soon > 0 and not self._over:
-                        self._changed.wait(min(soon, _PROBE_SECONDS))
-                        continue
-                    _, name = heappop(self._going)
-                for number in range(self.lots[name].arrival.size):
-                    ask("DELETE", f"{load.PODS}/{name}-{number}?gracePeriodSeconds=0")
-                if self._gangs:
-                    ask("DELETE", f"{load.GANGS}/{name}")
+        while True:
+            with self._changed:
+                if not self._going and self._over:
+                    return
+                soon = self._going[0][0] - time.monotonic() if self._going else _PROBE_SECONDS
+                if soon > 0 and not self._over:
+                    self._changed.wait(min(soon, _PROBE_SECONDS))
+                    continue
+                _, name = heappop(self._going)
+            for number in range(self.lots[name].arrival.size):
+                self._plane.request("DELETE", f"{load.PODS}/{name}-{number}?gracePeriodSeconds=0")
+            if self._gangs:
+                self._plane.request("DELETE", f"{load.GANGS}/{name}")
 
 
 class _Probe:
@@ -228,11 +227,10 @@ class _Probe:
 
     def _run(self) -> None:
         (pod,) = load.pods("tried", 1, member=True)
-        with self._plane.kept() as ask:
-            while not self._over.wait(_PROBE_SECONDS):
-                began = time.monotonic()
-                ask("POST", f"{load.PODS}?dryRun=All", pod)
-                self.seconds.append(time.monotonic() - began)
+        while not self._over.wait(_PROBE_SECONDS):
+            began = time.monotonic()
+            self._plane.request("POST", f"{load.PODS}?dryRun=All", pod)
+            self.seconds.append(time.monotonic() - began)
 
 
 def table(streams: Sequence[Passed]) -> Iterator[str]:

@@ -122,9 +122,11 @@ class Transport:
         body: Any = None,
         content_type: str = "application/json",
         timeout: Timeout = DEFAULT_TIMEOUT,
+        headers: Mapping[str, str] | None = None,
     ) -> urllib3.BaseHTTPResponse:
         """Send one request and return the unread response (the caller reads or releases it).
 
+        :param headers: in place of those of the same name.
         :param timeout: seconds to connect and seconds between bytes.
         :raises ApiException: the API server answered with an error (404: NotFoundException, 409: ConflictException …).
         :raises urllib3.exceptions.HTTPError, OSError: it could not be reached.
@@ -135,16 +137,16 @@ class Transport:
         if self._allowance is not None and method != "GET":
             limit = min(self._allowance(), timeout[1])
             query = {**(query or {}), "timeout": f"{limit:.3f}s"}
-        headers = {"Accept": "application/json", **self._client.default_headers, **self._signed_in()}
+        sent = {"Accept": "application/json", **self._client.default_headers, **self._signed_in(), **(headers or {})}
         if body is not None:
-            headers["Content-Type"] = content_type
+            sent["Content-Type"] = content_type
         pairs = [(key, value) for key, value in (query or {}).items() if value is not None]
         _SENDING.allowance = None if method == "GET" else self._allowance
         response: urllib3.BaseHTTPResponse = self._pool.urlopen(
             method,
             f"{self._prefix}{path}{'?' if pairs else ''}{urlencode(pairs)}",
             body=None if body is None else msgspec.json.encode(body),
-            headers=headers,
+            headers=sent,
             assert_same_host=False,
             timeout=urllib3.Timeout(connect=limit[0], read=limit[1])
             if isinstance(limit, tuple)

@@ -14,6 +14,7 @@ from typing import Any
 
 from cluster.api.transport import Transport
 from cluster.api.trimming import trim_manifest, trim_node, trim_pod
+from cluster.caches.discovery import Discovery
 from cluster.caches.further_kinds import FurtherKinds, GroupKind
 from cluster.caches.journal import Journal
 from cluster.caches.manifest_sinks import AsRead, Keeps, Manifests, ManifestsOfKind
@@ -101,6 +102,7 @@ class ClusterCache:
         self._manifests = Manifests(self, self._journals)
         self._further: list[FurtherKinds] = []
         self._reflectors = [*self._own(transport, timing), *self._others(transport, kinds, timing)]
+        self._discovery = Discovery(transport, self._wake_missing)
 
     def _own(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
         """The resources that a snapshot is made from."""
@@ -160,14 +162,21 @@ class ClusterCache:
 
     def start(self) -> None:
         """Begin to watch."""
-        for each in self._reflectors:
+        for each in self._own_threads():
             each.start()
+
+    def _own_threads(self) -> "list[Reflector[Any] | Discovery]":
+        return [*self._reflectors, self._discovery]
+
+    def _wake_missing(self) -> None:
+        for each in (*self._reflectors, *(one for further in self._further for one in further.reflectors())):
+            each.wake()
 
     def stop(self, timeout: float = 1.0) -> None:
         """End all watches; waits up to `timeout` seconds in all for the threads."""
         deadline = time.monotonic() + timeout
-        ending = [*self._reflectors, *(each for further in self._further for each in further.stop())]
-        for each in self._reflectors:
+        ending = [*self._own_threads(), *(each for further in self._further for each in further.stop())]
+        for each in self._own_threads():
             each.stop()
         late = [each.name for each in ending if not each.join(max(0.0, deadline - time.monotonic()))]
         if late:

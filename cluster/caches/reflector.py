@@ -47,12 +47,12 @@ class ReflectorTiming:
 
     `silence`: a watch that brings nothing for so long, not even a bookmark (the API server sends one a minute), is
     opened again: a connection that died without a word looks the same. `answer`: the same for a list; the API server
-    itself gives up after a minute. `missing`: how soon to look again for a resource that is not installed, twice as
-    late each time up to `last_missing`. `doubt`: how soon one that has just come to be served is listed again, twice as
-    late each time up to `silence`: the API server makes the store of a definition anew when its names are accepted, and
-    who watches the old one hears nothing more. `unsynced_retry`: the longest pause before everything has been listed
-    once; nobody is served meanwhile. `overloaded`: how long a server that answers nothing to the point is waited for
-    before the resource counts as tried: an aggregated API may be down for good.
+    gives up after a minute. `missing`: how soon to look again for a resource that is not installed and that nobody says
+    is (`wake`), twice as late each time up to `last_missing`. `doubt`: how soon one that has just come to be served is
+    listed again, twice as late each time up to `silence`: the API server makes the store of a definition anew when its
+    names are accepted, and who watches the old one hears nothing more. `unsynced_retry`: the longest pause before all
+    has been listed once; nobody is served meanwhile. `overloaded`: how long a server that answers nothing to the point
+    is waited for before the resource counts as tried: an aggregated API may be down for good.
     """
 
     page: int = 500
@@ -61,7 +61,7 @@ class ReflectorTiming:
     answer: float = 60.0
     connect: float = 5.0
     missing: float = 3.0
-    last_missing: float = 30.0
+    last_missing: float = 120.0
     doubt: float = 5.0
     first_retry: float = 1.0
     unsynced_retry: float = 5.0
@@ -72,10 +72,6 @@ class ReflectorTiming:
 DEFAULT_TIMING = ReflectorTiming()
 _STORE_IS_MADE = "(re)initializing"
 """Says the API server (1.37) while it makes the store of a definition, with the status of too many requests."""
-
-
-def _as_it_is(thing: T) -> T:
-    return thing
 
 
 class _UnfitError(Exception):
@@ -125,7 +121,7 @@ class Reflector(Generic[T]):
         self._decode_page = msgspec.json.Decoder(Page[kind], strict=False).decode  # type: ignore[valid-type]
         self._decode_object = msgspec.json.Decoder(kind, strict=False).decode
         self._sink = sink
-        self._trim = trim or _as_it_is
+        self._trim: Callable[[T], T] = trim or (lambda thing: thing)
         self._field_selector = field_selector
         self._optional = optional
         self._of_kind = of_kind
@@ -146,6 +142,7 @@ class Reflector(Generic[T]):
         self._heard = time.monotonic()
         self._synced = threading.Event()
         self._stopping = threading.Event()
+        self._woken = threading.Event()
         self._response: urllib3.BaseHTTPResponse | None = None
         self._thread = threading.Thread(target=self._run, name=f"reflector {self.name}", daemon=True)
 
@@ -157,10 +154,15 @@ class Reflector(Generic[T]):
     def stop(self) -> None:
         """Ask it to end and cut its watch off. Returns at once; `join` waits for the thread."""
         self._stopping.set()
+        self._woken.set()
         if (response := self._response) is not None:
             # The thread may be closing the response itself at this moment; then there is nothing left to cut.
             with contextlib.suppress(ValueError, RuntimeError, OSError):
                 response.shutdown()
+
+    def wake(self) -> None:
+        """Look again at once for a resource that is not installed: it may be now."""
+        self._woken.set()
 
     def join(self, timeout: float) -> bool:
         """Wait until the thread has ended; False where it has not within `timeout` seconds."""
@@ -363,8 +365,9 @@ class Reflector(Generic[T]):
         self._synced.set()
         self._settled(trouble)
         self._doubt = self._timing.doubt
-        self._pause(self._missing)
-        self._missing = min(self._missing * 2, self._timing.last_missing)
+        woken = self._woken.wait(self._missing)
+        self._woken.clear()
+        self._missing = self._timing.missing if woken else min(self._missing * 2, self._timing.last_missing)
 
     def _failed(self, message: str, *, answered: bool = False) -> None:
         """`answered`: whether to ask again soon is no use."""

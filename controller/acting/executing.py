@@ -1,6 +1,6 @@
 """Carries out what a round decided: nominate, evict, release. Any write may fail; the next round goes on from there."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from controller.acting.placeholders import free, hold
@@ -28,7 +28,7 @@ from controller.status.conditions import Condition
 from controller.status.reporting import Reporter
 from controller.times import now
 from controller.writes.writer import Result, Writer, Written
-from gangs.model import RESTART
+from gangs.model import RESTART, GangKey
 from kube.objects import Pod
 from kube.placeholders import is_placeholder, seat_of, to_come
 from planning.quota.flavors import flavors_in_use, node_labels, settled
@@ -44,8 +44,11 @@ class PlanExecutor:
         self._mishaps = mishaps
         self._probes = probes
 
-    def execute(self, gang_rounds: Sequence[GangRound], picture: ClusterView) -> None:
-        """Do what is due for every gang. A probe's answer is read before that; the next one is sent after all of it."""
+    def execute(self, gang_rounds: Sequence[GangRound], picture: ClusterView, known: Collection[GangKey]) -> None:
+        """Do what is due for every gang. A probe's answer is read before that; the next one is sent after all of it.
+
+        `known`: every gang that there is, those of which nothing is due and those whose pods are made again, too.
+        """
         self._probes.read(picture.system)
         for gang_round in gang_rounds:
             sent, done = self._writer.sent, self._writer.done
@@ -56,7 +59,7 @@ class PlanExecutor:
         self._probes.keep({gang_round.record.plan_id for gang_round in gang_rounds if gang_round.record is not None})
         self._probes.send()
         for key, held in picture.placeholders.items():
-            if picture.kept.gang(key) is None:
+            if picture.kept.gang(key) is None and key not in known:
                 free(self._writer, held.values())
 
     def _act(self, gang_round: GangRound, picture: ClusterView) -> None:

@@ -183,11 +183,13 @@ def next_step(situation: Situation) -> Step:
     if heirs := _heirs(situation):
         return TakeOver(heirs)
     step = _next_step(situation)
+    surplus = situation.surplus() if not isinstance(step, Nominate) else ()
     if isinstance(step, NeedPlan):
+        # What is left of seats that were taken would be in the way of the plan for those that were lost meanwhile.
+        if surplus and situation.gang.made_again and situation.record is not None and step.cause is None:
+            return Free(surplus)
         return replace(step, stale=(*step.stale, *situation.placeholders.values()))
-    if surplus := situation.surplus() if not isinstance(step, Nominate) else ():
-        return Free(surplus)
-    return step
+    return Free(surplus) if surplus else step
 
 
 def _heirs(situation: Situation) -> tuple[tuple[str, Planned], ...]:
@@ -224,7 +226,9 @@ def _next_step(situation: Situation) -> Step:
         if (node := record.node_of(pod.metadata.uid)) is not None
     )
     if any(member.gated for member in planned):
-        return _before_release(situation, record, gated, planned)
+        step = _before_release(situation, record, gated, planned)
+        more_lost = situation.gang.made_again - {member.uid for member in record.members}
+        return NeedPlan("", _nominated(gated)) if more_lost and not isinstance(step, NeedPlan | Nominate) else step
     return _after_release(situation, gated, planned)
 
 
@@ -239,6 +243,8 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
     running = tuple(v for v in victims if not situation.live[v.uid].terminating)
     if running:
         return Evict(running)
+    if not victims and not situation.gang.suffice(situation.gang.not_lost):
+        return _while_pods_come(situation, planned)
     if situation.lost(planned):
         return AwaitVictims(victims)
     ready = tuple(m for m in planned if m.gated and not to_come(m.pod))
@@ -246,7 +252,7 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
 
 
 def _while_pods_come(situation: Situation, planned: tuple[Planned, ...]) -> Step:
-    """Only members that do not exist yet are still to be let go."""
+    """Only members that do not exist yet are still to be let go, or too few are there again to start together."""
     let_go = tuple(member for member in planned if not member.gated)
     dropped = _dropped(let_go)
     if dropped:

@@ -156,9 +156,10 @@ class Planner:
         self._lanes.close()
 
     def _request_of(self, gang: Gang) -> object:
-        known = self._requests.get(gang.key)
-        if known is None or known[0] is not gang:
-            known = self._requests[gang.key] = gang, _request(gang), Least(gang)
+        if (known := self._requests.get(gang.key)) is None or known[0] is not gang:
+            request = _request(gang)  # compared once: from then on it is the very same
+            same = known[1:] if known is not None and known[1] == request else (request, Least(gang))
+            known = self._requests[gang.key] = gang, *same
         return known[1]
 
     def _look_up(self, now: PlanningRound) -> None:

@@ -45,7 +45,8 @@ def member_conditions(gang: Gang, decision: Decision, picture: ClusterView) -> P
         if messages is not None:
             return [(pod, condition(UNSCHEDULABLE, text)) for pod, text in zip(pods, messages, strict=True)]
     reason = GATED if decision.outcome in (Outcome.PLACED, Outcome.WAITING) else UNSCHEDULABLE
-    return [(pod, condition(reason, f"gang {gang.key}: {decision.message}")) for pod in pods]
+    said = condition(reason, f"gang {gang.key}: {decision.message}")
+    return [(pod, said) for pod in pods]
 
 
 def _no_room(gang: Gang, decision: Decision, picture: ClusterView, pods: list[Pod]) -> NoRoom:

@@ -91,13 +91,17 @@ def phase_of(gang_round: GangRound) -> Phase:
             return _phase_of_answer(gang_round)
         case Evict() | AwaitVictims():
             return Phase.EVICTING
-        case AwaitBinding() | Renominate() | AwaitPods():
+        case AwaitBinding() | Renominate() | AwaitPods() if _begun(gang_round) or not gang_round.gang.made_again:
             return Phase.RELEASED
         case AllBound():
             return Phase.PLACED if gang_round.gang.suffice(gang_round.gang.members) else Phase.WAITING
         case _:  # while pods come for room that is held for them, the gang goes on as it is
-            begun = any(not member.pod.gated_by(GATE) for member in gang_round.gang.members)
-            return Phase.RELEASED if begun and gang_round.placeholders else Phase.NOMINATED
+            return Phase.RELEASED if _begun(gang_round) and gang_round.placeholders else Phase.NOMINATED
+
+
+def _begun(gang_round: GangRound) -> bool:
+    """Whether a member has been let go."""
+    return any(not member.pod.gated_by(GATE) for member in gang_round.gang.members)
 
 
 def _phase_of_answer(gang_round: GangRound) -> Phase:
@@ -348,11 +352,9 @@ class Reporter:
             return None
         planned = {member.uid for member in gang_round.record.members} if gang_round.record else set()
         conditions = self.pod_conditions(gang_round, picture) if gang_round.decision else {}
-        gated = (
-            m.pod for m in gang_round.gang.members if m.pod.gated_by(GATE)
-        )  # one that was let go speaks for itself
-        waiting = (pod for pod in gated if not to_come(pod))
-        pods = [pod for pod in waiting if pod.metadata.uid in conditions.keys() - planned]
+        there = (member.pod for member in gang_round.gang.members if not to_come(member.pod))
+        gated = (pod for pod in there if pod.gated_by(GATE))  # one that was let go speaks for itself
+        pods = [pod for pod in gated if pod.metadata.uid in conditions and pod.metadata.uid not in planned]
         return [
             partial(self._writer.condition, pod, conditions[pod.metadata.uid])
             for pod in pods

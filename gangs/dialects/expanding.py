@@ -98,7 +98,7 @@ def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Ad
         if ref in mentioned or pod_templates.controlled(manifest) or not _not_here(manifest):
             continue
         with suppress(MalformedError):
-            if _marked(manifest):
+            if _marked(manifest) or as_made(manifest, sources) is not manifest:
                 continue
             pods = zip(pod_templates.templates(manifest), pods_to_come.example_pods(manifest), strict=True)
             claims = ((template, dialect_of(pod, left)) for template, pod in pods)

@@ -3,7 +3,7 @@
 A workload and the sources come in; labels, or the workload as it is once admitted, go out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +14,14 @@ from gangs.dialects.table import DIALECTS
 from gangs.manifests import MalformedError, key_of, metadata_of
 from gangs.model import Manifest
 from gangs.sources import Sources
-from gangs.workloads.handed_down import hands_down, hands_labels_down, heir_of, holds_its_heir, written_down
+from gangs.workloads.handed_down import (
+    hands_down,
+    hands_labels_down,
+    has_heirs_metadata,
+    heir_of,
+    holds_its_heir,
+    written_down,
+)
 from gangs.workloads.jobs import example_pod, is_job
 from gangs.workloads.kind_table import shape_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
@@ -85,18 +92,22 @@ def as_made(manifest: Manifest, sources: Sources) -> Manifest:
     said = metadata_of(manifest).annotations if hands_down(manifest) else {}
     asked = any(isinstance(each, HandingDown) and each.asks(said) for each in _ours(sources))
     if not asked and holds_its_heir(manifest):
-        return _that_asks_itself(manifest, sources)
+        return _that_asks_itself(manifest, sources, asks_in)
+    if not asked and has_heirs_metadata(manifest):
+        return _that_asks_itself(manifest, sources, _asks_as_a_whole)
     if not asked and not hands_labels_down(manifest):
         return manifest
     heir = heir_of(manifest, _HANDED)
     return heir.manifest if heir is not None and (asked or _grouped_by_kind(heir.manifest, sources)) else manifest
 
 
-def _that_asks_itself(manifest: Manifest, sources: Sources) -> Manifest:
+def _that_asks_itself(
+    manifest: Manifest, sources: Sources, asks: Callable[[Dialect, Manifest, Sources], bool]
+) -> Manifest:
     """The only workload that another one holds, where it asks to be a gang itself; else the one that holds it."""
     with suppress(MalformedError):  # of none or several nothing is asked: each is for itself
         heir = heir_of(manifest, _HANDED)
-        if heir is not None and any(asks_in(each, heir.manifest, sources) for each in _ours(sources)):
+        if heir is not None and any(asks(each, heir.manifest, sources) for each in _ours(sources)):
             return heir.manifest
     return manifest
 
@@ -112,6 +123,11 @@ def asks_in(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:
     """Whether a workload would ask to be a gang in this dialect, whoever runs in the cluster."""
     asked = dialect.template_labels(workload, sources, claimed=True)
     return bool(asked) or any(dialect.gang_of(pod) is not None for pod in examples(workload))
+
+
+def _asks_as_a_whole(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:
+    """Likewise by what the workload says itself, and not by a group that its pods name: others may be in that."""
+    return bool(dialect.template_labels(workload, sources, claimed=True))
 
 
 def _ours(sources: Sources) -> list[Dialect]:

@@ -137,6 +137,11 @@ class KeptPods:
         """
         return self._lists.get(key, Counter()).keys()
 
+    def at(self, key: str) -> Pod | None:
+        """The pod of that `namespace/name`, if it may have to do with gangs."""
+        known = self._known.get(key)
+        return None if known is None else known.pod
+
     def claim(self, key: str) -> GangKey | None:
         """The gang of the pod of that `namespace/name`."""
         known = self._known.get(key)

@@ -61,6 +61,12 @@ def holds_its_heir(manifest: Manifest) -> bool:
     return shape is not None and shape.heir[1] == ANY
 
 
+def has_heirs_metadata(manifest: Manifest) -> bool:
+    """Whether the workload has a place of its own for labels and annotations of the object that will be the gang."""
+    shape = shape_of(manifest)
+    return shape is not None and bool(shape.heir_at and shape.hands_at)
+
+
 def heir_of(manifest: Manifest, keys: Collection[str]) -> Heir | None:
     """What will be the gang, with what is handed down by these keys; None for other workloads, and for one that has its
     pods described elsewhere. Raises `MalformedError`.

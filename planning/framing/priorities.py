@@ -36,13 +36,22 @@ def missing_class(pod: Pod, classes: Mapping[str, PriorityClass]) -> str:
 
 def with_priorities(gang: Gang, classes: Mapping[str, PriorityClass]) -> Gang:
     """The gang with every member's pod as `admitted` gives it."""
+    if all(member.pod.spec.priority is not None for member in gang.members):
+        return gang
     members = tuple(replace(member, pod=admitted(member.pod, classes)) for member in gang.members)
     return replace(gang, members=members)
 
 
 def may_preempt(gang: Gang) -> bool:
-    """Whether the gang and its members allow that others are evicted for it. Expects a gang from `with_priorities`."""
-    return gang.preempts and all(member.pod.spec.preemption_policy != NEVER for member in gang.members)
+    """Whether the gang and its members allow that others are evicted for it. Expects a gang from `with_priorities`.
+
+    Nobody goes for members that are made again, before they are.
+    """
+    return (
+        gang.preempts
+        and not gang.made_again
+        and all(member.pod.spec.preemption_policy != NEVER for member in gang.members)
+    )
 
 
 def _class_of(pod: Pod, classes: Mapping[str, PriorityClass]) -> PriorityClass | None:

@@ -62,8 +62,8 @@ class ChargedTogether:
 
 
 def _parted(gang: Gang) -> tuple[list[Pod], list[Pod]]:
-    """Its pods that exist, and those to come."""
-    pods = [member.pod for member in gang.members]
+    """Its pods that exist, and those to come; without those that are made again, for which it has been charged."""
+    pods = [member.pod for member in gang.not_lost]
     return [pod for pod in pods if not to_come(pod)], [pod for pod in pods if to_come(pod)]
 
 

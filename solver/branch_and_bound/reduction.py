@@ -1,6 +1,6 @@
 """Leaving out what a most compact plan cannot use: domains that hold too little with all others it may touch.
 
-A bound says how few domains of each level, widest first, can hold the gang. DeadlineCheck the domains that can be among
+A bound says how few domains of each level, widest first, can hold the gang. Within the domains that can be among
 so few a plan is sought; where it keeps to the bounds, all most compact plans lie there. Where it does not, it says how
 many domains they touch at most.
 """

@@ -1,5 +1,6 @@
 """The CP-SAT model of one instance: every hard rule as one function, over the variables of `variables`."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ortools.sat.python.cp_model import IntVar
@@ -12,6 +13,7 @@ from solver.cp_sat.pod_affinity import add_affinities
 from solver.cp_sat.topology_spread import add_spreads
 from solver.cp_sat.variables import Model, add_variables, any_of
 from solver.instance import Instance, Seat
+from solver.plan import Plan
 
 
 def model_of(instance: Instance, kinds: tuple[MemberClass, ...]) -> Model:
@@ -187,6 +189,20 @@ def member_solution(counts: Model, solution: Sequence[int], members: Model) -> d
         for place, rank in enumerate(kind.ranks):
             for node, flag in seat_variables(members, Seat(kind.pod_set, rank)).items():
                 values[flag.index] = int(place < len(row) and row[place] == node)
+    return values
+
+
+def solution_of(plan: Plan, model: Model) -> dict[int, int] | None:
+    """A plan as values of the model's seats and victims; None where the model cannot have it."""
+    if not set(plan.victims) <= set(model.evict):
+        return None
+    values = {flag.index: int(victim in plan.victims) for victim, flag in model.evict.items()}
+    for kind, seats in zip(model.kinds, model.seats, strict=True):
+        row = [plan.nodes[kind.pod_set][rank] for rank in kind.ranks]
+        held = Counter(node for node in row if node is not None)
+        if not held.keys() <= seats.keys():
+            return None
+        values.update({variable.index: held[node] for node, variable in seats.items()})
     return values
 
 

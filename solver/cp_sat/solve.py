@@ -7,7 +7,7 @@ import numpy as np
 
 from solver.bounds.member_classes import MemberClass, alike, by_shape, each_alone
 from solver.cp_sat import goal_terms as goals
-from solver.cp_sat.constraint_model import everybody_placed, member_solution, model_of
+from solver.cp_sat.constraint_model import everybody_placed, member_solution, model_of, solution_of
 from solver.cp_sat.lexicographic import Found, Search, SolverFaultError, Stage, TimeBudget, time_budget_of
 from solver.cp_sat.node_tie_break import name_nodes
 from solver.cp_sat.variables import Model
@@ -15,6 +15,7 @@ from solver.cp_sat.victim_tie_break import prefer_first_keys, prefer_started_las
 from solver.deadline import OutOfTimeError
 from solver.instance import Instance
 from solver.objective import Nodes, Reached, SolvePhase, in_order, terms
+from solver.plan import Plan
 from solver.problem import Limits
 
 Stated = tuple[goals.GoalStages, ...]
@@ -40,18 +41,30 @@ class Solved:
     cut: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The terms that are heeded, the phases of compactness and waste, and the plan from which to set out, if any."""
+
+    wanted: frozenset[str]
+    where: tuple[Stated, ...]
+    start: Plan | None
+
+
 def stated(*phases: SolvePhase) -> tuple[Stated, ...]:
     """The terms of some phases, in the order of the goals; the last phase, the names, has ways of its own."""
     return tuple(tuple(goals.TERMS[name] for name in names) for names in in_order(*phases))
 
 
-def solve_model(instance: Instance, limits: Limits, wanted: frozenset[str] | None = None) -> Solved | Found:
+def solve_model(
+    instance: Instance, limits: Limits, wanted: frozenset[str] | None = None, start: Plan | None = None
+) -> Solved | Found:
     """The best placement; `Found.INFEASIBLE` where there is none, confirmed, and `Found.UNKNOWN` where time ran out or
     the model would be too large.
 
-    `wanted`: terms to be heeded (`solver.objective`), None for all of them.
+    `wanted`: terms to be heeded (`solver.objective`), None for all of them. `start`: a plan from which the search sets
+    out, where the model has it too.
     """
-    return solve_within(instance, time_budget_of(limits, instance.deadline), wanted)
+    return solve_within(instance, time_budget_of(limits, instance.deadline), wanted, start=start)
 
 
 def solve_within(
@@ -59,28 +72,28 @@ def solve_within(
     budget: TimeBudget,
     wanted: frozenset[str] | None = None,
     where: tuple[Stated, ...] | None = None,
+    start: Plan | None = None,
 ) -> Solved | Found:
     """As `solve_model`, within a budget that others share. `where`: what stands in the place of the phases of
     compactness and waste.
     """
+    asked = _Asked(terms() if wanted is None else wanted, where or stated(*_WHERE), start)
     try:
-        return _solved_within(instance, budget, terms() if wanted is None else wanted, where or stated(*_WHERE))
+        return _solved_within(instance, budget, asked)
     except OutOfTimeError:
         return Found.UNKNOWN
 
 
-def _solved_within(
-    instance: Instance, budget: TimeBudget, wanted: frozenset[str], where: tuple[Stated, ...]
-) -> Solved | Found:
+def _solved_within(instance: Instance, budget: TimeBudget, asked: _Asked) -> Solved | Found:
     """As `solve_within`. Raises `OutOfTimeError` where nothing is known by the end."""
     together = alike(instance)
     counted = by_shape(instance) if together is None else None
     if counted is not None:
-        return _counted_first(instance, counted, budget, wanted, where)
-    started = _started(instance, together or each_alone(instance), budget)
+        return _counted_first(instance, counted, budget, asked)
+    started = _started(instance, together or each_alone(instance), budget, asked.start)
     if isinstance(started, Found):
         return started
-    return _continued(*started, (*stated(*_HOW_MANY, SolvePhase.WHO), *where), wanted)
+    return _continued(*started, (*stated(*_HOW_MANY, SolvePhase.WHO), *asked.where), asked.wanted)
 
 
 def seat_count(instance: Instance) -> int:
@@ -93,12 +106,17 @@ def _seats_of(instance: Instance, kinds: Sequence[MemberClass]) -> int:
     return sum(open_nodes[kind.shape] for kind in kinds)
 
 
-def _started(instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> tuple[Model, Search] | Found:
-    """A model with a first solution, whatever it costs."""
+def _started(
+    instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget, start: Plan | None
+) -> tuple[Model, Search] | Found:
+    """A model with a first solution, whatever it costs: that of a plan which is known, or any."""
     if _seats_of(instance, kinds) > _MOST_SEATS:
         return Found.UNKNOWN
     model = model_of(instance, kinds)
     search = Search(model.cp, budget, linearization=2)
+    values = None if start is None else solution_of(start, model)
+    if values is not None and search.adopt(values) in {Found.OPTIMAL, Found.FEASIBLE}:
+        return model, search
     match search.any_solution():
         case Found.INFEASIBLE:
             return _confirmed(instance, kinds, budget)
@@ -112,16 +130,16 @@ def _counted_first(
     instance: Instance,
     kinds: tuple[MemberClass, ...],
     budget: TimeBudget,
-    wanted: frozenset[str],
-    where: tuple[Stated, ...],
+    asked: _Asked,
 ) -> Solved | Found:
     """The goals that do not tell members of one shape apart over counts, which have far fewer solutions that are only
     permutations of each other; then the others over single members, starting from what has been reached.
     """
-    started = _started(instance, kinds, budget)
+    started = _started(instance, kinds, budget, asked.start)
     if isinstance(started, Found):
         return started
     counts, search = started
+    wanted, where = asked.wanted, asked.where
     how_many = phases = stated(*_HOW_MANY)
     try:
         for phase in how_many:

@@ -5,10 +5,13 @@ plan puts a new member there (KEP 895, `doNotSchedule`).
 """
 
 from collections import Counter
+from collections.abc import Mapping
 
 from ortools.sat.python.cp_model import IntVar
 
-from solver.cp_sat.linear import Sum
+from solver.bounds.emptiest_group import fewest_in_emptiest
+from solver.capacity import needed_members
+from solver.cp_sat.linear import Sum, one
 from solver.cp_sat.variables import Model
 from solver.problem import Spread
 
@@ -32,6 +35,9 @@ def _add_spread(model: Model, rule: Spread) -> None:
         if instance.member(seat).shape in rule.counted
     )
     coming, leaving = _coming(model, rule), _leaving(model, rule)
+    model.cp.add(
+        emptiest >= _fewest_in_emptiest(model, rule, held, {name: len(each) for name, each in leaving.items()})
+    )
     for name, count in sorted(rule.counts.items()):
         members = coming.get(name, [])
         new = tuple((1, variable) for kind, _, variable in members if model.kinds[kind].shape in rule.counted)
@@ -43,7 +49,24 @@ def _add_spread(model: Model, rule: Spread) -> None:
             taken = model.flag()
             for kind, node, variable in bound:
                 model.cp.add(variable <= model.most(kind, node) * taken)
+            together = Sum(tuple((1, variable) for _, _, variable in bound))
+            model.cp.add((together + one(taken).times(-most)).expression() <= 0)  # follows: proves sooner
             model.cp.add(beyond.expression() <= rule.skew).only_enforce_if(taken)
+
+
+def _fewest_in_emptiest(model: Model, rule: Spread, held: Counter[str | None], leaving: Mapping[str, int]) -> int:
+    """How many pods the emptiest group has at least, by counting: with fewer there, the others could not take all that
+    must be placed. Follows from the rest, but proves much sooner.
+    """
+    instance, both = model.instance, sorted(set(rule.shapes) & set(rule.counted))
+    able = instance.capacity[both].max(axis=0, initial=0) > 0
+    elsewhere = any(able[node] and name not in rule.counts for node, name in enumerate(rule.group))
+    if rule.from_zero or elsewhere or not rule.counts:
+        return 0
+    others = sum(instance.member(seat).shape not in both for seat in instance.pending)
+    coming = needed_members(instance.problem) - len(instance.pinned) - others
+    before = [count + held[name] - leaving.get(name, 0) for name, count in rule.counts.items()]
+    return max(0, fewest_in_emptiest(before, rule.skew, coming))
 
 
 def _coming(model: Model, rule: Spread) -> dict[str, list[_Member]]:

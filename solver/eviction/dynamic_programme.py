@@ -185,9 +185,9 @@ class _EvictionTables(DomainTables):
         level = self.instance.tree.depth - 1
         offers = self.costs.offers[node][: min(most, self.members) + 1]
         weight = self._shape.preferences.get(node, 0)
-        potential, cap = self.instance.potential[node], self._cap(level, node)
+        potential, limits = self.instance.potential[node], self._limits(level, node)
         costs = tuple(None if each is None else (each.price, each.waits, each.starts) for each in offers)
-        key = self._key(("paid", costs, weight, potential, cap))
+        key = self._key(("paid", costs, weight, potential, limits))
         if key not in self.raw:
             counts = np.arange(len(offers), dtype=np.int64)
             alone = np.zeros((self.layout.words, len(counts)), dtype=np.int64)
@@ -195,7 +195,7 @@ class _EvictionTables(DomainTables):
             for count, offer in enumerate(offers):
                 self._pay(alone[:, count : count + 1], offer)
             self.raw[key] = alone
-            self.products.tables.append(self._with_own(level, potential, cap, alone))
+            self.products.tables.append(self._with_own(level, potential, limits, alone))
         return key
 
     def _pay(self, column: Counts, offer: Offer | None) -> None:

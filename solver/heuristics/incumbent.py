@@ -17,6 +17,10 @@ Tell = Callable[[Plan], None]
 
 LARGE, LARGE_EVICTING = 1_000_000, 100_000
 """Members times nodes from which on a quick plan is sought before CP-SAT looks for one, without evictions and with."""
+STARTING = 10_000
+"""Members times nodes from which on CP-SAT sets out from a quick plan, if there is one at once, instead of looking for
+a first one by itself.
+"""
 _AT_LENGTH = 0.3
 """The share of the time that is left in which quick plans are looked for at length."""
 _PLANS = 3

@@ -78,9 +78,11 @@ def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
 
 
 def _allowed_around(tables: DomainTables, level: int, members: int) -> NDArray[np.bool_]:
-    """By domain of `level` (or ROOT): whether the rules of the domains around it allow so many members."""
+    """By domain of `level` (or ROOT): whether the rules of the domains around it, and of those that must have somebody,
+    allow so many members there and nobody elsewhere.
+    """
     tree, rules = tables.instance.tree, tables.rules
-    allowed = np.ones(tree.count(level), dtype=np.bool_)
+    allowed = tables.encloses(level, members)
     for wider in range(level):
         if any(members % of for of in rules.multiple[wider]):
             return np.zeros_like(allowed)

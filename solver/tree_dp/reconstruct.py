@@ -183,9 +183,13 @@ class _Seating:
         return usable
 
     def _may_end(self, around: _Open, count: int, done: Table) -> bool:
-        return bool(around.totals[count]) and bool(
-            (done == self.tables.raw[around.domain.key][:, count : count + 1]).all()
-        )
+        if not around.totals[count] or any(self._must_have(key) for key in around.waiting):
+            return False
+        return bool((done == self.tables.raw[around.domain.key][:, count : count + 1]).all())
+
+    def _must_have(self, key: int) -> bool:
+        """Whether somebody must be in a child."""
+        return bool(self.tables.products.tables[key][0, 0] >= INFEASIBLE_COST)
 
     def _opened(self, domain: Domain, totals: Totals) -> _Open:
         return _Open(domain, totals, nothing(self.tables.layout.words), 0, dict(domain.groups))

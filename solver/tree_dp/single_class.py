@@ -3,16 +3,17 @@
 from operator import itemgetter
 
 from solver.bounds.eviction_closure import cleared
+from solver.bounds.member_classes import MemberClass
 from solver.capacity import needed_members
 from solver.cp_sat.lexicographic import Found
 from solver.cp_sat.solve import Solved
 from solver.instance import Instance
-from solver.objective import Nodes
+from solver.objective import Nodes, comparison_key, goals_of
 from solver.tree import ROOT
 from solver.tree_dp.domain_bounds import Score, candidates
 from solver.tree_dp.min_plus import INFEASIBLE_COST
 from solver.tree_dp.reconstruct import first_node, seated
-from solver.tree_dp.single_class_tables import Domain, DomainTables, countable, domain_tables_of
+from solver.tree_dp.single_class_tables import Domain, DomainTables, countable, domain_tables_of, ways_to_count
 
 _MANY = 512
 """From so many members on, the tables of many domains take so long that what is compared first is looked at alone."""
@@ -20,20 +21,38 @@ _MANY = 512
 
 def solve_tree_dp(instance: Instance) -> Solved | Found | None:
     """The best plan, or the proof that there is none; None where counting does not tell the whole truth."""
-    found = countable(instance)
-    if found is None:
+    ways = ways_to_count(instance)
+    if ways is None:
         return None
-    tables = domain_tables_of(instance, *found)
-    if tables is None:
-        return None
-    members, needed = len(tables.kind.ranks), needed_members(instance.problem)
+    plans: list[Nodes] = []
+    for way in ways:
+        tables = domain_tables_of(instance, *way)
+        if tables is None:
+            return None
+        nodes = _best_plan(tables)
+        if nodes is not None:
+            plans.append(nodes)
+    if not plans and needed_members(instance.problem) > 0:
+        return Found.INFEASIBLE
+    plans = plans or [_rows(instance, ways[0][0], [])]
+    best = plans[0] if len(plans) == 1 else min(plans, key=lambda nodes: _key(instance, nodes))
+    return Solved(best, (), (), proven=True)
+
+
+def _best_plan(tables: DomainTables) -> Nodes | None:
+    """The best plan by these tables that places anybody, and no fewer than must be; None where there is none."""
+    members, needed = len(tables.kind.ranks), needed_members(tables.instance.problem)
     domain = _best_domain(tables, members)
     if domain is None:
         members = _members(tables)
         domain = _best_domain(tables, members) if members >= max(1, needed) else None
-    if domain is None:
-        return Found.INFEASIBLE if needed > 0 else Solved(_rows(tables, []), (), (), proven=True)
-    return Solved(_rows(tables, seated(tables, domain, members)), (), (), proven=True)
+    return None if domain is None else _rows(tables.instance, tables.kind, seated(tables, domain, members))
+
+
+def _key(instance: Instance, nodes: Nodes) -> tuple[tuple[int, ...], ...]:
+    """The goals of a plan in their order, each with its parts, smaller being better, and its names."""
+    names = tuple(instance.name_rank[node] for row in nodes for node in row if node is not None)
+    return (*(comparison_key(goal) for goal in goals_of(instance, nodes, ())), names)
 
 
 def _members(tables: DomainTables) -> int:
@@ -58,9 +77,11 @@ def no_room(instance: Instance) -> bool:
 
 def has_room(instance: Instance) -> bool | None:
     """Whether the minimum has a place without evictions; None where counting does not tell."""
-    found = countable(instance)
-    tables = None if found is None else domain_tables_of(instance, *found)
-    return None if tables is None else _members(tables) >= needed_members(instance.problem)
+    answers = [
+        None if tables is None else _members(tables) >= needed_members(instance.problem)
+        for tables in (domain_tables_of(instance, *way) for way in ways_to_count(instance) or ())
+    ]
+    return None if not answers or None in answers else any(answers)
 
 
 def members_by_domain(instance: Instance, level: int) -> dict[int, int] | None:
@@ -85,13 +106,16 @@ def _most(tables: DomainTables, level: int) -> dict[int, int]:
 
 
 def _most_in(tables: DomainTables, domain: Domain) -> int:
-    return next(count for count in range(tables.table(domain).shape[1] - 1, -1, -1) if holds(tables, domain, count))
+    counts = range(tables.table(domain).shape[1] - 1, -1, -1)
+    return next((count for count in counts if holds(tables, domain, count)), 0)
 
 
 def holds(tables: DomainTables, domain: Domain, count: int) -> bool:
     """Whether so many members fit into a domain and into the rules of those around it."""
     table, rules = tables.table(domain), tables.rules
     if count >= table.shape[1] or table[0, count] >= INFEASIBLE_COST:
+        return False
+    if any(rules.least) and not tables.encloses(domain.level, count)[domain.number]:
         return False
     around = tables.instance.parents(domain.level, tables.instance.tree.nodes(domain.level, domain.number)[0])
     return all(
@@ -182,9 +206,9 @@ def _score(tables: DomainTables, domain: Domain, members: int) -> Score:
     return (*words[:primary], *room, *words[primary:])
 
 
-def _rows(tables: DomainTables, nodes: list[int]) -> Nodes:
+def _rows(instance: Instance, kind: MemberClass, nodes: list[int]) -> Nodes:
     rows: list[tuple[int | None, ...]] = []
-    for position, pod_set in enumerate(tables.instance.problem.sets):
-        nodes_of_set = nodes if position == tables.kind.pod_set else []
+    for position, pod_set in enumerate(instance.problem.sets):
+        nodes_of_set = nodes if position == kind.pod_set else []
         rows.append((*nodes_of_set, *[None] * (len(pod_set.members) - len(nodes_of_set))))
     return tuple(rows)

@@ -2,21 +2,27 @@
 number of members; and which gangs can be counted so.
 """
 
+import itertools
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
+from solver.bounds.emptiest_group import fewest_in_emptiest
 from solver.bounds.member_classes import MemberClass, alike
-from solver.capacity import Counts
+from solver.capacity import Counts, needed_members
 from solver.instance import Instance
 from solver.problem import Spread
 from solver.tree import ROOT
 from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, Products, Table, layout_of
 
 _LARGE = 1 << 62
+_MOST_WAYS = 16
+"""Rules that could be kept in more ways are CP-SAT's: each way is a dynamic programme of its own."""
 
 
 @dataclass(frozen=True)
@@ -24,17 +30,26 @@ class CountingRules:
     """What binds the one kind of a gang besides room, level by level.
 
     `required`: the narrowest level of which one domain must hold everybody. `multiple[level]`: counts per domain are
-    multiples of it. `caps[level]`: the most members for a domain; absent: no limit.
+    multiples of it. `caps[level]`: the most members for a domain, and `least[level]` the fewest; absent: no limit.
     """
 
     required: int
     multiple: tuple[tuple[int, ...], ...]
     caps: tuple[dict[int, int], ...]
+    least: tuple[dict[int, int], ...]
 
     @property
     def numbers(self) -> bool:
         """Whether something binds the number of members in a domain besides room."""
-        return any(self.caps) or any(self.multiple)
+        return any(self.caps) or any(self.multiple) or any(self.least)
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupLimits:
+    """The most members for groups of nodes, and the fewest."""
+
+    most: Mapping[str, int]
+    least: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -52,7 +67,19 @@ class Domain:
 
 
 def countable(instance: Instance) -> tuple[MemberClass, CountingRules] | None:
-    """The one kind of the gang, where counting tells the whole truth about it; None where it does not."""
+    """The one kind of the gang, where counting tells the whole truth about it at once and no domain must have somebody;
+    None where it does not.
+    """
+    ways = ways_to_count(instance)
+    return ways[0] if ways is not None and len(ways) == 1 and not any(ways[0][1].least) else None
+
+
+def ways_to_count(instance: Instance) -> list[tuple[MemberClass, CountingRules]] | None:
+    """The one kind of the gang with rules of which each plan keeps at least one, and none breaks the gang's own; None
+    where counting does not tell the whole truth.
+
+    They differ in how many pods the emptiest group of a topology spread ends with.
+    """
     kinds = alike(instance)
     if instance.evicting or kinds is None or len(kinds) != 1 or instance.problem.multiples:
         return None
@@ -62,42 +89,72 @@ def countable(instance: Instance) -> tuple[MemberClass, CountingRules] | None:
         return None
     levels = [problem.required, pod_set.required]
     levels += [rule.level for rule in problem.together if kind.pod_set in rule.pod_sets]
-    caps: list[dict[int, int]] = [{} for _ in problem.levels]
-    for cap in pod_set.caps:
-        for domain in range(instance.tree.count(cap.level)):
-            caps[cap.level][domain] = min(cap.count, caps[cap.level].get(domain, cap.count))
-    if not _groups_as_caps(instance, kind, caps):
-        return None
     multiple: list[list[int]] = [[] for _ in problem.levels]
     for each in pod_set.multiples:
         multiple[each.level].append(each.of)
     for part in pod_set.slices:
         multiple[part.level].append(part.size)
     required = max((level for level in levels if level is not None), default=ROOT)
-    return kind, CountingRules(required, tuple(map(tuple, multiple)), tuple(caps))
+    bounds = _bounds_of_domains(instance, kind)
+    if bounds is None:
+        return None
+    return [(kind, CountingRules(required, tuple(map(tuple, multiple)), caps, least)) for caps, least in bounds]
 
 
-def _groups_as_caps(instance: Instance, kind: MemberClass, caps: list[dict[int, int]]) -> bool:
-    """Say exclusions and topology spread as caps of domains; False where that is not the whole truth."""
+_ByLevel = tuple[dict[int, int], ...]
+"""A number for some domains of each level."""
+
+
+def _bounds_of_domains(instance: Instance, kind: MemberClass) -> list[tuple[_ByLevel, _ByLevel]] | None:
+    """Caps, exclusions and topology spread as the most members of domains and the fewest, in all ways; None where that
+    is not the whole truth, or where there are too many.
+    """
+    caps: list[dict[int, int]] = [{} for _ in instance.problem.levels]
+    for cap in instance.problem.sets[kind.pod_set].caps:
+        for domain in range(instance.tree.count(cap.level)):
+            caps[cap.level][domain] = min(cap.count, caps[cap.level].get(domain, cap.count))
+    rules: list[tuple[Sequence[str | None], list[_GroupLimits]]] = []
     for rule in instance.problem.exclusions:
-        limits = dict.fromkeys({name for name in rule.group if name is not None}, rule.count)
-        if kind.shape in rule.shapes and not _cap_groups(instance, kind, rule.group, limits, caps):
-            return False
+        if kind.shape in rule.shapes:
+            limits = _GroupLimits(dict.fromkeys({name for name in rule.group if name is not None}, rule.count), {})
+            rules.append((rule.group, [limits]))
     for spread in instance.spreads:
-        most = _limits(instance, kind, spread)
-        if most is None or not _cap_groups(instance, kind, spread.group, most, caps):
-            return False
-    return True
+        limits_of_spread = _limits(instance, kind, spread)
+        if limits_of_spread is None:
+            return None
+        rules.append((spread.group, limits_of_spread))
+    if math.prod(len(ways) for _, ways in rules) > _MOST_WAYS:
+        return None
+    places = []
+    for group, ways in rules:
+        place = _level_of_groups(instance, kind, group) if any(way.most for way in ways) else (ROOT, {})
+        if place is None:
+            return None
+        places.append(place)
+    return [_bounded(caps, places, way) for way in itertools.product(*(ways for _, ways in rules))]
 
 
-def _limits(instance: Instance, kind: MemberClass, rule: Spread) -> Mapping[str, int] | None:
-    """Topology spread as the most members for each group; None where that is not the whole truth.
+def _bounded(
+    caps: Sequence[dict[int, int]], places: Sequence[tuple[int, Mapping[str, int]]], limits: Sequence[_GroupLimits]
+) -> tuple[_ByLevel, _ByLevel]:
+    """One way to bind domains. `places`: for each rule the level of its groups and the domain that is each group."""
+    most: _ByLevel = tuple(map(dict, caps))
+    least: _ByLevel = tuple({} for _ in caps)
+    for (level, domains), limit in zip(places, limits, strict=True):
+        for name, domain in domains.items():
+            if name in limit.most:
+                most[level][domain] = min(limit.most[name], most[level].get(domain, limit.most[name]))
+            if limit.least.get(name, 0) > 0:
+                least[level][domain] = max(limit.least[name], least[level].get(domain, 0))
+    return most, least
 
-    It is where the plan cannot change how many the emptiest group has: there are more of these than members, members
-    have no room in one of them or do not count, or it is one without a node that is always empty.
+
+def _limits(instance: Instance, kind: MemberClass, rule: Spread) -> list[_GroupLimits] | None:
+    """Topology spread as limits for each group, once for each number that the emptiest may end with; None where that
+    is not the whole truth.
     """
     if kind.shape not in rule.shapes or not rule.counts:
-        return {}
+        return [_GroupLimits({}, {})]
     if rule.victims:
         return None
     counts = Counter(dict(rule.counts))
@@ -105,36 +162,47 @@ def _limits(instance: Instance, kind: MemberClass, rule: Spread) -> Mapping[str,
         name = rule.group[instance.pinned_node(seat)]
         if name is not None and name in counts and instance.member(seat).shape in rule.counted:
             counts[name] += 1
-    emptiest = 0 if rule.from_zero else min(counts.values())
-    counting = kind.shape in rule.counted
-    low = {name for name, count in counts.items() if count == emptiest}
-    open_to_members = {rule.group[node] for node in np.flatnonzero(instance.capacity[kind.shape]).tolist()}
-    if counting and not rule.from_zero and len(low) <= len(kind.ranks) and low <= open_to_members:
-        return None
-    most = {name: max(0, emptiest + rule.skew - count) for name, count in counts.items()}
-    return most if counting else {name: 0 for name, count in counts.items() if count > emptiest + rule.skew}
+    if kind.shape not in rule.counted:
+        emptiest = 0 if rule.from_zero else min(counts.values())
+        return [_GroupLimits({name: 0 for name, count in counts.items() if count > emptiest + rule.skew}, {})]
+    return [
+        _GroupLimits(
+            {name: max(0, emptiest + rule.skew - count) for name, count in counts.items()},
+            {name: emptiest - count for name, count in counts.items() if count < emptiest},
+        )
+        for emptiest in ((0,) if rule.from_zero else _emptiest(instance, kind, rule, counts))
+    ]
 
 
-def _cap_groups(
-    instance: Instance,
-    kind: MemberClass,
-    group: Sequence[str | None],
-    limits: Mapping[str, int],
-    caps: list[dict[int, int]],
-) -> bool:
-    """Say the most members for each group as caps of domains, where the groups are domains of one level; else False."""
-    if not limits:
-        return True
+def _emptiest(instance: Instance, kind: MemberClass, rule: Spread, counts: Mapping[str, int]) -> range:
+    """How many pods the emptiest group may end with: for more there are too few members, or one of the groups has no
+    room for any; with fewer the others cannot take all that must be placed. `counts`: those there now, by group.
+    """
+    members, least = len(kind.ranks), max(0, needed_members(instance.problem) - len(instance.pinned))
+    opened = {rule.group[node] for node in np.flatnonzero(instance.capacity[kind.shape]).tolist()}
+    first = last = min(counts.values())
+    while all(count > last or name in opened for name, count in counts.items()) and (
+        sum(max(0, last + 1 - count) for count in counts.values()) <= members
+    ):
+        last += 1
+    if opened <= counts.keys():
+        held = [counts[name] for name in opened if name is not None]
+        first = min(last, max(first, fewest_in_emptiest(held, rule.skew, least)))
+    return range(first, last + 1)
+
+
+def _level_of_groups(
+    instance: Instance, kind: MemberClass, group: Sequence[str | None]
+) -> tuple[int, dict[str, int]] | None:
+    """The level of which the groups with room for members are domains, and the domain of each; None: there is none."""
     nodes = np.flatnonzero(instance.capacity[kind.shape]).tolist()
     for level in range(instance.tree.depth - 1, -1, -1):
         pairs = {(group[node], instance.tree.domain(level, node)) for node in nodes}
-        names = [name for name, _ in pairs if name is not None]
-        if len({domain for _, domain in pairs}) == len(pairs) and len(set(names)) == len(names):
-            for name, domain in pairs:
-                if name is not None and name in limits:
-                    caps[level][domain] = min(limits[name], caps[level].get(domain, limits[name]))
-            return True
-    return False
+        domains = {name: domain for name, domain in pairs if name is not None}
+        named = sum(name is not None for name, _ in pairs)
+        if len({domain for _, domain in pairs}) == len(pairs) and len(domains) == named:
+            return level, domains
+    return None
 
 
 def domain_tables_of(instance: Instance, kind: MemberClass, rules: CountingRules) -> "DomainTables | None":
@@ -228,11 +296,11 @@ class DomainTables:
         for child in sorted(children, key=lambda each: each.first_name):
             by_key.setdefault(child.key, []).append(child)
         signature = tuple(sorted((key, len(alike)) for key, alike in by_key.items()))
-        potential, cap = self._potential(level, number), self._cap(level, number)
-        key = self._key(("domain", level, signature, potential, cap))
+        potential, limits = self._potential(level, number), self._limits(level, number)
+        key = self._key(("domain", level, signature, potential, limits))
         if key not in self.raw:
             self.raw[key] = self.products.product(signature)
-            self.products.tables.append(self._with_own(level, potential, cap, self.raw[key]))
+            self.products.tables.append(self._with_own(level, potential, limits, self.raw[key]))
         groups = tuple((each, tuple(alike)) for each, alike in by_key.items())
         return Domain(level, number, key, min(child.first_name for child in children), groups)
 
@@ -240,19 +308,19 @@ class DomainTables:
         level = self.instance.tree.depth - 1
         now = self._now[node]
         weight = self._shape.preferences.get(node, 0)
-        potential, cap = self._potential(level, node), self._cap(level, node)
+        potential, limits = self._potential(level, node), self._limits(level, node)
         waits = now < most * self._request and not self._primary_only
-        key = self._key(("node", most, now if waits else None, weight, potential, cap))
+        key = self._key(("node", most, now if waits else None, weight, potential, limits))
         if key not in self.raw:
             counts = np.arange(min(most, self.members) + 1, dtype=np.int64)
             alone = np.zeros((self.layout.words, len(counts)), dtype=np.int64)
             self._add(alone, "preferences", counts * (self.best_weight - weight))
             self._add(alone, "terminating", np.maximum(0, counts * self._request - now) if waits else counts * 0)
             self.raw[key] = alone
-            self.products.tables.append(self._with_own(level, potential, cap, alone))
+            self.products.tables.append(self._with_own(level, potential, limits, alone))
         return key
 
-    def _with_own(self, level: int, potential: int, cap: int, inside: Table) -> Table:
+    def _with_own(self, level: int, potential: int, limits: tuple[int, int], inside: Table) -> Table:
         """What a domain adds once a member is in it, and what its rules forbid.
 
         table[:, n] = inside[:, n] + own(n), own(0) = 0: a domain without a member costs nothing. `inside` is the
@@ -266,7 +334,8 @@ class DomainTables:
         self._add(table, f"touched {level}", used)
         self._add(table, f"room {level}", used * potential)
         self._add(table, f"left {level}", used * (potential - counts * self._request > 0))
-        forbidden = counts > cap
+        least, most = limits
+        forbidden = (counts < least) | (counts > most)
         for of in self.rules.multiple[level]:
             forbidden |= counts % of != 0
         table[:, forbidden] = INFEASIBLE_COST
@@ -281,8 +350,27 @@ class DomainTables:
     def _potential(self, level: int, number: int) -> int:
         return 0 if self._primary_only else self.instance.domain_potential(level, number)
 
-    def _cap(self, level: int, number: int) -> int:
-        return _LARGE if level == ROOT else self.rules.caps[level].get(number, _LARGE)
+    def _limits(self, level: int, number: int) -> tuple[int, int]:
+        """The fewest members for a domain, and the most."""
+        if level == ROOT:
+            return 0, _LARGE
+        return self.rules.least[level].get(number, 0), self.rules.caps[level].get(number, _LARGE)
+
+    def encloses(self, level: int, members: int) -> NDArray[np.bool_]:
+        """By domain of `level` (or ROOT): whether all domains that have a fewest number of members get it, if so many
+        are in this one and nobody elsewhere.
+        """
+        tree = self.instance.tree
+        found = np.ones(tree.count(level), dtype=np.bool_)
+        for at, least in enumerate(self.rules.least):
+            forced = list(least)
+            if at >= level:
+                around = np.unique(tree.around(at, level)[forced])
+                found &= np.isin(np.arange(len(found)), around) & (len(around) == 1) if forced else True
+            elif forced:
+                enough = len(forced) == 1 and members >= least[forced[0]]
+                found &= (tree.around(level, at) == forced[0]) & enough
+        return found
 
     def _key(self, signature: tuple[object, ...]) -> int:
         return self._keys.setdefault(signature, len(self._keys))

@@ -42,6 +42,21 @@ class Cluster:
                 if manifest:
                     whole = defaulted(manifest)
                     self.applied[key_of(whole)] = {**self.applied.get(key_of(whole), {}), **whole}
+        for cron_job, name in act.trigger.items():
+            self._trigger(cron_job, name)
+
+    def _trigger(self, cron_job: str, name: str) -> None:
+        """The Job that is made of a CronJob, with its annotations, in its place: that one would be planned, too."""
+        manifest = self.applied.pop(("batch", "CronJob", "default", cron_job))
+        spec = manifest["spec"]["jobTemplate"]["spec"]
+        job = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {**manifest["metadata"], "name": name},
+            "spec": spec,
+        }
+        whole = defaulted(job)
+        self.applied[key_of(whole)] = whole
 
     def _meant(self, what: str, key: ObjectKey) -> bool:
         path = self.folder / what

@@ -7,6 +7,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,17 @@ GATE = "phalanx.dev/gang"
 
 
 @contextmanager
-def caching(plane: ControlPlane, *kinds: WatchedKind, **options: Any) -> Iterator[ClusterCache]:
-    cache = ClusterCache(connect(str(plane.kubeconfig)), kinds, timing=SOON, **options)
+def caching(
+    plane: ControlPlane, *kinds: WatchedKind, timing: ReflectorTiming = SOON, **options: Any
+) -> Iterator[ClusterCache]:
+    cache = ClusterCache(connect(str(plane.kubeconfig)), kinds, timing=timing, **options)
     cache.start()
     try:
         assert cache.wait_synced(120), cache.unsynced()
         yield cache
     finally:
         cache.stop()
-    assert not [each for each in threading.enumerate() if each.name.startswith("reflector")]
+    assert not [each for each in threading.enumerate() if each.name.startswith(("reflector", "discovery"))]
 
 
 def until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
@@ -206,6 +209,19 @@ def test_a_kind_that_is_installed_later_is_found_and_one_taken_away_is_forgotten
         finally:
             cluster.kubectl("delete", "crd", "widgets.test.phalanx.dev")
         until(lambda: not cache.objects(), 5)
+
+
+def test_a_kind_that_is_installed_is_looked_for_though_it_was_missing_for_long(cluster: ControlPlane) -> None:
+    """It was found by asking for it alone, half a minute later."""
+    with caching(cluster, WIDGETS, timing=replace(SOON, missing=3600.0, last_missing=3600.0)) as cache:
+        for _ in range(2):  # and again, where it has gone meanwhile
+            install_widgets(cluster)
+            try:
+                cluster.request("POST", "/apis/test.phalanx.dev/v1alpha1/namespaces/default/widgets", WIDGET)
+                until(lambda: list(cache.objects()) == [("test.phalanx.dev", "Widget", "default", "w")])
+            finally:
+                cluster.kubectl("delete", "crd", "widgets.test.phalanx.dev")
+            until(lambda: not cache.objects())
 
 
 def install_widgets(plane: ControlPlane) -> None:

@@ -164,3 +164,16 @@ def test_pods_find_their_seats_by_name_else_by_role() -> None:
     seats = [("main", "w-0"), ("main", "w-1"), ("nodes", "j-nodes-0-0"), ("nodes", "j-nodes-0-1"), ("launcher", "m-0")]
     pods = [("nodes", "j-nodes-0-1-x7k2p"), ("main", "w-1"), ("launcher", "m-q8z4c"), ("other", "o-0")]
     assert matched(seats, pods) == {"j-nodes-0-1-x7k2p": "j-nodes-0-1", "w-1": "w-1", "m-q8z4c": "m-0"}
+
+
+def test_what_is_left_of_a_seat_that_was_taken_goes_before_a_plan_for_one_more_that_is_lost() -> None:
+    """It was counted as somebody else's room: the gang was told that it had no place, and lost all of it."""
+    of = replace_gang(gang(pod("a", nominated="n1"), coming("b")), made_again=frozenset({seat("b")}))
+    taken = planned()
+    left = placeholder("a", "n1")
+    assert step(of, taken, (left,)) == Free((left,))
+    found = step(of, taken, ())
+    assert isinstance(found, NeedPlan)
+    assert found.cause is None
+    missing = replace_gang(gang(pod("a"), coming("b")), made_again=frozenset({seat("b")}))
+    assert isinstance(step(missing, taken, (left,)), Nominate)

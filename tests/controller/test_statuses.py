@@ -102,6 +102,15 @@ PHASES = [
         (2, 2, 2, 2),
         "Complete Planned Released Placed Whole",
     ),
+    (
+        gang(pod("llm-0", node="node-5"), pod("llm-1"), minimum=1),
+        Phase.PLACED,
+        None,
+        "AllBound",
+        "1 pod is bound on node-5, 1 more waits",
+        (2, 2, 1, 1),
+        "Complete Planned Released Placed Whole",
+    ),
 ]
 
 

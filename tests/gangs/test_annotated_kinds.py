@@ -464,3 +464,20 @@ def test_one_without_a_pod_template_is_told_that_it_asks_for_nothing() -> None:
     manifest: Any = {**ROWS["JobSet"].manifest(gang="true"), "spec": {}}
     (told,) = review(manifest, Sources())[1]
     assert told.text == "asks for nothing: the JobSet has no pod template"
+
+
+def test_pods_to_come_are_the_same_spec_in_the_next_reading_unless_it_says_something_else() -> None:
+    """Who compares the thousands of members of two readings does not look into each."""
+    row = ROWS["StatefulSet"]
+    manifest = put(admitted(row, gang="true"), {"podManagementPolicy": "OrderedReady"})
+
+    def specs(pod: Object) -> list[Any]:
+        return [each.pod.spec for each in gang_of(read_all(standing(manifest, [pod]))).to_come]
+
+    first = next(row.pods(manifest))
+    before, again = specs(first), specs(deepcopy(first))
+    assert len({id(each) for each in (*before, *again)}) == 1
+    first["spec"]["priority"] = 7
+    other = specs(first)
+    assert {each.priority for each in other} == {7}
+    assert specs(first)[0] is other[0]

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from workload_operators import ROWS, Object, owned, template
 
 from cli.main import group
-from gangs.dialects.expanding import expanded
+from gangs.dialects.expanding import expanded, unforeseen
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
 from gangs.dialects.templates import as_admitted, as_made, handed_down
@@ -394,3 +394,32 @@ def test_one_that_was_made_without_phalanx_is_told_so_and_one_that_was_admitted_
     late = f"{kind} default/w: metadata.annotations: came too late: the {kind} was made or changed without Phalanx, "
     assert any(each.startswith(late) for each in said(manifest)[1])
     assert not any(each.startswith(late) for each in said(admitted(manifest))[1])
+
+
+QUEUE = {"labels": {"kueue.x-k8s.io/queue-name": "q"}}
+KAI = {"annotations": {"kai.scheduler/topology": "net", "kai.scheduler/topology-required-placement": "rack"}}
+
+
+@pytest.mark.parametrize("metadata", [QUEUE, KAI], ids=["a queue's name", "annotations of Run:ai's"])
+def test_a_cron_job_whose_jobs_ask_themselves_is_planned_before_they_are_made(metadata: Object) -> None:
+    manifest = workload("CronJob")
+    del manifest["metadata"]["annotations"]
+    manifest["spec"]["jobTemplate"]["metadata"] = metadata
+    inner = manifest["spec"]["jobTemplate"]["spec"]["template"]["metadata"]
+    inner["annotations"] = {"kueue.x-k8s.io/podset-required-topology": "rack"} if metadata is QUEUE else {}
+    sources = Sources(objects={key_of(manifest): manifest})
+    (gang,) = read_all(expanded(sources)[0]).gangs
+    assert len(gang.members) == 4
+    assert list(unforeseen(sources, ())) == []
+
+
+def test_a_cron_job_whose_pods_name_a_group_is_not() -> None:
+    """Others may be in it."""
+    manifest = workload("CronJob")
+    del manifest["metadata"]["annotations"]
+    inner = manifest["spec"]["jobTemplate"]["spec"]["template"]["metadata"]
+    inner["labels"] = {**inner.get("labels", {}), "phalanx.dev/gang": "shared"}
+    sources = Sources(objects={key_of(manifest): manifest})
+    assert [gang.members for gang in read_all(expanded(sources)[0]).gangs if gang.members] == []
+    (advice,) = unforeseen(sources, ())
+    assert "are not planned before they exist" in advice.text

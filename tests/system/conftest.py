@@ -1,15 +1,18 @@
 """Phalanx itself on the session's control plane: installed from the manifests, both servers running.
 
 - `phalanx`: a clean cluster with the webhook registered and a controller leading; see `system.Phalanx`.
+- `jobset`, `lws`, `kuberay`, `training_operator`: another project's operator, for a file of tests. Its webhooks are
+  registered by each test, since a clean cluster has none.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from system import Phalanx
 
 from cli.installation.local import Deployment
 from controlplane.control_plane import ControlPlane
+from controlplane.operator_processes import Running, running
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +33,15 @@ def phalanx(deployment: Deployment, cluster: ControlPlane) -> Iterator[Phalanx]:
     deployment.register_webhook()
     yield running
     running.show_logs()
+
+
+def _operator(name: str) -> Callable[[ControlPlane], Iterator[Running]]:
+    @pytest.fixture(scope="module", name=name.replace("-", "_"))
+    def found(control_plane: ControlPlane) -> Iterator[Running]:
+        with running(control_plane, name) as operator:
+            yield operator
+
+    return found
+
+
+jobset, lws, kuberay, training_operator = map(_operator, ("jobset", "lws", "kuberay", "training-operator"))

@@ -2,11 +2,14 @@
 
 import os
 import ssl
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from node_manifests import node_manifest
@@ -17,6 +20,7 @@ from kube.keys import GATE
 
 Object = dict[str, Any]
 
+PATIENCE = 60.0
 NODES = 100
 RACK = "example.com/rack"
 GANGS = "/apis/phalanx.dev/v1alpha1/namespaces/default/gangs"
@@ -149,11 +153,7 @@ class Spent:
 
 def spent(url: str, token: str, pid: int) -> Spent:
     """Ask a controller, and the machine."""
-    open_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    open_context.check_hostname, open_context.verify_mode = False, ssl.CERT_NONE
-    request = Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - https to ourselves
-    with urlopen(request, context=open_context, timeout=30) as answer:  # noqa: S310 - likewise
-        families = text_string_to_metric_families(answer.read().decode())
+    families = text_string_to_metric_families(_scraped(url, token))
     samples = [each for family in families for each in family.samples if "round_duration_seconds" in each.name]
     found: Counter[tuple[str, str]] = Counter()
     for each in samples:  # of rounds that were carried through, and of others
@@ -167,3 +167,21 @@ def spent(url: str, token: str, pid: int) -> Spent:
         processor=(int(fields[11]) + int(fields[12])) / _TICKS,
         memory=int(status["VmRSS"].split()[0]) / 1024,
     )
+
+
+def _scraped(url: str, token: str) -> str:
+    """The metrics. Asked again, as any scraper would, while an API server that has much to do does not say in time who
+    may have them (503).
+    """
+    open_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    open_context.check_hostname, open_context.verify_mode = False, ssl.CERT_NONE
+    request = Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - https to ourselves
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with urlopen(request, context=open_context, timeout=30) as answer:  # noqa: S310 - likewise
+                return str(answer.read().decode())
+        except HTTPError as error:
+            if error.code != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > until:
+                raise
+            time.sleep(1.0)

@@ -14,7 +14,6 @@ from candidates import LEASE
 from many_gangs import GANGS, POD_GROUPS, PODS, Object, Spent, asks_own, crowd, fill, furnish, gang, member, spent
 from system import Phalanx
 
-from controlplane.api import Ask
 from controlplane.control_plane import wait_until
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.timeout(crowd().patience)]
@@ -81,10 +80,11 @@ def start_of(phalanx: Phalanx, name: str, patience: float = START_SECONDS * PATI
     phalanx.cluster.create(GANGS, [gang(name, 2)])
     phalanx.cluster.create(PODS, [member(f"{name}-{index}", asks_own(name)) for index in range(2)])
     began = time.monotonic()
-    with phalanx.cluster.kept() as ask:
-        while not all(ask("GET", f"{PODS}/{name}-{index}")["spec"].get("nodeName") for index in range(2)):
-            assert time.monotonic() - began < patience, f"gang {name} has not started"
-            time.sleep(0.02)
+    while not all(
+        phalanx.cluster.request("GET", f"{PODS}/{name}-{index}")["spec"].get("nodeName") for index in range(2)
+    ):
+        assert time.monotonic() - began < patience, f"gang {name} has not started"
+        time.sleep(0.02)
     return time.monotonic() - began
 
 
@@ -132,17 +132,13 @@ def changing(phalanx: Phalanx, names: list[str]) -> Iterator[list[float]]:
     lock = threading.Lock()
 
     def write() -> None:
-        with phalanx.cluster.kept() as ask:
-            write_with(ask)
-
-    def write_with(ask: Ask) -> None:
         due = time.monotonic()
         while not over.wait(max(0.0, due - time.monotonic())):
             due = max(due + _WRITERS / CHANGES, time.monotonic() - 1.0)  # what is late is made up for, within limits
             with lock:
                 name, number = next(turns)
             change = {"spec": {"minMember": 2 + number % 7}}
-            answer = ask("PATCH", f"{GANGS}/{name}", change, "application/merge-patch+json")
+            answer = phalanx.cluster.request("PATCH", f"{GANGS}/{name}", change, "application/merge-patch+json")
             assert answer["metadata"]["name"] == name, answer
             changed.append(time.monotonic())
 

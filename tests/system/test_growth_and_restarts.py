@@ -5,17 +5,20 @@ Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that r1 has room for 
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import yaml
-from real_operators import Running, running
-from system import Object, Phalanx
+from leader_first import number_of, rival
+from system import Object, Phalanx, unschedulable
 from two_racks import RACK, apply_two_racks
 from workload_operators import ROWS, template
 
-from controlplane.control_plane import ControlPlane
+from controlplane.operator_processes import Running
 from controlplane.recording import bound
+from controlplane.running.stages import GOES_ON, TERMINATES_AFTER
 
 pytestmark = pytest.mark.controlplane
 
@@ -86,13 +89,6 @@ def placed(phalanx: Phalanx) -> Places:
     return {each["metadata"]["name"]: each["spec"]["nodeName"] for each in pods if each["spec"].get("nodeName")}
 
 
-@pytest.fixture(scope="module")
-def kuberay(control_plane: ControlPlane) -> Iterator[None]:
-    """KubeRay's operator."""
-    with running(control_plane, "kuberay"):
-        yield
-
-
 @pytest.fixture
 def racks(phalanx: Phalanx) -> Phalanx:
     """Seven nodes in two racks, and a topology over them."""
@@ -141,20 +137,6 @@ def test_more_pods_come_beside_their_siblings_or_wait_and_fewer_give_room_back(
     assert racks.status("w")["members"]["expected"] == 3
 
 
-@pytest.fixture(scope="module")
-def lws(control_plane: ControlPlane) -> Iterator[Running]:
-    """LeaderWorkerSet's operator."""
-    with running(control_plane, "lws") as operator:
-        yield operator
-
-
-@pytest.fixture(scope="module")
-def jobset(control_plane: ControlPlane) -> Iterator[Running]:
-    """JobSet's operator."""
-    with running(control_plane, "jobset") as operator:
-        yield operator
-
-
 def test_a_group_more_is_a_gang_more_and_moves_nobody(racks: Phalanx, lws: Running) -> None:
     lws.register()
     manifest = filling(ROWS["LeaderWorkerSet"].manifest(required="rack"))
@@ -173,23 +155,51 @@ def test_a_group_more_is_a_gang_more_and_moves_nobody(racks: Phalanx, lws: Runni
     assert racks.status("w-0")["phase"] == "Placed"
 
 
+def slow_to_end(part: Any) -> Any:
+    """The manifest, or a part of it, with pods that take seconds to end once they are told to, as on real nodes."""
+    if isinstance(part, list):
+        return [slow_to_end(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    more = {TERMINATES_AFTER: "4s"} if GOES_ON in part else {}
+    return {key: slow_to_end(each) for key, each in part.items()} | more
+
+
+@contextmanager
+def besieged(phalanx: Phalanx, *nodes: str) -> Iterator[None]:
+    """For each of these nodes a pod of no gang waits, of the same priority, that the scheduler tries whenever a pod
+    there is gone. In the end none has got in.
+    """
+    rivals = [rival(number_of(each)) for each in nodes]
+    names = [each["metadata"]["name"] for each in rivals]
+    phalanx.apply(*rivals)
+    phalanx.wait(lambda: all(unschedulable(phalanx.pod(name)) for name in names), "the others to be tried in vain")
+    with phalanx.record() as recorder:
+        yield
+        events = [event for event in recorder.events if event.name in names]
+    assert not [event.name for event in events if bound(event)]
+    for name in names:
+        phalanx.cluster.kubectl("delete", "pod", name)
+
+
 def test_a_group_that_is_made_anew_for_one_of_its_pods_gets_its_rack_back(racks: Phalanx, lws: Running) -> None:
     lws.register()
-    manifest = filling(ROWS["LeaderWorkerSet"].manifest(required="rack"))
+    manifest = slow_to_end(filling(ROWS["LeaderWorkerSet"].manifest(required="rack")))
     manifest["spec"]["leaderWorkerTemplate"]["restartPolicy"] = "RecreateGroupOnPodRestart"
     racks.apply_once_told("gang default/w-0: 4 pods fit in r1: n0..3", manifest)
     racks.wait(lambda: len(placed(racks)) == 4, "the group to be bound")
     assert set(placed(racks).values()) == R1
-    old = uids(racks)
-    racks.cluster.kubectl("delete", "pod", "w-0-2", "--wait=false")
-    racks.wait(lambda: old.isdisjoint(uids(racks)) and len(placed(racks)) == 4, "all pods to be made and bound anew")
-    assert set(placed(racks).values()) == R1
+    old, before = uids(racks), placed(racks)
+    with besieged(racks, *R1):
+        racks.cluster.kubectl("delete", "pod", "w-0-2", "--wait=false")
+        racks.wait(lambda: old.isdisjoint(uids(racks)) and len(placed(racks)) == 4, "all to be made and bound anew")
+    assert placed(racks) == before
     racks.await_phase("w-0", "Placed")
 
 
 def test_a_job_set_that_is_made_anew_gets_its_rack_back_as_a_whole(racks: Phalanx, jobset: Running) -> None:
     jobset.register()
-    manifest = filling(ROWS["JobSet"].manifest(required="rack"))
+    manifest = slow_to_end(filling(ROWS["JobSet"].manifest(required="rack")))
     manifest["spec"]["failurePolicy"] = {"maxRestarts": 2}
     for each in manifest["spec"]["replicatedJobs"]:
         each["template"]["spec"]["backoffLimit"] = 0
@@ -197,15 +207,15 @@ def test_a_job_set_that_is_made_anew_gets_its_rack_back_as_a_whole(racks: Phalan
     racks.wait(lambda: len(placed(racks)) == 4, "all pods to be bound")
     by_rank = ranked(racks)
     old = {each["metadata"]["uid"] for each in racks.pods()}
-    failing = racks.pods()[-1]["metadata"]["name"]
-    with racks.record() as recorder:
+    failing, others = racks.pods()[-1]["metadata"]["name"], R1 - {racks.pods()[-1]["spec"]["nodeName"]}
+    with besieged(racks, *others), racks.record() as recorder:  # the room of the one that fails is free at once
         status = {"status": {"phase": "Failed"}}
         racks.cluster.kubectl("patch", "pod", failing, "--subresource=status", "--type=merge", "-p", json.dumps(status))
         racks.wait(
             lambda: old.isdisjoint(uids(racks)) and len(placed(racks)) == 4, "all pods to be made and bound anew"
         )
         events = [each for each in recorder.events if each.object["metadata"]["uid"] not in old]
-    mine = [each for each in events if each.object["metadata"]["namespace"] == "default"]
+    mine = [each for each in events if each.name.startswith("w-")]
     complete = [number for number, event in enumerate(mine) if event.type == "ADDED"][3]
     assert not any(bound(event) for event in mine[:complete]), "some started before all were there again"
     assert ranked(racks) == by_rank

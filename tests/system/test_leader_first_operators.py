@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 from leader_first import held, make_ready, number_of, placeholders, rival
-from real_operators import Running, running
 from system import Object, Phalanx, priority_class, unschedulable
 from test_real_operators import CASES, Case, manifest, nodes
 from two_racks import apply_two_racks
 from workload_operators import ROWS
 
 from controlplane.control_plane import ControlPlane
+from controlplane.operator_processes import Running, running
 from controlplane.recording import bound
 from controlplane.running.stages import NOT_READY
 
@@ -22,11 +22,12 @@ pytestmark = pytest.mark.controlplane
 LEADERS = {
     "LeaderWorkerSet": ("leaderWorkerTemplate", "leaderTemplate"),
     "JobSet": ("replicatedJobs", 0, "template", "spec", "template"),
+    "RayCluster": ("headGroupSpec", "template"),
 }
 """Where the template of the pod stands that comes first."""
 
 
-@pytest.fixture(scope="module", params=LEADERS)
+@pytest.fixture(scope="module", params=("LeaderWorkerSet", "JobSet"))
 def operated(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Iterator[tuple[Case, Running]]:
     """A kind with its operator running."""
     (case,) = (each for each in CASES if each.kind == request.param)
@@ -90,7 +91,6 @@ def test_another_of_equal_priority_does_not_get_the_room_before_the_others_come(
     phalanx.await_phase(gang, "Placed")
 
 
-@pytest.mark.parametrize("operated", ["LeaderWorkerSet"], indirect=True)
 def test_one_of_higher_priority_gets_it_and_the_gang_is_told_and_planned_again(phalanx: Phalanx, case: Case) -> None:
     """Of r2 two nodes are planned, and a third one is free."""
     gang = ROWS[case.kind].gang
@@ -104,5 +104,22 @@ def test_one_of_higher_priority_gets_it_and_the_gang_is_told_and_planned_again(p
     phalanx.wait(lambda: held(phalanx) == {worker: "n6"}, "room to be held elsewhere in the rack")
     assert gang in phalanx.cluster.kubectl("get", "events", "--field-selector", "reason=RoomLost")
     make_ready(phalanx, leader)
-    assert phalanx.await_bound([worker]) == {worker: "n6"}
+    phalanx.wait(lambda: workers(phalanx, leader, planned) == {worker: "n6"}, "the other to run there")
     phalanx.wait(lambda: not placeholders(phalanx), "no placeholder to be left")
+
+
+@pytest.mark.parametrize("operated", ["RayCluster"], indirect=True)
+def test_workers_of_a_ray_cluster_have_their_nodes_before_its_head_is_ready(phalanx: Phalanx, case: Case) -> None:
+    """KubeRay makes all pods at once, and a container of each worker waits for the head: there is no room to hold."""
+    phalanx.apply_once_told("gang default/w: 4 pods fit in r1: n0..3, proven optimal", in_order(case, 4))
+    phalanx.wait(lambda: len(nodes(phalanx)) == 4, "all pods to be bound")
+    (head,) = (name for name in nodes(phalanx) if "-head-" in name)
+    phalanx.wait(lambda: phalanx.pod(head)["status"]["phase"] == "Running", "the head to run")
+    before = nodes(phalanx)
+    assert set(before.values()) == {"n0", "n1", "n2", "n3"}
+    phalanx.apply(*(rival(number) for number in range(4)))
+    phalanx.wait(lambda: all(unschedulable(phalanx.pod(f"rival-{each}")) for each in range(4)), "rivals in vain")
+    make_ready(phalanx, head)
+    phalanx.await_phase("w", "Placed")
+    assert nodes(phalanx) == before
+    assert not placeholders(phalanx)

@@ -3,31 +3,20 @@
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a cluster of four fits in r1 alone.
 """
 
-from collections.abc import Iterator
-
 import pytest
 import yaml
 from asking import DIALECTS, dialects, too_many
-from real_operators import running
 from system import Object, Phalanx
 from two_racks import apply_two_racks
 from workload_operators import ROWS
 
-from controlplane.control_plane import ControlPlane
 from controlplane.recording import bound
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("kuberay")]
 
 R1 = ["n0", "n1", "n2", "n3"]
 KINDS = {"RayJob": "rayClusterSpec", "RayService": "rayClusterConfig"}
 """Where each has the cluster."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kuberay(control_plane: ControlPlane) -> Iterator[None]:
-    """KubeRay's operator."""
-    with running(control_plane, "kuberay"):
-        yield
 
 
 @pytest.fixture

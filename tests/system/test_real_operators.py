@@ -10,11 +10,11 @@ import pytest
 import yaml
 from asking import DIALECTS, RACK, dialects, too_many, topology
 from node_manifests import node_manifest
-from real_operators import Running, running
 from system import Object, Phalanx
 from workload_operators import ROWS
 
 from controlplane.control_plane import ControlPlane
+from controlplane.operator_processes import Running, running
 from controlplane.recording import bound
 from gangs.workloads.kind_table import WORKLOADS
 from kube.keys import SYSTEM_NAMESPACE

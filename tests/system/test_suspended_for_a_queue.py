@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import yaml
 from asking import DIALECTS
-from real_operators import Running, running
 from system import Object, Phalanx, one_line
 from test_train_jobs import RUNTIME, train_job
 from two_racks import apply_two_racks
@@ -22,6 +21,7 @@ from workload_operators import ROWS
 
 from controlplane import operators
 from controlplane.control_plane import ControlPlane
+from controlplane.operator_processes import Running, running
 from controlplane.running.stages import GOES_ON
 from gangs.workloads.kind_table import WORKLOADS
 from kube.keys import CREATED_SUSPENDED

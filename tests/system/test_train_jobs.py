@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import pytest
 import yaml
 from asking import DIALECTS, RACK, dialects, too_many
-from real_operators import Running, running
 from system import Object, Phalanx, pod, unschedulable
 from two_racks import apply_two_racks
 
 from controlplane import operators
 from controlplane.control_plane import ControlPlane
+from controlplane.operator_processes import Running, running
 from controlplane.recording import bound
 from controlplane.running.stages import GOES_ON
 from kube.keys import SYSTEM_NAMESPACE

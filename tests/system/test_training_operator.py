@@ -1,46 +1,39 @@
 """The other kinds of Kubeflow's training operator, asked for by our keys and others': the real one makes their pods.
 
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone. `test_real_operators` shows
-more of its PyTorchJob. No pod is deleted here: for the operator one that is seen while it ends has failed, and with it
-the workload, in most of these kinds.
+more of its PyTorchJob. For the operator a pod that it sees while it ends has failed, and with it the workload, unless
+its role says `restartPolicy: OnFailure`; a TFJob and an XGBoostJob have failed then whatever it says.
 """
-
-from collections.abc import Iterator
 
 import pytest
 import yaml
 from asking import DIALECTS, dialects, too_many
-from real_operators import Running, running
+from leader_first import placeholders
 from system import Object, Phalanx
 from two_racks import apply_two_racks
 from workload_operators import ROWS
 
-from controlplane.control_plane import ControlPlane
+from controlplane.operator_processes import Running
 from controlplane.recording import bound
 from gangs.workloads.kind_table import WORKLOADS
 
 pytestmark = pytest.mark.controlplane
 
 R1 = ["n0", "n1", "n2", "n3"]
+MENDED = ("PaddleJob", "JAXJob", "MPIJob")
+"""Of which the operator makes a pod again that was deleted."""
 KINDS = ("TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
 ROLE, INDEX = (f"training.kubeflow.org/replica-{each}" for each in ("type", "index"))
 
 
-@pytest.fixture(scope="module")
-def operator(control_plane: ControlPlane) -> Iterator[Running]:
-    """The training operator."""
-    with running(control_plane, "training-operator") as found:
-        yield found
-
-
 @pytest.fixture
-def racks(operator: Running, phalanx: Phalanx, dialect: str) -> Phalanx:
+def racks(training_operator: Running, phalanx: Phalanx, dialect: str) -> Phalanx:
     """Seven nodes in two racks, a topology over them, and the operator's webhooks.
 
     What waits in the operator's launchers of MPIJobs for their workers asks for ephemeral storage, and nobody reads it
     in a manifest.
     """
-    operator.register()
+    training_operator.register()
     return apply_two_racks(phalanx, 7, dialect, ephemeral_storage="64Gi")
 
 
@@ -93,3 +86,30 @@ def test_one_pod_too_many_and_none_starts(racks: Phalanx, kind: str, dialect: st
         events = recorder.events
     assert not any(bound(event) for event in events)
     assert all(each["spec"]["schedulingGates"] for each in racks.pods())
+
+
+@pytest.mark.parametrize("dialect", ["ours"])
+@pytest.mark.parametrize("kind", MENDED)
+def test_one_that_is_deleted_comes_back_to_its_place_beside_the_others(racks: Phalanx, kind: str) -> None:
+    made = workload(kind, "ours")
+    (roles,) = (each for name, each in made["spec"].items() if name.endswith("ReplicaSpecs"))
+    for role in roles.values():
+        role["restartPolicy"] = "OnFailure"
+    racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3, proven optimal", made)
+    racks.wait(lambda: nodes(racks) == R1, "all pods to be bound")
+    racks.await_phase("w", "Placed")
+    lost = racks.pod("w-worker-1")
+    with racks.record() as recorder:
+
+        def places() -> set[str]:
+            """Where its successors have been bound."""
+            new = (each for each in recorder.events if each.name == "w-worker-1" and bound(each))
+            return {each.object["spec"]["nodeName"] for each in new if each.object["metadata"]["uid"] != uid}
+
+        uid = lost["metadata"]["uid"]
+        racks.cluster.kubectl("delete", "pod", "w-worker-1", "--wait=false")
+        racks.wait(lambda: bool(places()), "another in its place")
+        assert places() == {lost["spec"]["nodeName"]}
+    racks.await_phase("w", "Placed")
+    racks.cluster.kubectl("delete", kind.lower(), "w", "--wait=false")
+    racks.wait(lambda: not racks.pods() and not racks.gang("w") and not placeholders(racks), "all of it to go")

@@ -6,6 +6,7 @@ and room is held for them until it makes them (docs/decisions/0022).
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -28,6 +29,9 @@ EXCLUSIVE_GROUPS = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 
 MOST_TO_COME = 2_048
 """Pods of one gang that room is held for before they exist: nobody else has to make them for a gang to cost so much."""
+
+_MOST_ROLES = 1_024
+"""Roles of workloads whose specs are remembered."""
 
 
 def later_roles(manifest: Manifest) -> frozenset[str]:
@@ -125,8 +129,7 @@ def to_come(
     by_the_first = shape is not None and any(each.later for each in shape.fields)  # a driver that has ended makes none
     if not later or not (there if by_the_first else known):
         return ()
-    declared = [(role(pod), pod.metadata.name, pod) for pod in missing_pods(manifest, (), part)]
-    declared = [each for each in declared if each[0] in later]
+    declared = [each for each in _declared(manifest, role, part) if each[0] in later]
     arrived = [(role(pod), pod.metadata.name) for pod in known]
     came = set(matched([each[:2] for each in declared], arrived).values())
     siblings: defaultdict[str, list[Pod]] = defaultdict(list)
@@ -137,14 +140,40 @@ def to_come(
         if name not in came:
             template = id(pod.spec), of  # those of one template have one spec, and it is worked out once
             if template not in specs:
-                specs[template] = _awaited(pod.spec, known[0], siblings[of])
+                specs[template] = _as_before(uid, of, spec_to_come(pod.spec, known[0], siblings[of]))
             meta = replace(pod.metadata, uid=seat_uid(uid, of, name))
             found.append(replace(pod, metadata=meta, spec=specs[template]))
     return tuple(found)
 
 
-def _awaited(spec: PodSpec, first: Pod, siblings: Sequence[Pod]) -> PodSpec:
-    """The spec as admission will make it, as far as the pod's siblings show."""
+def _declared(manifest: Manifest, role: Callable[[Pod], str], part: str) -> Iterator[tuple[str, str, Pod]]:
+    """Pod set, name and pod of all that the workload makes. Those of one template have one spec, and one role."""
+    roles = dict[int, str]()
+    for pod in missing_pods(manifest, (), part):
+        of = id(pod.spec)
+        if of not in roles:
+            roles[of] = role(pod)
+        yield roles[of], pod.metadata.name, pod
+
+
+def _as_before(uid: str, role: str, spec: PodSpec) -> PodSpec:
+    """The very spec of the reading before, where it says the same: who compares the members of two readings of one gang
+    does not look into it thousands of times.
+    """
+    before = _last_spec(uid, role)
+    if before != [spec]:
+        before[:] = [spec]
+    return before[0]
+
+
+@lru_cache(maxsize=_MOST_ROLES)
+def _last_spec(_uid: str, _role: str) -> list[PodSpec]:
+    """What `_as_before` handed out last, of a role of a workload."""
+    return []
+
+
+def spec_to_come(spec: PodSpec, first: Pod, siblings: Sequence[Pod]) -> PodSpec:
+    """The spec of a pod that is to come as admission will make it, as far as the first pod and its siblings show."""
     changes: dict[str, Any] = {"scheduling_gates": (SchedulingGate(name=GATE),)}
     for name in ("priority", "priority_class_name", "preemption_policy", "scheduler_name"):
         changes[name] = getattr(first.spec, name)

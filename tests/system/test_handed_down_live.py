@@ -3,14 +3,16 @@
 Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a gang of four fits in r1 alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+from asking import RACK as RACK_LABEL
 from foreign_kinds import served
 from system import Object, Phalanx, one_line
 from two_racks import apply_two_racks
 
 from controlplane.control_plane import ControlPlane
+from controlplane.recording import bound
 from controlplane.running.stages import GOES_ON
 from gangs.workloads.kind_table import WORKLOADS
 
@@ -90,3 +92,60 @@ def test_what_an_operator_hands_on_is_written_where_it_looks(racks: Phalanx) -> 
     wrapper["spec"]["components"].append({"template": {**inner, "metadata": {"name": "other"}}})
     wrapper["metadata"]["name"] = "two"
     racks.await_refusal("spec.components: holds 2 workloads that can be gangs", wrapper)
+
+
+def by_keys_of(dialect: str, job_template: Object) -> Object:
+    """Have Jobs of a template ask for one rack by other systems' keys; what the workload around them says itself."""
+    if dialect == "Kueue's":
+        job_template["metadata"] = {**job_template.get("metadata", {}), "labels": {"kueue.x-k8s.io/queue-name": "q"}}
+        annotations = job_template["spec"]["template"]["metadata"]["annotations"]
+        annotations["kueue.x-k8s.io/podset-required-topology"] = RACK_LABEL
+        return {}
+    return {"kai.scheduler/topology": "network", "kai.scheduler/topology-required-placement": "rack"}
+
+
+others = pytest.mark.parametrize("dialect", ["Kueue's", "Run:ai's"])
+
+
+@others
+def test_every_job_of_a_cron_job_is_a_gang_by_other_systems_keys(phalanx: Phalanx, dialect: str) -> None:
+    apply_two_racks(phalanx, 7, dialect)
+    template: Object = {"spec": job()}
+    manifest = workload("batch/v1", "CronJob", {"schedule": "0 0 29 2 *", "jobTemplate": template})
+    manifest["metadata"]["annotations"] = by_keys_of(dialect, template)
+    phalanx.apply_once_told("4 pods fit in r1: n0..3", manifest)
+    starts_once_and_not_twice(phalanx, lambda name: phalanx.cluster.kubectl("create", "job", name, "--from=cronjob/w"))
+
+
+@others
+@pytest.mark.usefixtures("definitions")
+def test_what_an_app_wrapper_holds_is_a_gang_by_other_systems_keys(phalanx: Phalanx, dialect: str) -> None:
+    """What its operator makes is made by the test."""
+    apply_two_racks(phalanx, 7, dialect)
+
+    def make(name: str) -> None:
+        inner: Object = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": job()}
+        annotations = by_keys_of(dialect, inner)
+        wrapper = workload("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": [{"template": inner}]})
+        wrapper["metadata"] |= {"name": f"{name}-wrapper", "annotations": annotations}
+        phalanx.apply(wrapper)
+        plural = WORKLOADS["workload.codeflare.dev", "AppWrapper"].plural
+        path = f"/apis/workload.codeflare.dev/v1beta2/namespaces/default/{plural}/{name}-wrapper"
+        phalanx.apply(phalanx.cluster.request("GET", path)["spec"]["components"][0]["template"])
+
+    starts_once_and_not_twice(phalanx, make)
+
+
+def starts_once_and_not_twice(phalanx: Phalanx, make: Callable[[str], object]) -> None:
+    """Of two Jobs of four pods in one rack the first starts as a whole, and the other has no room."""
+    with phalanx.record() as recorder:
+        make("first")
+        phalanx.await_phase("first", "Placed")
+        make("second")
+        assert "needs 4 pods in one" in phalanx.await_phase("second", "Unplaceable")["message"]
+        events = recorder.events
+    first = [each for each in events if each.name.startswith("first-")]
+    complete = [number for number, event in enumerate(first) if event.type == "ADDED"][3]
+    assert not any(bound(event) for event in first[:complete]), "some started before all were there"
+    assert {each.object["spec"]["nodeName"] for each in first if bound(each)} == R1
+    assert not [each.name for each in events if each.name.startswith("second-") and bound(each)]

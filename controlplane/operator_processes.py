@@ -1,7 +1,7 @@
-"""Real operators as processes beside the test's control plane, with their own definitions and webhooks."""
+"""Operators as processes beside a control plane, with their own definitions of kinds and their own webhooks."""
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from controlplane.control_plane import ControlPlane, free_ports, wait_until
 
 PATIENCE = 120.0
 LOOPBACK = "127.0.0.1"
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _FLAGS = {
     "kuberay": ("--enable-leader-election=false", "--metrics-addr=0", "--health-probe-bind-address={health}"),
     "mpi-operator": (
@@ -68,11 +69,12 @@ class Running:
 
 
 @contextmanager
-def running(plane: ControlPlane, name: str) -> Iterator[Running]:
-    """Have an operator run, and it and its kinds be gone afterwards."""
+def running(plane: ControlPlane, name: str, *, report: Callable[[str], None] = print) -> Iterator[Running]:
+    """Have an operator run, and it and its kinds be gone afterwards. `report`: is told the end of its log then."""
     found = list(operators.definitions(name))
-    plane.apply(found)
     kinds = [each["metadata"]["name"] for each in found]
+    wait_until(lambda: not _present(plane, kinds), PATIENCE, f"the kinds of {name} to be gone that ran before")
+    plane.create(_DEFINITIONS, found)
     wait_until(lambda: all(_is_served(plane, each) for each in kinds), PATIENCE, f"the kinds of {name} to be served")
     port, health = free_ports(2)
     health = _HEALTH.get(name, health)
@@ -97,17 +99,44 @@ def running(plane: ControlPlane, name: str) -> Iterator[Running]:
         )
         yield Running(name, plane, hooks)
     finally:
-        print(f"--- {name}\n{process.tail()}")  # noqa: T201 - for the report of a failed test
-        plane.kubectl("delete", "--ignore-not-found", *(f"crd/{each}" for each in kinds))
-        process.terminate()
-        process.wait()
+        report(f"--- {name}\n{process.tail()}")
+        try:
+            if process.running:
+                wait_until(lambda: not _delete_all(plane, found), PATIENCE, f"{name} to let its objects go")
+        finally:
+            for each in kinds:  # the API server takes a quarter of a minute for that, which only the next one waits for
+                plane.request("DELETE", f"{_DEFINITIONS}/{each}")
+            process.terminate()
+            process.wait()
         if left := _LEFT_BEHIND.get(name):
             plane.kubectl("delete", "--namespace=kube-system", "--ignore-not-found", *left)
 
 
+def _present(plane: ControlPlane, definitions: list[str]) -> set[str]:
+    """Those of these definitions that are there, or not wholly gone."""
+    return {each["metadata"]["name"] for each in plane.request("GET", _DEFINITIONS)["items"]} & set(definitions)
+
+
+def _delete_all(plane: ControlPlane, definitions: list[dict[str, Any]]) -> int:
+    """Delete the objects of these kinds; how many there were, a kind that cannot be listed yet counted as one. Some go
+    only while their operator lives.
+    """
+    count = 0
+    for spec in (each["spec"] for each in definitions):
+        version = next(each["name"] for each in spec["versions"] if each["served"])
+        root, plural = f"/apis/{spec['group']}/{version}", spec["names"]["plural"]
+        listed = plane.request("GET", f"{root}/{plural}")
+        count += "items" not in listed
+        for found in listed.get("items", ()):
+            metadata = found["metadata"]
+            place = f"namespaces/{metadata['namespace']}/" if "namespace" in metadata else ""
+            plane.request("DELETE", f"{root}/{place}{plural}/{metadata['name']}")
+            count += 1
+    return count
+
+
 def _is_served(plane: ControlPlane, definition: str) -> bool:
-    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition}"
-    conditions = plane.request("GET", path).get("status", {}).get("conditions") or ()
+    conditions = plane.request("GET", f"{_DEFINITIONS}/{definition}").get("status", {}).get("conditions") or ()
     return any((each["type"], each["status"]) == ("Established", "True") for each in conditions)
 
 

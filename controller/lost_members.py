@@ -1,0 +1,186 @@
+"""Members that ran and are lost, and that their workload makes again: until it has, their gang keeps room for them.
+
+What the cluster shows of a gang comes in, with how it stood in the last round; out goes the gang with a member for each
+pod that is to come in place of a lost one (docs/decisions/0034). It is planned, and its room held, like any pod to come
+(docs/decisions/0022). Memory only: a controller that is started again goes by what it sees.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from time import monotonic
+
+from controller.cluster_view import ClusterView
+from controller.gang_round import GangRound
+from controller.release.records import PlanRecord
+from controller.release.wholeness import ever_whole
+from controller.times import seconds_since
+from gangs.manifests import group_of, metadata_of
+from gangs.membership import in_rank_order
+from gangs.model import Gang, GangKey, Manifest, Member
+from gangs.workloads.later_pods.made_again import goes_on, seat_again
+from kube.keys import GATE
+from kube.objects import Pod
+from kube.placeholders import is_seat, matched, to_come
+
+_MAKES_NONE = ("Pod", "Gang", "PodGroup")
+"""Kinds of objects that ask for a gang and make no pods."""
+
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Lost:
+    """A pod that ran, and the member that stands for its successor.
+
+    `since` (monotonic seconds): when it was last seen to be on its way out. `planned`: a plan has had a place for it.
+    """
+
+    pod: Pod
+    seat: Member
+    since: float
+    planned: bool = False
+
+
+class LostMembers:
+    """The lost members of all gangs, until they are made again or time is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._read: dict[GangKey, Gang] = {}
+        """Gangs as they were last read."""
+        self._lost: dict[GangKey, dict[str, _Lost]] = {}
+        """By gang and by the uid of the pod that ran."""
+        self._made: dict[GangKey, Gang] = {}
+        """What was handed out last: the same for the same."""
+
+    def gang(self, key: GangKey, before: GangRound | None, picture: ClusterView) -> Gang | None:
+        """The gang as it is to be planned now; None where there is none. `before`: its last round.
+
+        An error of ours at one gang has only that one's room not held.
+        """
+        try:
+            return self._gang(key, before, picture)
+        except Exception:
+            LOG.exception("gang %s: no room is held for members that are made again", key)
+            self.forget(key)
+            return picture.kept.gang(key)
+
+    def _gang(self, key: GangKey, before: GangRound | None, picture: ClusterView) -> Gang | None:
+        read, last = picture.kept.gang(key), self._read.get(key)
+        if read is not None:
+            self._read[key] = read
+        if last is not None and read is not last and before is not None:
+            self._note(last, read, before, picture)
+        of_a_part = last is not None and last.part  # which nobody reads while it has no pods
+        base = replace(last, members=()) if last is not None and of_a_part and read is None else read
+        manifest = _workload(base, picture) if base is not None and key in self._lost else None
+        if base is None or manifest is None:
+            self._end(key, read)
+            return read
+        record = before.record if before is not None else None
+        self._let_go_of(key, record, picture)
+        found = _with_seats(base, self._lost[key].values(), record)
+        if not self._lost[key]:
+            self._end(key, read)
+            return read
+        if self._made.get(key) != found:
+            self._made[key] = found
+        return self._made[key]
+
+    def _end(self, key: GangKey, read: Gang | None) -> None:
+        """Nobody is awaited any more."""
+        self.forget(key)
+        if read is not None:
+            self._read[key] = read
+
+    def forget(self, key: GangKey) -> None:
+        """The gang is no more."""
+        for memory in (self._read, self._lost, self._made):
+            memory.pop(key, None)
+
+    def _note(self, last: Gang, read: Gang | None, before: GangRound, picture: ClusterView) -> None:
+        """Remember who ran when the gang was last read, and does not any more: of one that was whole. While others are
+        evicted for it, it is left as it is: that plan is not to fall.
+        """
+        evicting = before.record is not None and before.record.victims
+        if evicting or last.source.kind in _MAKES_NONE or not ever_whole(before.status):
+            return
+        manifest = _workload(last, picture)
+        there = {each.pod.metadata.uid for each in read.members} if read is not None else set()
+        if manifest is None:
+            return
+        for member in last.members:
+            pod = member.pod
+            lost = pod.bound and pod.metadata.uid not in there and _is_lost(pod, picture.kept.pods.at(pod.key))
+            if lost and (seat := seat_again(manifest, member)) is not None:
+                self._lost.setdefault(last.key, {})[pod.metadata.uid] = _Lost(pod, seat, monotonic())
+
+    def _let_go_of(self, key: GangKey, record: PlanRecord | None, picture: ClusterView) -> None:
+        """Forget those whose place somebody has taken, and those that have not come in time."""
+        lost, now = self._lost[key], monotonic()
+        awaited = {each.uid for each in record.members if is_seat(each.uid)} if record is not None else None
+        for uid, each in list(lost.items()):
+            current = picture.kept.pods.at(each.pod.key)
+            if current is not None and current.metadata.uid == uid and _leaving(current, self._seconds):
+                each.since = now
+            taken = awaited is not None and each.planned and each.seat.pod.metadata.uid not in awaited
+            each.planned = each.planned or (awaited is not None and each.seat.pod.metadata.uid in awaited)
+            if taken or now - each.since > self._seconds:
+                del lost[uid]
+
+
+def _workload(gang: Gang, picture: ClusterView) -> Manifest | None:
+    """The object that makes the gang's pods, where it will make such again as are lost."""
+    at = gang.source
+    manifest = picture.sources.get(group_of(at.api_version), at.kind, at.namespace, at.name)
+    if manifest is None or gang.waiting_for or at.namespace in picture.ending or not goes_on(manifest, gang.part):
+        return None
+    return manifest if metadata_of(manifest).uid == at.uid else None
+
+
+def _is_lost(pod: Pod, now: Pod | None) -> bool:
+    """Whether a pod that ran is gone, on its way out, or has failed. `now`: the pod of its name, as it is."""
+    if now is None or now.metadata.uid != pod.metadata.uid:
+        return True
+    return now.status.phase != "Succeeded" and (now.terminating or now.finished)
+
+
+def _leaving(pod: Pod, seconds: float) -> bool:
+    """Whether a pod is on its way out, and not so late that its node must have gone."""
+    late = seconds_since(pod.metadata.deletion_timestamp or "", datetime.now(UTC))
+    return late is not None and late < seconds
+
+
+def _with_seats(gang: Gang, lost: Iterable[_Lost], record: PlanRecord | None) -> Gang:
+    """The gang with a member for each lost one that is missing still."""
+    placed = {each.uid for each in record.members} if record is not None else set()
+    seats = list(_missing(gang, [each.seat for each in lost], placed))
+    if not seats:
+        return gang
+    sets = [each.name for each in gang.pod_sets]
+    members = in_rank_order((*gang.members, *seats), sets)
+    return replace(gang, members=members, made_again=frozenset(each.pod.metadata.uid for each in seats))
+
+
+def _missing(gang: Gang, seats: Iterable[Member], placed: Collection[str]) -> Iterator[Member]:
+    """Those for which nobody has come, and no more than the workload still has to make of each pod set.
+
+    `placed`: the uids of pods that have a place already, and come for none.
+    """
+    members = gang.members
+    new = [each for each in members if each.pod.gated_by(GATE) and each.pod.metadata.uid not in placed]
+    arrived = [each for each in new if not to_come(each.pod)]
+    left = {(each.pod_set, each.pod.metadata.name): each for each in seats}
+    taken = matched(left, [(each.pod_set, each.pod.metadata.name) for each in arrived])
+    came = {(each.pod_set, taken.get(each.pod.metadata.name, "")) for each in arrived}
+    came |= {(each.pod_set, each.pod.metadata.name) for each in members}
+    missing = Counter({each.name: each.count for each in gang.pod_sets})
+    missing.subtract(each.pod_set for each in members)
+    for at, seat in left.items():
+        if at not in came and missing[seat.pod_set] > 0:
+            missing[seat.pod_set] -= 1
+            yield seat

@@ -1,0 +1,81 @@
+"""Pods that ran and are gone, or are on their way out, and that their workload makes again (docs/decisions/0034).
+
+One comes in as a member of its gang, with the workload that made it; out goes the member that stands for the pod to
+come, as for those that are made when others run (`start_order`): gated, with a seat in place of a uid.
+"""
+
+from msgspec.structs import replace
+
+from gangs.manifests import MalformedError, metadata_of
+from gangs.model import Manifest, Member
+from gangs.workloads.jobs import INDEX_KEY, controller_of, is_job
+from gangs.workloads.later_pods.held_room import wanted
+from gangs.workloads.later_pods.pods_to_come import example_pods
+from gangs.workloads.later_pods.start_order import spec_to_come
+from gangs.workloads.pod_templates import at_path, ended, templates
+from gangs.workloads.suspension import suspended
+from kube.objects import Pod
+from kube.placeholders import seat_uid
+
+_ENDING = ("Complete", "SuccessCriteriaMet", "FailureTarget")
+"""Conditions of a Job that makes no more pods, besides those of all workloads."""
+
+
+def goes_on(manifest: Manifest, part: str = "") -> bool:
+    """Whether a workload makes pods that it has lost again, and leaves it to us to hold their room.
+
+    :param part: the number of the group that is asked about, where each group of the workload is a gang.
+    """
+    try:
+        metadata = metadata_of(manifest)
+        over = metadata.deletion_timestamp or ended(manifest) or suspended(manifest) or _is_ending_job(manifest)
+        return not over and wanted(manifest) and (not part or _has_part(manifest, part))
+    except MalformedError:
+        return False
+
+
+def _is_ending_job(manifest: Manifest) -> bool:
+    """Whether a Job is over, or takes away the pods that it does not need any more and will be."""
+    if not is_job(manifest):
+        return False
+    conditions = at_path(manifest, "status.conditions")
+    found = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
+    return any(each.get("type") in _ENDING and each.get("status") == "True" for each in found)
+
+
+def _has_part(manifest: Manifest, part: str) -> bool:
+    """Whether a workload has this group still."""
+    return not part.isdecimal() or any(int(part) * each.in_each < each.count for each in templates(manifest))
+
+
+def seat_again(manifest: Manifest, lost: Member) -> Member | None:
+    """The member that stands for the pod that will be made in place of a lost one; None where the workload has no
+    template of its pod set (any more).
+    """
+    try:
+        examples, uid = zip(templates(manifest), example_pods(manifest), strict=True), metadata_of(manifest).uid
+        found = [(each, pod) for each, pod in examples if each.role == lost.pod_set]
+    except MalformedError:
+        return None
+    if len(found) != 1:
+        return None
+    ((template, example),) = found
+    meta, name = lost.pod.metadata, _name(lost.pod)
+    made = replace(
+        meta,
+        name=name,
+        uid=seat_uid(uid, lost.pod_set, name),
+        annotations=dict(template.annotations),
+        creation_timestamp=None,
+        deletion_timestamp=None,
+    )
+    spec = spec_to_come(example.spec, lost.pod, [lost.pod])
+    return Member(replace(example, metadata=made, spec=spec), lost.pod_set, lost.index)
+
+
+def _name(pod: Pod) -> str:
+    """Its name, but of a Job's pod without the letters at the end: they are others the next time."""
+    stem, _, _ = pod.metadata.name.rpartition("-")
+    index, owner = pod.metadata.labels.get(INDEX_KEY, ""), controller_of(pod)
+    foreseen = f"{owner.name}-{index}" if owner is not None and index else ""
+    return stem if stem and stem == foreseen else pod.metadata.name

@@ -1,0 +1,93 @@
+"""Whether the kinds that are served have changed: by the tag of the one document in which they stand."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from kubernetes.client import ApiClient, Configuration
+
+from cluster.api.transport import Transport
+from cluster.caches.discovery import Discovery
+
+
+class _Api(ThreadingHTTPServer):
+    """Has one document. `tag`: its present one, "" where it has none; `status`: of its answers where it has failed."""
+
+    daemon_threads = True
+    tag = '"1"'
+    status = 200
+    whole = spared = 0
+    """How often it was sent, and how often it was not needed."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Api
+
+    def do_GET(self) -> None:
+        same = bool(self.server.tag) and self.headers.get("If-None-Match") == self.server.tag
+        status = self.server.status if self.server.status != 200 or not same else 304
+        body = b"{}" if status == 200 else b""
+        self.server.whole += status == 200
+        self.server.spared += status == 304
+        self.send_response(status)
+        if self.server.tag and status in {200, 304}:
+            self.send_header("ETag", self.server.tag)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+@contextmanager
+def serving() -> Iterator[_Api]:
+    with _Api(("127.0.0.1", 0), _Handler) as api:
+        thread = threading.Thread(target=api.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield api
+        api.shutdown()
+        thread.join()
+
+
+@contextmanager
+def looking(api: _Api) -> Iterator[list[float]]:
+    """When a change was told."""
+    configuration = Configuration()
+    configuration.host = f"http://127.0.0.1:{api.server_address[1]}"
+    told: list[float] = []
+    discovery = Discovery(Transport(ApiClient(configuration)), lambda: told.append(time.monotonic()), seconds=0.02)
+    discovery.start()
+    yield told
+    discovery.stop()
+    assert discovery.join(10)
+
+
+def until(api: _Api, *, spared: int) -> None:
+    """Wait until so many more answers were not needed."""
+    wanted, over = api.spared + spared, time.monotonic() + 30
+    while api.spared < wanted:
+        assert time.monotonic() < over, "nobody looks"
+        time.sleep(0.005)
+
+
+def test_a_change_is_told_once_and_nothing_is_sent_while_there_is_none() -> None:
+    with serving() as api, looking(api) as told:
+        until(api, spared=3)
+        assert (told, api.whole) == ([], 1)
+        api.tag = '"2"'
+        until(api, spared=3)
+        assert (len(told), api.whole) == (1, 2)
+
+
+def test_a_server_without_tags_or_that_fails_tells_no_change() -> None:
+    for tag, status in (("", 200), ('"1"', 500), ('"1"', 403)):
+        with serving() as api:
+            api.tag, api.status = tag, status
+            with looking(api) as told:
+                time.sleep(0.2)
+            assert told == []
+            assert api.whole <= 1  # it is not asked again soon

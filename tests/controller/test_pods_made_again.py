@@ -1,0 +1,330 @@
+"""Pods that their operator deletes and makes again: between the two their gang keeps its room.
+
+r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
+
+Each workload makes two pods that must share a rack, so only r1 will do. A gang of the same priority, older than the
+restart, waits for r1 all the time.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+from controller_scene import GANGS, PODS, SETTLED, SYSTEM_PODS, Leader, Scene, furnished, gang, leading, member
+from local_api.store import Object
+from protocol_scenes import gang as of_two
+from protocol_scenes import pod as protocol_pod
+from workload_operators import ROWS
+
+from controller.defaults import MADE_AGAIN_SECONDS
+from controller.gang_round import GangRound
+from controller.loop import holds_meanwhile
+from controller.release.next_step import Cause, NeedPlan
+from controller.release.records import PlanRecord
+from gangs.dialects.templates import as_admitted
+from gangs.sources import Sources
+from gangs.workloads.later_pods.made_again import goes_on
+from kube.keys import DIALECT, GATE
+from kube.placeholders import PLACEHOLDER
+
+_MERGE = "application/merge-patch+json"
+_DEATH = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 30}
+RIVALS = ("x", "y")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of workload, of two pods. `plural`: its resource; `size`: the fields that make them two."""
+
+    row: str
+    plural: str
+    size: tuple[tuple[str, int], ...]
+    gang: str = "w"
+
+
+KINDS = (
+    Kind("StatefulSet", "/apis/apps/v1/namespaces/default/statefulsets", (("replicas", 2),)),
+    Kind(
+        "PyTorchJob",
+        "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs",
+        (("pytorchReplicaSpecs/Worker/replicas", 1),),
+    ),
+    Kind(
+        "LeaderWorkerSet",
+        "/apis/leaderworkerset.x-k8s.io/v1/namespaces/default/leaderworkersets",
+        (("leaderWorkerTemplate/size", 2),),
+        gang="w-0",
+    ),
+)
+IDS = [each.row for each in KINDS]
+
+
+class Workload:
+    """A workload that runs, and what its operator and the kubelets do with its pods."""
+
+    def __init__(self, scene: Scene, kind: Kind, **annotations: str) -> None:
+        self.scene, self.kind, self._row = scene, kind, ROWS[kind.row]
+        manifest: Any = as_admitted(self._row.manifest(gang="true", required="rack", **annotations), Sources())
+        for path, value in kind.size:
+            part = manifest["spec"]
+            *way, last = path.split("/")
+            for step in way:
+                part = part[step]
+            part[last] = value
+        self.stored = scene.api.ask("POST", kind.plural, manifest)
+        self.names = [each["metadata"]["name"] for each in self._row.pods(self.stored)]
+
+    def make(self, *names: str) -> None:
+        """The operator makes its pods, or some of them."""
+        for pod in self._row.pods(self.stored):
+            if not names or pod["metadata"]["name"] in names:
+                pod["metadata"]["labels"][DIALECT] = "phalanx"
+                pod["spec"]["schedulingGates"] = [{"name": GATE}]
+                pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "4"
+                self.scene.api.ask("POST", PODS, pod)
+
+    def run(self) -> list[str]:
+        """Make them and be the scheduler until they run; their nodes."""
+        self.make()
+        self.scene.finish(*self.names)
+        self.await_whole()
+        return self.scene.nodes(*self.names)
+
+    def await_whole(self) -> None:
+        """Wait until its gang is placed and says that it has been whole."""
+        self.scene.await_phase("Placed", self.kind.gang)
+
+    def delete(self, *names: str) -> None:
+        """Its pods, or some of them, are told to end."""
+        for name in names or self.names:
+            self.scene.api.ask("DELETE", f"{PODS}/{name}", _DEATH)
+
+    def end(self, *names: str) -> None:
+        """They have ended."""
+        for name in names or self.names:
+            self.scene.gone(name)
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    """The cluster."""
+    with furnished() as found:
+        yield found
+
+
+@pytest.fixture
+def leader(scene: Scene, tmp_path: Path) -> Iterator[Leader]:
+    """A controller leads."""
+    with leading(scene, tmp_path) as found:
+        yield found
+
+
+def held(scene: Scene) -> dict[str, str]:
+    """Where placeholders hold room, by the pod that it is for."""
+    items = scene.api.ask("GET", SYSTEM_PODS)["items"]
+    found = [each for each in items if PLACEHOLDER in each["metadata"].get("labels", {})]
+    name = "phalanx.dev/held-for"
+    return {
+        each["metadata"]["annotations"][name].partition("/")[2]: each["status"].get("nominatedNodeName", "")
+        for each in found
+    }
+
+
+def wait_for_the_rack(scene: Scene) -> None:
+    """Another gang comes that only r1 could hold, and is told no."""
+    scene.api.create(GANGS, gang("rival"))
+    scene.api.create(PODS, *(member(name, "rival") for name in RIVALS))
+    scene.await_phase("Unplaceable", "rival")
+
+
+def rivals_have_nothing(scene: Scene) -> bool:
+    return scene.nominated(*RIVALS) == ["", ""] and all(scene.gated(name) for name in RIVALS)
+
+
+@pytest.mark.usefixtures("leader")
+@pytest.mark.parametrize("kind", KINDS, ids=IDS)
+def test_all_pods_made_again_find_their_room_held_until_they_are_all_there(scene: Scene, kind: Kind) -> None:
+    workload = Workload(scene, kind)
+    nodes = dict(zip(workload.names, workload.run(), strict=True))
+    wait_for_the_rack(scene)
+    workload.delete()
+    scene.api.wait(lambda: held(scene) == nodes, "room to be held on the nodes where they ran")
+    workload.end()
+    assert rivals_have_nothing(scene)
+    first, last = workload.names
+    workload.make(first)
+    scene.api.wait(lambda: held(scene) == {last: nodes[last]}, "the first to take its room over")
+    scene.api.wait(lambda: scene.nominated(first) == [nodes[first]], "it to be nominated")
+    assert scene.gated(first), "too few are there to start together"
+    workload.make(last)
+    scene.finish(*workload.names)
+    assert dict(zip(workload.names, scene.nodes(*workload.names), strict=True)) == nodes
+    workload.await_whole()
+    scene.api.wait(lambda: not held(scene), "no placeholder to be left")
+    assert rivals_have_nothing(scene)
+
+
+@pytest.mark.usefixtures("leader")
+@pytest.mark.parametrize("kind", KINDS, ids=IDS)
+def test_what_is_held_is_told(scene: Scene, kind: Kind) -> None:
+    workload = Workload(scene, kind)
+    workload.run()
+    workload.delete()
+    scene.api.wait(lambda: len(held(scene)) == 2, "room to be held")
+    workload.end()
+
+    def told() -> bool:
+        message = scene.status(kind.gang).get("message", "")
+        return message.startswith("room is held for 2 pods on n1..2; ") and message.endswith("makes them again")
+
+    scene.api.wait(told, "the gang to say for whom")
+    status = scene.status(kind.gang)
+    assert status["phase"] == "Nominated"
+    assert status["members"] == {"expected": 2, "existing": 0, "placed": 2, "bound": 0}
+
+
+@pytest.mark.usefixtures("leader")
+def test_one_of_them_made_again_finds_its_room_held_while_the_others_run(scene: Scene) -> None:
+    workload = Workload(scene, KINDS[1])
+    nodes = dict(zip(workload.names, workload.run(), strict=True))
+    wait_for_the_rack(scene)
+    lost = workload.names[1]
+    workload.delete(lost)
+    scene.api.wait(lambda: held(scene) == {lost: nodes[lost]}, "its room to be held")
+    workload.end(lost)
+    scene.run("stray", "n3")
+    workload.make(lost)
+    scene.finish(lost)
+    assert scene.nodes(lost) == [nodes[lost]]
+    scene.api.wait(lambda: not held(scene), "no placeholder to be left")
+    workload.await_whole()
+
+
+@pytest.mark.usefixtures("leader")
+@pytest.mark.parametrize("how", ["deleted", "ended", "shrunk", "suspended", "a group less"])
+def test_a_workload_that_makes_them_no_more_keeps_no_room(scene: Scene, how: str) -> None:
+    kind = KINDS[2] if how == "a group less" else KINDS[1]
+    workload = Workload(scene, kind)
+    workload.run()
+    wait_for_the_rack(scene)
+    workload.delete()
+    scene.api.wait(lambda: len(held(scene)) == 2, "room to be held")
+    path = f"{kind.plural}/w"
+    changes: dict[str, Object] = {
+        "ended": {"status": {"conditions": [{"type": "Failed", "status": "True"}]}},
+        "shrunk": {"spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 0}, "Worker": {"replicas": 0}}}},
+        "a group less": {"spec": {"replicas": 0}},
+        "suspended": {"spec": {"runPolicy": {"suspend": True}}},
+    }
+    if how == "deleted":
+        scene.api.ask("DELETE", path)
+    else:
+        scene.api.ask("PATCH", f"{path}/status" if how == "ended" else path, changes[how], _MERGE)
+    workload.end()
+    before = monotonic()
+    scene.api.wait(lambda: not held(scene), "the room to be given back")
+    assert monotonic() - before < MADE_AGAIN_SECONDS / 2, "nobody waits for those who do not come"
+    scene.finish(*RIVALS)
+    assert sorted(scene.nodes(*RIVALS)) == ["n1", "n2"]
+
+
+def test_who_does_not_come_in_time_loses_the_room(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.gang_rounds.MADE_AGAIN_SECONDS", 1.0)
+    with leading(scene, tmp_path):
+        workload = Workload(scene, KINDS[0])
+        workload.run()
+        wait_for_the_rack(scene)
+        workload.delete()
+        scene.api.wait(lambda: len(held(scene)) == 2, "room to be held")
+        workload.end()
+        scene.finish(*RIVALS)
+        assert not held(scene)
+        assert scene.await_phase("Waiting", "w")["message"].startswith("waits for 2 more pods: 0 of 2 exist")
+
+
+@pytest.mark.parametrize("way", ["setting", "annotation"])
+def test_where_no_room_is_wanted_none_is_held(scene: Scene, tmp_path: Path, way: str) -> None:
+    with leading(scene, tmp_path, replace(SETTLED, placeholders=way != "setting")):
+        workload = Workload(scene, KINDS[0], **({"placeholders": "false"} if way == "annotation" else {}))
+        workload.run()
+        wait_for_the_rack(scene)
+        workload.delete()
+        workload.end()
+        scene.finish(*RIVALS)
+        assert not held(scene)
+
+
+@pytest.mark.usefixtures("leader")
+def test_nobody_is_evicted_for_a_pod_that_may_come_again(scene: Scene) -> None:
+    """Its node is gone, and a pod of less priority has the only other one of its rack."""
+    workload = Workload(scene, KINDS[1])
+    nodes = dict(zip(workload.names, workload.run(), strict=True))
+    lost = workload.names[1]
+    scene.api.ask("DELETE", f"/api/v1/nodes/{nodes[lost]}")
+    workload.delete(lost)
+    workload.end(lost)
+    scene.run("low", "n3", priorityClassName="low")
+    scene.api.wait(lambda: scene.status("w").get("phase") != "Placed", "the loss to be seen")
+    assert not held(scene)
+    assert "deletionTimestamp" not in json.dumps(scene.pod("low"))
+
+
+def test_whoever_leads_next_gives_back_what_it_does_not_know_of(scene: Scene, tmp_path: Path) -> None:
+    """What is lost is remembered only; the room that was held for it stays nobody's for no longer than a change of
+    leaders.
+    """
+    with leading(scene, tmp_path) as first:
+        workload = Workload(scene, KINDS[1])
+        workload.run()
+        workload.delete()
+        scene.api.wait(lambda: len(held(scene)) == 2, "room to be held")
+        first.die()
+    workload.end()
+    with leading(scene, tmp_path):
+        scene.api.wait(lambda: not held(scene), "the room to be given back")
+        workload.make()
+        scene.finish(*workload.names)
+        workload.await_whole()
+
+
+@pytest.mark.parametrize("condition", ["Complete", "SuccessCriteriaMet", "FailureTarget", "Failed"])
+def test_a_job_that_ends_makes_none_again(condition: str) -> None:
+    job: Any = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": {}}}
+    assert goes_on(job)
+    job["status"] = {"conditions": [{"type": condition, "status": "True"}]}
+    assert not goes_on(job)
+    job["status"]["conditions"][0]["status"] = "False"
+    assert goes_on(job)
+
+
+@pytest.mark.usefixtures("leader")
+def test_an_error_at_one_gang_has_only_its_room_not_held(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("an error of ours")
+
+    monkeypatch.setattr("controller.lost_members.seat_again", fails)
+    workload = Workload(scene, KINDS[1])
+    workload.run()
+    workload.delete()
+    workload.end()
+    workload.make()
+    scene.finish(*workload.names)
+    workload.await_whole()
+    assert not held(scene)
+
+
+def test_what_is_held_stays_while_the_plan_for_more_of_them_is_made() -> None:
+    """It was given back after a second without an answer, which a busy machine takes."""
+    here = replace(of_two(protocol_pod("a"), protocol_pod("b")), made_again=frozenset({"w/main/a"}))
+    record = PlanRecord("p", (), ())
+    waiting = GangRound(here, {}, record, NeedPlan())
+    assert holds_meanwhile(waiting)
+    assert not holds_meanwhile(GangRound(here, {}, record, NeedPlan(cause=Cause.ROOM_LOST)))
+    assert not holds_meanwhile(GangRound(here, {}, None, NeedPlan()))
+    assert not holds_meanwhile(GangRound(replace(here, made_again=frozenset()), {}, record, NeedPlan()))
