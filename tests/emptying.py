@@ -38,6 +38,17 @@ _OTHERS = (
     "v1/resourcequotas",
     "v1/limitranges",
 )
+_MADE_FOR_WORKLOADS = (
+    "v1/configmaps",
+    "v1/secrets",
+    "v1/serviceaccounts",
+    "rbac.authorization.k8s.io/v1/rolebindings",
+    "rbac.authorization.k8s.io/v1/roles",
+    "apps/v1/controllerrevisions",
+)
+"""What operators make beside the pods. If its owner's kind went before the garbage collector looked, it stays for ever,
+and the next operator refuses to make a workload of the same name.
+"""
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _NAMESPACES = "/api/v1/namespaces"
@@ -70,6 +81,8 @@ def _remove(control_plane: ControlPlane) -> bool:
     for kind in (*_custom_kinds(control_plane), *_OTHERS):
         _remove_all(control_plane, kind)
     _remove_services(control_plane)
+    for kind in _MADE_FOR_WORKLOADS:
+        _remove_owned(control_plane, kind)
     found = [_remove_all(control_plane, kind) for kind in _AWAITED]
     return any(found)
 
@@ -88,6 +101,13 @@ def _remove_services(control_plane: ControlPlane) -> None:
         namespace, name = each["metadata"]["namespace"], each["metadata"]["name"]
         if namespace not in KEPT_NAMESPACES - {"default"} and (namespace, name) != ("default", "kubernetes"):
             control_plane.request("DELETE", f"/api/v1/namespaces/{namespace}/services/{name}")
+
+
+def _remove_owned(control_plane: ControlPlane, kind: str) -> None:
+    """Delete those objects of a kind that belong to another object."""
+    for metadata in (each["metadata"] for each in control_plane.request("GET", _path(kind))["items"]):
+        if "ownerReferences" in metadata:
+            control_plane.request("DELETE", f"{_path(kind, metadata['namespace'])}/{metadata['name']}")
 
 
 def _remove_named(control_plane: ControlPlane, path: str, kept: tuple[str, ...]) -> None:
