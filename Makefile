@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.phalanx-$(shell cat pyproject.toml requirements-dev.txt 2>/dev/null | cksum | tr -d ' ')
 
 # Processes that test side by side, each with a control plane of its own.
-PROCESSES ?= 2
+PROCESSES ?= 3
 # The fast tests start no control plane, and wait for threads and limits half of their time. Coverage takes that half.
 FAST_PROCESSES ?= 4
 # One that crashes ends the run: xdist 3.8 hands a file on half run, and then waits for ever.
