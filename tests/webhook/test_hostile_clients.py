@@ -159,12 +159,12 @@ def test_a_head_without_end_is_cut_off(server: RunningServer) -> None:
 
 
 def test_health_is_answered_beside_connections_that_say_nothing(server: RunningServer) -> None:
+    before = _threads(server)
     with contextlib.ExitStack() as stack:
         for _ in range(200):
             stack.enter_context(socket.create_connection(("127.0.0.1", server.health_port)))
-        before = _threads(server)
         assert server.health("/healthz") == (200, "ok\n")
-        assert _threads(server) == before
+        assert _threads(server) < before + 10  # its pools begin threads when they first need one, and have a few
 
 
 def _files(server: RunningServer) -> int:
