@@ -7,14 +7,13 @@ restart, waits for r1 all the time.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import pytest
-from controller_scene import GANGS, PODS, SETTLED, SYSTEM_PODS, Leader, Scene, furnished, gang, leading, member
+from controller_scene import GANGS, PODS, SETTLED, SYSTEM_PODS, Scene, gang, leading, member
 from local_api.store import Object
 from protocol_scenes import gang as of_two
 from protocol_scenes import pod as protocol_pod
@@ -107,20 +106,6 @@ class Workload:
         """They have ended."""
         for name in names or self.names:
             self.scene.gone(name)
-
-
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    """The cluster."""
-    with furnished() as found:
-        yield found
-
-
-@pytest.fixture
-def leader(scene: Scene, tmp_path: Path) -> Iterator[Leader]:
-    """A controller leads."""
-    with leading(scene, tmp_path) as found:
-        yield found
 
 
 def held(scene: Scene) -> dict[str, str]:
