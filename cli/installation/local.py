@@ -31,6 +31,8 @@ class Deployment:
         self._control_plane = control_plane
         self._authority = b""
         self._webhook_port, self._webhook_health, self._controller_health, self._controller_metrics = free_ports(4)
+        self._controller_way: tuple[Path | None, tuple[object, ...]] = (None, ())
+        """How the controller was started last: `kubeconfig` and `options` of `start_controller`."""
 
     def install(self) -> None:
         """Definitions, namespace, service accounts and what they may do."""
@@ -65,6 +67,7 @@ class Deployment:
 
     def start_controller(self, kubeconfig: Path | None = None, options: Sequence[object] = ()) -> Program:
         """Lead. `kubeconfig`: another way to the API server than its service account's own; `options`: beside ours."""
+        self._controller_way = (kubeconfig, tuple(options))
         program = self._run(
             "controller",
             ["--health-address", "127.0.0.1", "--health-port", self._controller_health],
@@ -73,6 +76,14 @@ class Deployment:
         )
         self._await_ready(program, self._controller_health)
         return program
+
+    def ensure_controller(self, options: Sequence[object] = ()) -> None:
+        """Have one lead that was started with just these options; one that runs in another way is killed."""
+        program = self._control_plane.program("controller")
+        if program.running and self._controller_way == (None, tuple(options)):
+            return
+        program.kill()
+        self.start_controller(options=options)
 
     def webhook_url(self) -> str:
         """Where the webhook serves."""

@@ -26,10 +26,16 @@ def deployment(control_plane: ControlPlane) -> Deployment:
 
 
 @pytest.fixture
-def phalanx(deployment: Deployment, cluster: ControlPlane) -> Iterator[Phalanx]:
+def controller_options() -> tuple[object, ...]:
+    """With what the controller is started; a file of tests may say it otherwise."""
+    return ()
+
+
+@pytest.fixture
+def phalanx(deployment: Deployment, cluster: ControlPlane, controller_options: tuple[object, ...]) -> Iterator[Phalanx]:
     """Phalanx on a clean cluster."""
     running = Phalanx(deployment, cluster)
-    running.ensure_servers()
+    running.ensure_servers(*controller_options)
     deployment.register_webhook()
     yield running
     running.show_logs()

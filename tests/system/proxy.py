@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import ssl
 import threading
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakSet
 
 import yaml
 
@@ -34,6 +36,20 @@ class _Server(ThreadingHTTPServer):
     """Clients of a crash test go away in the middle of anything: nothing to tell about."""
 
     daemon_threads = True
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._accepted: WeakSet[socket.socket] = WeakSet()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._accepted.add(request)
+        super().process_request(request, client_address)
+
+    def cut(self) -> None:
+        """End what clients keep open: one that is left behind would go on by it for as long as it opens no other."""
+        for each in list(self._accepted):
+            with suppress(OSError):
+                socket.socket.shutdown(each, socket.SHUT_RDWR)  # below TLS, which another thread may be reading
 
     def handle_error(self, request: object, client_address: object) -> None:
         del request, client_address
@@ -77,9 +93,10 @@ class Proxy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Listen no more."""
+        """Listen no more, and pass nothing on."""
         self._server.shutdown()
         self._server.server_close()
+        self._server.cut()
 
     def kubeconfig(self) -> Path:
         """The same identity, by way of this proxy."""

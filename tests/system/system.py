@@ -46,12 +46,11 @@ class Phalanx:
         self.deployment = deployment
         self.cluster = cluster
 
-    def ensure_servers(self) -> None:
-        """Start again whatever an earlier test has killed."""
+    def ensure_servers(self, *options: object) -> None:
+        """Start again whatever an earlier test has killed, or started in another way: `options` of the controller."""
         if not self.cluster.program("webhook").running:
             self.deployment.start_webhook()
-        if not self.cluster.program("controller").running:
-            self.deployment.start_controller()
+        self.deployment.ensure_controller(options)
 
     def show_logs(self) -> None:
         """Print how the servers' logs end; pytest shows it where a test failed."""

@@ -73,3 +73,15 @@ def test_a_gang_that_is_being_let_go_is_whole_once_it_is_back(
         assert {name: each["metadata"]["uid"] for name, each in now.items()} == uids
         assert not any({"name": GATE} in each["spec"].get("schedulingGates", ()) for each in now.values())
         phalanx.await_phase("llm", "Placed")
+
+
+def test_the_next_test_does_not_go_on_with_a_controller_behind_this_proxy(phalanx: Phalanx, tmp_path: Path) -> None:
+    """It would, by the connections that it had, until it needed another: for a kind that is served later, say."""
+    phalanx.cluster.program("controller").kill()
+    with Proxy(phalanx.cluster.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller"), tmp_path) as proxy:
+        behind = phalanx.deployment.start_controller(proxy.kubeconfig())
+    phalanx.ensure_servers()
+    usual = phalanx.cluster.program("controller")
+    assert usual.running and not behind.running
+    phalanx.ensure_servers()
+    assert phalanx.cluster.program("controller") is usual

@@ -28,12 +28,15 @@ RACKS = {f"n{number}": "r1" if number < 4 else "r2" for number in range(7)}
 
 
 @pytest.fixture
+def controller_options() -> tuple[object, ...]:
+    return SOON
+
+
+@pytest.fixture
 def racks(phalanx: Phalanx) -> Phalanx:
     """Three free nodes in each rack."""
     apply_two_racks(phalanx, 7)
     phalanx.apply(pod("full", cpu=6, nodeName="n0"))
-    phalanx.cluster.program("controller").kill()
-    phalanx.deployment.start_controller(options=SOON)
     return phalanx
 
 
