@@ -102,6 +102,9 @@ def test_what_is_not_played_is_known(page: Path) -> None:
             command.make_parser(click.Context(command)).parse_args(options)
 
 
+WAITS = "Warning: gang a/b: waits for {} exist\n"
+
+
 def test_what_is_said_of_commands_that_are_not_played_is_so() -> None:
     """Each entry is of a command in the docs; what it names is a test, and else it says what is needed."""
     used = {account_of(line) for page in pages_with_sh() for line in in_sh(page)}
@@ -131,6 +134,9 @@ def test_every_manifest_that_is_shown_is_the_file(page: Path) -> None:
         ("…\nb\n", "a\na\n", False),
         ("", "\n", True),
         ("", "a\n", False),
+        (WAITS.format("2 more pods: 2 of 4"), WAITS.format("1 more pod: 3 of 4"), True),
+        (WAITS.format("2 more pods: 2 of 4"), WAITS.format("2 more pods: 2 of 3"), False),
+        ("waits for 2 more pods: 2 of 4 exist\n", "waits for 1 more pod: 3 of 4 exist\n", False),
     ],
 )
 def test_what_stands_for_anything_stands_for_that_alone(expected: str, printed: str, same: bool) -> None:  # noqa: FBT001 -- a column
