@@ -45,6 +45,8 @@ class Scene:
     b: Tenant
     webhook: str
     undisturbed: float = 0.0
+    completed: float = 0.0
+    """Seconds in which gangs started that had waited for their last pod, before tenant a wrote anything."""
     spent: float = 0.0
     """Seconds of the processor that the controller took for that."""
     running: dict[str, Object] = field(default_factory=dict)
@@ -52,6 +54,8 @@ class Scene:
     answers: list[Object] = field(default_factory=list)
     later: list[Object] = field(default_factory=list)
     """What tenant a was answered when she changed, scaled, evicted and deleted what is hers."""
+    withheld: list[Object] = field(default_factory=list)
+    """The last pods of the gangs of the stage "waiting"."""
     placeholder: Object = field(default_factory=dict)
 
 
@@ -68,6 +72,22 @@ def start(tenant: Tenant, stage: str) -> float:
     """Write a gang in every dialect; the seconds until all of them run."""
     for objects in gangs(stage).values():
         tenant.must_write(objects)
+    return tenant.await_bound(named(stage))
+
+
+def withhold(tenant: Tenant, stage: str) -> list[Object]:
+    """Write a gang in every dialect but for the last pod, where it has pods of its own; those pods."""
+    last = []
+    for objects in gangs(stage).values():
+        pods = objects[-1]["kind"] == "Pod"
+        tenant.must_write(objects[:-1] if pods else objects)
+        last += objects[-1:] if pods else []
+    return last
+
+
+def complete(tenant: Tenant, stage: str, withheld: list[Object]) -> float:
+    """Write the last pods; the seconds until all of the stage run."""
+    tenant.must_write(withheld)
     return tenant.await_bound(named(stage))
 
 
@@ -101,8 +121,10 @@ def _fill(scene: Scene) -> None:
     before = spent(scene.plane)
     scene.undisturbed = start(scene.b, "control")
     scene.spent = spent(scene.plane) - before
-    for objects in gangs("waiting").values():
-        scene.b.must_write(objects[:-1] if objects[-1]["kind"] == "Pod" else objects)
+    last = withhold(scene.b, "completed")
+    _await_told(scene, scene.b, [name for name in named("completed") if not name.endswith(("-job", "-runai"))])
+    scene.completed = complete(scene.b, "completed", last)
+    scene.withheld = withhold(scene.b, "waiting")
     scene.b.must_write([tenants.held(HELD, B)])
     wait_until(lambda: len(placeholders(scene)) == 1, PATIENCE, "room to be held")
     (scene.placeholder,) = placeholders(scene)
@@ -146,10 +168,9 @@ def foreign(scene: Scene) -> list[Object]:
 
 
 def test_what_waited_starts_once_it_is_complete(scene: Scene) -> None:
-    last = [objects[-1] for objects in gangs("waiting").values() if objects[-1]["kind"] == "Pod"]
-    scene.b.must_write(last)
-    seconds = scene.b.await_bound(named("waiting"))
-    assert seconds <= scene.undisturbed + ALLOWED + NOISE, (seconds, scene.undisturbed)
+    seconds = complete(scene.b, "waiting", scene.withheld)
+    print(f"what waited: {scene.completed:.2f} s, beside tenant a {seconds:.2f} s")  # noqa: T201 - the figures
+    assert seconds <= scene.completed + ALLOWED + NOISE, (seconds, scene.completed)
 
 
 def test_what_arrives_is_neither_refused_nor_delayed(scene: Scene) -> None:
@@ -157,7 +178,7 @@ def test_what_arrives_is_neither_refused_nor_delayed(scene: Scene) -> None:
     before = spent(scene.plane)
     seconds = start(scene.b, "arriving")
     more = spent(scene.plane) - before - scene.spent
-    print(f"{scene.undisturbed:.2f} s, beside tenant a {seconds:.2f} s, {more:.2f} s of a core more")  # noqa: T201 - figures
+    print(f"what arrives: {scene.undisturbed:.2f} s, beside tenant a {seconds:.2f} s, {more:.2f} s of a core more")  # noqa: T201 - figures
     assert seconds <= scene.undisturbed + ALLOWED + NOISE, (seconds, scene.undisturbed)
     assert more <= ALLOWED
 
