@@ -209,7 +209,7 @@ def test_what_ran_runs_on_where_it_was(scene: Scene) -> None:
 
 def test_gang_objects_stay_what_they_were(scene: Scene) -> None:
     now = {each["metadata"]["name"]: each for each in scene.b.gangs()}
-    assert len(scene.gangs) == 3 * len(OPERATED)
+    assert len(scene.gangs) == 4 * len(OPERATED)
     for name, before in scene.gangs.items():
         assert now[name]["metadata"]["uid"] == before["metadata"]["uid"]
         assert now[name]["spec"] == before["spec"]
