@@ -51,6 +51,11 @@ Example:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Answer admission only to clients with a certificate of this authority, as an API server can be told to show.",
 )
+@click.option(
+    "--no-placeholders",
+    is_flag=True,
+    help="The controller runs with --no-placeholders: say so in what is planned at admission and in dry runs.",
+)
 @click.option("--client-name", multiple=True, help="With --client-ca-file: only this common name. May be repeated.")
 @click.option(
     "--kubeconfig",
@@ -69,6 +74,7 @@ def webhook(
     most_waiting: int,
     client_ca_file: Path | None,
     client_name: tuple[str, ...],
+    no_placeholders: bool,
     kubeconfig: str | None,
 ) -> None:
     """Serve admission, dry runs and the live picture over HTTPS until stopped."""
@@ -96,4 +102,4 @@ def webhook(
         client_authority=client_ca_file,
     )
     caller = Certified(client_name) if client_ca_file is not None else anybody
-    WebhookServer(settings, lambda: WebhookService(transport, caller)).run()
+    WebhookServer(settings, lambda: WebhookService(transport, caller, placeholders=not no_placeholders)).run()

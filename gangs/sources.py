@@ -94,6 +94,8 @@ class Sources:
     found: Topology | None = None
     tried: Mapping[str, str] = field(default_factory=dict)
     sharing: Mapping[str, str | None] = field(default_factory=dict)
+    placeholders: bool = True
+    """Whether room is held for pods that workloads make later, where these do not say that they want none."""
     looked: Looked | None = field(default=None, repr=False, compare=False)
     """Who is told what is looked at; pods, and what is taken from `objects` directly, are not told."""
     queues: Queues | None = field(default=None, repr=False, compare=False)

@@ -25,6 +25,7 @@ from gangs.sources import ObjectKey, Sources
 from gangs.workload_kinds import taught
 from gangs.workloads.jobs import controller_of
 from gangs.workloads.kind_table import shape_of
+from gangs.workloads.later_pods.held_room import as_held
 from gangs.workloads.pod_templates import role_of, templates
 from gangs.workloads.taught_kinds import RESOURCE
 from kube.keys import GROUP
@@ -93,7 +94,7 @@ def dry_run(
     reading = read_apart(request.sources)
     deadline.look()
     known, _ = topologies(request.sources)
-    asking = [gang for gang in reading.gangs if request.asks_for(gang) or what_if.asks(gang, lost)]
+    asking = [gang for gang in request.gangs(reading) if request.asks_for(gang) or what_if.asks(gang, lost)]
     concerned = (fault for fault in (*request.faults, *reading.faults) if request.concerns(fault.object))
     pods = {_pod_key(pod): pod for pod in request.sources.pods}
     faults = list(dict.fromkeys(_as_written(fault, request.sources, objects, pods) for fault in concerned))
@@ -149,6 +150,10 @@ class _Request:
     faults: Sequence[Fault] = ()
     own: frozenset[ObjectKey] | None = None
     notes: tuple[str, ...] = ()
+
+    def gangs(self, reading: Reading) -> Iterable[Gang]:
+        """Its gangs as the cluster's controller has them."""
+        return as_held(reading.gangs, placeholders=self.sources.placeholders)
 
     def asks_for(self, gang: Gang) -> bool:
         """Whether the gang is asked for: by one of its objects or by one of its pods."""

@@ -82,13 +82,21 @@ class LivePicture:
     """
 
     def __init__(
-        self, cache: ClusterCache, rereader: Rereader | None = None, fresh_kinds: FreshKinds | None = None
+        self,
+        cache: ClusterCache,
+        rereader: Rereader | None = None,
+        fresh_kinds: FreshKinds | None = None,
+        *,
+        placeholders: bool = True,
     ) -> None:
-        """`rereader`, `fresh_kinds`: None where nothing is to be read but what the caches hold."""
+        """`rereader`, `fresh_kinds`: None where nothing is to be read but what the caches hold. `placeholders`: whether
+        the controller holds room for pods that their workload makes later.
+        """
         self._cache = cache
         self._rereader = rereader
         self._fresh_kinds = fresh_kinds
         self._patience = Patience()
+        self._placeholders = placeholders
 
     def synced(self) -> bool:
         """Whether everything has been listed once."""
@@ -159,4 +167,12 @@ class LivePicture:
 
     def _with(self, pods: Sequence[Pod]) -> Sources:
         cache = self._cache
-        return Sources(pods, cache.objects(), cache.namespaces(), cache.found(), cache.tried(), cache.sharing())
+        return Sources(
+            pods,
+            cache.objects(),
+            cache.namespaces(),
+            cache.found(),
+            cache.tried(),
+            cache.sharing(),
+            placeholders=self._placeholders,
+        )

@@ -25,14 +25,17 @@ SYNC_SECONDS = 600.0
 
 
 class WebhookService:
-    """The webhook over one cluster. Its caches fill from the start on; `checks` tells when they are complete."""
+    """The webhook over one cluster. Its caches fill from the start on; `checks` tells when they are complete.
 
-    def __init__(self, transport: Transport, caller: Caller = anybody) -> None:
+    :param placeholders: whether the controller holds room for pods that their workload makes later.
+    """
+
+    def __init__(self, transport: Transport, caller: Caller = anybody, *, placeholders: bool = True) -> None:
         self._cache = ClusterCache(transport, all_kinds(), protecting=protection, groups_of=places_of)
         self._cache.start()
         shared_workers().start()
         threading.Thread(target=self._settle, name="settle", daemon=True).start()
-        picture = LivePicture(self._cache, Rereader(transport), FreshKinds(transport))
+        picture = LivePicture(self._cache, Rereader(transport), FreshKinds(transport), placeholders=placeholders)
         self._metrics = Metrics()
         self._metrics.watch(self._cache)
         self.app: Flask = create_app(picture, AccessReviewer(transport), self._metrics, caller, transport.for_bearers())

@@ -47,7 +47,7 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
         try:
             workload = as_admitted(manifest, sources)
             existing = sources.pods_of(job_of(workload)) if jobs.is_job(workload) else sources.pods
-            made = missing_pods(workload, existing, left)
+            made = missing_pods(workload, existing, left, placeholders=sources.placeholders)
         except MalformedError as error:
             objects.pop(key_of(manifest), None)
             faults.append(error.fault)
@@ -110,7 +110,9 @@ def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Ad
                 yield Advice(ref, template.metadata_at, text)
 
 
-def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left) -> tuple[Pod, ...]:
+def missing_pods(
+    manifest: Manifest, existing: Sequence[Pod], left: Left, *, placeholders: bool = True
+) -> tuple[Pod, ...]:
     """The pods that a workload would still make and that name a gang of ours. Raises `MalformedError`.
 
     Where no room is to be held for those that it makes only when others run, they are not among them: those never run.
@@ -129,7 +131,8 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left) -> tup
     if unread and any(claim and claim[0].name in _BY_KINDS and claim[1].name == workload for claim in claims):
         return ()
     made = [pod for pod in pods_to_come.missing_pods(manifest, existing) if dialect_of(pod, left) is not None]
-    return tuple(made if held_room.wanted(manifest) else held_room.first_made(manifest, made))
+    held = placeholders and held_room.wanted(manifest)
+    return tuple(made if held else held_room.first_made(manifest, made))
 
 
 def _not_here(manifest: Manifest) -> bool:

@@ -56,8 +56,11 @@ class StillPicture:
         synced: bool = True,
         listed: Container[str] = (),
         now: Iterable[Manifest] = (),
+        placeholders: bool = True,
     ) -> None:
-        """`now`: objects of which the picture does not know yet how they are by now."""
+        """`now`: objects of which the picture does not know yet how they are by now. `placeholders`: whether the
+        controller holds room for pods to come.
+        """
         self._now = {key_of(each): each for each in now}
         self._synced = synced
         self._listed = listed
@@ -65,7 +68,7 @@ class StillPicture:
         self._pods = Pods(Unheard(), Capture(), places_of)
         self._pods.replace(decoded, "v1")
         keyed = {key_of(each): each for each in objects}
-        self._sources = Sources(decoded, keyed, namespaces or {}, tried=tried_of(decoded))
+        self._sources = Sources(decoded, keyed, namespaces or {}, tried=tried_of(decoded), placeholders=placeholders)
         self._snapshot = snapshot_of([msgspec.convert(each, Node) for each in nodes], decoded)
 
     def synced(self) -> bool:

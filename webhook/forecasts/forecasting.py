@@ -17,6 +17,7 @@ from gangs.model import Fault, Gang, Manifest
 from gangs.sources import Sources
 from gangs.workloads.handed_down import hands_down
 from gangs.workloads.jobs import is_job
+from gangs.workloads.later_pods.held_room import BY_SETTING, without_room
 from gangs.workloads.pod_templates import templates
 from kube.keys import GROUP
 from kube.objects import Pod
@@ -73,7 +74,7 @@ def messages_for(
     :param seconds: how long reading the others and solving may take.
     :raises BusyError: the others could not be read in that time.
     """
-    end = time.monotonic() + seconds
+    gang, end = _as_held(gang, sources), time.monotonic() + seconds
     topologies, snapshot = known_topologies(sources), picture.snapshot()
     decision = waiting(gang, snapshot, topologies)
     if decision is None:
@@ -88,6 +89,11 @@ def messages_for(
     return _sentences(gang, decision)
 
 
+def _as_held(gang: Gang, sources: Sources) -> Gang:
+    """The gang as the controller will have it."""
+    return gang if sources.placeholders else without_room(gang, BY_SETTING)
+
+
 def _sentences(gang: Gang, decision: Decision) -> tuple[str, ...]:
     return (f"gang {gang.key}: {decision.nameless}", *decision.notes)
 
@@ -95,7 +101,7 @@ def _sentences(gang: Gang, decision: Decision) -> tuple[str, ...]:
 def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:
     """The sources with the object, and with the pods that its controller will make."""
     admitted, pods = as_admitted(manifest, sources), tuple(sources.pods)
-    missing = missing_pods(admitted, pods, left_alone(sources))
+    missing = missing_pods(admitted, pods, left_alone(sources), placeholders=sources.placeholders)
     _check_quantities(manifest, missing)
     return replace(sources.having(admitted), pods=(*pods, *missing))
 

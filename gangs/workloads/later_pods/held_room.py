@@ -92,3 +92,8 @@ def without_room(gang: Gang, why: Unwanted) -> Gang:
         return gang
     gang = replace(gang, later=replace(gang.later, unwanted=why))
     return replace(gang, members=gang.counted) if gang.suffice(gang.counted) else gang
+
+
+def as_held(gangs: Iterable[Gang], *, placeholders: bool) -> Iterable[Gang]:
+    """The gangs as they are where the controller holds room for pods that do not exist, or does not."""
+    return gangs if placeholders else [without_room(each, BY_SETTING) for each in gangs]
