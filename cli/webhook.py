@@ -51,12 +51,12 @@ Example:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Answer admission only to clients with a certificate of this authority, as an API server can be told to show.",
 )
+@click.option("--client-name", multiple=True, help="With --client-ca-file: only this common name. May be repeated.")
 @click.option(
     "--no-placeholders",
     is_flag=True,
     help="The controller runs with --no-placeholders: say so in what is planned at admission and in dry runs.",
 )
-@click.option("--client-name", multiple=True, help="With --client-ca-file: only this common name. May be repeated.")
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),

@@ -25,7 +25,7 @@ from gangs.sources import ObjectKey, Sources
 from gangs.workload_kinds import taught
 from gangs.workloads.jobs import controller_of
 from gangs.workloads.kind_table import shape_of
-from gangs.workloads.later_pods.held_room import as_held
+from gangs.workloads.later_pods.held_room import by_setting
 from gangs.workloads.pod_templates import role_of, templates
 from gangs.workloads.taught_kinds import RESOURCE
 from kube.keys import GROUP
@@ -151,9 +151,9 @@ class _Request:
     own: frozenset[ObjectKey] | None = None
     notes: tuple[str, ...] = ()
 
-    def gangs(self, reading: Reading) -> Iterable[Gang]:
+    def gangs(self, reading: Reading) -> Iterator[Gang]:
         """Its gangs as the cluster's controller has them."""
-        return as_held(reading.gangs, placeholders=self.sources.placeholders)
+        return (by_setting(each, placeholders=self.sources.placeholders) for each in reading.gangs)
 
     def asks_for(self, gang: Gang) -> bool:
         """Whether the gang is asked for: by one of its objects or by one of its pods."""

@@ -110,9 +110,7 @@ def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Ad
                 yield Advice(ref, template.metadata_at, text)
 
 
-def missing_pods(
-    manifest: Manifest, existing: Sequence[Pod], left: Left, *, placeholders: bool = True
-) -> tuple[Pod, ...]:
+def missing_pods(manifest: Manifest, existing: Sequence[Pod], left: Left, *, placeholders: bool) -> tuple[Pod, ...]:
     """The pods that a workload would still make and that name a gang of ours. Raises `MalformedError`.
 
     Where no room is to be held for those that it makes only when others run, they are not among them: those never run.

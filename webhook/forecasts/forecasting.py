@@ -17,7 +17,7 @@ from gangs.model import Fault, Gang, Manifest
 from gangs.sources import Sources
 from gangs.workloads.handed_down import hands_down
 from gangs.workloads.jobs import is_job
-from gangs.workloads.later_pods.held_room import BY_SETTING, without_room
+from gangs.workloads.later_pods.held_room import by_setting
 from gangs.workloads.pod_templates import templates
 from kube.keys import GROUP
 from kube.objects import Pod
@@ -74,7 +74,8 @@ def messages_for(
     :param seconds: how long reading the others and solving may take.
     :raises BusyError: the others could not be read in that time.
     """
-    gang, end = _as_held(gang, sources), time.monotonic() + seconds
+    end = time.monotonic() + seconds
+    gang = by_setting(gang, placeholders=sources.placeholders)
     topologies, snapshot = known_topologies(sources), picture.snapshot()
     decision = waiting(gang, snapshot, topologies)
     if decision is None:
@@ -87,11 +88,6 @@ def messages_for(
         )
         decision = plan_gang(gang, snapshot, topologies, options)
     return _sentences(gang, decision)
-
-
-def _as_held(gang: Gang, sources: Sources) -> Gang:
-    """The gang as the controller will have it."""
-    return gang if sources.placeholders else without_room(gang, BY_SETTING)
 
 
 def _sentences(gang: Gang, decision: Decision) -> tuple[str, ...]:

@@ -94,6 +94,6 @@ def without_room(gang: Gang, why: Unwanted) -> Gang:
     return replace(gang, members=gang.counted) if gang.suffice(gang.counted) else gang
 
 
-def as_held(gangs: Iterable[Gang], *, placeholders: bool) -> Iterable[Gang]:
-    """The gangs as they are where the controller holds room for pods that do not exist, or does not."""
-    return gangs if placeholders else [without_room(each, BY_SETTING) for each in gangs]
+def by_setting(gang: Gang, *, placeholders: bool) -> Gang:
+    """The gang as a controller has it that holds room for pods that do not exist, or was told to hold none."""
+    return gang if placeholders else without_room(gang, BY_SETTING)
