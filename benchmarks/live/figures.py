@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.live.modes import FLOOR, JOB_PHALANX, JOB_STOCK, MODES, PHALANX, STOCK_OF, Lot
 
 ALLOWED = 1.25
-"""So many times what a row's ratio to stock was, it may become."""
+"""So many times what a row's ratio to stock was, it may become; and so many times what it took longer than stock."""
 OURS = (PHALANX, JOB_PHALANX)
 
 
@@ -59,7 +59,9 @@ class LiveRow:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row that has become worse by more than its rounds were apart. `much`: by more than is allowed."""
+    """A row that has become worse by more than its rounds were apart. `much`: by more than is allowed, in its ratio to
+    stock and in the seconds that it takes longer.
+    """
 
     text: str
     much: bool
@@ -101,10 +103,19 @@ def _change(row: LiveRow, old: Mapping[str, Any] | None) -> Change | None:
     was = Spread(**old["x_stock"])
     if row.x_stock.middle <= was.most:
         return None
-    much = row.x_stock.middle > ALLOWED * was.middle
+    # Stock places eight pods in a tenth of a second, give or take a half: there the ratio alone says little.
+    longer, longer_before = _longer_than_stock(asdict(row)), _longer_than_stock(old)
+    much = row.x_stock.middle > ALLOWED * was.middle and longer > ALLOWED * longer_before
     verdict = f"more than the {ALLOWED} times that are allowed" if much else "by more than the rounds were apart"
-    times = f"{row.x_stock.text()} times stock, before {was.text()}"
+    times = f"{row.x_stock.text()} times stock ({longer:+.2f} s), before {was.text()} ({longer_before:+.2f} s)"
     return Change(f"{row.title}: {times}: worse, {verdict}", much)
+
+
+def _longer_than_stock(row: Mapping[str, Any]) -> float:
+    """Seconds, from the first created, of the medians."""
+    seconds: float = row["since_first"]["middle"]
+    ratio: float = row["x_stock"]["middle"]
+    return seconds - seconds / ratio
 
 
 def _rows(lots: Sequence[Lot]) -> Iterator[LiveRow]:

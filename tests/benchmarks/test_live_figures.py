@@ -90,7 +90,18 @@ def test_a_row_of_ours_is_worse_beyond_its_spread_and_much_worse_beyond_a_quarte
     found = changes(of(mode, *now), written, 10)
     assert [each.much for each in found] == ([told == "much"] if told else [])
     if found:
-        assert found[0].text.startswith(f"{mode}, 8 pods, {EMPTY}, Phalanx installed: {now[0]:.2f} times stock, before")
+        assert found[0].text.startswith(f"{mode}, 8 pods, {EMPTY}, Phalanx installed: {now[0]:.2f} times stock (+")
+
+
+def test_the_same_delay_beside_a_faster_stock_is_not_much_worse() -> None:
+    """Eight pods: stock took 0.19 s and then 0.09, we took 0.27 s more each time."""
+    before = rows([*lots(STOCK, 0.19), *lots(PHALANX, 0.46)])
+    written = json.loads(as_json(before, {"nodes": 10}))
+    (found,) = changes(rows([*lots(STOCK, 0.09), *lots(PHALANX, 0.36)]), written, 10)
+    assert not found.much
+    assert "4.00 times stock (+0.27 s), before 2.42 (+0.27 s)" in found.text
+    (found,) = changes(rows([*lots(STOCK, 0.09), *lots(PHALANX, 0.46)]), written, 10)
+    assert found.much
 
 
 def test_clusters_of_other_sizes_and_rows_that_are_new_are_not_compared() -> None:
@@ -110,7 +121,8 @@ def test_a_run_that_is_much_worse_goes_aside_and_says_so(tmp_path: Path, monkeyp
     assert (len(said), good, page_of.read_text()) == (1, True, "a little slower")
     said, good = keep(Run(of(PHALANX, 2.0), "much slower", "", 10), page_of, picture)
     assert (good, page_of.read_text(), picture.read_text()) == (False, "a little slower", written)
-    assert "2.00 times stock, before 1.10: worse, more than the 1.25 times that are allowed" in said[0]
+    worse = "2.00 times stock (+1.00 s), before 1.10 (+0.10 s): worse, more than the 1.25 times that are allowed"
+    assert worse in said[0]
     assert "this run is in dist/bench" in said[1]
     assert (tmp_path / ASIDE / "live.md").read_text() == "much slower"
     assert {each.name for each in (tmp_path / ASIDE).iterdir()} == {"live.md", "live.json", "live.svg"}
