@@ -47,12 +47,13 @@ test-fast: PROCESSES = $(FAST_PROCESSES)
 test-fast: $(STAMP) ## The tests that need no control plane and no minutes
 	$(BIN)/pytest $(BY_FILE) -m "$(FAST)"
 
-test-long: $(STAMP) ## The solver against brute force, ten times as long; 6,000 gangs; 200 killed leaders; end to end on the Kubernetes before
+test-long: $(STAMP) $(BROWSER) ## The solver against brute force, ten times as long; 6,000 gangs; 5,000 nodes; 200 killed leaders; end to end on the Kubernetes before
 	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest $(BY_TEST) tests/solver tests/planning/test_pods_against_brute_force.py
 	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest tests/planning/test_large_scenes.py tests/faults/test_large_inputs.py
 	PHALANX_MANY_GANGS=1000,5000,600 $(BIN)/pytest -s tests/system/test_crowds_of_gangs.py
 	PHALANX_RELEASE_KILLS=200 $(BIN)/pytest -s tests/system/test_killed_releases.py
 	PHALANX_HANDOVERS=50 $(BIN)/pytest -s tests/system/test_handed_over.py
+	PHALANX_VIEWED_NODES=5000 $(BIN)/pytest -s tests/system/test_page_live.py
 	@$(BIN)/python -m controlplane 1.36
 	PHALANX_KUBERNETES=1.36 $(BIN)/pytest $(BY_FILE) tests/serving tests/system
 

@@ -27,6 +27,7 @@ from controlplane.running.ports import free_ports
 from controlplane.running.processes import Program
 from controlplane.running.readiness import is_ready
 from controlplane.running.stages import stages
+from controlplane.store import Stored, stored_objects
 
 __all__ = ["ControlPlane", "Manifest", "Options", "StartError", "free_ports", "wait_until"]
 
@@ -201,6 +202,10 @@ class ControlPlane:
         :raises controlplane.api.RefusedError: it was not accepted.
         """
         self._api.apply(path, manifest)
+
+    def stored(self) -> Mapping[str, list[Stored]]:
+        """All objects there are, by kind (`controlplane.store`); asks etcd, and decides by no cache."""
+        return stored_objects(self._place.etcd_url)
 
     def watch(self, path: str, since: str) -> http.client.HTTPSConnection:
         """Begin a watch as the administrator; its events are the lines of the connection's response."""

@@ -29,6 +29,7 @@ options, is `with ControlPlane(Options(…)) as plane`.
 `make test` runs three processes of pytest, each with a control plane of its own; the tests of a file stay together.
 """
 
+import os
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -48,6 +49,9 @@ SLOW_SECONDS = 3.0
 def pytest_configure() -> None:
     """End on SIGTERM as on Ctrl-C: with the fixtures' own ends."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # The programs of the control plane are in Go, and spend a quarter of their time on keeping their heap small.
+    os.environ.setdefault("GOGC", "400")
+    os.environ.setdefault("GOMEMLIMIT", "2500MiB")
     # An example may take long on a busy machine; pytest-timeout ends what hangs.
     settings.register_profile("no deadline", deadline=None)
     settings.load_profile("no deadline")

@@ -1,8 +1,9 @@
 """Gives a test a cluster without anything of the tests before it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Mapping
 
 from controlplane.control_plane import ControlPlane, wait_until
+from controlplane.store import Stored
 
 KEPT_NAMESPACES = {"default", "kube-system", "kube-public", "kube-node-lease", "phalanx-system"}
 KEPT_PRIORITY_CLASSES = ("system-", "phalanx-")
@@ -35,7 +36,6 @@ _OTHERS = (
     "v1/resourcequotas",
     "v1/persistentvolumeclaims",
     "v1/persistentvolumes",
-    "v1/resourcequotas",
     "v1/limitranges",
 )
 _MADE_FOR_WORKLOADS = (
@@ -49,84 +49,103 @@ _MADE_FOR_WORKLOADS = (
 """What operators make beside the pods. If its owner's kind went before the garbage collector looked, it stays for ever,
 and the next operator refuses to make a workload of the same name.
 """
+_FILED_AS = {"v1/nodes": "minions", "v1/services": "services/specs"}
+"""By kind: how etcd has it, where that is another word."""
+_NO_CUSTOM_KINDS = ("apiextensions.k8s.io/", "apiregistration.k8s.io/")
+"""What etcd has by a group's name, too, but is the API server's own."""
+_ALWAYS_THERE = ("default", "kube-root-ca.crt")
+"""What every namespace gets from the controller-manager."""
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
-_NAMESPACES = "/api/v1/namespaces"
 _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 
+Objects = Mapping[str, list[Stored]]
 
-def empty(control_plane: ControlPlane, *, webhooks: bool = True) -> None:
+
+def empty(control_plane: ControlPlane, *, webhooks: bool = True, kept: Collection[str] = ()) -> None:
     """Remove what tests have made; definitions of kinds, access rules and the system namespace stay.
 
-    With `webhooks`, registrations of webhooks go, too.
+    With `webhooks`, registrations of webhooks go, too, but those of the names that are `kept`.
 
     Again and again until a look finds nothing, because controllers still finish what they had begun. Namespaces are on
     their way out for five more seconds (the controller-manager waits so long): a test gives its own a fresh name.
     """
     if webhooks:
-        _remove_webhooks(control_plane)
+        _remove_webhooks(control_plane, kept)
     wait_until(lambda: not _remove(control_plane), PATIENCE_SECONDS, "the cluster to become empty")
-    _remove_named(control_plane, _CLASSES, KEPT_PRIORITY_CLASSES)
-    _remove_named(control_plane, _NAMESPACES, tuple(KEPT_NAMESPACES))
-    _remove_all(control_plane, "v1/events")
+    found = control_plane.stored()
+    _remove_named(control_plane, "scheduling.k8s.io/v1/priorityclasses", KEPT_PRIORITY_CLASSES, found)
+    _remove_named(control_plane, "v1/namespaces", tuple(KEPT_NAMESPACES), found)
+    _remove_all(control_plane, "v1/events", found)
 
 
-def _remove_webhooks(control_plane: ControlPlane) -> None:
+def _remove_webhooks(control_plane: ControlPlane, kept: Collection[str]) -> None:
+    found = control_plane.stored()
     for kind in _WEBHOOKS:
-        control_plane.request("DELETE", _path(kind))
+        for name in (each.name for each in _objects(kind, found)):
+            if name not in kept or not kind.endswith("webhookconfigurations"):
+                control_plane.request("DELETE", f"{_path(kind)}/{name}")
 
 
 def _remove(control_plane: ControlPlane) -> bool:
     """Delete everything there is; whether there was anything that a test would notice."""
-    for kind in (*_custom_kinds(control_plane), *_OTHERS):
-        _remove_all(control_plane, kind)
-    _remove_services(control_plane)
+    found = control_plane.stored()
+    _remove_custom(control_plane, found)
+    for kind in _OTHERS:
+        _remove_all(control_plane, kind, found)
+    _remove_services(control_plane, found)
     for kind in _MADE_FOR_WORKLOADS:
-        _remove_owned(control_plane, kind)
-    found = [_remove_all(control_plane, kind) for kind in _AWAITED]
-    return any(found)
+        _remove_owned(control_plane, kind, found)
+    for kind in _AWAITED:
+        _remove_all(control_plane, kind, found)
+    return any(_objects(kind, found) for kind in _AWAITED)
 
 
-def _remove_all(control_plane: ControlPlane, kind: str) -> bool:
-    """Delete the objects of a kind; whether there were any."""
-    items = control_plane.request("GET", _path(kind), seconds=_ALL_OF_A_KIND_SECONDS).get("items", [])
-    for namespace in {each["metadata"].get("namespace", "") for each in items}:
+def _objects(kind: str, found: Objects) -> list[Stored]:
+    return found.get(_FILED_AS.get(kind, kind.rpartition("/")[2]), [])
+
+
+def _remove_all(control_plane: ControlPlane, kind: str, found: Objects) -> None:
+    """Delete the objects of a kind."""
+    for namespace in {each.namespace for each in _objects(kind, found)}:
         control_plane.request("DELETE", _path(kind, namespace), _NOW, seconds=_ALL_OF_A_KIND_SECONDS)
-    return bool(items)
 
 
-def _remove_services(control_plane: ControlPlane) -> None:
+def _remove_custom(control_plane: ControlPlane, found: Objects) -> None:
+    """Delete the objects of kinds that are served: of one that is on its way in or out the API server knows nothing."""
+    for filed_as in (each for each in found if "." in each and not each.startswith(_NO_CUSTOM_KINDS)):
+        group, _, plural = filed_as.partition("/")
+        definition = control_plane.request("GET", f"{_DEFINITIONS}/{plural}.{group}")
+        if definition.get("kind") != "CustomResourceDefinition" or "deletionTimestamp" in definition["metadata"]:
+            continue
+        conditions = definition.get("status", {}).get("conditions", [])
+        if {("Established", "True")}.isdisjoint((each["type"], each["status"]) for each in conditions):
+            continue
+        version = next(each["name"] for each in definition["spec"]["versions"] if each["served"])
+        for namespace in {each.namespace for each in found[filed_as]}:
+            path = _path(f"{group}/{version}/{plural}", namespace)
+            control_plane.request("DELETE", path, _NOW, seconds=_ALL_OF_A_KIND_SECONDS)
+
+
+def _remove_services(control_plane: ControlPlane, found: Objects) -> None:
     """Those of operators' workloads. One whose owner's kind is gone stays, and another operator cannot make its own."""
-    for each in control_plane.request("GET", "/api/v1/services")["items"]:
-        namespace, name = each["metadata"]["namespace"], each["metadata"]["name"]
+    for namespace, name in _objects("v1/services", found):
         if namespace not in KEPT_NAMESPACES - {"default"} and (namespace, name) != ("default", "kubernetes"):
             control_plane.request("DELETE", f"/api/v1/namespaces/{namespace}/services/{name}")
 
 
-def _remove_owned(control_plane: ControlPlane, kind: str) -> None:
+def _remove_owned(control_plane: ControlPlane, kind: str, found: Objects) -> None:
     """Delete those objects of a kind that belong to another object."""
-    for metadata in (each["metadata"] for each in control_plane.request("GET", _path(kind))["items"]):
-        if "ownerReferences" in metadata:
-            control_plane.request("DELETE", f"{_path(kind, metadata['namespace'])}/{metadata['name']}")
+    of_tests = (each for each in _objects(kind, found) if each.namespace not in KEPT_NAMESPACES - {"default"})
+    for namespace, name in (each for each in of_tests if each.name not in _ALWAYS_THERE):
+        path = f"{_path(kind, namespace)}/{name}"
+        if "ownerReferences" in control_plane.request("GET", path).get("metadata", {}):
+            control_plane.request("DELETE", path)
 
 
-def _remove_named(control_plane: ControlPlane, path: str, kept: tuple[str, ...]) -> None:
-    for each in control_plane.request("GET", path)["items"]:
-        name = each["metadata"]["name"]
-        if not name.startswith(kept):
-            control_plane.request("DELETE", f"{path}/{name}")
-
-
-def _custom_kinds(control_plane: ControlPlane) -> Iterator[str]:
-    """The kinds that are served: of one that is on its way in or out the API server knows nothing."""
-    for definition in control_plane.request("GET", _DEFINITIONS)["items"]:
-        spec, conditions = definition["spec"], definition.get("status", {}).get("conditions", [])
-        if {("Established", "True")}.isdisjoint((each["type"], each["status"]) for each in conditions):
-            continue
-        if "deletionTimestamp" in definition["metadata"]:
-            continue
-        version = next(each["name"] for each in spec["versions"] if each["served"])
-        yield f"{spec['group']}/{version}/{spec['names']['plural']}"
+def _remove_named(control_plane: ControlPlane, kind: str, kept: tuple[str, ...], found: Objects) -> None:
+    for each in _objects(kind, found):
+        if not each.name.startswith(kept):
+            control_plane.request("DELETE", f"{_path(kind)}/{each.name}")
 
 
 def _path(kind: str, namespace: str = "") -> str:

@@ -2,26 +2,28 @@
 
 - `plane`: the session's control plane with the manifests applied, and the certificate's Secret mounted at `mount`.
 - `replica`: one webhook that is ready, trusted and called.
+
+They last for a file of tests. What pytest would keep for a folder, it keeps for the whole session where the folder
+is no package: the mount would ask, and the webhook follow the cluster, beside all system tests.
 """
 
 from collections.abc import Iterator
 
 import pytest
-from replica import PATIENCE, Mount, Replica, as_controller, gated, installed, lead_the_service_to
+from replica import PATIENCE, Mount, Replica, certify, gated, installed, lead_the_service_to
 
-from certs.cluster_edge import ensure_serving_certificate
 from controlplane.control_plane import ControlPlane, wait_until
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def plane(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """With a certificate that the controller's own code has made, as its service account."""
     with installed(control_plane):
-        ensure_serving_certificate(as_controller(control_plane))
+        certify(control_plane)
         yield control_plane
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def mount(plane: ControlPlane) -> Iterator[Mount]:
     """The Secret's files."""
     made = Mount(plane)
@@ -29,7 +31,7 @@ def mount(plane: ControlPlane) -> Iterator[Mount]:
     made.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def only_replica(plane: ControlPlane, mount: Mount) -> Iterator[Replica]:
     """The process behind `replica`."""
     made = Replica(plane, "replica", mount.folder, "--shutdown-notice-seconds=0")
@@ -41,7 +43,7 @@ def only_replica(plane: ControlPlane, mount: Mount) -> Iterator[Replica]:
 @pytest.fixture
 def replica(plane: ControlPlane, only_replica: Replica) -> Replica:
     """One webhook that the API server reaches and trusts."""
-    ensure_serving_certificate(as_controller(plane))
+    certify(plane)
     lead_the_service_to(plane, only_replica.port)
     wait_until(lambda: gated(plane), PATIENCE, "the API server to trust the webhook")
     return only_replica

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from emptying import empty
+from kubernetes.client.exceptions import ConflictException
 
-from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
+from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE, ensure_serving_certificate
 from cluster.api.connecting import connect
 from cluster.api.transport import Transport
 from controlplane.control_plane import ControlPlane, free_ports, wait_until
@@ -147,6 +148,19 @@ def parts_of(found: dict[str, Any]) -> dict[str, bytes]:
 def as_controller(plane: ControlPlane) -> Transport:
     """The API server as the controller's service account may use it."""
     return connect(str(plane.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller")))
+
+
+def certify(plane: ControlPlane) -> None:
+    """Have the certificate made and trusted by the controller's own code; again where somebody else wrote meanwhile."""
+
+    def certified() -> bool:
+        try:
+            ensure_serving_certificate(as_controller(plane))
+        except ConflictException:
+            return False
+        return True
+
+    wait_until(certified, PATIENCE, "the certificate")
 
 
 def lead_the_service_to(plane: ControlPlane, port: int) -> None:

@@ -8,6 +8,8 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from emptying import empty
+from registration import NAMES, Registration
 from system import Phalanx
 
 from cli.installation.local import Deployment
@@ -31,12 +33,24 @@ def controller_options() -> tuple[object, ...]:
     return ()
 
 
+@pytest.fixture(scope="session")
+def registration(deployment: Deployment, control_plane: ControlPlane) -> Registration:
+    """What the API server was told of the deployment's webhook."""
+    return Registration(deployment, control_plane)
+
+
 @pytest.fixture
-def phalanx(deployment: Deployment, cluster: ControlPlane, controller_options: tuple[object, ...]) -> Iterator[Phalanx]:
+def phalanx(
+    deployment: Deployment,
+    control_plane: ControlPlane,
+    registration: Registration,
+    controller_options: tuple[object, ...],
+) -> Iterator[Phalanx]:
     """Phalanx on a clean cluster."""
-    running = Phalanx(deployment, cluster)
+    empty(control_plane, kept=NAMES if registration.holds else ())
+    running = Phalanx(deployment, control_plane)
     running.ensure_servers(*controller_options)
-    deployment.register_webhook()
+    registration.renew()
     yield running
     running.show_logs()
 

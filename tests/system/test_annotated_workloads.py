@@ -1,4 +1,4 @@
-"""One annotation on a workload that can be a gang, on a real control plane.
+"""One annotation on a workload that can be a gang, or other systems' keys, on a real control plane.
 
 The controllers of the core are the real ones. Of a kind whose operator cannot be had the test makes what that makes
 (`workload_operators`); real operators run in `test_real_operators`, `test_training_operator` and `test_train_jobs`.
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
+from asking import DIALECTS, dialects, too_many
 from foreign_kinds import served
 from system import Object, Phalanx
 from two_racks import apply_two_racks
@@ -24,6 +25,16 @@ R1 = {"n0", "n1", "n2", "n3"}
 OPERATED = {name: ROWS[name] for name in ("Volcano's Job",)}
 """Kinds whose operator is not here, and whose pods are made by it."""
 
+as_a_whole = pytest.mark.parametrize("dialect", ["ours", "Run:ai's"])
+"""Kueue takes the pods of these kinds one by one, or does not know them."""
+
+MARKED = {
+    "ours": {"phalanx.dev/workload": "StatefulSet"},
+    "Kueue's": {"kueue.x-k8s.io/queue-name": "q"},
+    "Run:ai's": {"phalanx.dev/workload": "runai.StatefulSet"},
+}
+"""What admission writes on the pod template, by whose keys the workload has."""
+
 
 @pytest.fixture(scope="module")
 def operated_kinds(control_plane: ControlPlane) -> Iterator[None]:
@@ -33,19 +44,15 @@ def operated_kinds(control_plane: ControlPlane) -> Iterator[None]:
 
 
 @pytest.fixture
-def racks(phalanx: Phalanx) -> Phalanx:
+def racks(phalanx: Phalanx, dialect: str) -> Phalanx:
     """Seven nodes in two racks, and a topology over them."""
-    return apply_two_racks(phalanx, 7)
+    return apply_two_racks(phalanx, 7, dialect)
 
 
-def filling(row: Row, **annotations: str) -> Object:
-    """The workload with pods of which each fills a node."""
-    return _filling(row.manifest(**annotations))
-
-
-def _filling(part: object) -> Object:
-    found = yaml.safe_load(yaml.safe_dump(part).replace("cpu: '1'", "cpu: '6'"))
-    assert isinstance(found, dict)
+def filling(row: Row, dialect: str) -> Object:
+    """The workload with pods of which each fills a node, all in one rack."""
+    found: Object = yaml.safe_load(yaml.safe_dump(row.manifest()).replace("cpu: '1'", "cpu: '6'"))
+    DIALECTS[dialect](found)
     return found
 
 
@@ -74,9 +81,10 @@ def running(phalanx: Phalanx) -> dict[str, str]:
     return {name: node for name, node in pods if node}
 
 
+@as_a_whole
 @pytest.mark.parametrize("row", OPERATED.values(), ids=OPERATED)
-def test_nothing_starts_until_all_can_and_all_start_in_one_rack(racks: Phalanx, row: Row) -> None:
-    racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", filling(row, gang="true", required="rack"))
+def test_nothing_starts_until_all_can_and_all_start_in_one_rack(racks: Phalanx, row: Row, dialect: str) -> None:
+    racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", filling(row, dialect))
     workload = stored(racks, row)
     *first, last = row.pods(workload)
     with racks.record() as recorder:
@@ -106,9 +114,10 @@ def test_nothing_starts_until_all_can_and_all_start_in_one_rack(racks: Phalanx, 
     racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go with the workload")
 
 
-def test_a_stateful_set_is_one_gang_and_stays_one_when_it_is_written_anew(racks: Phalanx) -> None:
+@dialects
+def test_a_stateful_set_is_one_gang_and_stays_one_when_it_is_written_anew(racks: Phalanx, dialect: str) -> None:
     row = ROWS["StatefulSet"]
-    manifest = filling(row, gang="true", required="rack")
+    manifest = filling(row, dialect)
     racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", manifest)
     assert set(racks.await_bound(row.names).values()) == R1
     before = racks.nodes_of(row.names)
@@ -118,12 +127,15 @@ def test_a_stateful_set_is_one_gang_and_stays_one_when_it_is_written_anew(racks:
     text = yaml.safe_dump(manifest)
     racks.cluster.kubectl("replace", "-f", "-", stdin=text)
     labels = stored(racks, row)["spec"]["template"]["metadata"]["labels"]
-    assert labels == {"app": "w", "phalanx.dev/workload": "StatefulSet"}
+    assert labels == {"app": "w", **MARKED[dialect]}
 
 
+@as_a_whole
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet"])
-def test_pods_without_numbers_start_together_and_are_replaced_beside_each_other(racks: Phalanx, kind: str) -> None:
-    manifest = filling(ROWS[kind], gang="true", required="rack")
+def test_pods_without_numbers_start_together_and_are_replaced_beside_each_other(
+    racks: Phalanx, kind: str, dialect: str
+) -> None:
+    manifest = filling(ROWS[kind], dialect)
     with racks.record() as recorder:
         racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3", manifest)
         racks.wait(lambda: len(running(racks)) == 4, "all pods to be bound")
@@ -141,10 +153,11 @@ def test_pods_without_numbers_start_together_and_are_replaced_beside_each_other(
     racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go with the workload")
 
 
-def test_a_deployment_that_has_no_room_waits_as_a_whole_until_it_is_smaller(racks: Phalanx) -> None:
-    manifest = filling(ROWS["Deployment"], gang="true", required="rack")
+@as_a_whole
+def test_a_deployment_that_has_no_room_waits_as_a_whole_until_it_is_smaller(racks: Phalanx, dialect: str) -> None:
+    manifest = filling(ROWS["Deployment"], dialect)
     manifest["spec"]["replicas"] = 5
-    racks.apply_once_told("gang default/w: needs 5 pods in one rack: r1 fits 4 of 5; r2 fits 3 of 5", manifest)
+    racks.apply_once_told(f"gang default/w: {too_many(dialect)}", manifest)
     racks.await_phase("w", "Unplaceable")
     assert (len(racks.pods()), running(racks)) == (5, {})
     racks.cluster.kubectl("scale", "--replicas=4", "deployment/w")

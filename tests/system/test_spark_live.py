@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
+from asking import DIALECTS
 from foreign_kinds import served
 from system import Object, Phalanx
 from two_racks import apply_two_racks
@@ -33,15 +34,16 @@ def kind(control_plane: ControlPlane) -> Iterator[None]:
 
 
 @pytest.fixture
-def racks(phalanx: Phalanx, kind: None) -> Phalanx:
+def racks(phalanx: Phalanx, kind: None, dialect: str) -> Phalanx:
     """Seven nodes in two racks, and a topology over them."""
     del kind
-    return apply_two_racks(phalanx, 7)
+    return apply_two_racks(phalanx, 7, dialect)
 
 
-def filling(part: Object) -> Object:
-    """With pods of which each fills a node."""
-    found: Object = yaml.safe_load(yaml.safe_dump(part).replace("coreRequest: '1'", "coreRequest: '6'"))
+def filling(dialect: str) -> Object:
+    """With pods of which each fills a node, all in one rack."""
+    found: Object = yaml.safe_load(yaml.safe_dump(ROW.manifest()).replace("coreRequest: '1'", "coreRequest: '6'"))
+    DIALECTS[dialect](found)
     return found
 
 
@@ -64,14 +66,15 @@ def make(phalanx: Phalanx, pod: Object) -> Object:
     return answer
 
 
-def test_the_driver_starts_and_its_executors_run_where_room_was_held(racks: Phalanx) -> None:
+@pytest.mark.parametrize("dialect", ["ours", "Run:ai's"])
+def test_the_driver_starts_and_its_executors_run_where_room_was_held(racks: Phalanx, dialect: str) -> None:
     by_label = ROW.manifest()
     by_label["spec"]["executor"]["labels"] = {"kueue.x-k8s.io/queue-name": "nobody"}
     answer = racks.cluster.kubectl_result("apply", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(by_label))
     assert "spec.executor.labels" in answer.stderr, answer.stderr
 
     told = "gang default/w: 4 pods fit in r1: n0..3"
-    racks.apply_once_told(told, filling(ROW.manifest(gang="true", required="rack")))
+    racks.apply_once_told(told, filling(dialect))
     workload = racks.cluster.request("GET", PATH)
     assert workload["spec"]["executor"]["labels"]["phalanx.dev/pod-set"] == "executor"
     driver, *executors = ROW.pods(workload)

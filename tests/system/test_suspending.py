@@ -32,6 +32,8 @@ def start(phalanx: Phalanx, *how: str) -> None:
     phalanx.cluster.add_nodes(nodes())
     phalanx.apply_files(FILES / "topology-and-flavor.yaml", FILES / "pool.yaml")
     phalanx.apply_once_told("4 pods fit", *yaml.safe_load_all((FILES / "job.yaml").read_text()))
+    # A Job of the same name whose first pods are still being made would wait five minutes for those of the trial.
+    phalanx.wait(lambda: running(phalanx) == 4, "the trial's pods to be bound")
     phalanx.cluster.kubectl("delete", "job", "j4")
     phalanx.wait(lambda: not phalanx.pods() and not phalanx.gang("j4"), "the trial to be gone")
     phalanx.cluster.kubectl("apply", *how, "-f", str(FILES / "job.yaml"))
