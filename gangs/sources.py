@@ -196,6 +196,10 @@ class Sources:
             self.looked.at_object((group, kind, namespace, name))
         return self.objects.get((group, kind, namespace, name))
 
+    def find(self, key: ObjectKey) -> Manifest | None:
+        """One object by its key, or None."""
+        return self.get(*key)
+
 
 def _by_job(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
     """The pods by the Job that each names as its controller; those of no Job under a name that no Job has."""

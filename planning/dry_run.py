@@ -28,6 +28,7 @@ from gangs.workloads.kind_table import shape_of
 from gangs.workloads.later_pods.held_room import by_setting
 from gangs.workloads.pod_templates import role_of, templates
 from gangs.workloads.taught_kinds import RESOURCE
+from gangs.workloads.train_jobs import RUNTIMES
 from kube.keys import GROUP
 from kube.objects import Pod
 from kube.topology import Topology
@@ -221,7 +222,8 @@ def _applied(objects: Objects, live: Live) -> _Request:
         for key, manifest in objects.manifests.items()
         if key[1] not in topology_kinds
     }
-    neighbours = {key: each for key, each in live.sources.objects.items() if key[0] == ADMISSION}
+    runtimes = {(each.group, each.kind) for each in RUNTIMES}
+    neighbours = {key: each for key, each in live.sources.objects.items() if key[0] == ADMISSION or key[:2] in runtimes}
     standing = {**neighbours, **changed}
     asked, faults = expanded(replace(live.sources, pods=[*live.sources.pods, *coming], objects=standing))
     sources = replace(asked, objects={**live.sources.objects, **asked.objects})

@@ -8,13 +8,18 @@ import yaml
 
 from controlplane.control_plane import ControlPlane
 from gangs.workloads.kind_table import WORKLOADS
+from gangs.workloads.train_jobs import RUNTIMES
+
+PLURALS = {at: shape.plural for at, shape in WORKLOADS.items()} | {
+    (each.group, each.kind): each.plural for each in RUNTIMES
+}
 
 
 @contextmanager
 def served(plane: ControlPlane, versions: Mapping[tuple[str, str], str]) -> Iterator[None]:
     """Have these kinds served, by group and kind, and be gone afterwards: whoever empties the cluster asks for all."""
     plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(definition(*of, each) for of, each in versions.items()))
-    names = [f"crd/{WORKLOADS[kind].plural}.{kind[0]}" for kind in versions]
+    names = [f"crd/{PLURALS[kind]}.{kind[0]}" for kind in versions]
     plane.kubectl("wait", "--for=condition=established", *names)
     yield
     plane.kubectl("delete", *names)
@@ -22,10 +27,8 @@ def served(plane: ControlPlane, versions: Mapping[tuple[str, str], str]) -> Iter
 
 def definition(group: str, kind: str, version: str) -> dict[str, Any]:
     """A kind that takes whatever is written."""
-    plural, open_schema = (
-        WORKLOADS[group, kind].plural,
-        {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-    )
+    plural = PLURALS[group, kind]
+    open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": open_schema}}
     names = {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"}
     return {

@@ -68,7 +68,7 @@ def _with_heirs(sources: Sources) -> Sources:
     Of one with which something is wrong that is told, and nothing is made.
     """
     made: dict[ObjectKey, Manifest | None] = {}
-    for group, kind in (at for at, shape in WORKLOADS.items() if shape.heir_at):
+    for group, kind in (at for at, shape in WORKLOADS.items() if shape.heir[1]):
         for manifest in sources.of_kind(group, kind):
             with suppress(MalformedError):
                 heir = as_made(manifest, sources)

@@ -21,6 +21,7 @@ from gangs.runai.dialect import RunaiDialect
 from gangs.workloads.kind_table import WATCHED
 from gangs.workloads.pod_templates import carries
 from gangs.workloads.taught_kinds import resources_of
+from gangs.workloads.train_jobs import RUNTIMES
 
 DIALECTS: tuple[Dialect, ...] = (
     PhalanxDialect(),
@@ -42,11 +43,13 @@ _POD_KEYS = frozenset(key for each in DIALECTS for key in (*each.pod_keys.labels
 
 
 def all_kinds() -> tuple[ResourceKind, ...]:
-    """Every kind to watch, besides pods, nodes and namespaces: groups, workloads, topologies, signs of others."""
+    """Every kind to watch, besides pods, nodes and namespaces: groups, workloads, what describes the pods of these,
+    topologies, signs of others.
+    """
     of_dialects = (kind for each in DIALECTS for kind in (*each.group_kinds, *each.topology_kinds))
     kept = (replace(kind, keeps=_asks) if kind in WATCHED else kind for kind in of_dialects)
     kept = (kind if kind.taught is None else replace(kind, taught=_taught) for kind in kept)
-    return tuple(dict.fromkeys((*kept, *EVIDENCE_KINDS, KNOWN)))
+    return tuple(dict.fromkeys((*kept, *RUNTIMES, *EVIDENCE_KINDS, KNOWN)))
 
 
 def _taught(described: Sequence[Manifest]) -> Iterator[ResourceKind]:

@@ -97,7 +97,7 @@ def as_made(manifest: Manifest, sources: Sources) -> Manifest:
         return _that_asks_itself(manifest, sources, _asks_as_a_whole)
     if not asked and not hands_labels_down(manifest):
         return manifest
-    heir = heir_of(manifest, _HANDED)
+    heir = heir_of(manifest, _HANDED, sources.find)
     return heir.manifest if heir is not None and (asked or _grouped_by_kind(heir.manifest, sources)) else manifest
 
 
@@ -106,7 +106,7 @@ def _that_asks_itself(
 ) -> Manifest:
     """The only workload that another one holds, where it asks to be a gang itself; else the one that holds it."""
     with suppress(MalformedError):  # of none or several nothing is asked: each is for itself
-        heir = heir_of(manifest, _HANDED)
+        heir = heir_of(manifest, _HANDED, sources.find)
         if heir is not None and any(asks(each, heir.manifest, sources) for each in _ours(sources)):
             return heir.manifest
     return manifest

@@ -13,8 +13,8 @@ from gangs.workloads import handed_down
 from gangs.workloads.kind_table import shape_of
 
 _ELSEWHERE = (
-    "its pods are not planned before they exist: what they are stands in another object, of which its {kind} is made; "
-    "that is the gang, and is planned when it is there"
+    "its pods are not planned before they exist: what they are stands in {where}, which is not known here; the {kind} "
+    "that is made of it is the gang, and is planned when it is there"
 )
 _LATE = "came too late: the {kind} was made or changed without Phalanx, so that nothing of it is a gang; {remedy}"
 _AGAIN = {"CronJob": "apply it again"}
@@ -23,18 +23,21 @@ Read = Callable[[Manifest, Findings], object]
 """Reads the object that will be the gang, as it is admitted, and notes what is wrong with it."""
 
 
-def check(manifest: Manifest, keys: Collection[str], read: Read, findings: Findings) -> None:
+def check(manifest: Manifest, keys: Collection[str], find: handed_down.Find, read: Read, findings: Findings) -> None:
     """Note what is wrong with what a workload hands down by these keys, and what it does not hand down.
 
     Raises `MalformedError`.
+
+    :param find: finds the object that describes its pods, where it does not do so itself.
     """
     ref = ref_of(manifest)
     if handed_down.not_written_down(manifest, keys) and ref.uid:
         remedy = _AGAIN.get(ref.kind, "delete it and create it again")
         findings.advise(ref, "metadata.annotations", _LATE.format(kind=ref.kind, remedy=remedy))
-    heir = handed_down.heir_of(manifest, keys)
+    heir = handed_down.heir_of(manifest, keys, find)
     if heir is None:
-        findings.advise(ref, "kind", _ELSEWHERE.format(kind=made_of(manifest)))
+        where = handed_down.described_in(manifest)
+        findings.advise(ref, "kind", _ELSEWHERE.format(where=where, kind=made_of(manifest)))
         return
     found = Findings()
     try:

@@ -37,7 +37,11 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
         return
     gang_annotations.check(ref, annotations, findings)
     alone = replace(sources, pods=())
-    inheritance.check(manifest, KNOWN, lambda heir, found: _read(heir, alone, topologies, found), findings)
+
+    def read(heir: Manifest, found: Findings) -> None:
+        _read(heir, alone, topologies, found)
+
+    inheritance.check(manifest, KNOWN, sources.find, read, findings)
 
 
 def _read(heir: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:

@@ -225,7 +225,11 @@ def check_handing_down(
     if not handed_down.hands_down(manifest) or not wishes.opted_in(wishes.of(metadata_of(manifest).annotations)):
         return False
     alone = replace(sources, pods=())
-    inheritance.check(manifest, keys.HANDED, lambda heir, found: _read_heir(heir, alone, topologies, found), findings)
+
+    def read(heir: Manifest, found: Findings) -> None:
+        _read_heir(heir, alone, topologies, found)
+
+    inheritance.check(manifest, keys.HANDED, sources.find, read, findings)
     return True
 
 

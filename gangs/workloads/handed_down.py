@@ -4,7 +4,7 @@ What such a workload says of its gang reaches that object in one of two ways. It
 workload itself (KubeRay does), or admission writes them down where the operator takes that object's annotations from.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,20 +14,30 @@ from gangs.workloads.jobs import is_job
 from gangs.workloads.kind_table import ANY, WORKLOADS, shape_of
 from gangs.workloads.pod_counts import field_of
 from gangs.workloads.pod_templates import at_path, gang_by_annotation, texts_at
+from gangs.workloads.train_jobs import NAMED_AT, job_set_of, runtime_of
+from kube.catalog import ObjectKey
+
+Find = Callable[[ObjectKey], Manifest | None]
+"""Another object that is known, by its key."""
 
 _ONE = "write one workload in it, or make a Gang object and label the pod templates phalanx.dev/gang: <its name>"
 
 
 @dataclass(frozen=True, slots=True)
 class Heir:
-    """The object that will be the gang, as its operator makes it. `at`: where its spec stands in the workload."""
+    """The object that will be the gang, as its operator makes it. `at`: where its spec stands in the workload, or where
+    the object is named in which it does (`elsewhere`).
+    """
 
     manifest: Manifest
     at: str
+    elsewhere: bool = False
 
     def field(self, inner: str) -> str:
         """Where the workload has a field of this object. What is handed down stands in the same place in both."""
-        return f"{self.at}{inner.removeprefix('spec')}" if inner.partition(".")[0] == "spec" else inner
+        if inner.partition(".")[0] != "spec":
+            return inner
+        return self.at if self.elsewhere else f"{self.at}{inner.removeprefix('spec')}"
 
 
 def hands_down(manifest: Manifest) -> bool:
@@ -64,16 +74,18 @@ def holds_its_heir(manifest: Manifest) -> bool:
 def has_heirs_metadata(manifest: Manifest) -> bool:
     """Whether the workload has a place of its own for labels and annotations of the object that will be the gang."""
     shape = shape_of(manifest)
-    return shape is not None and bool(shape.heir_at and shape.hands_at)
+    return shape is not None and bool(shape.hands_at) and shape.heir[1] != ANY
 
 
-def heir_of(manifest: Manifest, keys: Collection[str]) -> Heir | None:
-    """What will be the gang, with what is handed down by these keys; None for other workloads, and for one that has its
-    pods described elsewhere. Raises `MalformedError`.
+def heir_of(manifest: Manifest, keys: Collection[str], find: Find) -> Heir | None:
+    """What will be the gang, with what is handed down by these keys; None for other workloads, and for one whose pods
+    are described in an object that is not known. Raises `MalformedError`.
     """
     shape, ref = shape_of(manifest), ref_of(manifest)
-    if shape is None or not shape.heir_at:
+    if shape is None or not hands_down(manifest):
         return None
+    if not shape.heir_at:
+        return _described_elsewhere(manifest, keys, find)
     if shape.heir[1] == ANY:
         way, made = _only_workload(manifest, shape.heir_at)
         made, at = {**made}, f"{field_of(way)}.spec"
@@ -97,8 +109,31 @@ def heir_of(manifest: Manifest, keys: Collection[str]) -> Heir | None:
     named = {} if shape.heir[1] == ANY else {"generateName": f"{ref.name.rstrip('-')}-"}
     own = {**said, **named, "namespace": ref.namespace, "annotations": annotations}
     heir = Heir({**made, "metadata": own}, at)
-    further = heir_of(heir.manifest, keys)
+    further = heir_of(heir.manifest, keys, find)
     return heir if further is None else Heir(further.manifest, heir.field(further.at))
+
+
+def _described_elsewhere(manifest: Manifest, keys: Collection[str], find: Find) -> Heir | None:
+    """What is made of a TrainJob; it has the TrainJob's name."""
+    runtime = find(runtime_of(manifest))
+    if runtime is None:
+        return None
+    made = job_set_of(manifest, runtime)
+    said = made["metadata"]
+    annotations = {**said["annotations"], **_handed(manifest, keys)}
+    return Heir({**made, "metadata": {**said, "annotations": annotations}}, NAMED_AT, elsewhere=True)
+
+
+def described_in(manifest: Manifest) -> str:
+    """The object that says what a workload's pods are, as a sentence names it; "" where the workload does itself.
+
+    Raises `MalformedError`.
+    """
+    shape = shape_of(manifest)
+    if shape is None or not hands_down(manifest) or shape.heir_at:
+        return ""
+    _, kind, _, name = runtime_of(manifest)
+    return f"{kind} {name}"
 
 
 def written_down(

@@ -68,7 +68,9 @@ class WorkloadKind:
     heir: tuple[str, str] = ("", "")
     """apiVersion and kind of the object made of it that is the gang in its place (`gangs.workloads.handed_down`)."""
     heir_at: str = ""
-    """Where the spec of that stands, or the whole object where its kind is `*`; "": in another object."""
+    """Where the spec of that stands, or the whole object where its kind is `*`; "": in another object
+    (`gangs.workloads.train_jobs`).
+    """
     hands_at: str = ""
     """Where admission writes down the annotations for it; "": its operator copies those of the workload itself."""
     part_by: str = ""

@@ -47,6 +47,34 @@ def test_its_pods_fill_a_rack_in_the_order_of_their_ranks(name: str) -> None:
     assert nodes == sorted(nodes)
 
 
+RUNTIME = """
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch-distributed}
+spec:
+  mlPolicy: {numNodes: 1, torch: {numProcPerNode: auto}}
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec: {template: {spec: {containers: [{name: node, image: b}]}}}
+"""
+"""As the Trainer's own of that name."""
+
+
+def test_what_is_described_elsewhere_is_planned_beside_it(tmp_path: Path) -> None:
+    runtime = tmp_path / "runtime.yaml"
+    runtime.write_text(RUNTIME)
+    arguments = ["solve", "-f", str(CLUSTER), "-f", str(FILES[LATER]), "-f", str(runtime), "-o", "json"]
+    answer = CliRunner().invoke(group, arguments, catch_exceptions=False)
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    (gang,) = report_of(answer.stdout).gangs
+    assert (gang.outcome, gang.proof) == ("Placed", "Optimal")
+    assert [each.node for each in gang.assignments] == [f"r1-{number}" for number in range(1, 5)]
+
+
 def test_what_is_planned_later_is_told() -> None:
     arguments = ["solve", "-f", str(CLUSTER), "-f", str(FILES[LATER])]
     answer = CliRunner().invoke(group, arguments, catch_exceptions=False)

@@ -29,6 +29,7 @@ from cli.installation.installed_objects import system_objects
 from cli.scenarios import folders
 from controlplane.control_plane import wait_until
 from gangs.workloads.kind_table import WATCHED
+from gangs.workloads.train_jobs import RUNTIMES
 from kube.keys import MIRRORS, SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.controlplane
@@ -231,7 +232,7 @@ def describe_a_kind(installation: Installation) -> None:
 
 
 def test_every_right_is_granted_once_and_used(installation: Installation) -> None:
-    others = [(each.group, each.kind, each.versions[0]) for each in WATCHED if each.group != "apps"]
+    others = [(each.group, each.kind, each.versions[0]) for each in (*WATCHED, *RUNTIMES) if each.group != "apps"]
     definitions = {"apiVersion": "v1", "kind": "List", "items": [definition(*each) for each in others]}
     installation.plane.kubectl("apply", "-f", "-", stdin=json.dumps(definitions))
     describe_a_kind(installation)

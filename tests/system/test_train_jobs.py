@@ -109,10 +109,7 @@ def nodes(phalanx: Phalanx) -> list[str]:
 def test_its_job_set_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, dialect: str) -> None:
     wanted = train_job(4, dialect)
     with racks.record() as recorder:
-        if dialect == "Kueue's":
-            racks.apply(wanted)
-        else:
-            racks.apply_once_told("TrainJob default/w: kind: its pods are not planned before they exist", wanted)
+        racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3, proven optimal", wanted)
         racks.wait(lambda: nodes(racks) == R1, "all pods to be bound, in the order of their ranks")
         events = recorder.events
     complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
@@ -138,7 +135,7 @@ def test_one_pod_too_many_and_none_starts(racks: Phalanx, dialect: str) -> None:
     wanted = train_job(5, dialect)
     said = too_many(dialect)
     with racks.record() as recorder:
-        racks.apply(wanted)
+        racks.apply_once_told(said, wanted)
         assert said in racks.await_phase("w", "Unplaceable")["message"]
         events = recorder.events
     assert not any(bound(event) for event in events)
@@ -160,7 +157,7 @@ def test_the_room_of_the_training_is_held_while_its_data_are_fetched(racks: Phal
         "runtimeRef": {"name": "initialized"},
         "initializer": {"dataset": {"storageUri": "hf://some/data"}},
     }
-    racks.apply(wanted)
+    racks.apply_once_told("gang default/w: 5 pods fit in r1: n0..3, proven optimal", wanted)
     racks.wait(lambda: placeholders(racks) == R1, "room to be held for the training")
     racks.wait(lambda: [bool(each["spec"].get("nodeName")) for each in racks.pods()] == [True], "the first step to run")
     rivals = [f"rival-{number}" for number in range(4)]

@@ -1,0 +1,157 @@
+"""The JobSet that Kubeflow's Trainer makes of a TrainJob and of the runtime which that names.
+
+By the rules of Trainer 2.1 (github.com/kubeflow/trainer, `pkg/runtime`): how many pods each replicated job has, what
+they ask for, and where they may run. Images, commands, environments and volumes, which decide nothing of that, are
+those of the runtime.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gangs.manifests import MalformedError, ref_of
+from gangs.model import Fault, Manifest, ObjectRef
+from gangs.resource_kinds import ResourceKind
+from kube.catalog import ObjectKey
+
+_GROUP, _VERSION = "trainer.kubeflow.org", "v1alpha1"
+_CLUSTER_RUNTIME = "ClusterTrainingRuntime"
+RUNTIMES: tuple[ResourceKind, ...] = (
+    ResourceKind(_GROUP, (_VERSION,), "TrainingRuntime", "trainingruntimes"),
+    ResourceKind(_GROUP, (_VERSION,), _CLUSTER_RUNTIME, "clustertrainingruntimes", namespaced=False),
+)
+"""Kinds whose objects say what a TrainJob's pods are."""
+NAMED_AT = "spec.runtimeRef"
+"""Where a TrainJob names its runtime."""
+
+_STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
+"""The label of a replicated job that says which step of the TrainJob it is."""
+_TRAINER = "trainer"
+_ONE_REPLICA = (_TRAINER, "dataset-initializer", "model-initializer")
+"""Steps of which the Trainer has one Job made, whatever the runtime says."""
+_NODE = "node"
+"""The container that trains, and the replicated job of MPI's nodes."""
+_PLACING = ("nodeSelector", "affinity", "tolerations")
+"""What a TrainJob may say of its pods' places, beside what their containers ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A part of a TrainJob, or of its runtime, that is a mapping. `at`: where it stands, "" for the whole."""
+
+    value: Mapping[str, Any]
+    ref: ObjectRef
+    runtime: str = ""
+    at: str = ""
+
+    def part(self, path: str) -> "_Written":
+        """The mapping there, empty where nothing is written. Raises `MalformedError` where something else is."""
+        found: Any = self.value
+        steps = path.split(".")
+        for depth, step in enumerate(steps, start=1):
+            found = {} if (below := found.get(step)) is None else below
+            if not isinstance(found, Mapping):
+                raise self._malformed(".".join(steps[:depth]), "is not a mapping", "write a mapping")
+        return replace(self, value=found, at=f"{self.at}.{path}".lstrip("."))
+
+    def entries(self, name: str) -> Iterator["_Written"]:
+        """The entries of the list there. Raises `MalformedError` where it is none, or an entry is no mapping."""
+        found = self.value.get(name) or []
+        if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
+            raise self._malformed(name, "is not a list of mappings", "write a list of mappings")
+        for position, each in enumerate(found):
+            yield replace(self, value=each, at=f"{self.at}.{name}[{position}]".lstrip("."))
+
+    def _malformed(self, path: str, problem: str, remedy: str) -> MalformedError:
+        """Of the runtime it is told where the TrainJob names it."""
+        field = f"{self.at}.{path}".lstrip(".")
+        if self.runtime:
+            return MalformedError(Fault(self.ref, NAMED_AT, f"{self.runtime}: {field} {problem}", f"{remedy} there"))
+        return MalformedError(Fault(self.ref, field, problem, remedy))
+
+
+def runtime_of(train_job: Manifest) -> ObjectKey:
+    """The runtime that a TrainJob names. Raises `MalformedError`."""
+    ref = ref_of(train_job)
+    named = _Written(train_job, ref).part(NAMED_AT).value
+    kind = str(named.get("kind") or _CLUSTER_RUNTIME)
+    namespace = "" if kind == _CLUSTER_RUNTIME else ref.namespace
+    return str(named.get("apiGroup") or _GROUP), kind, namespace, str(named.get("name") or "")
+
+
+def job_set_of(train_job: Manifest, runtime: Manifest) -> dict[str, Any]:
+    """The JobSet, with the labels and annotations that runtime and TrainJob give it. Raises `MalformedError`.
+
+    :param runtime: the one that `runtime_of` names.
+    """
+    ref, (_, kind, _, name) = ref_of(train_job), runtime_of(train_job)
+    said, written = _Written(train_job, ref).part("spec"), _Written(runtime, ref, f"{kind} {name}").part("spec")
+    template = written.part("template")
+    metadata: dict[str, Any] = {"name": ref.name, "namespace": ref.namespace}
+    for each in ("labels", "annotations"):
+        metadata[each] = {**template.part(f"metadata.{each}").value, **said.part(each).value}
+    spec, policy = template.part("spec"), written.part("mlPolicy")
+    made = {**spec.value, "replicatedJobs": [_job(said, policy, each) for each in spec.entries("replicatedJobs")]}
+    if "suspend" in said.value:
+        made["suspend"] = said.value["suspend"]
+    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": made}
+
+
+def _job(said: _Written, policy: _Written, written: _Written) -> dict[str, Any]:
+    """A replicated job of the runtime, as the TrainJob has it."""
+    template, name = written.part("template"), written.value.get("name")
+    step, spec = template.part("metadata.labels").value.get(_STEP), template.part("spec")
+    pods = dict(spec.part("template").value)
+    for override in said.entries("podTemplateOverrides"):
+        if any(target.value.get("name") == name for target in override.entries("targetJobs")):
+            pods = _overridden(pods, override)
+    if step == _TRAINER or (name == _NODE and policy.part("mpi").value.get("runLauncherAsNode")):
+        pods = _asking(said, replace(spec, value=pods, at=f"{spec.at}.template"))
+    count = _count(said, policy, written, step)
+    made = {**spec.value, "parallelism": count, "completions": count, "template": pods}
+    one = {"replicas": 1} if step in _ONE_REPLICA else {}
+    return {**written.value, **one, "template": {**template.value, "spec": made}}
+
+
+def _count(said: _Written, policy: _Written, written: _Written, step: object) -> Any:
+    """How many pods a replicated job's Job has: what the TrainJob says of its nodes, else what the runtime does."""
+    wanted = said.part("trainer").value.get("numNodes")
+    by_mpi = "mpi" in policy.value
+    if wanted is not None and by_mpi and written.value.get("name") == _NODE:
+        trains = policy.part("mpi").value.get("runLauncherAsNode") and isinstance(wanted, int)
+        return max(wanted - 1, 1) if trains else wanted
+    if step == _TRAINER and wanted is not None and not by_mpi:
+        return wanted
+    ruled = step == _TRAINER and bool(policy.value)
+    count = policy.value.get("numNodes") if ruled else written.part("template.spec").value.get("parallelism")
+    return 1 if count is None else count
+
+
+def _asking(said: _Written, pods: _Written) -> dict[str, Any]:
+    """A pod template in which the container that trains asks for what the TrainJob says."""
+    asked = said.part("trainer.resourcesPerNode").value
+    resources = {each: asked[each] for each in ("limits", "requests") if asked.get(each) is not None}
+    spec = pods.part("spec")
+    containers = [
+        {**each.value, "resources": resources} if resources and each.value.get("name") == _NODE else each.value
+        for each in spec.entries("containers")
+    ]
+    return {**pods.value, "spec": {**spec.value, "containers": containers}}
+
+
+def _overridden(pods: Mapping[str, Any], override: _Written) -> dict[str, Any]:
+    """A pod template with what the TrainJob says of its labels, annotations and places in the place of its own."""
+    spec, metadata = override.part("spec").value, override.part("metadata").value
+    placing = {each: spec[each] for each in _PLACING if spec.get(each) is not None}
+    marks = {each: metadata[each] for each in ("labels", "annotations") if metadata.get(each) is not None}
+    return _merged(pods, {"metadata": marks, "spec": placing})
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Mappings are put together, everything else is replaced: so a strategic merge patch does with these fields."""
+    found = dict(under)
+    for key, value in over.items():
+        below = found.get(key)
+        under_it = below if isinstance(below, Mapping) else {}
+        found[key] = _merged(under_it, value) if isinstance(value, Mapping) else value
+    return found
