@@ -15,6 +15,7 @@ import pytest
 
 from cluster.api.connecting import connect
 from cluster.caches.cache import ClusterCache, WatchedKind
+from cluster.caches.discovery import LOOK_SECONDS
 from cluster.caches.reflector import ReflectorTiming
 from controlplane.control_plane import ControlPlane
 from kube.objects import Pod
@@ -222,6 +223,7 @@ def test_a_kind_that_is_installed_is_looked_for_though_it_was_missing_for_long(c
             finally:
                 cluster.kubectl("delete", "crd", "widgets.test.phalanx.dev")
             until(lambda: not cache.objects())
+            time.sleep(2 * LOOK_SECONDS)  # who goes and comes between two looks is found by asking for it alone
 
 
 def install_widgets(plane: ControlPlane) -> None:

@@ -215,12 +215,19 @@ def test_a_pod_group_is_answered_with_what_it_waits_for(namespace: Namespace) ->
 
 
 def test_what_a_gang_waits_for_is_found_on_the_api_server(namespace: Namespace) -> None:
-    """All in one `kubectl apply`: the webhook's watches learn of the topology a moment after the gang is reviewed."""
+    """All in one `kubectl apply`: the webhook's watches learn of the topology a moment after the gang is reviewed. It
+    takes no longer than a second to look, so a busy machine is given a few tries.
+    """
     topology = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "late"}}
     spec = {"minMember": 2, "required": "shelf"}
     gang = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": {"name": "llm"}, "spec": spec}
     shelf = {"name": "shelf", "nodeLabel": "admission.example.com/shelf"}
-    warnings = namespace.apply({**topology, "spec": {"levels": [shelf]}}, gang, pod_group("pods"))
+    objects = ({**topology, "spec": {"levels": [shelf]}}, gang, pod_group("pods"))
+    for _ in range(3):
+        warnings = namespace.apply(*objects)
+        if "Topology" not in warnings:
+            break
+        namespace.kubectl("delete", "topologies.phalanx.dev/late", "gang/llm")
     rereader = Rereader(connect(str(namespace.plane.kubeconfig_for("phalanx-system", "phalanx-webhook"))))
     try:
         assert "Topology" not in warnings, warnings
