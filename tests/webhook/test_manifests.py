@@ -208,6 +208,14 @@ def test_every_template_is_looked_at(webhook: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("webhook", EARLY)
+def test_what_a_workload_says_of_the_object_that_is_made_of_it_counts(webhook: str) -> None:
+    expression = condition(webhook, "carries-a-key")
+    for shape in (each for each in WORKLOADS.values() if each.hands_at and "*" not in each.hands_at):
+        place = ".?".join(shape.hands_at.split(".")[:-1])
+        assert f"?object.?{place}," in expression, place
+
+
+@pytest.mark.parametrize("webhook", EARLY)
 def test_no_workload_is_sent_twice(webhook: str) -> None:
     theirs = condition("templates.phalanx.dev", "makes-pods-of-a-gang")
     template = keys_in(theirs, "object.spec.template.metadata.annotations")
