@@ -5,6 +5,7 @@ they ask for, and where they may run. Images, commands, environments and volumes
 those of the runtime.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -90,21 +91,30 @@ def job_set_of(train_job: Manifest, runtime: Manifest) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": ref.name, "namespace": ref.namespace}
     for each in ("labels", "annotations"):
         metadata[each] = {**template.part(f"metadata.{each}").value, **said.part(each).value}
-    spec, policy = template.part("spec"), written.part("mlPolicy")
-    made = {**spec.value, "replicatedJobs": [_job(said, policy, each) for each in spec.entries("replicatedJobs")]}
+    spec, policy, overrides = template.part("spec"), written.part("mlPolicy"), _overrides(said)
+    jobs = [_job(said, policy, each, overrides) for each in spec.entries("replicatedJobs")]
+    made = {**spec.value, "replicatedJobs": jobs}
     if "suspend" in said.value:
         made["suspend"] = said.value["suspend"]
     return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": made}
 
 
-def _job(said: _Written, policy: _Written, written: _Written) -> dict[str, Any]:
-    """A replicated job of the runtime, as the TrainJob has it."""
+def _overrides(said: _Written) -> dict[str, list[_Written]]:
+    """What the TrainJob says otherwise of pods, by replicated job. One look at each: there may be thousands of both."""
+    found: defaultdict[str, list[_Written]] = defaultdict(list)
+    for override in said.entries("podTemplateOverrides"):
+        for target in override.entries("targetJobs"):
+            found[str(target.value.get("name"))].append(override)
+    return found
+
+
+def _job(said: _Written, policy: _Written, written: _Written, overrides: dict[str, list[_Written]]) -> dict[str, Any]:
+    """A replicated job of the runtime, as the TrainJob has it. Takes its own from the overrides: names are unique."""
     template, name = written.part("template"), written.value.get("name")
     step, spec = template.part("metadata.labels").value.get(_STEP), template.part("spec")
     pods = dict(spec.part("template").value)
-    for override in said.entries("podTemplateOverrides"):
-        if any(target.value.get("name") == name for target in override.entries("targetJobs")):
-            pods = _overridden(pods, override)
+    for override in overrides.pop(str(name), ()):
+        pods = _overridden(pods, override)
     if step == _TRAINER or (name == _NODE and policy.part("mpi").value.get("runLauncherAsNode")):
         pods = _asking(said, replace(spec, value=pods, at=f"{spec.at}.template"))
     count = _count(said, policy, written, step)
