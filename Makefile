@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.phalanx-$(shell cat pyproject.toml requirements-dev.txt 2>/dev/null | cksum | tr -d ' ')
 
 # Processes that test side by side, each with a control plane of its own.
-PROCESSES ?= 4
+PROCESSES ?= 3
+# The fast tests start no control plane, and wait for threads and limits half of their time. Coverage takes that half.
+FAST_PROCESSES ?= 4
 # One that crashes ends the run: xdist 3.8 hands a file on half run, and then waits for ever.
 SIDE_BY_SIDE = --numprocesses $(PROCESSES) --max-worker-restart 0
 BY_FILE = $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder
@@ -41,6 +43,7 @@ test: lint binaries page $(BROWSER) ## All set-up, then everything that proves i
 	@$(BIN)/python tests/coverage_by_room.py
 	$(BIN)/pytest $(BY_FILE) -m "not ($(FAST))"
 
+test-fast: PROCESSES = $(FAST_PROCESSES)
 test-fast: $(STAMP) ## The tests that need no control plane and no minutes
 	$(BIN)/pytest $(BY_FILE) -m "$(FAST)"
 

@@ -26,7 +26,7 @@ Events, in the order of the API server, rather than polling (`controlplane.recor
 Tests that use them carry `@pytest.mark.controlplane` and run after all others. Another control plane, with other
 options, is `with ControlPlane(Options(…)) as plane`.
 
-`make test` runs four processes of pytest, each with a control plane of its own; the tests of a file stay together.
+`make test` runs three processes of pytest, each with a control plane of its own; the tests of a file stay together.
 """
 
 import os

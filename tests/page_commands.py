@@ -38,6 +38,9 @@ _DIFFERENT = re.compile(
 _MORE = re.compile(r"(?<=^Warning: gang )(\S+ waits for )\d+ more pods?: \d+(?= of \d+ exist$)", re.MULTILINE)
 """How many pods of a gang its next pod is told of: the one before may not have been heard of yet, on a busy machine."""
 
+_TOLD = re.compile(r"Warning: gang \S+ waits for N more pods: N of \d+ exist")
+"""And whether it is told: nobody waits for the answer."""
+
 
 class Command(NamedTuple):
     """A command of a page, what it prints there, and where that stands: the offsets in the page's text."""
@@ -123,7 +126,8 @@ def _patterns(expected: str) -> Iterator[str]:
         if line == _ANY:
             yield r"(?:[^\n]*\n)*?"
         else:
-            yield r"[^\n]*?".join(re.escape(part) for part in line.split(_ANY)) + r"\n"
+            pattern = r"[^\n]*?".join(re.escape(part) for part in line.split(_ANY)) + r"\n"
+            yield f"(?:{pattern})?" if _TOLD.fullmatch(line) else pattern
 
 
 def _plain(text: str) -> str:

@@ -136,6 +136,8 @@ def test_every_manifest_that_is_shown_is_the_file(page: Path) -> None:
         ("", "a\n", False),
         (WAITS.format("2 more pods: 2 of 4"), WAITS.format("1 more pod: 3 of 4"), True),
         (WAITS.format("2 more pods: 2 of 4"), WAITS.format("2 more pods: 2 of 3"), False),
+        (WAITS.format("2 more pods: 2 of 4") + "a\n", "a\n", True),
+        ("a\n", WAITS.format("2 more pods: 2 of 4") + "a\n", False),
         ("waits for 2 more pods: 2 of 4 exist\n", "waits for 1 more pod: 3 of 4 exist\n", False),
     ],
 )

@@ -344,16 +344,16 @@ def test_where_no_policy_keeps_them_out_forged_mirrors_move_nothing(scene: Scene
         scene.b.must_write([beside])
         scene.b.must_write(gang("koordinator", name, B))
         scene.b.await_bound([name, f"{name}-own"])
+        mirror = f"podgroup-{name}"
+        wait_until(lambda: not _untold(scene.b, [mirror]), PATIENCE, "its mirror to be shown")
         found = {each["metadata"]["name"]: each for each in scene.b.gangs()}
         assert found[name]["spec"]["minMember"] == 7
         assert "status" not in found[name]
-        assert found[f"podgroup-{name}"]["status"]["mirrors"] == f"koordinator/{B}/{name}"
+        assert found[mirror]["status"]["mirrors"] == f"koordinator/{B}/{name}"
         assert found[f"{name}-own"]["spec"] == gang("phalanx", f"{name}-own", B)[0]["spec"]
         scene.b.api.request("DELETE", path_of(gang("koordinator", name, B)[0]) + f"/{name}")
         scene.plane.kubectl("delete", "pod", "-n", B, *(f"{name}-{index}" for index in range(SIZE)), "--wait=false")
-        wait_until(
-            lambda: not any(_is(each, f"podgroup-{name}") for each in scene.b.gangs()), PATIENCE, "its mirror to go"
-        )
+        wait_until(lambda: not any(_is(each, mirror) for each in scene.b.gangs()), PATIENCE, "its mirror to go")
         assert {name, f"{name}-own"} <= {each["metadata"]["name"] for each in scene.b.gangs()}
         assert len([each for each in scene.a.gangs() if name in each["metadata"]["name"]]) == 3
     finally:
