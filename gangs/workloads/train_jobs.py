@@ -126,7 +126,7 @@ def _job(said: _Written, policy: _Written, written: _Written, overrides: dict[st
 def _count(said: _Written, policy: _Written, written: _Written, step: object) -> Any:
     """How many pods a replicated job's Job has: what the TrainJob says of its nodes, else what the runtime does."""
     wanted = said.part("trainer").value.get("numNodes")
-    by_mpi = "mpi" in policy.value
+    by_mpi = policy.value.get("mpi") is not None
     if wanted is not None and by_mpi and written.value.get("name") == _NODE:
         trains = policy.part("mpi").value.get("runLauncherAsNode") and isinstance(wanted, int)
         return max(wanted - 1, 1) if trains else wanted
