@@ -81,9 +81,9 @@ def empty(control_plane: ControlPlane, *, webhooks: bool = True, kept: Collectio
 def _remove_webhooks(control_plane: ControlPlane, kept: Collection[str]) -> None:
     found = control_plane.stored()
     for kind in _WEBHOOKS:
-        for name in (each.name for each in _objects(kind, found)):
+        for name in (each.name for each in files(kind, found)):
             if name not in kept or not kind.endswith("webhookconfigurations"):
-                control_plane.request("DELETE", f"{_path(kind)}/{name}")
+                control_plane.request("DELETE", f"{path_of(kind)}/{name}")
 
 
 def _remove(control_plane: ControlPlane) -> bool:
@@ -97,17 +97,24 @@ def _remove(control_plane: ControlPlane) -> bool:
         _remove_owned(control_plane, kind, found)
     for kind in _AWAITED:
         _remove_all(control_plane, kind, found)
-    return any(_objects(kind, found) for kind in _AWAITED)
+    return any(files(kind, found) for kind in _AWAITED)
 
 
-def _objects(kind: str, found: Objects) -> list[Stored]:
+def kinds() -> tuple[str, ...]:
+    """All that are looked for, `group/version/plural`, besides custom ones."""
+    named = ("v1/services", "v1/events", "v1/namespaces", "scheduling.k8s.io/v1/priorityclasses")
+    return (*_WEBHOOKS, *_AWAITED, *_OTHERS, *_MADE_FOR_WORKLOADS, *named)
+
+
+def files(kind: str, found: Objects) -> list[Stored]:
+    """The objects of a kind among all that are stored."""
     return found.get(_FILED_AS.get(kind, kind.rpartition("/")[2]), [])
 
 
 def _remove_all(control_plane: ControlPlane, kind: str, found: Objects) -> None:
     """Delete the objects of a kind."""
-    for namespace in {each.namespace for each in _objects(kind, found)}:
-        control_plane.request("DELETE", _path(kind, namespace), _NOW, seconds=_ALL_OF_A_KIND_SECONDS)
+    for namespace in {each.namespace for each in files(kind, found)}:
+        control_plane.request("DELETE", path_of(kind, namespace), _NOW, seconds=_ALL_OF_A_KIND_SECONDS)
 
 
 def _remove_custom(control_plane: ControlPlane, found: Objects) -> None:
@@ -122,33 +129,34 @@ def _remove_custom(control_plane: ControlPlane, found: Objects) -> None:
             continue
         version = next(each["name"] for each in definition["spec"]["versions"] if each["served"])
         for namespace in {each.namespace for each in found[filed_as]}:
-            path = _path(f"{group}/{version}/{plural}", namespace)
+            path = path_of(f"{group}/{version}/{plural}", namespace)
             control_plane.request("DELETE", path, _NOW, seconds=_ALL_OF_A_KIND_SECONDS)
 
 
 def _remove_services(control_plane: ControlPlane, found: Objects) -> None:
     """Those of operators' workloads. One whose owner's kind is gone stays, and another operator cannot make its own."""
-    for namespace, name in _objects("v1/services", found):
+    for namespace, name in files("v1/services", found):
         if namespace not in KEPT_NAMESPACES - {"default"} and (namespace, name) != ("default", "kubernetes"):
             control_plane.request("DELETE", f"/api/v1/namespaces/{namespace}/services/{name}")
 
 
 def _remove_owned(control_plane: ControlPlane, kind: str, found: Objects) -> None:
     """Delete those objects of a kind that belong to another object."""
-    of_tests = (each for each in _objects(kind, found) if each.namespace not in KEPT_NAMESPACES - {"default"})
+    of_tests = (each for each in files(kind, found) if each.namespace not in KEPT_NAMESPACES - {"default"})
     for namespace, name in (each for each in of_tests if each.name not in _ALWAYS_THERE):
-        path = f"{_path(kind, namespace)}/{name}"
+        path = f"{path_of(kind, namespace)}/{name}"
         if "ownerReferences" in control_plane.request("GET", path).get("metadata", {}):
             control_plane.request("DELETE", path)
 
 
 def _remove_named(control_plane: ControlPlane, kind: str, kept: tuple[str, ...], found: Objects) -> None:
-    for each in _objects(kind, found):
+    for each in files(kind, found):
         if not each.name.startswith(kept):
-            control_plane.request("DELETE", f"{_path(kind)}/{each.name}")
+            control_plane.request("DELETE", f"{path_of(kind)}/{each.name}")
 
 
-def _path(kind: str, namespace: str = "") -> str:
+def path_of(kind: str, namespace: str = "") -> str:
+    """Where the API server has the objects of a kind."""
     group_version, _, plural = kind.rpartition("/")
     root = "/apis" if "/" in group_version else "/api"
     return f"{root}/{group_version}/{f'namespaces/{namespace}/' if namespace else ''}{plural}"

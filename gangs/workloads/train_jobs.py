@@ -92,6 +92,8 @@ def job_set_of(train_job: Manifest, runtime: Manifest) -> dict[str, Any]:
     for each in ("labels", "annotations"):
         metadata[each] = {**template.part(f"metadata.{each}").value, **said.part(each).value}
     spec, policy, overrides = template.part("spec"), written.part("mlPolicy"), _overrides(said)
+    if written.value.get("mlPolicy") is not None:  # one that says nothing of them means one node
+        policy = replace(policy, value={"numNodes": 1, **policy.value})
     jobs = [_job(said, policy, each, overrides) for each in spec.entries("replicatedJobs")]
     made = {**spec.value, "replicatedJobs": jobs}
     if "suspend" in said.value:

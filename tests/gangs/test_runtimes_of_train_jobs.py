@@ -71,6 +71,7 @@ COUNTS: dict[str, tuple[Object, Object, dict[str, int]]] = {
     "what the TrainJob says": (runtime(policy=TORCH), {"trainer": {"numNodes": 4}}, {"node": 4}),
     "what the runtime says": (runtime(policy=TORCH), {}, {"node": 2}),
     "one where nobody says": (runtime(policy={"torch": {}}), {}, {"node": 1}),
+    "one by a policy that says nothing": (runtime(job("node", "trainer", parallelism=3), policy={}), {}, {"node": 1}),
     "its parallelism without a policy": (runtime(job("node", "trainer", parallelism=3)), {}, {"node": 3}),
     "one without either": (runtime(), {}, {"node": 1}),
     "MPI's nodes beside their launcher": (
@@ -147,18 +148,16 @@ def test_its_job_set_has_the_labels_and_annotations_of_both() -> None:
     assert made["spec"]["suspend"] is True
 
 
-@pytest.mark.parametrize("labelled", [False, True], ids=["by Run:ai's annotations", "by Kueue's queue"])
-def test_other_systems_keys_are_planned_too(labelled: bool) -> None:  # noqa: FBT001
-    of, wanted = runtime(policy=TORCH), train_job(trainer={"numNodes": 3})
-    wanted["metadata"]["annotations"] = {
-        "kai.scheduler/topology": "net",
-        "kai.scheduler/topology-required-placement": "rack",
-    }
-    if labelled:
-        del wanted["metadata"]["annotations"]
-        wanted["spec"] |= {"labels": {"kueue.x-k8s.io/queue-name": "q"}, "suspend": True}
-    gang = gang_of(of, wanted)
-    assert (gang.key.dialect, gang.key.name, len(gang.members)) == ("kueue" if labelled else "runai", "w", 3)
+QUEUED = {"labels": {"kueue.x-k8s.io/queue-name": "q"}, "suspend": True}
+TOPOLOGY = {"kai.scheduler/topology": "net", "kai.scheduler/topology-required-placement": "rack"}
+
+
+@pytest.mark.parametrize(("dialect", "annotations", "spec"), [("runai", TOPOLOGY, {}), ("kueue", {}, QUEUED)])
+def test_other_systems_keys_are_planned_too(dialect: str, annotations: Object, spec: Object) -> None:
+    wanted = train_job(trainer={"numNodes": 3}, **spec)
+    wanted["metadata"]["annotations"] = annotations
+    gang = gang_of(runtime(policy=TORCH), wanted)
+    assert (gang.key.dialect, gang.key.name, len(gang.members)) == (dialect, "w", 3)
 
 
 NAMESPACED = {"runtimeRef": {"name": "torch", "kind": "TrainingRuntime"}}
