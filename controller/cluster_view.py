@@ -16,7 +16,7 @@ from gangs.coexistence.ownership import NOTHING, Left
 from gangs.dialects.table import DIALECTS
 from gangs.incremental.readings import Changed, KeptReadings
 from gangs.mirrors import mirrored_key
-from gangs.model import Fault, GangKey, Reading
+from gangs.model import Fault, Gang, GangKey, Reading
 from gangs.sources import Sources
 from kube.catalog import ObjectKey
 from kube.keys import GROUP, SYSTEM_NAMESPACE
@@ -53,6 +53,16 @@ class ClusterView:
     """The pods of Phalanx's own namespace that have not finished."""
     placeholders: Mapping[GangKey, Mapping[str, Pod]] = field(default_factory=dict)
     """The placeholders among them: by gang, and by the seats that they are for."""
+    made_again: Mapping[GangKey, Gang] = field(default_factory=dict)
+    """Gangs that are charged for lost members that are made again, with a member for each of these."""
+
+    @property
+    def charged(self) -> Iterator[Gang]:
+        """All gangs as the quotas of their queues are charged for them."""
+        with_lost = dict(self.made_again)
+        for gang in self.reading.gangs:
+            yield with_lost.pop(gang.key, gang)
+        yield from with_lost.values()  # parts of workloads, which nobody reads while they have no pods
 
 
 class Looker:

@@ -4,7 +4,7 @@ A round that has come to rest (nothing was written for it, and nothing will be u
 Any other is made anew from the cluster in each round, whatever became of it in the last one.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from itertools import islice
 from time import monotonic
@@ -27,6 +27,7 @@ from controller.writes.writer import Writer, Written, gang_path
 from gangs.mirrors import MARK, claim_of
 from gangs.model import Gang, GangKey, Manifest
 from gangs.workloads.later_pods.held_room import BY_SETTING, without_room
+from planning.decision import Outcome
 from planning.quota.flavors import settled
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE, _DOUBLINGS = 0.25, 30.0, 8
@@ -85,6 +86,11 @@ class GangRounds:
             gang_round.moved, gang_round.settled = False, False
         return [self._cases[key] for key in self._open]
 
+    @property
+    def made_again(self) -> Mapping[GangKey, Gang]:
+        """The gangs that are charged for lost members that are made again, with a member for each of these."""
+        return self._lost_members.charged
+
     def keys(self) -> Collection[GangKey]:
         """All gangs."""
         return self._cases.keys()
@@ -98,6 +104,8 @@ class GangRounds:
         """The round is over for these."""
         for gang_round in gang_rounds:
             key, stands = gang_round.gang.key, _standing(gang_round)
+            if gang_round.decision is not None and gang_round.decision.outcome is not Outcome.PLACED:
+                self._lost_members.refuse(key)
             if self._samples.get(key) != stands:
                 self._samples[key] = stands
                 self._moved[key] = None

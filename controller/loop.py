@@ -132,6 +132,7 @@ class Controller:
         picture = known.looker.look()
         self._coexistence.tell(picture)
         gang_rounds = known.gang_rounds.look(picture)
+        picture = replace(picture, made_again=known.gang_rounds.made_again)
         if known.fresh:
             self._planner.forget_others(known.gang_rounds.keys())
         gone = known.gang_rounds.gone()

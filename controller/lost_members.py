@@ -7,7 +7,7 @@ pod that is to come in place of a lost one (docs/decisions/0034). It is planned,
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import monotonic
@@ -56,6 +56,20 @@ class LostMembers:
         """By gang and by the uid of the pod that ran."""
         self._made: dict[GangKey, Gang] = {}
         """What was handed out last: the same for the same."""
+        self._refused: set[GangKey] = set()
+        """Gangs that have been told since their last loss that there is no place for them."""
+
+    @property
+    def charged(self) -> Mapping[GangKey, Gang]:
+        """The gangs whose queues are charged for members to be made again, as they were handed out last: until they are
+        told that there is no place for them.
+        """
+        return {key: gang for key, gang in self._made.items() if key not in self._refused}
+
+    def refuse(self, key: GangKey) -> None:
+        """There is no place for the gang."""
+        if key in self._lost:
+            self._refused.add(key)
 
     def gang(self, key: GangKey, before: GangRound | None, picture: ClusterView) -> Gang | None:
         """The gang as it is to be planned now; None where there is none. `before`: its last round.
@@ -101,6 +115,7 @@ class LostMembers:
         """The gang is no more."""
         for memory in (self._read, self._lost, self._made):
             memory.pop(key, None)
+        self._refused.discard(key)
 
     def _note(self, last: Gang, read: Gang | None, before: GangRound, picture: ClusterView) -> None:
         """Remember who ran when the gang was last read, and does not any more: of one that was whole. While others are
@@ -118,6 +133,7 @@ class LostMembers:
             lost = pod.bound and pod.metadata.uid not in there and _is_lost(pod, picture.kept.pods.at(pod.key))
             if lost and (seat := seat_again(manifest, member)) is not None:
                 self._lost.setdefault(last.key, {})[pod.metadata.uid] = _Lost(pod, seat, monotonic())
+                self._refused.discard(last.key)
 
     def _let_go_of(self, key: GangKey, record: PlanRecord | None, picture: ClusterView) -> None:
         """Forget those whose place somebody has taken, and those that have not come in time."""

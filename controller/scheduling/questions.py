@@ -105,7 +105,7 @@ def _planned(gangs: Sequence[Gang], question: Question) -> Iterable[Sequence[Dec
     picture = question.picture
     options = PlanningOptions(
         running_gangs=running_gangs(picture.reading),
-        usage=usage_of(picture.reading.gangs, picture.snapshot),
+        usage=usage_of(picture.charged, picture.snapshot),
         limits=question.limits,
         comparing=True,
     )

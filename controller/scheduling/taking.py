@@ -100,7 +100,7 @@ class Taking:
 
     def _used(self) -> Usage:
         if self._usage is None:
-            self._usage = usage_of(self._picture.reading.gangs, self._picture.snapshot)
+            self._usage = usage_of(self._picture.charged, self._picture.snapshot)
             for decision in self.taken:
                 self._usage = charged(decision, self._usage)
         return self._usage

@@ -117,7 +117,7 @@ def queue_statuses(picture: ClusterView, time: str) -> Iterator[ObjectStatus]:
     """What all queues should show. `time`: RFC 3339, the present."""
     view = _view(picture, time)
     for dialect in _ours(_QUEUES, picture):
-        gangs = (gang for gang in picture.reading.gangs if gang.queue_dialect == dialect.name)
+        gangs = (gang for gang in picture.charged if gang.queue_dialect == dialect.name)
         yield from dialect.queue_statuses(view, usage_of(gangs, picture.snapshot).by_gang)
 
 

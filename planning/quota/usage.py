@@ -41,7 +41,9 @@ NO_USAGE = Usage()
 
 
 def usage_of(gangs: Iterable[Gang], snapshot: Snapshot) -> Usage:
-    """What all gangs hold: members that are bound, released or nominated, and those that placeholders hold room for."""
+    """What all gangs hold: members that are bound, released or nominated, those that placeholders hold room for, and
+    those that are lost and made again, whose quota was theirs a moment ago.
+    """
     charged = [gang for gang in gangs if gang.account is not None]
     if not charged:
         return NO_USAGE
@@ -80,7 +82,7 @@ def _held_for_later(snapshot: Snapshot) -> Mapping[str, Mapping[str, str]]:
 
 
 def _nodes_held(gang: Gang, later: Mapping[str, str]) -> Iterator[tuple[Member, str]]:
-    """Members that hold room, and where.
+    """Members that are charged, and where they hold room; "" where none is held yet for one that is made again.
 
     A pod that has come for a seat and is not nominated yet has the room of that: whoever holds it, it is charged once.
 
@@ -90,6 +92,8 @@ def _nodes_held(gang: Gang, later: Mapping[str, str]) -> Iterator[tuple[Member, 
     for member in gang.members:
         if node := holding(member.pod) or seats.pop(member.pod.metadata.uid, ""):
             yield member, node
+        elif member.pod.metadata.uid in gang.made_again:
+            yield member, ""
         else:
             coming.append(member)
     left: defaultdict[str, list[str]] = defaultdict(list)

@@ -6,6 +6,7 @@ Racks r1: n0 … n3, r2: n4 … n6. A pod fills a node, so that a cluster of fou
 import pytest
 import yaml
 from asking import DIALECTS, dialects, too_many
+from replaced import delete_and_await_nothing, delete_and_await_successor
 from system import Object, Phalanx
 from two_racks import apply_two_racks
 from workload_operators import ROWS
@@ -36,9 +37,14 @@ def workload(kind: str, dialect: str, workers: int) -> Object:
     return found
 
 
+def in_cluster(pod: Object) -> bool:
+    """Whether a pod is one of the cluster's: a RayJob has a submitter, too."""
+    return "ray.io/node-type" in pod["metadata"].get("labels", {})
+
+
 def of_cluster(phalanx: Phalanx) -> list[Object]:
-    """The pods of the cluster: a RayJob has a submitter, too."""
-    return [each for each in phalanx.pods() if "ray.io/node-type" in each["metadata"]["labels"]]
+    """The pods of the cluster."""
+    return list(filter(in_cluster, phalanx.pods()))
 
 
 def gangs(phalanx: Phalanx) -> list[Object]:
@@ -53,21 +59,14 @@ def test_its_cluster_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, kin
     with racks.record() as recorder:
         racks.apply_once_told("4 pods fit in r1: n0..3, proven optimal", workload(kind, dialect, 3))
         racks.wait(lambda: sorted(each["spec"].get("nodeName", "") for each in of_cluster(racks)) == R1, "all bound")
-        events = [each for each in recorder.events if "ray.io/node-type" in each.object["metadata"].get("labels", {})]
+        events = [each for each in recorder.events if in_cluster(each.object)]
     complete = [number for number, event in enumerate(events) if event.type == "ADDED"][3]
     assert not any(bound(event) for event in events[:complete])
     (gang,) = gangs(racks)
     assert gang["metadata"]["ownerReferences"][0]["kind"] == "RayCluster"
     worker = next(each for each in of_cluster(racks) if each["metadata"]["labels"]["ray.io/node-type"] == "worker")
-    racks.cluster.kubectl("delete", "pod", worker["metadata"]["name"])
-
-    def mended() -> bool:
-        there = {each["metadata"]["uid"]: each["spec"].get("nodeName", "") for each in of_cluster(racks)}
-        return worker["metadata"]["uid"] not in there and sorted(there.values()) == R1
-
-    racks.wait(mended, "another worker in its place, beside its siblings")
-    racks.cluster.kubectl("delete", kind.lower(), "w", "--wait=false")
-    racks.wait(lambda: not gangs(racks) and not of_cluster(racks), "the gang and its pods to go")
+    delete_and_await_successor(racks, worker, R1, in_cluster)
+    delete_and_await_nothing(racks, lambda: racks.cluster.kubectl("delete", kind.lower(), "w", "--wait=false"))
 
 
 @dialects

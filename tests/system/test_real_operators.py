@@ -10,6 +10,7 @@ import pytest
 import yaml
 from asking import DIALECTS, RACK, dialects, too_many, topology
 from node_manifests import node_manifest
+from replaced import delete_and_await_nothing, delete_and_await_successor
 from system import Object, Phalanx
 from workload_operators import ROWS
 
@@ -157,18 +158,10 @@ def test_its_gang_starts_whole_in_order_is_mended_and_goes(phalanx: Phalanx, cas
     (owner,) = phalanx.gang(gang)["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == (case.kind, "w")
 
-    gone = next(each for each in phalanx.pods() if each["spec"]["nodeName"] == "n2")["metadata"]
-    phalanx.cluster.kubectl("delete", "pod", gone["name"])
-
-    def mended() -> bool:
-        there = {each["metadata"]["uid"]: each["spec"].get("nodeName") for each in phalanx.pods()}
-        return gone["uid"] not in there and sorted(map(str, there.values())) == R1
-
-    phalanx.wait(mended, "another pod in its place, beside its siblings")
-    phalanx.cluster.request("DELETE", path_of(case), {"propagationPolicy": "Background"})
+    delete_and_await_successor(phalanx, next(each for each in phalanx.pods() if each["spec"]["nodeName"] == "n2"), R1)
     # Until the last pod has gone those whose maker went first may be shown as a gang of their own.
-    gangs = "/apis/phalanx.dev/v1alpha1/gangs"
-    phalanx.wait(lambda: not phalanx.cluster.request("GET", gangs)["items"] and not phalanx.pods(), "all of it to go")
+    background = {"propagationPolicy": "Background"}
+    delete_and_await_nothing(phalanx, lambda: phalanx.cluster.request("DELETE", path_of(case), background))
 
 
 @dialects

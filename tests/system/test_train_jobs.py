@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 from asking import DIALECTS, RACK, dialects, too_many
+from replaced import delete_and_await_nothing, delete_and_await_successor
 from system import Object, Phalanx, pod, unschedulable
 from two_racks import apply_two_racks
 
@@ -120,14 +121,9 @@ def test_its_job_set_starts_whole_is_mended_and_goes_with_it(racks: Phalanx, dia
     (owner,) = racks.gang("w")["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("JobSet", "w")
 
-    gone = next(each for each in racks.pods() if each["spec"]["nodeName"] == "n2")["metadata"]
-    racks.cluster.kubectl("delete", "pod", gone["name"])
-    racks.wait(
-        lambda: gone["uid"] not in {each["metadata"]["uid"] for each in racks.pods()} and nodes(racks) == R1,
-        "another pod in its place, beside its siblings",
-    )
-    racks.cluster.request("DELETE", PATH, {"propagationPolicy": "Background"})
-    racks.wait(lambda: not racks.gang("w") and not racks.pods(), "the gang and its pods to go")
+    delete_and_await_successor(racks, next(each for each in racks.pods() if each["spec"]["nodeName"] == "n2"), R1)
+    assert nodes(racks) == R1, "in the order of their ranks, as before"
+    delete_and_await_nothing(racks, lambda: racks.cluster.request("DELETE", PATH, {"propagationPolicy": "Background"}))
 
 
 @dialects

@@ -8,7 +8,7 @@ its role says `restartPolicy: OnFailure`; a TFJob and an XGBoostJob have failed 
 import pytest
 import yaml
 from asking import DIALECTS, dialects, too_many
-from leader_first import placeholders
+from replaced import delete_and_await_nothing, delete_and_await_successor
 from system import Object, Phalanx
 from two_racks import apply_two_racks
 from workload_operators import ROWS
@@ -98,18 +98,6 @@ def test_one_that_is_deleted_comes_back_to_its_place_beside_the_others(racks: Ph
     racks.apply_once_told("gang default/w: 4 pods fit in r1: n0..3, proven optimal", made)
     racks.wait(lambda: nodes(racks) == R1, "all pods to be bound")
     racks.await_phase("w", "Placed")
-    lost = racks.pod("w-worker-1")
-    with racks.record() as recorder:
-
-        def places() -> set[str]:
-            """Where its successors have been bound."""
-            new = (each for each in recorder.events if each.name == "w-worker-1" and bound(each))
-            return {each.object["spec"]["nodeName"] for each in new if each.object["metadata"]["uid"] != uid}
-
-        uid = lost["metadata"]["uid"]
-        racks.cluster.kubectl("delete", "pod", "w-worker-1", "--wait=false")
-        racks.wait(lambda: bool(places()), "another in its place")
-        assert places() == {lost["spec"]["nodeName"]}
+    delete_and_await_successor(racks, racks.pod("w-worker-1"), R1)
     racks.await_phase("w", "Placed")
-    racks.cluster.kubectl("delete", kind.lower(), "w", "--wait=false")
-    racks.wait(lambda: not racks.pods() and not racks.gang("w") and not placeholders(racks), "all of it to go")
+    delete_and_await_nothing(racks, lambda: racks.cluster.kubectl("delete", kind.lower(), "w", "--wait=false"))
