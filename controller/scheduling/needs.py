@@ -1,7 +1,7 @@
 """The least that a gang needs: what counting holds against the room of a cluster."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakValueDictionary
 
@@ -16,6 +16,12 @@ from kube.topology import Topology
 
 Requests = tuple[tuple[str, int], ...]
 """Amounts by resource."""
+
+
+def request_of(gang: Gang) -> object:
+    """What the gang asks for, without what the controller itself writes on its members."""
+    members = tuple((m.pod.metadata.uid, m.pod.spec, m.pod_set, m.index) for m in gang.members)
+    return replace(gang, members=()), members
 
 
 @dataclass(frozen=True, slots=True)

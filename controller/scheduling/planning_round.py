@@ -1,9 +1,13 @@
 """The gangs that need a plan in one round of the controller, and what is known of them by now."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
+from time import monotonic
 
 from controller.cluster_view import ClusterView
+from controller.scheduling.alike_noes import AlikeNoes, renamed
 from controller.scheduling.counting import Room
+from controller.scheduling.kept_noes import KeptNo, fresh_seconds
+from controller.scheduling.needs import Least
 from controller.scheduling.standing_noes import Fuller
 from controller.scheduling.taking import Taking, premises_of
 from gangs.model import Gang, GangKey
@@ -36,3 +40,30 @@ class PlanningRound:
         classes = self.picture.snapshot.priority_classes
         ordered = in_order(with_priorities(self.gangs[key], classes) for key in keys)
         return [each.key for each in ordered if each.priority == ordered[0].priority]
+
+    def answer_alike(
+        self,
+        left: Collection[GangKey],
+        noes: MutableMapping[GangKey, KeptNo],
+        needs: Mapping[GangKey, tuple[Gang, object, Least]],
+    ) -> list[Decision]:
+        """Tell those who are left what holds in this round for gangs that ask for the same. What they are told anew.
+
+        :param noes: all that are kept; these are added.
+        """
+        if not left:
+            return []
+        holding = ((needs[key][2].alike, noes[key]) for key in self.known if key in noes and self._holds(noes[key]))
+        alike, new = AlikeNoes(holding, self.picture.snapshot), list[Decision]()
+        for key in left:
+            _, request, least = needs[key]
+            kept = alike.of(self.gangs[key], least.alike) if least.needs else None
+            if kept is not None:
+                noes[key] = renamed(kept, self.gangs[key], request, monotonic() + fresh_seconds(key))
+                self.known[key] = noes[key].decision
+                new.append(noes[key].decision)
+        return new
+
+    def _holds(self, kept: KeptNo) -> bool:
+        """Whether it was looked up in this round and would come out the same."""
+        return self.known.get(kept.decision.key) is kept.decision and not kept.paused

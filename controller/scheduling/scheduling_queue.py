@@ -23,7 +23,7 @@ from controller.scheduling.aside import Aside
 from controller.scheduling.counting import Room
 from controller.scheduling.kept_noes import HOLD_SECONDS, PROMPT_SECONDS, KeptNo, fresh_seconds, next_pause
 from controller.scheduling.lanes import Lane, Lanes
-from controller.scheduling.needs import Least
+from controller.scheduling.needs import Least, request_of
 from controller.scheduling.planning_round import PlanningRound
 from controller.scheduling.questions import FAULTY, Answer, Question, answers
 from controller.scheduling.shares import Shares
@@ -69,7 +69,8 @@ class Planner:
         self._metrics = metrics
         self._lanes = lanes
         self._wake = wake
-        self._inbox: deque[tuple[Question, Answer | None]] = deque()
+        self._inbox: deque[tuple[Question, Answer | None, float]] = deque()
+        """What the lanes have answered, None at the end of a question, and when."""
         self._asked: dict[GangKey, tuple[Question, object]] = {}
         self._found: dict[GangKey, _Found] = {}
         self._refusals: dict[GangKey, KeptNo] = {}
@@ -142,7 +143,7 @@ class Planner:
         decision = Decision(gang, gang.key, Outcome.UNPLACEABLE, message, proof=Proof.UNPROVEN.value)
         self._drop(gang.key)
         self._refusals[gang.key] = KeptNo(
-            _request(gang), premises_of(picture), decision, monotonic() + HOLD_SECONDS, HOLD_SECONDS, lasting=False
+            request_of(gang), premises_of(picture), decision, monotonic() + HOLD_SECONDS, HOLD_SECONDS, lasting=False
         )
         return decision
 
@@ -157,7 +158,7 @@ class Planner:
 
     def _request_of(self, gang: Gang) -> object:
         if (known := self._requests.get(gang.key)) is None or known[0] is not gang:
-            request = _request(gang)  # compared once: from then on it is the very same
+            request = request_of(gang)  # compared once: from then on it is the very same
             same = known[1:] if known is not None and known[1] == request else (request, Least(gang))
             known = self._requests[gang.key] = gang, *same
         return known[1]
@@ -176,6 +177,8 @@ class Planner:
             if kept is not None and kept.holds(now.requests[key], now.premises, now.fuller, monotonic()):
                 now.known[key] = kept.decision
                 now.pausing = now.pausing or kept.paused
+        left = now.gangs.keys() - now.known.keys() - self._asked.keys() - self._found.keys()
+        self._metrics.decided(now.answer_alike(left, self._refusals, self._requests))
 
     def _taken(self, key: GangKey, now: PlanningRound) -> Decision | None:
         """The plan, if it is to be taken up now. One that does not stand is forgotten: the gang is asked anew."""
@@ -318,20 +321,20 @@ class Planner:
         """In a lane."""
         try:
             for answer in answers(question):
-                self._inbox.append((question, answer))
+                self._inbox.append((question, answer, monotonic()))
                 self._wake()
         finally:
-            self._inbox.append((question, None))
+            self._inbox.append((question, None, monotonic()))
             self._wake()
 
     def _read(self) -> None:
         """Remember what has been answered, as far as it is still asked for."""
         new = []
         while self._inbox:
-            question, answer = self._inbox.popleft()
+            question, answer, at = self._inbox.popleft()
             if answer is None:
                 self._give_up(question)
-                self._aside.ended(question, monotonic())
+                self._aside.ended(question, at)
                 continue
             asked, request = self._asked.get(answer.decision.key, (None, None))
             if asked is question:
@@ -388,12 +391,6 @@ class Planner:
 def _one_turn(_key: GangKey) -> int:
     """In the patient lane everybody has the same time."""
     return 1
-
-
-def _request(gang: Gang) -> object:
-    """What the gang asks for, without what the controller itself writes on its members."""
-    members = tuple((m.pod.metadata.uid, m.pod.spec, m.pod_set, m.index) for m in gang.members)
-    return replace(gang, members=()), members
 
 
 def _priority(decision: Decision) -> int:

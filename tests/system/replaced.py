@@ -19,9 +19,7 @@ def any_pod(pod: Object) -> bool:
     return bool(pod["metadata"]["namespace"] == "default")
 
 
-def delete_and_await_successor(
-    phalanx: Phalanx, gone: Object, nodes: Collection[str], member: Kept = any_pod
-) -> None:
+def delete_and_await_successor(phalanx: Phalanx, gone: Object, nodes: Collection[str], member: Kept = any_pod) -> None:
     """Delete a pod of a gang that runs on these nodes: again a pod runs on each, and none was given another one."""
     there = list(filter(member, phalanx.pods()))
     with phalanx.record(PODS) as recorder:
