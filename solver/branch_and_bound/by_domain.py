@@ -22,7 +22,7 @@ from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import OutOfTimeError
 from solver.instance import Instance, Seat
 from solver.objective import SolvePhase, comparison_key, goals_of, is_of_level, since
-from solver.plan import Goal
+from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits
 from solver.tree_dp.multi_class import Mixtures, mixtures_of
 from solver.tree_dp.multi_class_tables import TooMuchError
@@ -100,7 +100,7 @@ def solve_by_domains(instance: Instance, limits: Limits, worthwhile: int = WORTH
 
     `worthwhile`: the number of nodes from which on it is.
     """
-    if instance.evicting or len(instance.problem.nodes) < worthwhile or not instance.pending or instance.spreads:
+    if instance.evicting or len(instance.problem.nodes) < worthwhile or not instance.pending:
         return None
     budget = time_budget_of(limits, instance.deadline)
     try:
@@ -113,6 +113,8 @@ def solve_by_domains(instance: Instance, limits: Limits, worthwhile: int = WORTH
 
 def _by_domains(instance: Instance, budget: TimeBudget, mixtures: Mixtures | None) -> Solved | Found | None:
     """The best plan of the narrowest level that has one."""
+    if instance.spreads and mixtures is None:  # bounds that know nothing of them would leave out what they need
+        return None
     for level in range(instance.tree.depth - 1, _widest(instance, mixtures) - 1, -1):
         best, proven = _best_of(instance, list(_branches(instance, level, mixtures)), budget)
         if best is not None:
@@ -154,7 +156,7 @@ def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget) ->
                 if better is not None:
                     heappush(order, (better, first_name))
                 continue
-            solved = solve_within(closer[first_name] or _counted(branch), budget)
+            solved = _solved(branch, closer[first_name], budget)
             proven = proven and (solved is Found.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
             leaf = _leaf(instance, branch, solved) if isinstance(solved, Solved) else None
             if order and (solved is Found.INFEASIBLE or (leaf is not None and leaf.solved.proven)):
@@ -176,12 +178,16 @@ def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Key | None, Instanc
     return (found.spread or branch.spread, *branch.bound[1:]), found.instance
 
 
-def _counted(branch: _Branch) -> Instance:
-    """The instance of a domain over what its best plans can use, by counting."""
-    if branch.mixtures is None:
-        return branch.part
-    capacity = branch.mixtures.narrowed(branch.level, branch.domain)
-    return replace(branch.part, capacity=capacity[:, list(branch.nodes)])
+def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget) -> Solved | Found:
+    """The best plan of a domain, over what its best plans can use: that is `closer`, unless it is counted."""
+    if closer is not None or branch.mixtures is None:
+        return solve_within(closer or branch.part, budget)
+    narrowed = branch.mixtures.narrowed(branch.level, branch.domain)
+    part = replace(branch.part, capacity=narrowed.capacity[:, list(branch.nodes)])
+    place = {node: position for position, node in enumerate(branch.nodes)}
+    rows = tuple(tuple(None if node is None else place[node] for node in row) for row in narrowed.one)
+    start = Plan(rows, (), (), Proof.FEASIBLE)
+    return solve_within(part, budget, start=start, least=narrowed.reached)
 
 
 def _may_win(branch: _Branch, alike: Key | None, best: _Leaf | None) -> bool:
@@ -232,7 +238,8 @@ def _sign(part: Instance, level: int, domain: int) -> object:
         return tuple(sorted((_sign(part, level + 1, child) for child in children), key=repr))
     node, problem = part.problem.nodes[domain], part.problem
     shapes = tuple((domain in shape.nodes, shape.preferences.get(domain, 0)) for shape in problem.shapes)
-    return node.free, node.terminating, shapes, _pods_only_on(part, domain)
+    spread = tuple(rule.counts.get(rule.group[domain] or "") for rule in problem.spreads)
+    return node.free, node.terminating, shapes, spread, _pods_only_on(part, domain)
 
 
 def _pods_only_on(part: Instance, node: int) -> object:

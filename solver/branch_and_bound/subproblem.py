@@ -9,8 +9,7 @@ from solver.problem import NO_VICTIMS, Affinity, PodSet, Problem, Shape
 
 
 def part_of(instance: Instance, nodes: Sequence[int]) -> Instance:
-    """The instance of placing every member on these nodes, without evictions. Expects pinned members to be on them, and
-    no topology spread that members count in.
+    """The instance of placing every member on these nodes, without evictions. Expects pinned members to be on them.
 
     What is scarcest stays what it is in the whole instance.
     """
@@ -28,7 +27,9 @@ def part_of(instance: Instance, nodes: Sequence[int]) -> Instance:
             victims=NO_VICTIMS,
             victim_gangs=(),
             budgets=(),
-            spreads=(),
+            spreads=tuple(
+                replace(rule, group=_at(rule.group, nodes), victims=frozenset()) for rule in instance.spreads
+            ),
             conflicts=(),
             affinities=tuple(_among(_settled(problem, rule), nodes) for rule in problem.affinities),
         ),

@@ -1,7 +1,8 @@
 """Solving an instance by CP-SAT: all goals in order, then the names."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -43,11 +44,14 @@ class Solved:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The terms that are heeded, the phases of compactness and waste, and the plan from which to set out, if any."""
+    """The terms that are heeded, the phases of compactness and waste, the plan from which to set out, if any, and what
+    stages are known to come to at least, by goal and part.
+    """
 
     wanted: frozenset[str]
     where: tuple[Stated, ...]
     start: Plan | None
+    least: Mapping[tuple[str, str], int]
 
 
 def stated(*phases: SolvePhase) -> tuple[Stated, ...]:
@@ -71,13 +75,15 @@ def solve_within(
     instance: Instance,
     budget: TimeBudget,
     wanted: frozenset[str] | None = None,
+    *,
     where: tuple[Stated, ...] | None = None,
     start: Plan | None = None,
+    least: Mapping[tuple[str, str], int] = MappingProxyType({}),
 ) -> Solved | Found:
     """As `solve_model`, within a budget that others share. `where`: what stands in the place of the phases of
-    compactness and waste.
+    compactness and waste. `least`: what stages are known to come to at least, by goal and part.
     """
-    asked = _Asked(terms() if wanted is None else wanted, where or stated(*_WHERE), start)
+    asked = _Asked(terms() if wanted is None else wanted, where or stated(*_WHERE), start, least)
     try:
         return _solved_within(instance, budget, asked)
     except OutOfTimeError:
@@ -93,7 +99,7 @@ def _solved_within(instance: Instance, budget: TimeBudget, asked: _Asked) -> Sol
     started = _started(instance, together or each_alone(instance), budget, asked.start)
     if isinstance(started, Found):
         return started
-    return _continued(*started, (*stated(*_HOW_MANY, SolvePhase.WHO), *asked.where), asked.wanted)
+    return _continued(*started, (*stated(*_HOW_MANY, SolvePhase.WHO), *asked.where), asked)
 
 
 def seat_count(instance: Instance) -> int:
@@ -143,20 +149,20 @@ def _counted_first(
     how_many = phases = stated(*_HOW_MANY)
     try:
         for phase in how_many:
-            search.minimise(_stages(counts, search, phase, wanted))
+            search.minimise(_stages(counts, search, phase, asked))
         if everybody_placed(counts, search.solution):
             phases = (*how_many, *where)
             for phase in where:
-                search.minimise(_stages(counts, search, phase, wanted))
+                search.minimise(_stages(counts, search, phase, asked))
         if wanted <= terms(counted=True) and (len(phases) > len(how_many) or "compactness" not in wanted):
-            return _continued(counts, search, (), wanted)
+            return _continued(counts, search, (), asked)
         members, single = _member_model(counts, search, budget)
         for phase in phases:
-            single.accept(_stages(members, single, phase, wanted), search.reached)
+            single.accept(_stages(members, single, phase, asked), search.reached)
     except OutOfTimeError:
         return _cut(counts, search)
     left = () if len(phases) > len(how_many) else (*stated(SolvePhase.WHO), *where)
-    return _continued(members, single, left, wanted)
+    return _continued(members, single, left, asked)
 
 
 def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Model, Search]:
@@ -176,15 +182,15 @@ def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Mo
     return members, single
 
 
-def _continued(model: Model, search: Search, phases: Iterable[Stated], wanted: frozenset[str]) -> Solved:
+def _continued(model: Model, search: Search, phases: Iterable[Stated], asked: _Asked) -> Solved:
     """The remaining goals up to the names, as far as there is time."""
     try:
         for phase in (*phases, *stated(SolvePhase.ORDER)):
-            search.minimise(_stages(model, search, phase, wanted))
-        if "started" in wanted:
+            search.minimise(_stages(model, search, phase, asked))
+        if "started" in asked.wanted:
             prefer_started_last(model, search)
-        nodes = _named(model, search, wanted)
-        if "keys" in wanted:
+        nodes = _named(model, search, asked.wanted)
+        if "keys" in asked.wanted:
             prefer_first_keys(model, search)
     except OutOfTimeError:
         return _cut(model, search)
@@ -202,11 +208,12 @@ def _victims(model: Model, search: Search) -> tuple[int, ...]:
     return tuple(victim for victim, flag in sorted(model.evict.items()) if search.solution[flag.index])
 
 
-def _stages(model: Model, search: Search, phase: Stated, wanted: frozenset[str]) -> Iterator[Stage]:
+def _stages(model: Model, search: Search, phase: Stated, asked: _Asked) -> Iterator[Stage]:
     """The stages of a phase, as far as they are wanted. Raises `OutOfTimeError`."""
     for goal in phase:
-        if goal.__name__ in wanted:
-            yield from model.instance.deadline.through(goal(model, search.solution), often=1)
+        if goal.__name__ in asked.wanted:
+            for stage in model.instance.deadline.through(goal(model, search.solution), often=1):
+                yield replace(stage, least=max(stage.least, asked.least.get((stage.goal, stage.part), stage.least)))
 
 
 def _confirmed(instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> Found:

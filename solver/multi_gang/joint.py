@@ -62,7 +62,7 @@ def _best(joint: JointProblem, gangs: Sequence[int], budget: TimeBudget) -> tupl
     found = Found.INFEASIBLE
     for evicting in (False, True) if merged.problem.victims else (False,):
         solved = solve_within(
-            _instance(merged.problem, budget, evicting=evicting), budget, terms() | {"precedence"}, goals.where
+            _instance(merged.problem, budget, evicting=evicting), budget, terms() | {"precedence"}, where=goals.where
         )
         if isinstance(solved, Solved):
             return solved, merged

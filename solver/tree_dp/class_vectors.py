@@ -28,6 +28,14 @@ def nothing(kinds: int) -> Table:
     return np.zeros((1,) * kinds, dtype=np.int64)
 
 
+def reaching(table: Table) -> Table:
+    """The table as far as it says anything: without the numbers of a kind, from the largest down, that cannot be."""
+    possible = np.nonzero(table < INFEASIBLE_COST)
+    if not len(possible[0]):
+        return table[(slice(1),) * table.ndim]
+    return table[tuple(slice(int(places.max()) + 1) for places in possible)].copy()
+
+
 def merged(one: Table, other: Table, most: Vector) -> Table:
     """The best of both together, for up to `most` members of each kind.
 

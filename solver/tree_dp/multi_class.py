@@ -5,9 +5,11 @@ programme up the tree knows exactly how good a plan inside a domain can be, and 
 best ones (`solver.tree_dp.class_vectors`). CP-SAT is left with those: who among them comes first by rank and name.
 """
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -15,16 +17,21 @@ from solver.bounds.domain_cover import Spread
 from solver.bounds.member_classes import MemberClass, alike, sorted_kinds
 from solver.capacity import Counts
 from solver.instance import Instance
-from solver.tree import Positions
+from solver.objective import Nodes
+from solver.tree import ROOT, Positions
 from solver.tree_dp.class_vectors import BITS, Vector
+from solver.tree_dp.multi_class_paths import BestPaths
 from solver.tree_dp.multi_class_rules import MultiClassRules
-from solver.tree_dp.multi_class_tables import Costs, TableEffort, Tables
+from solver.tree_dp.multi_class_tables import NOTHING, Costs, TableEffort, Tables, TooMuchError
+from solver.tree_dp.spread_groups import SpreadWay, ways_to_spread
 
 _MIXTURES = 2_000
 """Up to how many different numbers of members of every kind it is counted."""
 
 _EFFORT = 2_000_000_000
 """Additions of costs (about half a second) after which counting is given up."""
+_STATES = 100_000
+"""How many numbers of members in domains are compared by goals that a cost has no place for."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,47 @@ class Best:
     preference_score: int
 
 
+@dataclass(frozen=True)
+class Narrowed:
+    """What the best plans for everybody inside a domain can use, and come to, as far as goals go that do not tell
+    members apart.
+
+    `capacity`: how many members of each shape the nodes have at most, shapes x nodes. Where several kinds share a
+    shape, what the nodes can hold of it, if they have any. Of nodes that only names tell apart, as many as there are
+    members: the first. `reached`: goals by name and part. `one`: one of these plans, the node of every member.
+    """
+
+    capacity: Counts
+    reached: Mapping[tuple[str, str], int]
+    one: Nodes
+
+
+@dataclass(frozen=True)
+class _Term:
+    """A part of waste, (c) or (d), at a level, or what waits for room, and what it comes to at most."""
+
+    goal: str
+    level: int
+    most: int
+
+    def part(self, levels: Sequence[str]) -> tuple[str, str]:
+        """The goal and the part that the plan reports."""
+        return ("ties", self.goal) if self.level == ROOT else ("waste", f"{self.goal}/{levels[self.level]}")
+
+
+@dataclass(frozen=True)
+class _Waste:
+    """Costs up to waste as far as a cost has place for them, the `later` ones, and the radices of the digits of both.
+    `parts`: the goals and parts that the digits after those of compactness are.
+    """
+
+    costs: Costs
+    radices: Sequence[int]
+    later: Costs
+    later_radices: Sequence[int]
+    parts: Sequence[tuple[str, str]]
+
+
 def mixtures_of(instance: Instance) -> "Mixtures | None":
     """The tables of an instance, of which everybody has to be placed. None where counting does not tell the whole
     truth, or where there would be too much to count.
@@ -42,14 +90,17 @@ def mixtures_of(instance: Instance) -> "Mixtures | None":
     problem = instance.problem
     if instance.evicting or instance.pinned or not instance.pending:
         return None
-    if instance.spreads or problem.exclusions or problem.separations or problem.affinities:
+    if problem.exclusions or problem.separations or problem.affinities:
         return None
     if any(pod_set.slices for pod_set in problem.sets) and not _whole_slices(instance):
         return None
     kinds = sorted_kinds(instance)
     if np.prod([len(kind.ranks) + 1 for kind in kinds], dtype=np.float64) > _MIXTURES:
         return None
-    found = Mixtures(instance, kinds)
+    ways = ways_to_spread(instance, kinds)
+    if ways is None:
+        return None
+    found = Mixtures(instance, kinds, ways)
     return found if found.counted else None
 
 
@@ -62,8 +113,8 @@ def _whole_slices(instance: Instance) -> bool:
 class Mixtures:
     """All that counting tells about the domains of an instance, worked out when asked for. Raises `TooMuchError`."""
 
-    def __init__(self, instance: Instance, kinds: tuple[MemberClass, ...]) -> None:
-        self.instance, self.kinds = instance, kinds
+    def __init__(self, instance: Instance, kinds: tuple[MemberClass, ...], ways: Sequence[SpreadWay]) -> None:
+        self.instance, self.kinds, self._ways = instance, kinds, ways
         self.full: Vector = tuple(len(kind.ranks) for kind in kinds)
         depth, members = instance.tree.depth, sum(self.full)
         self._filled = sorted({kind.pod_set for kind in kinds})
@@ -79,7 +130,7 @@ class Mixtures:
         sets = tuple(levels[1::2]) if several else (0,) * depth
         self._compact = Costs(tuple(levels[::step]), sets, weights[-1], (0,) * depth, (0,) * depth)
         self.effort = TableEffort(_EFFORT, instance.deadline)
-        self._tables = Tables(self.rules, self._compact, self.effort)
+        self._tables = [Tables(self.rules, way, self._compact, self.effort) for way in ways]
 
     @property
     def max_preference(self) -> int:
@@ -88,7 +139,7 @@ class Mixtures:
 
     def best(self, level: int, domain: int) -> Best | None:
         """The best inside one domain; None where it cannot hold everybody."""
-        cost = self._tables.cost(level, domain, self.full)
+        cost, _ = _cheapest(self._tables, level, domain, self.full)
         if cost is None:
             return None
         *spread, disliked = _digits(cost, self._radices)
@@ -97,65 +148,127 @@ class Mixtures:
             spread[wider * step : (wider + 1) * step] = [1, len(self._filled)][:step]
         return Best(tuple(spread), self.max_preference - disliked)
 
-    def narrowed(self, level: int, domain: int) -> Counts:
-        """How many members of each shape the nodes have at most in the best plans inside a domain that can hold
-        everybody, as far as goals go that do not tell members apart: shapes x nodes. Where several kinds share a shape,
-        what the nodes can hold of it, if they have any. Of nodes that only names tell apart, as many as there are
-        members: the first.
-        """
-        instance = self.instance
-        cost = self._tables.cost(level, domain, self.full)
+    def narrowed(self, level: int, domain: int) -> Narrowed:
+        """What the best plans inside a domain that can hold everybody come to, and what they can use."""
+        cost, compact = _cheapest(self._tables, level, domain, self.full)
         if cost is None:
             raise ValueError("this domain cannot hold everybody")
-        tables = Tables(self.rules, self._waste(level, _digits(cost, self._radices)), self.effort)
-        capacity = np.zeros_like(instance.capacity)
+        waste = self._waste(level, _digits(cost, self._radices))
+        tables = [Tables(self.rules, each.way, waste.costs, self.effort, waste.later) for each in compact]
+        wasted, tables = _cheapest(tables, level, domain, self.full)
+        digits = _digits(wasted or 0, waste.radices)
+        try:
+            later, best = self._compared([BestPaths(each, _STATES) for each in tables], level, domain)
+            digits += _digits(later, waste.later_radices)
+        except TooMuchError:
+            best = [BestPaths(each, None) for each in tables]
+        counts = chain.from_iterable(each.nodes(level, domain, self.full) for each in best)
+        return Narrowed(
+            self._capacity(counts),
+            self._compactness(digits) | dict(zip(waste.parts, digits[len(self._radices) :], strict=False)),
+            self._seated(best[0].one(level, domain, self.full)),
+        )
+
+    def _compared(self, paths: Sequence[BestPaths], level: int, domain: int) -> tuple[int, list[BestPaths]]:
+        """What everybody costs at best by the later goals, and the paths by which it is so. Raises `TooMuchError`."""
+        costs = [each.later(level, domain, self.full) for each in paths]
+        return min(costs), [each for each, cost in zip(paths, costs, strict=True) if cost == min(costs)]
+
+    def _capacity(self, counts: Iterable[tuple[int, Vector]]) -> Counts:
+        """How many members of each shape nodes have at most, of which these numbers of each kind are known."""
+        capacity = np.zeros_like(self.instance.capacity)
         owners = Counter(kind.shape for kind in self.kinds)
-        for node, counts in tables.in_best(level, domain, self.full):
-            for kind, count in zip(self.kinds, counts, strict=True):
-                most = count if owners[kind.shape] == 1 else int(instance.capacity[kind.shape, node]) if count else 0
+        for node, numbers in counts:
+            for kind, count in zip(self.kinds, numbers, strict=True):
+                room = int(self.instance.capacity[kind.shape, node]) if count else 0
+                most = count if owners[kind.shape] == 1 else room
                 capacity[kind.shape, node] = max(capacity[kind.shape, node], most)
         used = np.flatnonzero(capacity.any(axis=0))
         if len(used) > sum(self.full):
             capacity[:, self._of_no_use(used)] = 0
         return capacity
 
+    def _seated(self, counts: Mapping[int, Vector]) -> Nodes:
+        """The members of each set on nodes that have so many of every kind."""
+        rows: list[list[int | None]] = [[None] * len(pod_set.members) for pod_set in self.instance.problem.sets]
+        in_order = sorted(counts, key=self.instance.tree.order.__getitem__)
+        for place, kind in enumerate(self.kinds):
+            nodes = [node for node in in_order for _ in range(counts[node][place])]
+            for rank, node in zip(kind.ranks, nodes, strict=True):
+                rows[kind.pod_set][rank] = node
+        return tuple(map(tuple, rows))
+
+    def _compactness(self, digits: Sequence[int]) -> dict[tuple[str, str], int]:
+        """Compactness, level by level, and preferences: the first digits of a cost."""
+        of_level = ("gang", "sets") if len(self._filled) > 1 else ("gang",)
+        parts = [(f"compactness/{name}", part) for name in self.instance.problem.levels for part in of_level]
+        found = dict(zip(parts, digits, strict=False))
+        return found | {("preferences", ""): digits[len(parts)] - self.max_preference}
+
     def _of_no_use(self, nodes: Positions) -> Positions:
         """Those of some nodes before which by name come as many as there are members that only names tell apart."""
         instance, every = self.instance, self.instance.problem.nodes
         columns: list[Sequence[int] | Positions] = [instance.potential, instance.tree.domains(instance.tree.depth - 2)]
         columns += [*every.free.T, *every.terminating.T, *instance.amounts.T, *instance.capacity, *self.rules.penalties]
+        columns += [[rule.counts.get(name or "", -1) for name in rule.group] for rule in instance.spreads]
         columns_of = np.array(columns, dtype=np.int64)[:, nodes]
         order = np.lexsort((np.array(instance.name_rank, dtype=np.int64)[nodes], *columns_of))
         sorted_by, members = columns_of[:, order], sum(self.full)
         last: Positions = nodes[order[members:][(sorted_by[:, members:] == sorted_by[:, :-members]).all(axis=0)]]
         return last
 
-    def _waste(self, level: int, reached: list[int]) -> Costs:
-        """All goals up to the room left inside a domain, and what waits for room if ranks say nothing before that; as
-        many of them as a cost has place for. A goal that is known needs no more place than what it comes to.
+    def _waste(self, level: int, reached: list[int]) -> _Waste:
+        """All goals up to the room left inside a domain, and what waits for room if ranks say nothing before that. A
+        goal that is known needs no more place in a cost than what it comes to.
         """
         instance, depth = self.instance, self.instance.tree.depth
         step = (len(reached) - 1) // depth
         inside = range(level + 1, depth)
         touched = {each: reached[each * step] for each in inside}
-        most = [sum(sorted(instance.potentials[each + 1])[-touched[each] :]) for each in inside]
-        most += [touched[each] for each in inside]
+        terms = [_Term("c", each, sum(sorted(instance.potentials[each + 1])[-touched[each] :])) for each in inside]
+        terms += [_Term("d", each, touched[each]) for each in inside]
         if len(self.kinds) == len(self._filled):
-            most.append(int(self.rules.used.max()))
-        radices = [*(each + 1 for each in reached), *(each + 1 for each in most)]
-        while _weights(radices)[0] * radices[0] >= 1 << BITS:
-            radices.pop()
+            terms.append(_Term("terminating", ROOT, int(self.rules.used.max())))
+        radices, kept = [each + 1 for each in reached], len(terms)
+        while math.prod([*radices, *(term.most + 1 for term in terms[:kept])]) >= 1 << BITS:
+            kept -= 1
+        later = [term.most + 1 for term in terms[kept:]]
+        radices += [term.most + 1 for term in terms[:kept]]
         weights = _weights(radices)
-        known, others = weights[: len(reached)], [*weights[len(reached) :], *[0] * len(most)]
-        room, left = [0] * depth, [0] * depth
-        for place, each in enumerate(inside):
-            room[each], left[each] = others[place], others[len(inside) + place]
-        sets = known[1:-1:2] if step > 1 else [0] * depth
-        waits = others[2 * len(inside)] if len(self.kinds) == len(self._filled) else 0
-        return Costs(tuple(known[:-1:step]), tuple(sets), known[-1], tuple(room), tuple(left), waits)
+        return _Waste(
+            self._costs(weights[: len(reached)], terms[:kept], weights[len(reached) :]),
+            radices,
+            self._costs([0] * len(reached), terms[kept:], _weights(later)) if later else NOTHING,
+            later,
+            [term.part(instance.problem.levels) for term in terms],
+        )
+
+    def _costs(self, compact: Sequence[int], terms: Sequence[_Term], weights: Sequence[int]) -> Costs:
+        """Costs of these weights. `compact`: those of compactness, level by level, and of preferences."""
+        depth, step = self.instance.tree.depth, (len(compact) - 1) // self.instance.tree.depth
+        room, left, waits = [0] * depth, [0] * depth, 0
+        for term, weight in zip(terms, weights, strict=True):
+            match term.goal:
+                case "c":
+                    room[term.level] = weight
+                case "d":
+                    left[term.level] = weight
+                case _:
+                    waits = weight
+        sets = compact[1:-1:2] if step > 1 else [0] * depth
+        return Costs(tuple(compact[:-1:step]), tuple(sets), compact[-1], tuple(room), tuple(left), waits)
 
 
-def _weights(radices: list[int]) -> list[int]:
+def _cheapest(tables: Sequence[Tables], level: int, domain: int, counts: Vector) -> tuple[int | None, list[Tables]]:
+    """What so many members cost at best inside a domain by any of these tables, and those by which it is so; None and
+    none where they cannot be there.
+    """
+    costs = [(cost, each) for each in tables if (cost := each.cost(level, domain, counts)) is not None]
+    best = min((cost for cost, _ in costs), default=None)
+    return best, [each for cost, each in costs if cost == best]
+
+
+def _weights(radices: Sequence[int]) -> list[int]:
     """What one of each digit is worth, the most important digit first."""
     weights = [1]
     for radix in reversed(radices[1:]):
@@ -163,7 +276,7 @@ def _weights(radices: list[int]) -> list[int]:
     return weights[::-1]
 
 
-def _digits(number: int, radices: list[int]) -> list[int]:
+def _digits(number: int, radices: Sequence[int]) -> list[int]:
     """The digits of a number, the most important first."""
     found = []
     for radix in reversed(radices):

@@ -1,14 +1,22 @@
-"""One table for every sort of domain, from the nodes up, and the way back down to the nodes of the best plans."""
+"""One table for every sort of domain, from the nodes up."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.tree import ROOT
-from solver.tree_dp.class_vectors import INFEASIBLE_COST, Table, Vector, effort, merged, nothing, splits, splitting
+from solver.tree_dp.class_vectors import (
+    INFEASIBLE_COST,
+    Table,
+    Vector,
+    effort,
+    merged,
+    nothing,
+    reaching,
+)
 from solver.tree_dp.multi_class_rules import MultiClassRules
+from solver.tree_dp.spread_groups import SpreadWay
 
 _KEPT = 200
 """Additions that every cost that is kept counts for: memory is bounded with the time."""
@@ -44,43 +52,63 @@ class Costs:
     left: tuple[int, ...]
     terminating: int = 0
 
+    def heeds_potential(self, level: int) -> bool:
+        """Whether a domain's own cost depends on its potential."""
+        return level > ROOT and bool(self.room) and bool(self.room[level] or self.left[level])
+
+
+NOTHING = Costs((), (), 0, (), ())
+"""No goal is heeded."""
+
 
 @dataclass(frozen=True)
-class _Step:
-    """Another child, by its key, to those before it. `place`: a number of its own, from 1."""
+class Step:
+    """Another child, by its key, to those before it. `place`: a number of its own, from 1; `previous`: that of the step
+    before, 0 if there is none.
+    """
 
     place: int
+    previous: int
     key: int
     before: Table
     after: Table
 
 
 @dataclass(frozen=True)
-class _Domain:
-    """The table of domains that are alike. `steps`: child by child, without those that surely stay empty because so
-    many alike ones are not needed.
+class SortOfDomain:
+    """The table of domains that are alike, of which one is `number` of `level`. `steps`: child by child, without those
+    that surely stay empty because so many alike ones are not needed.
     """
 
+    level: int
+    number: int
     table: Table
-    steps: tuple[_Step, ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass
 class Tables:
-    """One table per sort of domain, for certain costs. Domains that are alike share a key."""
+    """One table per sort of domain, for certain costs and one way to keep topology spread. Domains that are alike share
+    a key: `known[key]`. `later`: costs that are compared where those of the tables are equal; they are not in them, but
+    domains that are alike are so by these, too.
+    """
 
     rules: MultiClassRules
+    way: SpreadWay
     costs: Costs
     effort: TableEffort
-    _known: list[_Domain] = field(default_factory=list)
+    later: Costs = NOTHING
+    known: list[SortOfDomain] = field(default_factory=list)
     _keys: dict[tuple[object, ...], int] = field(default_factory=dict)
-    _steps: dict[tuple[int, int], _Step] = field(default_factory=dict)
+    _steps: dict[tuple[int, int], Step] = field(default_factory=dict)
     _key_of: dict[tuple[int, int], int | None] = field(default_factory=dict)
 
     def cost(self, level: int, number: int, counts: Vector) -> int | None:
-        """What so many members inside a domain cost at best; None where they cannot be there."""
-        key = self._key(level, number)
-        table = nothing(len(counts)) if key is None else self._known[key].table
+        """What so many members inside a domain cost at best; None where they cannot be there, with nobody elsewhere."""
+        if not self.way.allows(level, number, counts):
+            return None
+        key = self.key(level, number)
+        table = nothing(len(counts)) if key is None else self.known[key].table
         if (
             any(count >= size for count, size in zip(counts, table.shape, strict=True))
             or table[counts] >= INFEASIBLE_COST
@@ -88,49 +116,16 @@ class Tables:
             return None
         return int(table[counts])
 
-    def in_best(self, level: int, number: int, counts: Vector) -> Iterator[tuple[int, Vector]]:
-        """The nodes of a domain with the numbers that they have in the best ways to have so many members there."""
-        wanted = {(level, number): {counts}}
-        for each in range(level, self.rules.instance.tree.depth - 1):
-            inside: dict[tuple[int, int], set[Vector]] = {}
-            for (_, domain), totals in wanted.items():
-                self._trace(each, domain, totals, inside)
-            wanted = inside
-        for (_, node), totals in wanted.items():
-            for total in sorted(totals):
-                yield node, total
-
-    def _trace(self, level: int, number: int, totals: set[Vector], inside: dict[tuple[int, int], set[Vector]]) -> None:
-        """Add to `inside` what the children of a domain have when it has one of `totals`. Of children that are alike,
-        each can have what the last can.
-        """
-        key = self._key(level, number)
-        if key is None:
-            return
-        alike = self._children(level, number)
-        for step in reversed(self._known[key].steps):
-            parts, rests = set[Vector](), set[Vector]()
-            last = self._known[step.key].table
-            self.effort.spend(len(totals) * splitting(step.before))
-            for total in totals:
-                for rest, part in splits(step.before, last, total, int(step.after[total])):
-                    parts.add(part)
-                    rests.add(rest)
-            children = alike.pop(step.key, [])
-            if any(map(any, parts)):
-                inside.update({(level + 1, child): {part for part in parts if any(part)} for child in children})
-            totals = rests
-
-    def _children(self, level: int, number: int) -> dict[int, list[int]]:
+    def children(self, level: int, number: int) -> dict[int, list[int]]:
         """The children of a domain that have room, by key in ascending order: those that are alike together."""
         found: dict[int, list[int]] = {}
         for child in self.rules.instance.tree.children(level, number):
-            key = self._key(level + 1, child)
+            key = self.key(level + 1, child)
             if key is not None:
                 found.setdefault(key, []).append(child)
         return dict(sorted(found.items()))
 
-    def _key(self, level: int, number: int) -> int | None:
+    def key(self, level: int, number: int) -> int | None:
         """The key of a domain; None where it has no room."""
         if (level, number) not in self._key_of:
             last = self.rules.instance.tree.depth - 1
@@ -138,34 +133,38 @@ class Tables:
         return self._key_of[level, number]
 
     def _domain(self, level: int, number: int) -> int | None:
-        alike = self._children(level, number)
+        alike = self.children(level, number)
         keys = tuple(key for key, children in alike.items() for _ in children[: self._of_use(key)])
-        if not keys:
+        nobody = nothing(len(self.rules.full))
+        if not keys and self.way.allowed(level, number, nobody == 0).all():
             return None
-        sign = (level, keys, self._potential(level, number))
+        sign = (level, keys, self._potential(level, number), self.way.sign(level, number))
         if sign not in self._keys:
-            steps: list[_Step] = []
+            steps: list[Step] = []
             for key in keys:
                 steps.append(self._step(steps[-1] if steps else None, key))
-            self._keys[sign] = len(self._known)
-            self._known.append(_Domain(self._with_own(level, number, steps[-1].after), tuple(steps)))
+            self._keys[sign] = len(self.known)
+            inside = steps[-1].after if steps else nobody
+            self.known.append(SortOfDomain(level, number, self._with_own(level, number, inside), tuple(steps)))
         return self._keys[sign]
 
-    def _of_use(self, key: int) -> int:
-        """How many domains of one sort can have anybody at the same time."""
-        sizes = self._known[key].table.shape
-        return sum(most for most, size in zip(self.rules.full, sizes, strict=True) if size > 1)
+    def _of_use(self, key: int) -> int | None:
+        """How many domains of one sort can have anybody at the same time; None where each must have somebody."""
+        table = self.known[key].table
+        if table.flat[0] >= INFEASIBLE_COST:
+            return None
+        return sum(most for most, size in zip(self.rules.full, table.shape, strict=True) if size > 1)
 
-    def _step(self, previous: _Step | None, key: int) -> _Step:
+    def _step(self, previous: Step | None, key: int) -> Step:
         """One more child; the first of them are often the same as elsewhere, and then already known."""
         sign = (previous.place if previous else 0, key)
         if sign not in self._steps:
             before = previous.after if previous else nothing(len(self.rules.full))
-            last = self._known[key].table
+            last = self.known[key].table
             self.effort.spend(effort(before, last))
             after = merged(before, last, self.rules.full)
             self.effort.spend(_KEPT * after.size)
-            self._steps[sign] = _Step(len(self._steps) + 1, key, before, after)
+            self._steps[sign] = Step(len(self._steps) + 1, sign[0], key, before, after)
         return self._steps[sign]
 
     def _node(self, node: int) -> int | None:
@@ -174,8 +173,9 @@ class Tables:
         if not any(most):
             return None
         amounts, penalties = rules.amounts[node].tolist(), rules.penalties[:, node].tolist()
-        level, now = instance.tree.depth - 1, rules.now[node] if self.costs.terminating else 0
-        sign = (level, *most, *amounts, *penalties, now, self._potential(level, node))
+        level = instance.tree.depth - 1
+        now = rules.now[node] if self.costs.terminating or self.later.terminating else 0
+        sign = (level, *most, *amounts, *penalties, now, self._potential(level, node), self.way.sign(level, node))
         if sign not in self._keys:
             own_part = tuple(slice(count + 1) for count in most)
             table = np.zeros([count + 1 for count in most], dtype=np.int64)
@@ -188,13 +188,13 @@ class Tables:
             for resource, amount in enumerate(amounts):
                 asked = rules.asked[resource][own_part]
                 table[(asked > amount) & (asked > 0)] = INFEASIBLE_COST
-            self._keys[sign] = len(self._known)
-            self._known.append(_Domain(self._with_own(level, node, table)))
+            self._keys[sign] = len(self.known)
+            self.known.append(SortOfDomain(level, node, self._with_own(level, node, table)))
         return self._keys[sign]
 
     def _potential(self, level: int, number: int) -> int:
         """The potential of a domain, where the costs depend on it."""
-        heeded = level > ROOT and (self.costs.room[level] or self.costs.left[level])
+        heeded = self.costs.heeds_potential(level) or self.later.heeds_potential(level)
         return self.rules.instance.domain_potential(level, number) if heeded else 0
 
     def _with_own(self, level: int, number: int, inside: Table) -> Table:
@@ -207,6 +207,16 @@ class Tables:
         own = present * (costs.gang[level] + costs.room[level] * potential)
         own += costs.sets[level] * rules.sets_present[own_part]
         own += costs.left[level] * present * (rules.used[own_part] < potential)
-        allowed = rules.allowed[level][own_part] & (inside < INFEASIBLE_COST)
-        table: Table = np.where(allowed, np.minimum(inside + own, INFEASIBLE_COST), INFEASIBLE_COST)
-        return table
+        allowed = self.way.allowed(level, number, rules.allowed[level][own_part] & (inside < INFEASIBLE_COST))
+        return reaching(np.where(allowed, np.minimum(inside + own, INFEASIBLE_COST), INFEASIBLE_COST))
+
+    def own_later(self, sort: SortOfDomain, counts: Vector) -> int:
+        """What so many members cost a domain itself by the later goals, whatever it looks like inside."""
+        level, rules, costs = sort.level, self.rules, self.later
+        if level == ROOT or not any(counts):
+            return 0
+        potential, used = self._potential(level, sort.number), int(rules.used[counts])
+        own = int(rules.present[counts]) * (costs.room[level] * potential + costs.left[level] * (used < potential))
+        if costs.terminating and level == rules.instance.tree.depth - 1:
+            own += costs.terminating * max(used - rules.now[sort.number], 0)
+        return own

@@ -12,17 +12,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.bounds.emptiest_group import fewest_in_emptiest
 from solver.bounds.member_classes import MemberClass, alike
 from solver.capacity import Counts, needed_members
 from solver.instance import Instance
 from solver.problem import Spread
 from solver.tree import ROOT
 from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, Products, Table, layout_of
+from solver.tree_dp.spread_groups import MOST_WAYS, binds_nobody, level_of_groups, possible_emptiest
 
 _LARGE = 1 << 62
-_MOST_WAYS = 16
-"""Rules that could be kept in more ways are CP-SAT's: each way is a dynamic programme of its own."""
 
 
 @dataclass(frozen=True)
@@ -123,11 +121,12 @@ def _bounds_of_domains(instance: Instance, kind: MemberClass) -> list[tuple[_ByL
         if limits_of_spread is None:
             return None
         rules.append((spread.group, limits_of_spread))
-    if math.prod(len(ways) for _, ways in rules) > _MOST_WAYS:
+    if math.prod(len(ways) for _, ways in rules) > MOST_WAYS:
         return None
     places = []
     for group, ways in rules:
-        place = _level_of_groups(instance, kind, group) if any(way.most for way in ways) else (ROOT, {})
+        nodes = np.flatnonzero(instance.capacity[kind.shape]).tolist()
+        place = level_of_groups(instance, nodes, group) if any(way.most for way in ways) else (ROOT, {})
         if place is None:
             return None
         places.append(place)
@@ -153,7 +152,7 @@ def _limits(instance: Instance, kind: MemberClass, rule: Spread) -> list[_GroupL
     """Topology spread as limits for each group, once for each number that the emptiest may end with; None where that
     is not the whole truth.
     """
-    if kind.shape not in rule.shapes or not rule.counts:
+    if kind.shape not in rule.shapes or binds_nobody(rule):
         return [_GroupLimits({}, {})]
     if rule.victims:
         return None
@@ -165,44 +164,15 @@ def _limits(instance: Instance, kind: MemberClass, rule: Spread) -> list[_GroupL
     if kind.shape not in rule.counted:
         emptiest = 0 if rule.from_zero else min(counts.values())
         return [_GroupLimits({name: 0 for name, count in counts.items() if count > emptiest + rule.skew}, {})]
+    least = max(0, needed_members(instance.problem) - len(instance.pinned))
+    opened = {rule.group[node] for node in np.flatnonzero(instance.capacity[kind.shape]).tolist()}
     return [
         _GroupLimits(
             {name: max(0, emptiest + rule.skew - count) for name, count in counts.items()},
             {name: emptiest - count for name, count in counts.items() if count < emptiest},
         )
-        for emptiest in ((0,) if rule.from_zero else _emptiest(instance, kind, rule, counts))
+        for emptiest in possible_emptiest(rule, opened, least, len(kind.ranks), counts)
     ]
-
-
-def _emptiest(instance: Instance, kind: MemberClass, rule: Spread, counts: Mapping[str, int]) -> range:
-    """How many pods the emptiest group may end with: for more there are too few members, or one of the groups has no
-    room for any; with fewer the others cannot take all that must be placed. `counts`: those there now, by group.
-    """
-    members, least = len(kind.ranks), max(0, needed_members(instance.problem) - len(instance.pinned))
-    opened = {rule.group[node] for node in np.flatnonzero(instance.capacity[kind.shape]).tolist()}
-    first = last = min(counts.values())
-    while all(count > last or name in opened for name, count in counts.items()) and (
-        sum(max(0, last + 1 - count) for count in counts.values()) <= members
-    ):
-        last += 1
-    if opened <= counts.keys():
-        held = [counts[name] for name in opened if name is not None]
-        first = min(last, max(first, fewest_in_emptiest(held, rule.skew, least)))
-    return range(first, last + 1)
-
-
-def _level_of_groups(
-    instance: Instance, kind: MemberClass, group: Sequence[str | None]
-) -> tuple[int, dict[str, int]] | None:
-    """The level of which the groups with room for members are domains, and the domain of each; None: there is none."""
-    nodes = np.flatnonzero(instance.capacity[kind.shape]).tolist()
-    for level in range(instance.tree.depth - 1, -1, -1):
-        pairs = {(group[node], instance.tree.domain(level, node)) for node in nodes}
-        domains = {name: domain for name, domain in pairs if name is not None}
-        named = sum(name is not None for name, _ in pairs)
-        if len({domain for _, domain in pairs}) == len(pairs) and len(domains) == named:
-            return level, domains
-    return None
 
 
 def domain_tables_of(instance: Instance, kind: MemberClass, rules: CountingRules) -> "DomainTables | None":

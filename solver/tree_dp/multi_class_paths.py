@@ -1,0 +1,134 @@
+"""The way back down from the tables to the nodes of the best plans, and what is best among these by further goals.
+
+The tables hold as many goals as a cost has place for. Plans that are equal by them are compared here, by numbers of any
+size, along those ways alone that lead to such plans.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from solver.tree_dp.class_vectors import Vector, splits, splitting
+from solver.tree_dp.multi_class_tables import NOTHING, Step, TableEffort, Tables
+
+_Split = tuple[Vector, Vector]
+"""The members in the children before one, and those in it."""
+
+
+class BestPaths:
+    """The best ways to have so many members in a domain, by the costs of the tables and then by the later ones.
+
+    `states`: so many numbers of members may be compared by the later ones; None: they are not heeded. Raises
+    `TooMuchError` where they are more.
+    """
+
+    def __init__(self, tables: Tables, states: int | None) -> None:
+        self.tables = tables
+        self._instance = tables.rules.instance
+        self._last = self._instance.tree.depth - 1
+        self._comparing = states is not None and tables.later is not NOTHING
+        self._states = TableEffort(states or 0, tables.effort.deadline)
+        # The least later cost of so many members: in a domain, by its key, and in the children up to one, by its step.
+        self._in_domain: dict[tuple[int, Vector], int] = {}
+        self._up_to: dict[tuple[int, Vector], int] = {}
+
+    def later(self, level: int, number: int, counts: Vector) -> int:
+        """What so many members in a domain cost at best by the later goals, among the best ways to have them there."""
+        key = self.tables.key(level, number)
+        return 0 if key is None or not self._comparing else self._least(key, counts)
+
+    def nodes(self, level: int, number: int, counts: Vector) -> Iterator[tuple[int, Vector]]:
+        """The nodes of a domain with the numbers that they have in the best ways to have so many members there."""
+        wanted = {number: {counts}}
+        for each in range(level, self._last):
+            inside: dict[int, set[Vector]] = {}
+            for domain, totals in wanted.items():
+                self._trace(each, domain, totals, inside)
+            wanted = inside
+        for node, totals in wanted.items():
+            for total in sorted(totals):
+                yield node, total
+
+    def one(self, level: int, number: int, counts: Vector) -> dict[int, Vector]:
+        """The nodes of a domain with the numbers that they have in one of the best ways to have so many members there;
+        of nodes that are alike the first by name.
+        """
+        wanted = {number: counts}
+        for each in range(level, self._last):
+            inside: dict[int, Vector] = {}
+            for domain, total in wanted.items():
+                self._take(each, domain, total, inside)
+            wanted = inside
+        return wanted
+
+    def _trace(self, level: int, number: int, totals: set[Vector], inside: dict[int, set[Vector]]) -> None:
+        """Add to `inside` what the children of a domain have when it has one of `totals`. Of children that are alike,
+        each can have what the last can.
+        """
+        key = self.tables.key(level, number)
+        if key is None:
+            return
+        alike = self.tables.children(level, number)
+        for step in reversed(self.tables.known[key].steps):
+            parts, rests = set[Vector](), set[Vector]()
+            for total in totals:
+                for rest, part in self._best(step, total):
+                    parts.add(part)
+                    rests.add(rest)
+            children = alike.pop(step.key, [])
+            if any(map(any, parts)):
+                inside.update({child: {part for part in parts if any(part)} for child in children})
+            totals = rests
+
+    def _take(self, level: int, number: int, total: Vector, inside: dict[int, Vector]) -> None:
+        """Add to `inside` what the children of a domain have in one of the best ways that it has so many."""
+        key = self.tables.key(level, number)
+        if key is None:
+            return
+        alike = self.tables.children(level, number)
+        if level == self._last - 1:
+            by_name = self._instance.name_rank.__getitem__
+            alike = {each: sorted(nodes, key=by_name) for each, nodes in alike.items()}
+        for step in reversed(self.tables.known[key].steps):
+            total, part = self._best(step, total)[0]
+            if any(part):
+                inside[alike[step.key].pop(0)] = part
+
+    def _best(self, step: Step, total: Vector) -> Sequence[_Split]:
+        """The best ways to have so many members in the children up to one."""
+        ways = self._ways(step, total)
+        if not self._comparing:
+            return ways
+        least = self._up_to[step.place, total]
+        return [way for way in ways if self._cost(step, way) == least]
+
+    def _ways(self, step: Step, total: Vector) -> list[_Split]:
+        """As `_best`, by the costs of the tables alone."""
+        self.tables.effort.spend(splitting(step.before))
+        return splits(step.before, self.tables.known[step.key].table, total, int(step.after[total]))
+
+    def _cost(self, step: Step, way: _Split) -> int:
+        """The least later cost of a way. Expects that of the children before to be known."""
+        rest, part = way
+        before = self._up_to[step.previous, rest] if step.previous else 0
+        return before + self._least(step.key, part)
+
+    def _least(self, key: int, counts: Vector) -> int:
+        """The least later cost of so many members in domains of a sort."""
+        if (key, counts) not in self._in_domain:
+            self._states.spend(1)
+            sort = self.tables.known[key]
+            inside = self._inside(sort.steps, counts) if sort.steps else 0
+            self._in_domain[key, counts] = inside + self.tables.own_later(sort, counts)
+        return self._in_domain[key, counts]
+
+    def _inside(self, steps: Sequence[Step], counts: Vector) -> int:
+        """The least later cost of so many members in all children of a domain."""
+        wanted, ways = {counts}, list[tuple[Step, dict[Vector, list[_Split]]]]()
+        for step in reversed(steps):
+            unknown = [total for total in wanted if (step.place, total) not in self._up_to]
+            self._states.spend(len(unknown))
+            ways.append((step, {total: self._ways(step, total) for total in unknown}))
+            wanted = {rest for found in ways[-1][1].values() for rest, _ in found}
+        for step, found in reversed(ways):
+            for total, each in found.items():
+                self._up_to[step.place, total] = min(self._cost(step, way) for way in each)
+        return self._up_to[steps[-1].place, counts]
