@@ -18,7 +18,7 @@ from solver.explain.remedies import explained
 from solver.heuristics.greedy import unproven
 from solver.heuristics.incumbent import LARGE, LARGE_EVICTING, STARTING, Incumbent, Tell, to_nobody
 from solver.instance import Instance, instance_of
-from solver.objective import goals_of, is_countable
+from solver.objective import Nodes, goals_of, is_countable
 from solver.plan import Answer, Goal, NoPlan, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.tree_dp.single_class import no_room, solve_tree_dp
@@ -99,7 +99,7 @@ class _Course:
         answer = self._without_evictions()
         if isinstance(answer, Plan) or not self.problem.victims:
             return answer
-        if self.known.plan is not None and not self.known.plan.victims:
+        if self._without_is_known():
             return Found.UNKNOWN
         found = _attempt(self.evicting, [_bounded, self._by_search, self._by_model])
         if answer is Found.UNKNOWN and isinstance(found, Plan):
@@ -114,8 +114,7 @@ class _Course:
             if self.problem.victims:  # with them more is possible: such a plan is there sooner
                 self.known.seek(self.evicting, self.deadline, most=1)
             self.known.seek(self.without, self.without.deadline.share(_HALF))
-        half = bool(self.problem.victims) and (self.known.plan is None or bool(self.known.plan.victims))
-        instance = replace(self.without, deadline=self.without.deadline.share(_HALF)) if half else self.without
+        instance = replace(self.without, deadline=self._until_known()) if self.problem.victims else self.without
         return _attempt(instance, [self._by_domains, self._by_model]) or Found.UNKNOWN
 
     def _early(self, instance: Instance) -> Plan | None:
@@ -124,8 +123,26 @@ class _Course:
             self.known.seek(instance, self.deadline)
         return self.known.plan
 
+    def _until_known(self) -> Deadline:
+        """Half of the time, as long as no plan without evictions is known: then they are not looked at any more."""
+        end = self.without.deadline
+        half = end.share(_HALF)
+
+        def left() -> float:
+            return end.left() if self._without_is_known() else half.left()
+
+        return Deadline(left)
+
+    def _without_is_known(self) -> bool:
+        return self.known.plan is not None and not self.known.plan.victims
+
     def _by_domains(self, instance: Instance) -> Solved | Found | None:
-        return solve_by_domains(instance, self.limits)
+        return solve_by_domains(instance, self.limits, tell=lambda nodes: self._offer(instance, nodes))
+
+    def _offer(self, instance: Instance, nodes: Nodes) -> None:
+        """Take a plan without evictions that is known to be one, of which not everything is proven yet."""
+        goals = unproven(self.problem, goals_of(instance, nodes, ()))
+        self.known.offer(Plan(nodes, (), goals, Proof.FEASIBLE))
 
     def _by_search(self, instance: Instance) -> Solved | Found | None:
         return solve_evicting(instance, self.limits, early=lambda: self._early(instance))
@@ -133,7 +150,7 @@ class _Course:
     def _by_model(self, instance: Instance) -> Solved | Found:
         if self._early(instance) is None and work(self.problem) >= STARTING:
             self.known.seek(instance, self.deadline.share(_RESERVE), most=1)
-            if self.known.plan is not None and not self.known.plan.victims:  # all the time is for a better one
+            if self._without_is_known():  # all the time is for a better one
                 instance = replace(instance, deadline=self.without.deadline)
         return solve_model(instance, self.limits, start=self.known.plan)
 

@@ -33,6 +33,7 @@ from planning.solver_pool.tasks import (
     Reply,
     Request,
 )
+from serving.memory import give_back
 from solver.deadline import Deadline, OutOfTimeError
 from solver.explain.alternatives import next_door
 from solver.explain.remedies import explained
@@ -44,6 +45,8 @@ from solver.solve import decide
 MEMORY_BYTES = 2 << 30
 """What a worker may allocate; an allocation beyond it fails, in the worker alone."""
 PARENT_POLL_SECONDS = 1.0
+_LARGE = 1 << 18
+"""Bytes of a request of which much is given back to the system once it is answered."""
 EXPLAINING = 0.1
 """So much longer than a plan, as a share, is a no's explanation looked for, if the no came late."""
 
@@ -100,8 +103,11 @@ def serve(answering: Answering = answers) -> None:
     _say(sink, Ready())
     while (body := read(source)) is not None:
         _answer(answering, _received(decoder, body), sink)
+        large = len(body) > _LARGE
         del body
         gc.collect()
+        if large:
+            give_back()
 
 
 def _received(decoder: msgspec.msgpack.Decoder[Request], body: bytes | bytearray) -> Request:

@@ -6,7 +6,7 @@ the domains as branches).
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -21,7 +21,7 @@ from solver.cp_sat.lexicographic import Found, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
 from solver.deadline import OutOfTimeError
 from solver.instance import Instance, Seat
-from solver.objective import SolvePhase, comparison_key, goals_of, is_of_level, since
+from solver.objective import Nodes, SolvePhase, comparison_key, goals_of, is_of_level, since
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits
 from solver.tree_dp.multi_class import Mixtures, mixtures_of
@@ -30,6 +30,8 @@ from solver.tree_dp.multi_class_tables import TooMuchError
 WORTHWHILE = 12
 """Nodes from which on it pays to look at domains one by one."""
 
+Tell = Callable[[Nodes], None]
+"""Takes the nodes of a plan, by set and rank."""
 Key = tuple[tuple[int, ...], ...]
 """The goals from compactness on, each with its parts, smaller being better."""
 
@@ -94,29 +96,36 @@ class _Leaf:
     solved: Solved
 
 
-def solve_by_domains(instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE) -> Solved | Found | None:
+def _to_nobody(_nodes: Nodes) -> None:
+    """Nobody wants to know."""
+
+
+def solve_by_domains(
+    instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, tell: Tell = _to_nobody
+) -> Solved | Found | None:
     """The best plan, if it lies inside one domain and holds everybody without evictions. None where it does not, or
     where it is not worth the trouble, or where time ran out before anything was found.
 
-    `worthwhile`: the number of nodes from which on it is.
+    `worthwhile`: the number of nodes from which on it is. `tell` is given plans that are known before their names are
+    the first.
     """
     if instance.evicting or len(instance.problem.nodes) < worthwhile or not instance.pending:
         return None
     budget = time_budget_of(limits, instance.deadline)
     try:
-        return _by_domains(instance, budget, mixtures_of(instance))
+        return _by_domains(instance, budget, mixtures_of(instance), tell)
     except TooMuchError:
-        return _by_domains(instance, budget, None)
+        return _by_domains(instance, budget, None, tell)
     except OutOfTimeError:
         return None
 
 
-def _by_domains(instance: Instance, budget: TimeBudget, mixtures: Mixtures | None) -> Solved | Found | None:
+def _by_domains(instance: Instance, budget: TimeBudget, mixtures: Mixtures | None, tell: Tell) -> Solved | Found | None:
     """The best plan of the narrowest level that has one."""
     if instance.spreads and mixtures is None:  # bounds that know nothing of them would leave out what they need
         return None
     for level in range(instance.tree.depth - 1, _widest(instance, mixtures) - 1, -1):
-        best, proven = _best_of(instance, list(_branches(instance, level, mixtures)), budget)
+        best, proven = _best_of(instance, list(_branches(instance, level, mixtures)), budget, tell)
         if best is not None:
             return replace(best.solved, proven=proven and best.solved.proven)
         if not proven:
@@ -132,7 +141,7 @@ def _widest(instance: Instance, mixtures: Mixtures | None) -> int:
     return deciding_level(instance.problem)
 
 
-def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget) -> tuple[_Leaf | None, bool]:
+def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget, tell: Tell) -> tuple[_Leaf | None, bool]:
     """The best plan of these domains, and whether it is proven that there is no better one in them."""
     best: _Leaf | None = None
     proven = True
@@ -156,7 +165,7 @@ def _best_of(instance: Instance, branches: list[_Branch], budget: TimeBudget) ->
                 if better is not None:
                     heappush(order, (better, first_name))
                 continue
-            solved = _solved(branch, closer[first_name], budget)
+            solved = _solved(branch, closer[first_name], budget, tell)
             proven = proven and (solved is Found.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
             leaf = _leaf(instance, branch, solved) if isinstance(solved, Solved) else None
             if order and (solved is Found.INFEASIBLE or (leaf is not None and leaf.solved.proven)):
@@ -178,11 +187,12 @@ def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Key | None, Instanc
     return (found.spread or branch.spread, *branch.bound[1:]), found.instance
 
 
-def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget) -> Solved | Found:
+def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: Tell) -> Solved | Found:
     """The best plan of a domain, over what its best plans can use: that is `closer`, unless it is counted."""
     if closer is not None or branch.mixtures is None:
         return solve_within(closer or branch.part, budget)
     narrowed = branch.mixtures.narrowed(branch.level, branch.domain)
+    tell(narrowed.one)
     part = replace(branch.part, capacity=narrowed.capacity[:, list(branch.nodes)])
     place = {node: position for position, node in enumerate(branch.nodes)}
     rows = tuple(tuple(None if node is None else place[node] for node in row) for row in narrowed.one)

@@ -280,8 +280,8 @@ class Search:
         parameters.max_deterministic_time = self.budget.deterministic * share
         parameters.max_time_in_seconds = max(0.0, self.budget.wall.left)  # less is refused: time goes on since the look
         parameters.linearization_level = self.linearization
+        parameters.symmetry_level = 0  # using symmetries in presolve has taken 5 s where half a second was left
         if self._small() or not self.presolve:
             parameters.cp_model_presolve = False
             parameters.cp_model_probing_level = 0
-            parameters.symmetry_level = 0
         return solver

@@ -7,7 +7,7 @@ size, along those ways alone that lead to such plans.
 from collections.abc import Iterator, Sequence
 
 from solver.tree_dp.class_vectors import Vector, splits, splitting
-from solver.tree_dp.multi_class_tables import NOTHING, Step, TableEffort, Tables
+from solver.tree_dp.multi_class_tables import NOTHING, MergeStep, TableEffort, Tables
 
 _Split = tuple[Vector, Vector]
 """The members in the children before one, and those in it."""
@@ -92,7 +92,7 @@ class BestPaths:
             if any(part):
                 inside[alike[step.key].pop(0)] = part
 
-    def _best(self, step: Step, total: Vector) -> Sequence[_Split]:
+    def _best(self, step: MergeStep, total: Vector) -> Sequence[_Split]:
         """The best ways to have so many members in the children up to one."""
         ways = self._ways(step, total)
         if not self._comparing:
@@ -100,12 +100,12 @@ class BestPaths:
         least = self._up_to[step.place, total]
         return [way for way in ways if self._cost(step, way) == least]
 
-    def _ways(self, step: Step, total: Vector) -> list[_Split]:
+    def _ways(self, step: MergeStep, total: Vector) -> list[_Split]:
         """As `_best`, by the costs of the tables alone."""
         self.tables.effort.spend(splitting(step.before))
         return splits(step.before, self.tables.known[step.key].table, total, int(step.after[total]))
 
-    def _cost(self, step: Step, way: _Split) -> int:
+    def _cost(self, step: MergeStep, way: _Split) -> int:
         """The least later cost of a way. Expects that of the children before to be known."""
         rest, part = way
         before = self._up_to[step.previous, rest] if step.previous else 0
@@ -120,9 +120,9 @@ class BestPaths:
             self._in_domain[key, counts] = inside + self.tables.own_later(sort, counts)
         return self._in_domain[key, counts]
 
-    def _inside(self, steps: Sequence[Step], counts: Vector) -> int:
+    def _inside(self, steps: Sequence[MergeStep], counts: Vector) -> int:
         """The least later cost of so many members in all children of a domain."""
-        wanted, ways = {counts}, list[tuple[Step, dict[Vector, list[_Split]]]]()
+        wanted, ways = {counts}, list[tuple[MergeStep, dict[Vector, list[_Split]]]]()
         for step in reversed(steps):
             unknown = [total for total in wanted if (step.place, total) not in self._up_to]
             self._states.spend(len(unknown))

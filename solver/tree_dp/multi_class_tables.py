@@ -62,7 +62,7 @@ NOTHING = Costs((), (), 0, (), ())
 
 
 @dataclass(frozen=True)
-class Step:
+class MergeStep:
     """Another child, by its key, to those before it. `place`: a number of its own, from 1; `previous`: that of the step
     before, 0 if there is none.
     """
@@ -83,7 +83,7 @@ class SortOfDomain:
     level: int
     number: int
     table: Table
-    steps: tuple[Step, ...] = ()
+    steps: tuple[MergeStep, ...] = ()
 
 
 @dataclass
@@ -100,7 +100,7 @@ class Tables:
     later: Costs = NOTHING
     known: list[SortOfDomain] = field(default_factory=list)
     _keys: dict[tuple[object, ...], int] = field(default_factory=dict)
-    _steps: dict[tuple[int, int], Step] = field(default_factory=dict)
+    _steps: dict[tuple[int, int], MergeStep] = field(default_factory=dict)
     _key_of: dict[tuple[int, int], int | None] = field(default_factory=dict)
 
     def cost(self, level: int, number: int, counts: Vector) -> int | None:
@@ -140,7 +140,7 @@ class Tables:
             return None
         sign = (level, keys, self._potential(level, number), self.way.sign(level, number))
         if sign not in self._keys:
-            steps: list[Step] = []
+            steps: list[MergeStep] = []
             for key in keys:
                 steps.append(self._step(steps[-1] if steps else None, key))
             self._keys[sign] = len(self.known)
@@ -155,7 +155,7 @@ class Tables:
             return None
         return sum(most for most, size in zip(self.rules.full, table.shape, strict=True) if size > 1)
 
-    def _step(self, previous: Step | None, key: int) -> Step:
+    def _step(self, previous: MergeStep | None, key: int) -> MergeStep:
         """One more child; the first of them are often the same as elsewhere, and then already known."""
         sign = (previous.place if previous else 0, key)
         if sign not in self._steps:
@@ -164,7 +164,7 @@ class Tables:
             self.effort.spend(effort(before, last))
             after = merged(before, last, self.rules.full)
             self.effort.spend(_KEPT * after.size)
-            self._steps[sign] = Step(len(self._steps) + 1, sign[0], key, before, after)
+            self._steps[sign] = MergeStep(len(self._steps) + 1, sign[0], key, before, after)
         return self._steps[sign]
 
     def _node(self, node: int) -> int | None:

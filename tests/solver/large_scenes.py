@@ -204,6 +204,7 @@ SCENES = (
     Scene("multiples", 5082, (Asked(64, multiples=((ROW, 8),)),), gangs=0.2),
     Scene("apart", 5082, (Asked(200, ((8, 1), (8, 2))),), apart=True, gangs=0.3),
     Scene("spread", 847, (Asked(60, ((8, 1), (8, 2))),), spread=ROW, free=0.1),
+    Scene("roles, spread", 5082, (Asked(1, ((8, 0),)), Asked(63, ((8, 2),))), spread=ROW, free=0.3, gangs=0.2),
     Scene("preferences", 5082, (Asked(100, ((8, 4), (8, 2))),), liked=0.3, free=0.05, gangs=0.2),
     Scene("preferences, alike", 5082, (Asked(256),), liked=0.3, gangs=0.2),
     Scene("budgets", 5082, (Asked(128),), budgets=200, allowed=3, gangs=0.1),
@@ -246,6 +247,14 @@ HARD = (
     Scene("slices of members that all differ", 15_246, (Asked(400, EACH, slices=((RACK, 4),)),), gangs=0.3, budgets=20),
     Scene("more than can be apart", 15_246, (Asked(16_000, ((8, 1), (8, 2))),), apart=True, gangs=0.3),
     Scene("more than budgets allow", 15_246, (Asked(3000, ((8, 8), (8, 4))),), gangs=0.3, budgets=5, allowed=2),
+    Scene(
+        "more roles than are counted, spread",
+        5082,
+        (Asked(16, ((8, 1),)), Asked(16, ((8, 2),)), Asked(16, ((8, 4),))),
+        spread=ROW,
+        free=0.3,
+        gangs=0.2,
+    ),
     Scene("multiples of seven", 15_246, (Asked(300, multiples=((RACK, 7),)),), required=BLOCK, gangs=0.3),
 )
 """Scenes of which neither a plan nor a no need be known in a second: the limit is kept all the same."""
