@@ -6,8 +6,10 @@ from random import Random
 
 from benchmarks.arrivals import MEBIBYTES_PER_GPU, MILLICORES_PER_GPU, Ask
 from benchmarks.gangs_of import Role, gang
+from benchmarks.network import SWITCHES
 from benchmarks.room import Room, Slices
 from gangs.model import Gang, SliceRule, TogetherRule
+from kube.topology import HOSTNAME_LABEL
 
 SIZES = (847, 5_082, 15_246)
 """Nodes: the Lingjun cluster once, 6 and 18 times."""
@@ -21,6 +23,8 @@ FULL = FILLS[2:]
 """Where the gangs ask for whole hosts, hardly any is free then."""
 
 _GPUS = (8, 4, 2, 1)
+_SPREAD_OVER = (*SWITCHES[1:], HOSTNAME_LABEL)
+"""Labels by which gangs are spread."""
 
 Draw = Callable[[Random, Room], tuple[Gang, ...]]
 
@@ -81,6 +85,27 @@ def _evicting(pods: int, required: str | None, preferred: str | None, priority: 
         return (gang("asked", [role], required=required, preferred=preferred, priority=priority),)
 
     return draw
+
+
+def _spread(workers: int) -> Draw:
+    """A launcher and its workers, spread evenly over pod switches, access switches or nodes."""
+
+    def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
+        roles = [Role("launcher", 1, _CPU_ONLY), Role("workers", workers, _fitting(rng, room, workers + 1, None))]
+        return (gang("asked", roles, spread=rng.choice(_SPREAD_OVER)),)
+
+    return draw
+
+
+def _spread_sets(rng: Random, room: Room) -> tuple[Gang, ...]:
+    """Prefill, decode and a router, spread evenly as one."""
+    prefill = _fitting(rng, room, 24, None)
+    roles = [
+        Role("prefill", rng.randint(4, 8), prefill),
+        Role("decode", rng.randint(8, 16), _ask(max(1, prefill.gpus // 2))),
+        Role("router", 2, _CPU_ONLY),
+    ]
+    return (gang("asked", roles, spread=rng.choice(_SPREAD_OVER)),)
 
 
 def _sets(required: str | None, preferred: str | None) -> Draw:
@@ -169,6 +194,9 @@ SCENARIOS = (
     Scenario("sets-preferred", _sets(None, "psw"), _counts(40, 40, 16)),
     Scenario("slices-required", _slices("psw", None), _counts(60, 60, 20)),
     Scenario("slices-preferred", _slices(None, "asw"), _counts(60, 60, 20)),
+    Scenario("spread-8", _spread(7), _counts(40, 40, 12)),
+    Scenario("spread-64", _spread(63), _counts(40, 40, 12)),
+    Scenario("spread-sets", _spread_sets, _counts(40, 40, 12)),
     Scenario("preempt-8-required", _evicting(8, "asw", None), _counts(40, 40, 12), 1000.0, PREEMPTOR, FULL),
     Scenario("preempt-64-required", _evicting(64, "psw", None), _counts(40, 40, 12), 1000.0, PREEMPTOR, FULL),
     Scenario("preempt-64-preferred", _evicting(64, None, "psw"), _counts(40, 40, 12), 1000.0, PREEMPTOR, FULL),

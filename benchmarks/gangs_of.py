@@ -7,7 +7,7 @@ from benchmarks.arrivals import Ask
 from benchmarks.filling import container
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet, SliceRule, TogetherRule
 from kube.keys import GATE
-from kube.objects import ObjectMeta, Pod, PodSpec, SchedulingGate
+from kube.objects import LabelSelector, ObjectMeta, Pod, PodSpec, SchedulingGate, TopologySpreadConstraint
 
 _NAMESPACE = "default"
 
@@ -30,12 +30,15 @@ def gang(
     required: str | None = None,
     preferred: str | None = None,
     together: tuple[TogetherRule, ...] = (),
+    spread: str | None = None,
     priority: int = 0,
     number: int = 0,
 ) -> Gang:
-    """A gang whose members are all needed. `number`: a lower one is older."""
+    """A gang whose members are all needed. `spread`: by which label they must be spread evenly. `number`: a lower one
+    is older.
+    """
     members = tuple(
-        Member(_pod(f"{name}-{role.name}-{rank}", role.each, priority), role.name, rank)
+        Member(_pod(name, f"{name}-{role.name}-{rank}", role.each, priority, spread), role.name, rank)
         for role in roles
         for rank in range(role.pods)
     )
@@ -55,6 +58,13 @@ def gang(
     )
 
 
-def _pod(name: str, ask: Ask, priority: int) -> Pod:
-    spec = PodSpec(priority=priority, containers=(container(ask),), scheduling_gates=(SchedulingGate(GATE),))
-    return Pod(metadata=ObjectMeta(name=name, namespace=_NAMESPACE), spec=spec)
+def _pod(gang_name: str, name: str, ask: Ask, priority: int, spread: str | None) -> Pod:
+    labels = {"gang": gang_name}
+    constraint = TopologySpreadConstraint(topology_key=spread or "", label_selector=LabelSelector(match_labels=labels))
+    spec = PodSpec(
+        priority=priority,
+        containers=(container(ask),),
+        scheduling_gates=(SchedulingGate(GATE),),
+        topology_spread_constraints=(constraint,) if spread else (),
+    )
+    return Pod(metadata=ObjectMeta(name=name, namespace=_NAMESPACE, labels=labels), spec=spec)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import accumulate, islice
 from pathlib import Path
 
 import msgspec
@@ -18,11 +19,16 @@ MEBIBYTES_PER_HOST = 1 << 20
 
 _FILE = Path(__file__).parent.parent / "examples" / "lingjun" / "nodes.json"
 _LEVELS = ("dsw", "psw", "asw")
+SWITCHES = tuple(f"example.com/{name}" for name in _LEVELS)
+"""Labels of a host's switches."""
 
 TOPOLOGY = Topology(
     name="lingjun",
     kind="Topology",
-    levels=(*(Level(name, (f"example.com/{name}",)) for name in _LEVELS), Level("node", (HOSTNAME_LABEL,))),
+    levels=(
+        *(Level(name, (key,)) for name, key in zip(_LEVELS, SWITCHES, strict=True)),
+        Level("node", (HOSTNAME_LABEL,)),
+    ),
 )
 """Core switch, pod switch, access switch, node."""
 
@@ -32,15 +38,16 @@ class _List(msgspec.Struct, frozen=True):
 
 
 def nodes(copies: int) -> tuple[Node, ...]:
-    """The hosts of so many copies of the cluster. Each copy has a core switch of its own."""
+    """The hosts of so many copies of the cluster. Each copy has switches of its own, and no two of them one name."""
     return tuple(node for copy in range(copies) for node in _copied(copy))
 
 
 def _copied(copy: int) -> Iterator[Node]:
     for node in _hosts():
         name = f"c{copy}-{node.metadata.name}"
-        core = f"{node.metadata.labels['example.com/dsw']}-{copy}"
-        labels = {**node.metadata.labels, HOSTNAME_LABEL: name, "example.com/dsw": core}
+        switches = accumulate((node.metadata.labels[key] for key in SWITCHES), "{}-{}".format, initial=f"c{copy}")
+        labels = {**node.metadata.labels, **dict(zip(SWITCHES, islice(switches, 1, None), strict=True))}
+        labels[HOSTNAME_LABEL] = name
         yield Node(metadata=ObjectMeta(name=name, labels=labels), spec=node.spec, status=node.status)
 
 
