@@ -154,7 +154,8 @@ class Mixtures:
         if cost is None:
             raise ValueError("this domain cannot hold everybody")
         waste = self._waste(level, _digits(cost, self._radices))
-        tables = [Tables(self.rules, each.way, waste.costs, self.effort, waste.later) for each in compact]
+        everything = len(self.kinds) == len(self._filled)
+        tables = [Tables(self.rules, each.way, waste.costs, self.effort, waste.later, everything) for each in compact]
         wasted, tables = _cheapest(tables, level, domain, self.full)
         digits = _digits(wasted or 0, waste.radices)
         try:

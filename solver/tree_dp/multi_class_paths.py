@@ -4,7 +4,10 @@ The tables hold as many goals as a cost has place for. Plans that are equal by t
 size, along those ways alone that lead to such plans.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from solver.tree_dp.class_vectors import Vector, splits, splitting
 from solver.tree_dp.multi_class_tables import NOTHING, MergeStep, TableEffort, Tables
@@ -36,7 +39,9 @@ class BestPaths:
         return 0 if key is None or not self._comparing else self._least(key, counts)
 
     def nodes(self, level: int, number: int, counts: Vector) -> Iterator[tuple[int, Vector]]:
-        """The nodes of a domain with the numbers that they have in the best ways to have so many members there."""
+        """The nodes of a domain with the numbers that they have in the best ways to have so many members there. Of
+        nodes, and of domains of nodes, that only names tell apart as many as can be used, those with the first names.
+        """
         wanted = {number: {counts}}
         for each in range(level, self._last):
             inside: dict[int, set[Vector]] = {}
@@ -66,7 +71,7 @@ class BestPaths:
         key = self.tables.key(level, number)
         if key is None:
             return
-        alike = self.tables.children(level, number)
+        alike, used = self.tables.children(level, number), max(map(sum, totals))
         for step in reversed(self.tables.known[key].steps):
             parts, rests = set[Vector](), set[Vector]()
             for total in totals:
@@ -75,8 +80,33 @@ class BestPaths:
                     rests.add(rest)
             children = alike.pop(step.key, [])
             if any(map(any, parts)):
+                children = self._first_by_name(level + 1, children, used)
                 inside.update({child: {part for part in parts if any(part)} for child in children})
             totals = rests
+
+    def _first_by_name(self, level: int, alike: list[int], used: int) -> list[int]:
+        """Those of some domains that are alike which a plan with the first names can use, where it uses so many of them
+        at most: all but those to which so many others are preferred. That is one whose names all come before those of
+        the other's nodes of the same sort, the first before the first, and so on.
+        """
+        if level < self._last - 1 or len(alike) <= used or not self.tables.tells_nodes_apart:
+            return alike
+        names = np.array([self._names(level, each) for each in alike], dtype=np.int64)
+        kept: list[int] = []
+        for place in np.argsort(names[:, 0], kind="stable").tolist():
+            before = (names[kept] < names[place]).all(axis=1)
+            if np.count_nonzero(before) < used:
+                kept.append(place)
+        return [alike[place] for place in sorted(kept)]
+
+    def _names(self, level: int, domain: int) -> list[int]:
+        """The places in natural order of a node, or of those nodes of a domain that can be used, sort by sort."""
+        rank, key = self._instance.name_rank, self.tables.key(level, domain)
+        if level == self._last or key is None:
+            return [rank[domain]]
+        used = Counter(step.key for step in self.tables.known[key].steps)
+        of_sort = self.tables.children(level, domain)
+        return [place for sort in used for place in sorted(rank[node] for node in of_sort[sort])[: used[sort]]]
 
     def _take(self, level: int, number: int, total: Vector, inside: dict[int, Vector]) -> None:
         """Add to `inside` what the children of a domain have in one of the best ways that it has so many."""

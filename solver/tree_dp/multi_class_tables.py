@@ -90,7 +90,7 @@ class SortOfDomain:
 class Tables:
     """One table per sort of domain, for certain costs and one way to keep topology spread. Domains that are alike share
     a key: `known[key]`. `later`: costs that are compared where those of the tables are equal; they are not in them, but
-    domains that are alike are so by these, too.
+    domains that are alike are so by these, too. `tells_nodes_apart`: both are all goals before names.
     """
 
     rules: MultiClassRules
@@ -98,6 +98,7 @@ class Tables:
     costs: Costs
     effort: TableEffort
     later: Costs = NOTHING
+    tells_nodes_apart: bool = False
     known: list[SortOfDomain] = field(default_factory=list)
     _keys: dict[tuple[object, ...], int] = field(default_factory=dict)
     _steps: dict[tuple[int, int], MergeStep] = field(default_factory=dict)
