@@ -15,7 +15,6 @@ import click
 from cli.options.certificates import certificate_options
 from cli.options.logs import logging_options
 from controller import defaults
-from serving.memory import keep_little
 
 if TYPE_CHECKING:
     from controller.telemetry.tracing import Traces
@@ -142,7 +141,6 @@ def controller(
         )
     except ConfigException as error:
         raise click.ClickException(f"no cluster to control (--kubeconfig): {error}") from error
-    keep_little()
     with (
         _listening("health", health_address, health_port, partial(health_server, checks={"caches": server.unready})),
         _listening("metrics", health_address, metrics_port, server.metrics_server),

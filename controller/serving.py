@@ -39,6 +39,7 @@ from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
 from planning.solver_pool.pool import shared_workers
 from serving.background import BackgroundPort
+from serving.memory import keep_little
 from solver.problem import Limits
 
 LOG = logging.getLogger(__name__)
@@ -94,6 +95,7 @@ class Server:
 
     def run(self, stop: threading.Event) -> None:
         """Serve until `stop` is set."""
+        keep_little()
         self._cache.start()
         shared_workers().start()
         try:

@@ -73,30 +73,37 @@ class Eligibility:
         self._ports = host_ports(pod)
         self._claims = [snapshot.volumes[name] for name in claim_names(pod) if name in snapshot.volumes]
         occupants = self._occupants(snapshot)
-        self.spreads: tuple[Spread, ...] = spreads(pod, snapshot.nodes, occupants, may_go)
+        self.spreads: tuple[Spread, ...] = spreads(pod, snapshot.nodes, self._counts, may_go)
         """The pod's hard spread constraints, counted over the pods there."""
         self._neighbours = Neighbourhood(pod, occupants, snapshot.namespaces, may_go, with_members=with_members)
-        self._anywhere = not (
-            self._ports or self._claims or self.spreads or self._neighbours.closing or chooses(pod) or requires(also)
-        )
-        """Whether nothing that the pod says, or others say of it, can keep it off a node that is open to everybody."""
+        self._anywhere = not (self._ports or self._claims or self._neighbours.closing or chooses(pod) or requires(also))
+        """Whether nothing that the pod says, or others say of it, can keep it off a node that is open to everybody, but
+        for topology spread."""
 
     def exclusions(self, states: Sequence[NodeState]) -> dict[int, str]:
         """By position, why the pod may not use those of the nodes that it may not use."""
-        shut = [place for place, state in enumerate(states) if not (self._anywhere and state.open)]
+        anywhere = self._anywhere and not self.spreads
+        shut = [place for place, state in enumerate(states) if not (anywhere and state.open)]
         return {place: reason for place in shut if (reason := self.exclusion(states[place]))}
 
     def exclusion(self, state: NodeState) -> str:
         """Why the pod may not use the node, "" where it may."""
         if self._anywhere and state.open:
-            return ""
+            return self._spread_out(state.node)
         return (
             self._node_itself(state.node)
             or self._taken_ports(state)
             or next((reason for each in self._claims if (reason := each.exclusion(state.node))), "")
-            or next((reason for each in self.spreads if (reason := each.exclusion(state.node))), "")
+            or self._spread_out(state.node)
             or self._neighbours.exclusion(state.node)
         )
+
+    def _spread_out(self, node: Node) -> str:
+        """Why topology spread keeps the pod off the node, "" where it does not."""
+        for each in self.spreads:
+            if reason := each.exclusion(node):
+                return reason
+        return ""
 
     def obstacles(self, states: Sequence[NodeState]) -> Iterator[Obstacle]:
         """Who has to go before the pod may use some of `states`."""
@@ -201,11 +208,9 @@ class Eligibility:
                 yield each
 
     def _occupants(self, snapshot: Snapshot) -> Sequence[Occupant]:
-        """The pods that matter to affinity and spread; where the pod has no such wish, those with anti-affinity."""
-        affinity, spec = self._pod.spec.affinity, self._pod.spec
-        every = bool(spec.topology_spread_constraints) or (
-            affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
-        )
+        """The pods that matter to affinity; where the pod has no such wish, those with anti-affinity."""
+        affinity = self._pod.spec.affinity
+        every = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
         return [
             (state, tenant)
             for state in (snapshot.nodes if every else snapshot.keeping_off)

@@ -241,36 +241,38 @@ class Spread:
 
 
 def spreads(
-    pod: Pod, nodes: Sequence[NodeState], occupants: Sequence[Occupant], may_go: MayGo = nobody_goes
+    pod: Pod, nodes: Sequence[NodeState], is_there: Callable[[Tenant], bool], may_go: MayGo = nobody_goes
 ) -> tuple[Spread, ...]:
-    """The pod's hard spread constraints, counted."""
+    """The pod's hard spread constraints, counted over the pods of the nodes that are taken to be there."""
     hard = [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
     if not hard:
         return ()
     labelled = [each for each in nodes if all(c.topology_key in each.node.metadata.labels for c in hard)]
-    return tuple(_spread(pod, each, labelled, occupants, may_go) for each in hard)
+    return tuple(_spread(pod, each, labelled, is_there, may_go) for each in hard)
 
 
 def _spread(
     pod: Pod,
     constraint: TopologySpreadConstraint,
-    nodes: Iterable[NodeState],
-    occupants: Iterable[Occupant],
+    nodes: Sequence[NodeState],
+    is_there: Callable[[Tenant], bool],
     may_go: MayGo,
 ) -> Spread:
-    key = constraint.topology_key
+    key, namespace = constraint.topology_key, pod.metadata.namespace
     narrowed = tuple(_by_keys(pod, constraint.match_label_keys, "In"))
-    counted = {each.name for each in nodes if _counts(pod, constraint, each.node)}
-    counts = {each.node.metadata.labels[key]: 0 for each in nodes if each.name in counted}
+    counted = [each for each in nodes if _counts(pod, constraint, each.node)]
+    counts = {each.node.metadata.labels[key]: 0 for each in counted}
     going = set[str]()
     # An empty selector matches the pod itself but counts nobody: so does the stock scheduler.
     empty = _is_empty(constraint.label_selector) and not narrowed
-    for state, tenant in () if empty else occupants:
-        alike = tenant.pod.metadata.namespace == pod.metadata.namespace and not tenant.terminating
-        if alike and state.name in counted and _selected(constraint, narrowed, tenant.pod):
-            counts[state.node.metadata.labels[key]] += 1
-            if may_go(tenant):
-                going.add(tenant.pod.key)
+    for state in () if empty else counted:
+        for tenant in state.tenants:
+            # Who is hardly ever so is asked first: this is done for each pod of the cluster.
+            alike = tenant.pod.metadata.namespace == namespace and _selected(constraint, narrowed, tenant.pod)
+            if alike and not tenant.terminating and is_there(tenant):
+                counts[state.node.metadata.labels[key]] += 1
+                if may_go(tenant):
+                    going.add(tenant.pod.key)
     enough = len(counts) >= (constraint.min_domains or 1)
     return Spread(
         topology_key=key,
@@ -278,7 +280,7 @@ def _spread(
         counts=counts,
         least=min(counts.values(), default=0) if enough else 0,
         too_few=not enough,
-        counted=frozenset(counted),
+        counted=frozenset(each.name for each in counted),
         self_matching=_selected(constraint, narrowed, pod),
         may_go=frozenset(going),
         _namespace=pod.metadata.namespace,

@@ -19,7 +19,7 @@ WORTHWHILE = 4
 """Members from which on it pays to look first where there is a choice at all."""
 _OFTEN = 8
 """Members between two looks at the clock."""
-_ROUNDS = 6
+_ROUNDS = 2
 """After so many solves for that, there is taken to be one everywhere."""
 
 
