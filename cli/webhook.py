@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 
 from cli.options.logs import logging_options
-from serving.memory import keep_little
 
 PORT = click.IntRange(0, 65535)
 SECONDS = click.FloatRange(min=0, min_open=True)
@@ -103,5 +102,4 @@ def webhook(
         client_authority=client_ca_file,
     )
     caller = Certified(client_name) if client_ca_file is not None else anybody
-    keep_little()
     WebhookServer(settings, lambda: WebhookService(transport, caller, placeholders=not no_placeholders)).run()

@@ -150,8 +150,6 @@ class _Course:
     def _by_model(self, instance: Instance) -> Solved | Found:
         if self._early(instance) is None and work(self.problem) >= STARTING:
             self.known.seek(instance, self.deadline.share(_RESERVE), most=1)
-            if self._without_is_known():  # all the time is for a better one
-                instance = replace(instance, deadline=self.without.deadline)
         return solve_model(instance, self.limits, start=self.known.plan)
 
 

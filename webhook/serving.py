@@ -21,6 +21,7 @@ from serving.application import Application, Pool
 from serving.background import BackgroundPort
 from serving.gunicorn_worker import LoopWorker, PoliteArbiter
 from serving.limits import BACKLOG, KEEP_SECONDS, MOST_CONNECTIONS, ConnectionLimits
+from serving.memory import keep_little
 from serving.port import Port
 from serving.tls import CertificateFolder
 from webhook.health import Check, TLSSelfCall, health_server
@@ -158,6 +159,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT, then exit the process. Whatever cannot be begun is said on stderr."""
+        keep_little()  # the workers are forked from here
         try:
             PoliteArbiter(self, self.settings.notice).run()
         except RuntimeError as error:

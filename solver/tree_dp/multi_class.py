@@ -114,7 +114,7 @@ class Mixtures:
     """All that counting tells about the domains of an instance, worked out when asked for. Raises `TooMuchError`."""
 
     def __init__(self, instance: Instance, kinds: tuple[MemberClass, ...], ways: Sequence[SpreadWay]) -> None:
-        self.instance, self.kinds, self._ways = instance, kinds, ways
+        self.instance, self.kinds = instance, kinds
         self.full: Vector = tuple(len(kind.ranks) for kind in kinds)
         depth, members = instance.tree.depth, sum(self.full)
         self._filled = sorted({kind.pod_set for kind in kinds})

@@ -117,6 +117,7 @@ class BestPaths:
         if level == self._last - 1:
             by_name = self._instance.name_rank.__getitem__
             alike = {each: sorted(nodes, key=by_name) for each, nodes in alike.items()}
+        alike = {each: self._first_by_name(level + 1, children, sum(total)) for each, children in alike.items()}
         for step in reversed(self.tables.known[key].steps):
             total, part = self._best(step, total)[0]
             if any(part):

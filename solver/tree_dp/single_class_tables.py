@@ -123,9 +123,8 @@ def _bounds_of_domains(instance: Instance, kind: MemberClass) -> list[tuple[_ByL
         rules.append((spread.group, limits_of_spread))
     if math.prod(len(ways) for _, ways in rules) > MOST_WAYS:
         return None
-    places = []
+    places, nodes = [], np.flatnonzero(instance.capacity[kind.shape]).tolist()
     for group, ways in rules:
-        nodes = np.flatnonzero(instance.capacity[kind.shape]).tolist()
         place = level_of_groups(instance, nodes, group) if any(way.most for way in ways) else (ROOT, {})
         if place is None:
             return None

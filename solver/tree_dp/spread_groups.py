@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solver.bounds.emptiest_group import fewest_in_emptiest
 from solver.bounds.member_classes import MemberClass
@@ -16,11 +15,10 @@ from solver.instance import Instance
 from solver.problem import Spread
 from solver.tree import Tree
 from solver.tree_dp.class_vectors import Table, Vector
+from solver.tree_dp.multi_class_rules import Allowed
 
 MOST_WAYS = 16
 """Rules that could be kept in more ways are CP-SAT's: each way is a dynamic programme of its own."""
-
-Allowed = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 PEAK = """
 import threading
 from pathlib import Path
@@ -35,7 +33,6 @@ def kilobytes_kept(call: str) -> int:
     return int(done.stdout)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="glibc's")
 def test_a_server_keeps_little_of_what_was_freed() -> None:
     """8 MB are in use. Without it each thread's heap stays as large as it was, up to the last piece in use."""
     assert kilobytes_kept("keep_little()") < 30_000 < kilobytes_kept("")
