@@ -2,36 +2,26 @@
 
 A worker is killed when it does not answer in time, and replaced when it dies, fails, lies or has grown. Its place is
 then taken by the greedy plan that the verifier lets pass, not proven to be the best, or by "not proven".
-
-Workers are started by exec, never by fork alone, so that threads and locks of the server are not copied; a worker
-ends by itself when its parent does, even by SIGKILL.
 """
 
 import atexit
 import logging
 import os
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
-from typing import BinaryIO
 
-import msgspec
-
-from planning.solver_pool.node_layouts import Sender
-from planning.solver_pool.pipes import Channel
+from planning.solver_pool.idle import IdleWorkers
+from planning.solver_pool.process import COMMAND, Worker, WorkerError
 from planning.solver_pool.tasks import (
     Compared,
     CompareTask,
-    Failed,
     JointReply,
     JointTask,
     NotPlaced,
     Placed,
-    Ready,
     Reply,
     Request,
     Task,
@@ -47,9 +37,6 @@ from solver.verify.rules import verify
 
 log = logging.getLogger(__name__)
 
-COMMAND = (sys.executable, "-m", "planning.solver_pool.worker")
-START_SECONDS = 60.0
-"""How long a worker may take to start. That happens once and is not counted in a caller's limit."""
 GROWN_BYTES = 1 << 30
 """A worker that has held more than this is replaced."""
 SOLVER_SHARE = 0.75
@@ -63,102 +50,6 @@ _TRIES = 8
 """Domains that the parent's own plan is sought in even where the time is over."""
 _MOMENT = 50_000
 """Members times nodes up to which the parent looks itself whether a no is one."""
-_GONE = "a worker has ended or took too long"
-
-
-class WorkerError(Exception):
-    """A worker died, hung, failed or spoke nonsense."""
-
-
-class Worker:
-    """One process. Not to be used by two threads at a time. Raises `WorkerError` where none can be started."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
-            "OPENBLAS_NUM_THREADS": "1",
-            "OMP_NUM_THREADS": "1",
-        }
-        try:
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
-        except OSError as error:
-            raise WorkerError(f"a worker cannot be started: {error}") from error
-        self.peak = 0
-        self._channel = Channel(self._stdin, self._stdout)
-        self._sender = Sender()
-        self._ready = False
-        self._decoder: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
-
-    def await_ready(self) -> float:
-        """Wait until the worker has started; tells how many seconds that took. Raises `WorkerError`."""
-        if self._ready:
-            return 0.0
-        began = time.monotonic()
-        if not isinstance(self._next(began + START_SECONDS), Ready):
-            raise WorkerError("the worker did not say that it is ready")
-        self._ready = True
-        return time.monotonic() - began
-
-    def replies(self, request: Request, seconds: float) -> Iterator[Reply]:
-        """What the worker answers, one by one. Raises `WorkerError`, also when `seconds` are over: the worker is not to
-        be used again then.
-        """
-        end = time.monotonic() + seconds
-        body = msgspec.msgpack.encode(request, enc_hook=self._sender.pack)
-        try:
-            self._channel.send(body, end)
-        except OSError as error:
-            raise WorkerError(_GONE) from error
-        while True:
-            yield self._next(end)
-
-    def note(self, reply: Reply) -> None:
-        """Learn from a reply how much memory the worker has held. Raises `WorkerError` where the solver failed."""
-        if isinstance(reply, Failed):
-            raise WorkerError(f"the solver failed: {reply.reason}")
-        if not isinstance(reply, Ready):
-            self.peak = max(self.peak, reply.peak)
-
-    def close(self) -> None:
-        """End the process, at once."""
-        self.process.kill()
-        self.process.wait()
-        self._stdin.close()
-        self._stdout.close()
-
-    @property
-    def _stdin(self) -> BinaryIO:
-        return _pipe(self.process.stdin)
-
-    @property
-    def _stdout(self) -> BinaryIO:
-        return _pipe(self.process.stdout)
-
-    def _next(self, end: float) -> Reply:
-        try:
-            body = self._channel.receive(end)
-        except TimeoutError:
-            body = None
-        if body is None:
-            raise WorkerError(_GONE)
-        try:
-            return self._decoder.decode(body)
-        except msgspec.DecodeError as error:
-            raise WorkerError("the worker answers in another language") from error
-
-
-def _pipe(pipe: object) -> BinaryIO:
-    return pipe  # type: ignore[return-value]  # Popen made it, because it was told to
-
-
-@dataclass(slots=True)
-class _Places:
-    """How many workers may be out at the same time, and those at home."""
-
-    free: threading.BoundedSemaphore
-    home: list[Worker]
-    lock: threading.Lock
 
 
 class Workers:
@@ -166,18 +57,18 @@ class Workers:
 
     def __init__(self, most: int = 2, command: Sequence[str] = COMMAND) -> None:
         self._command = tuple(command)
-        self._places = _Places(threading.BoundedSemaphore(most), [], threading.Lock())
+        self._free = threading.BoundedSemaphore(most)
+        self._idle = IdleWorkers()
         self._closings = 0
 
     def start(self) -> None:
         """Start one worker now, so that the first caller need not wait."""
-        with self._places.lock:
-            if not self._places.home:
-                self._places.home.append(Worker(self._command))
+        if not len(self._idle):
+            self._idle.put(Worker(self._command))
 
     def await_started(self) -> None:
         """Wait until a worker can answer at once, so that the time of an answer does not hold the worker's start."""
-        worker, sound = self._from_home(), False
+        worker, sound = self._taken(), False
         try:
             worker.await_ready()
             sound = True
@@ -187,14 +78,11 @@ class Workers:
             self._back(worker, sound=sound, stays=True)
 
     def close(self) -> None:
-        """End all workers that are at home; one that is out ends when its caller comes back. Another call would start
-        new ones.
+        """End all workers that wait; one that works ends when its caller has its answer. Another call would start new
+        ones.
         """
-        with self._places.lock:
-            self._closings += 1
-            workers, self._places.home = self._places.home, []
-        for worker in workers:
-            worker.close()
+        self._closings += 1
+        self._idle.close()
 
     def solve(self, problem: Problem, limits: Limits) -> Answer:
         """The best plan within `limits`, verified, or why there is none. Never raises for what the solver does.
@@ -262,11 +150,11 @@ class Workers:
         disappoints is replaced.
         """
         end = time.monotonic() + seconds
-        if not self._places.free.acquire(timeout=seconds):
+        if not self._free.acquire(timeout=seconds):
             log.warning("no worker was free in time")
             return end
         try:
-            worker, sound, closings = self._from_home(), False, self._closings
+            worker, sound, closings = self._taken(), False, self._closings
             try:
                 end += worker.await_ready()
                 for reply in worker.replies(request, (end - time.monotonic()) * WORKER_SHARE):
@@ -279,23 +167,16 @@ class Workers:
         except WorkerError as error:
             log.warning("%s; another takes its place", error)
         finally:
-            self._places.free.release()
+            self._free.release()
         return end
 
-    def _from_home(self) -> Worker:
-        with self._places.lock:
-            while self._places.home:
-                worker = self._places.home.pop()
-                if worker.process.poll() is None:
-                    return worker
-                worker.close()
-        return Worker(self._command)
+    def _taken(self) -> Worker:
+        return self._idle.take() or Worker(self._command)
 
     def _back(self, worker: Worker, *, sound: bool, stays: bool) -> None:
         """Keep a worker that did well; start another in the place of one that did not, unless all are to end."""
         if stays and sound and worker.peak <= GROWN_BYTES:
-            with self._places.lock:
-                self._places.home.append(worker)
+            self._idle.put(worker)
             return
         worker.close()
         if stays:

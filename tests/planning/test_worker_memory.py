@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from planning.solver_pool.pool import COMMAND, Worker
+from planning.solver_pool.process import COMMAND, Worker
 from planning.solver_pool.tasks import Placed, Task
 from solver.nodes import Node, nodes_of
 from solver.problem import Limits, Member, PodSet, Problem, Shape

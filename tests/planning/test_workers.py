@@ -199,7 +199,8 @@ def test_threads_share_the_workers(workers: Workers) -> None:
 
 PARENT = """
 import sys, threading
-from planning.solver_pool.pool import Worker, Workers, COMMAND
+from planning.solver_pool.pool import Workers
+from planning.solver_pool.process import COMMAND, Worker
 from planning.solver_pool.tasks import Task
 from test_workers import FAULTY, PATIENT, problem
 waiting, working = Worker(COMMAND), Worker((sys.executable, str(FAULTY), "hung"))

@@ -1,0 +1,75 @@
+"""Workers that nobody needs are ended, but for one."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from planning.solver_pool.idle import IdleWorkers
+from planning.solver_pool.process import COMMAND, Worker
+
+MOMENT = 0.2
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def idle() -> Iterator[IdleWorkers]:
+    workers = IdleWorkers(idle_seconds=MOMENT)
+    yield workers
+    workers.close()
+
+
+def runs(worker: Worker) -> bool:
+    return worker.process.poll() is None
+
+
+def within_patience(worker: Worker) -> bool:
+    end = time.monotonic() + PATIENCE
+    while runs(worker) and time.monotonic() < end:
+        time.sleep(MOMENT / 10)
+    return not runs(worker)
+
+
+def test_the_last_to_come_is_the_one_that_stays(idle: IdleWorkers) -> None:
+    first, second, third = (Worker(COMMAND) for _ in range(3))
+    for each in (first, second, third):
+        idle.put(each)
+    assert within_patience(first)
+    assert within_patience(second)
+    time.sleep(2 * MOMENT)
+    assert runs(third)
+    assert idle.take() is third
+    third.close()
+
+
+def test_one_alone_is_not_ended(idle: IdleWorkers) -> None:
+    worker = Worker(COMMAND)
+    idle.put(worker)
+    time.sleep(3 * MOMENT)
+    assert runs(worker)
+    assert len(idle) == 1
+
+
+def test_those_that_callers_take_turns_with_stay() -> None:
+    """Two callers at a time, again and again: none is ended and started anew."""
+    idle = IdleWorkers(idle_seconds=5 * MOMENT)
+    both = {Worker(COMMAND), Worker(COMMAND)}
+    for each in both:
+        idle.put(each)
+    for _ in range(20):
+        taken = [idle.take(), idle.take()]
+        assert set(taken) == both
+        time.sleep(MOMENT / 2)
+        for worker in taken:
+            assert worker is not None
+            idle.put(worker)
+    idle.close()
+    assert not any(runs(each) for each in both)
+
+
+def test_one_that_died_is_not_given_out(idle: IdleWorkers) -> None:
+    worker = Worker(COMMAND)
+    worker.process.kill()
+    worker.process.wait()
+    idle.put(worker)
+    assert idle.take() is None
