@@ -105,6 +105,14 @@ class NodeState:
         return frozenset(keys | {tenant.pod.metadata.uid for tenant in self.tenants} - {""})
 
     @cached_property
+    def by_namespace(self) -> Mapping[str, Sequence[Tenant]]:
+        """The pods there, by their namespaces."""
+        found: dict[str, list[Tenant]] = {}
+        for each in self.tenants:
+            found.setdefault(each.pod.metadata.namespace, []).append(each)
+        return found
+
+    @cached_property
     def expecting(self) -> bool:
         """Whether pods have their place there that are yet to be bound."""
         return any(not tenant.pod.bound for tenant in self.tenants)

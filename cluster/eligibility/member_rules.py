@@ -6,7 +6,7 @@ from cluster.eligibility.pod_affinity import Namespaces, Spread, affinity_terms
 from cluster.selectors import selects
 from cluster.snapshot import NodeState, Snapshot
 from cluster.volumes import claim_names
-from kube.objects import Node, Pod
+from kube.objects import Pod
 
 Groups = tuple[str | None, ...]
 
@@ -22,16 +22,13 @@ def spread_limits(spreads: Iterable[Spread], nodes: Sequence[NodeState]) -> list
     for spread in spreads:
         if not spread.self_matching:
             continue
-        domains = [_label(state.node, spread.topology_key) for state in nodes]
-        rooms = {domain: spread.room(domain) for domain in domains if domain is not None}
+        domains = [state.node.metadata.labels.get(spread.topology_key) for state in nodes]
+        rooms = {domain: spread.room(domain) for domain in dict.fromkeys(domains) if domain is not None}
         for most in sorted(set(rooms.values()) - {0}):
-            groups = tuple(each if each is not None and rooms[each] == most else None for each in domains)
+            alike = {domain for domain, room in rooms.items() if room == most}
+            groups = tuple([each if each in alike else None for each in domains])
             limits.append((spread.topology_key, groups, most))
     return limits
-
-
-def _label(node: Node, key: str) -> str | None:
-    return node.metadata.labels.get(key)
 
 
 def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None = None) -> tuple[str, ...]:

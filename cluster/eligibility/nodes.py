@@ -82,7 +82,7 @@ class Eligibility:
 
     def exclusions(self, states: Sequence[NodeState]) -> dict[int, str]:
         """By position, why the pod may not use those of the nodes that it may not use."""
-        anywhere = self._anywhere and not self.spreads
+        anywhere = self._anywhere and not any(each.closes_any(states) for each in self.spreads)
         shut = [place for place, state in enumerate(states) if not (anywhere and state.open)]
         return {place: reason for place in shut if (reason := self.exclusion(states[place]))}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cluster.eligibility.taints import untolerated
-from cluster.selectors import requirement_holds, selects, wants_node
+from cluster.selectors import chooses, requirement_holds, selects, wants_node
 from cluster.snapshot import NodeState, Tenant
 from kube.objects import LabelSelector, Node, Pod, PodAffinityTerm, Requirement, TopologySpreadConstraint
 
@@ -214,6 +214,7 @@ class Spread:
     counted: frozenset[str]
     self_matching: bool
     may_go: frozenset[str]
+    _full: frozenset[str]
     _namespace: str
     _constraint: TopologySpreadConstraint
     _narrowed: tuple[Requirement, ...]
@@ -234,10 +235,11 @@ class Spread:
         domain = node.metadata.labels.get(self.topology_key)
         if domain is None:
             return SPREAD_LABEL
-        if self.may_go:
-            return ""
-        skew = self.counts.get(domain, 0) + int(self.self_matching) - self.least
-        return SPREAD if skew > self.max_skew else ""
+        return SPREAD if domain in self._full else ""
+
+    def closes_any(self, nodes: Sequence[NodeState]) -> bool:
+        """Whether the constraint closes one of the nodes to the next pod, for certain."""
+        return not {None, *self._full}.isdisjoint([each.node.metadata.labels.get(self.topology_key) for each in nodes])
 
 
 def spreads(
@@ -247,7 +249,9 @@ def spreads(
     hard = [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
     if not hard:
         return ()
-    labelled = [each for each in nodes if all(c.topology_key in each.node.metadata.labels for c in hard)]
+    labelled = nodes
+    for key in {each.topology_key for each in hard}:
+        labelled = [each for each in labelled if key in each.node.metadata.labels]
     return tuple(_spread(pod, each, labelled, is_there, may_go) for each in hard)
 
 
@@ -260,29 +264,31 @@ def _spread(
 ) -> Spread:
     key, namespace = constraint.topology_key, pod.metadata.namespace
     narrowed = tuple(_by_keys(pod, constraint.match_label_keys, "In"))
-    counted = [each for each in nodes if _counts(pod, constraint, each.node)]
-    counts = {each.node.metadata.labels[key]: 0 for each in counted}
+    counted = _counted(pod, constraint, nodes)
+    counts = dict.fromkeys([each.node.metadata.labels[key] for each in counted], 0)
     going = set[str]()
     # An empty selector matches the pod itself but counts nobody: so does the stock scheduler.
     empty = _is_empty(constraint.label_selector) and not narrowed
     for state in () if empty else counted:
-        for tenant in state.tenants:
-            # Who is hardly ever so is asked first: this is done for each pod of the cluster.
-            alike = tenant.pod.metadata.namespace == namespace and _selected(constraint, narrowed, tenant.pod)
-            if alike and not tenant.terminating and is_there(tenant):
+        for tenant in state.by_namespace.get(namespace, ()):
+            # Who is hardly ever so is asked first: this is done for each pod of the namespace.
+            if _selected(constraint, narrowed, tenant.pod) and not tenant.terminating and is_there(tenant):
                 counts[state.node.metadata.labels[key]] += 1
                 if may_go(tenant):
                     going.add(tenant.pod.key)
     enough = len(counts) >= (constraint.min_domains or 1)
+    least, itself = min(counts.values(), default=0) if enough else 0, _selected(constraint, narrowed, pod)
+    most = constraint.max_skew + least - int(itself)
     return Spread(
         topology_key=key,
         max_skew=constraint.max_skew,
         counts=counts,
-        least=min(counts.values(), default=0) if enough else 0,
+        least=least,
         too_few=not enough,
-        counted=frozenset(each.name for each in counted),
-        self_matching=_selected(constraint, narrowed, pod),
+        counted=frozenset([each.name for each in counted]),
+        self_matching=itself,
         may_go=frozenset(going),
+        _full=frozenset() if going else frozenset([domain for domain, count in counts.items() if count > most]),
         _namespace=pod.metadata.namespace,
         _constraint=constraint,
         _narrowed=narrowed,
@@ -294,12 +300,13 @@ def _selected(constraint: TopologySpreadConstraint, narrowed: Sequence[Requireme
     return selects(constraint.label_selector, labels) and all(requirement_holds(each, labels) for each in narrowed)
 
 
-def _counts(pod: Pod, constraint: TopologySpreadConstraint, node: Node) -> bool:
-    """Whether a node's pods and its domain count, by the constraint's two policies (KEP 3094)."""
-    if constraint.node_affinity_policy == "Honor" and not wants_node(pod, node):
-        return False
-    honoured = constraint.node_taints_policy == "Honor"
-    return not (honoured and untolerated(node.spec.taints, pod.spec.tolerations) is not None)
+def _counted(pod: Pod, constraint: TopologySpreadConstraint, nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+    """The nodes whose pods and domains count, by the constraint's two policies (KEP 3094)."""
+    if constraint.node_affinity_policy == "Honor" and chooses(pod):
+        nodes = [each for each in nodes if wants_node(pod, each.node)]
+    if constraint.node_taints_policy == "Honor":
+        nodes = [each for each in nodes if untolerated(each.node.spec.taints, pod.spec.tolerations) is None]
+    return nodes
 
 
 def _is_empty(selector: LabelSelector | None) -> bool:

@@ -169,6 +169,5 @@ def spread_rules(
 
 def _places(spread: Spread, nodes: Sequence[NodeState]) -> Groups:
     """The domain of each node, None where its pods do not count."""
-    return tuple(
-        state.node.metadata.labels.get(spread.topology_key) if state.name in spread.counted else None for state in nodes
-    )
+    key, counted = spread.topology_key, spread.counted
+    return tuple([state.node.metadata.labels.get(key) if state.name in counted else None for state in nodes])
