@@ -29,6 +29,7 @@ DISTRIBUTIONS: Mapping[str, str] = MappingProxyType(
         "h11": "uvicorn's other parser; ours is httptools",
         "markdown-it-py": "rich's Markdown",
         "mdurl": "rich's Markdown",
+        "pandas": "of CP-SAT's variables by an index (solver/cp_model.py)",
         "pycparser": "cffi's, to compile with",
         "pygments": "rich's coloured source text",
         "tzdata": "pandas' time zones",

@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ortools.sat.python.cp_model import IntVar
-
 from solver.bounds.member_classes import MemberClass
+from solver.cp_model import IntVar
 from solver.cp_sat.disruption_limits import add_budgets, add_victim_gangs
 from solver.cp_sat.keeping_apart import add_conflicts, add_exclusions, add_separations
 from solver.cp_sat.linear import Sum, total

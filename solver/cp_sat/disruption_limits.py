@@ -2,8 +2,7 @@
 
 from collections.abc import Set as AbstractSet
 
-from ortools.sat.python.cp_model import IntVar
-
+from solver.cp_model import IntVar
 from solver.cp_sat.linear import Sum
 from solver.cp_sat.variables import Model
 

@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from ortools.sat.python.cp_model import IntVar
-
 from solver.bounds.domain_cover import Covers
+from solver.cp_model import IntVar
 from solver.cp_sat.constraint_model import everybody_placed, seat_variables
 from solver.cp_sat.lexicographic import Stage
 from solver.cp_sat.linear import Sum, one, total

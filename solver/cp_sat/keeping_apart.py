@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from ortools.sat.python.cp_model import IntVar
-
+from solver.cp_model import IntVar
 from solver.cp_sat.linear import Sum
 from solver.cp_sat.variables import Model
 from solver.problem import Conflict, Exclusion, Separation

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from ortools.sat.python.cp_model import (
+from solver.cp_model import (
     FEASIBLE,
     INFEASIBLE,
     MODEL_INVALID,
@@ -17,7 +17,6 @@ from ortools.sat.python.cp_model import (
     CpModel,
     CpSolver,
 )
-
 from solver.cp_sat.linear import Sum
 from solver.deadline import NO_DEADLINE, Deadline
 from solver.objective import Reached

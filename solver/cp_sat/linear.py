@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ortools.sat.python.cp_model import IntVar, LinearExpr
+from solver.cp_model import IntVar, LinearExpr
 
 Term = tuple[int, IntVar]
 

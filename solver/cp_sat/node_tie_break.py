@@ -8,8 +8,7 @@ smallest name that still allows a plan as good is taken each time.
 from collections import Counter
 from itertools import pairwise
 
-from ortools.sat.python.cp_model import IntVar
-
+from solver.cp_model import IntVar
 from solver.cp_sat.lexicographic import Search
 from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.variables import Model

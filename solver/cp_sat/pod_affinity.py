@@ -1,7 +1,6 @@
 """Members that want to be near others, as constraints of the model (kube-scheduler's InterPodAffinity)."""
 
-from ortools.sat.python.cp_model import IntVar
-
+from solver.cp_model import IntVar
 from solver.cp_sat.keeping_apart import Coming, coming_in, coming_to, held_in, none_of, only_if
 from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.variables import Model

@@ -7,10 +7,9 @@ plan puts a new member there (KEP 895, `doNotSchedule`).
 from collections import Counter
 from collections.abc import Mapping
 
-from ortools.sat.python.cp_model import IntVar
-
 from solver.bounds.emptiest_group import fewest_in_emptiest
 from solver.capacity import needed_members
+from solver.cp_model import IntVar
 from solver.cp_sat.linear import Sum, one
 from solver.cp_sat.variables import Model
 from solver.problem import Spread

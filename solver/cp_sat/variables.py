@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from ortools.sat.python.cp_model import CpModel, IntVar
 
 from solver.bounds.member_classes import MemberClass
+from solver.cp_model import CpModel, IntVar
 from solver.cp_sat.linear import Sum, one, total
 from solver.instance import Instance
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.sat.python.cp_model import FEASIBLE, OPTIMAL, CpModel, IntVar, LinearExpr
 
 from solver.capacity import Counts
+from solver.cp_model import FEASIBLE, OPTIMAL, CpModel, IntVar, LinearExpr
 from solver.cp_sat.lexicographic import TimeBudget, single_worker
 from solver.multi_gang.column_generation.pricing import GangDemand, PricingProblem
 

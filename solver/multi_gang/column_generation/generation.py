@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from operator import mul
 
 import numpy as np
-from ortools.sat.python.cp_model import FEASIBLE, OPTIMAL, CpModel, CpSolver, LinearExpr
 
 from solver.capacity import Counts
+from solver.cp_model import FEASIBLE, OPTIMAL, CpModel, CpSolver, LinearExpr
 from solver.cp_sat.lexicographic import TimeBudget, single_worker
 from solver.deadline import DeadlineCheck, no_deadline_check
 from solver.multi_gang.column_generation.allotment import AllottingProblem, Parts
