@@ -23,6 +23,9 @@ QUIETLY := --ignore-scripts --no-audit --no-fund --loglevel=error
 # What tells in seconds. The rest is tested without measuring coverage: that slows down what has to be in time.
 FAST := not controlplane and not thorough
 
+# Hundreds of processes start here; where nothing compiled is kept, each compiles our modules anew, for half a second.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo examples test test-fast test-long test-image bench bench-solver lint page docs binaries manifests image sbom krew lock clean
 
