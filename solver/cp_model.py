@@ -1,7 +1,7 @@
 """CP-SAT's model and solver, loaded without pandas.
 
 OR-Tools imports pandas for variables that are made by an index, which nothing here makes: a quarter of a worker's start
-and 40 of its 100 MB (docs/decisions/0020). Until it has been loaded, three empty classes stand for it. A process that
+and 40 of its 100 MB (docs/decisions/0020). While CP-SAT is loaded, empty classes stand for it. A process that
 has pandas already keeps it.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-_NAMED = ("DataFrame", "Index", "Series")
+_NAMED = ("Index", "Series")
 """The classes that OR-Tools names where it is loaded; it asks only whether what it is given is one of them."""
 
 

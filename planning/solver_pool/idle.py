@@ -1,6 +1,6 @@
 """Workers that wait for a caller: of those that nobody has needed for a while, one stays.
 
-A second one is needed where two callers ask at the same time, as a dry run does beside a round. It holds some 90 MB,
+A second one is needed where two callers ask at the same time, as a dry run does beside a round. It holds some 60 MB,
 and a second of somebody's time brings it back.
 """
 
