@@ -14,8 +14,6 @@ from cli.installation.local import Deployment
 from controlplane import operators
 from controlplane.control_plane import LONG_LEASES, ControlPlane, Options
 
-LEASE = ("--lease-seconds", 4)
-"""As it is installed; tests have a shorter one."""
 LONGEST_START = 900.0
 LOOK_SECONDS = 5.0
 IDLE_SECONDS = 30.0
@@ -157,7 +155,7 @@ def _install(plane: ControlPlane) -> dict[str, int]:
     plane.apply([load.topology()])
     webhook = deployment.start_webhook()
     deployment.register_webhook()
-    return {"webhook": webhook.pid, "controller": deployment.start_controller(options=LEASE).pid}
+    return {"webhook": webhook.pid, "controller": deployment.start_controller().pid}
 
 
 def _idle(servers: dict[str, int]) -> Idle:

@@ -19,7 +19,6 @@ from cli.installation.local import Deployment
 from controlplane.control_plane import LONG_LEASES, ControlPlane, Options
 from controlplane.running.components import COMPONENTS
 
-LEASE = ("--lease-seconds", 4)
 SETTLE_SECONDS, IDLE_SECONDS = 20.0, 30.0
 LONGEST = 1800.0
 ROUNDS = 5
@@ -160,7 +159,7 @@ def _streams(plane: ControlPlane, asked: Asked) -> Iterator[stream.Passed]:
 
 
 def _controller(deployment: Deployment) -> Any:
-    return deployment.start_controller(options=LEASE)
+    return deployment.start_controller()
 
 
 def _fill(plane: ControlPlane, nodes: int, pods_per_node: int) -> None:

@@ -16,6 +16,7 @@ from urllib.request import urlopen
 
 from certs.files import write_self_signed
 from cli.installation.installed_objects import custom_resource_definitions, system_objects, webhook_configurations
+from controller.defaults import LEASE_SECONDS
 from controlplane.control_plane import ControlPlane, StartError, free_ports, wait_until
 from controlplane.running.processes import Program
 from kube.keys import API_VERSION, GANG, SYSTEM_NAMESPACE
@@ -27,8 +28,10 @@ _COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
 class Deployment:
     """What is installed on one control plane, and the servers that run for it."""
 
-    def __init__(self, control_plane: ControlPlane) -> None:
+    def __init__(self, control_plane: ControlPlane, lease_seconds: float = LEASE_SECONDS) -> None:
+        """`lease_seconds`: how long a controller that was killed is waited for; a busy machine renews late."""
         self._control_plane = control_plane
+        self._lease_seconds = lease_seconds
         self._authority = b""
         self._webhook_port, self._webhook_health, self._controller_health, self._controller_metrics = free_ports(4)
         self._controller_way: tuple[Path | None, tuple[object, ...]] = (None, ())
@@ -71,7 +74,7 @@ class Deployment:
         program = self._run(
             "controller",
             ["--health-address", "127.0.0.1", "--health-port", self._controller_health],
-            ["--lease-seconds", 2, "--metrics-port", self._controller_metrics, *options],
+            ["--lease-seconds", self._lease_seconds, "--metrics-port", self._controller_metrics, *options],
             kubeconfig,
         )
         self._await_ready(program, self._controller_health)

@@ -19,8 +19,8 @@ from controlplane.operator_processes import Running, running
 
 @pytest.fixture(scope="session")
 def deployment(control_plane: ControlPlane) -> Deployment:
-    """The session's installation; its webhook runs from here on."""
-    made = Deployment(control_plane)
+    """The session's installation; its webhook runs from here on. Controllers are killed here, and then waited for."""
+    made = Deployment(control_plane, lease_seconds=2)
     made.install()
     made.start_webhook()
     made.start_controller()

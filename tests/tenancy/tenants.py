@@ -25,6 +25,8 @@ from kube.placeholders import HELD_FOR, HELD_FOR_GANG, PLACEHOLDER, SEAT, seat_u
 Object = dict[str, Any]
 
 PATIENCE = 120.0
+LEASE_SECONDS = 15.0
+"""What is measured is not who leads: on a busy machine a short lease is lost, and all is read anew."""
 RACK = "example.com/rack"
 SIZE, CPU = 2, 64
 A, B = "team-a", "team-b"

@@ -69,7 +69,7 @@ def scene() -> Iterator[Scene]:
     with ControlPlane(Options()) as plane, served(plane, kinds):
         plane.apply(described_kind())
         plane.kubectl("wait", "--for=condition=established", f"crd/{DESCRIBED}")
-        deployment = Deployment(plane)
+        deployment = Deployment(plane, tenants.LEASE_SECONDS)
         deployment.install()
         plane.apply([described()])
         deployment.start_webhook()

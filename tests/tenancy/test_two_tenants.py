@@ -102,7 +102,7 @@ def described(scene: Scene, name: str) -> Object:
 def scene() -> Iterator[Scene]:
     """Tenant b's gangs run, or wait for one more pod; then tenant a writes all there is to write."""
     with ControlPlane(Options()) as plane:
-        deployment = Deployment(plane)
+        deployment = Deployment(plane, tenants.LEASE_SECONDS)
         deployment.install()
         deployment.start_webhook()
         deployment.start_controller()
