@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 from page_commands import DOCS, ROOT
@@ -16,8 +17,14 @@ _SHORTEST = 8
 """Letters that two messages do not share by accident."""
 
 
-def texts() -> Iterator[str]:
-    """All texts of the code, what is filled in as `…`, and what other tests expect."""
+@cache
+def texts() -> frozenset[str]:
+    """All texts of the code, and what other tests expect."""
+    return frozenset(_texts())
+
+
+def _texts() -> Iterator[str]:
+    """What is filled in stands as `…`."""
     for package in (*PACKAGES, *EXPECTING):
         for path in (ROOT / package).rglob("*.py"):
             for each in ast.walk(ast.parse(path.read_text())):
@@ -27,14 +34,11 @@ def texts() -> Iterator[str]:
                     yield "".join(part.value if isinstance(part, ast.Constant) else "…" for part in each.values)
 
 
-TEXTS = frozenset(texts())
-
-
 def said(heading: str) -> bool:
     """Whether one text of the code has all the heading's words in their order, what stands for names left out."""
     parts = [re.escape(part.strip()) for part in heading.split("…") if len(part.strip()) > 1]
     pattern = re.compile(".*".join(parts), re.DOTALL)
-    return any(pattern.search(text) for text in TEXTS)
+    return any(pattern.search(text) for text in texts())
 
 
 @pytest.mark.parametrize("heading", HEADINGS)
