@@ -60,7 +60,8 @@ def programs(tmp_path: Path) -> dict[str, str]:
     (folder / "kubectl").symlink_to(find_binaries()["kubectl"])
     (folder / "kubectl-krew").symlink_to(checker("krew"))
     path = os.pathsep.join((str(folder), os.environ["PATH"]))
-    return {**os.environ, "PATH": path, "HOME": str(tmp_path / "home"), "KREW_ROOT": str(tmp_path / "krew")}
+    homes = {"HOME": str(tmp_path / "home"), "KREW_ROOT": str(tmp_path / "krew")}
+    return {**os.environ, "PATH": path, **homes, "PIP_COMPILE": "0"}  # what is run twice need not all be compiled
 
 
 @pytest.mark.thorough

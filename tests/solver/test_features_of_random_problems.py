@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.timeout(3600), pytest.mark.thorough]
 SAMPLE = 400
 DRAWN = 0.02
 """The least share of the instances that have a feature."""
-DECIDING = 0.005
-"""The least share of those in which who is blind to it gives another plan, or one where there is none."""
+DECIDING = 2
+"""In so many of them at least who is blind to it gives another plan, or one where there is none."""
 
 
 def answer(problem: Problem) -> Outcome | None:
@@ -25,8 +25,10 @@ def answer(problem: Problem) -> Outcome | None:
     return Outcome(found.nodes, found.victims) if isinstance(found, Plan) else None
 
 
-def frequencies() -> dict[str, tuple[float, float]]:
-    """By feature, the share of the instances that have it, and in which a solver that is blind to it fails."""
+def frequencies() -> dict[str, tuple[float, int]]:
+    """By feature, the share of the instances that have it, and how many of them a solver that is blind to it fails in:
+    that is counted as far as is asked for.
+    """
     drawn, deciding = dict.fromkeys(FEATURES, 0), dict.fromkeys(FEATURES, 0)
     for problem in map(random_problem, range(SAMPLE)):
         expected = best(problem)
@@ -34,16 +36,17 @@ def frequencies() -> dict[str, tuple[float, float]]:
             blind = without(problem)
             if blind != problem:
                 drawn[name] += 1
-                deciding[name] += answer(blind) != expected
-    return {name: (drawn[name] / SAMPLE, deciding[name] / SAMPLE) for name in FEATURES}
+                if deciding[name] < DECIDING:
+                    deciding[name] += answer(blind) != expected
+    return {name: (drawn[name] / SAMPLE, deciding[name]) for name in FEATURES}
 
 
 def test_each_feature_is_drawn_and_a_solver_blind_to_it_does_not_pass(capsys: pytest.CaptureFixture[str]) -> None:
     found = frequencies()
     with capsys.disabled():
-        print(f"\n{'feature':50} drawn  decides")  # noqa: T201 - a report for whoever runs the tests
-        for name, (drawn, deciding) in found.items():
-            print(f"{name:50} {drawn:5.1%}  {deciding:5.1%}")  # noqa: T201
+        print(f"\n{'feature':50} drawn")  # noqa: T201 - a report for whoever runs the tests
+        for name, (drawn, _) in found.items():
+            print(f"{name:50} {drawn:5.1%}")  # noqa: T201
     rare = {name: shares for name, shares in found.items() if shares[0] < DRAWN}
     idle = {name: shares for name, shares in found.items() if shares[1] < DECIDING}
     assert (rare, idle) == ({}, {})

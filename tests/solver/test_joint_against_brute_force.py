@@ -23,11 +23,9 @@ pytestmark = pytest.mark.timeout(3600)
 INSTANCES = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "2000")) // 4
 CHUNK = 50
 SAMPLE = 500
-"""Instances over which it is counted how often each goal decides."""
+"""Instances among which there has to be one for each goal in which it decides."""
 DRAWN = 0.005
 """The least share of the instances that have a feature."""
-DECIDING = 0.002
-"""The least share of those in which a goal decides; for one gang it is a hundredth."""
 NOT_TOGETHER = {
     "multiples of the gang",
     "slices nested three times",
@@ -63,11 +61,10 @@ def test_the_joint_plan_is_the_best_of_all_joint_plans(seeds: range) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("goal", JOINT_GOALS)
 def test_a_reference_without_the_goal_wants_another_joint_plan(goal: str) -> None:
-    """The solver's plan is that of the whole reference, so the comparison fails where one of the two forgets a goal."""
-    share = (
-        sum(best_together(random_joint(seed), leaving_out=goal) != expected(seed) for seed in range(SAMPLE)) / SAMPLE
-    )
-    assert share >= DECIDING
+    """The solver's plan is that of the whole reference, so the comparison fails where one of the two forgets a goal.
+    For one gang each goal decides in a hundredth of the instances.
+    """
+    assert any(best_together(random_joint(seed), leaving_out=goal) != expected(seed) for seed in range(SAMPLE))
 
 
 @pytest.mark.thorough
