@@ -122,7 +122,7 @@ def _measured(nodes: int, asked: Asked) -> Found:
     """One cluster, first without gangs that wait, then with them, then with many that come and go."""
     options = Options(components=[each for each in COMPONENTS if each != "kwok"], more=LONG_LEASES)
     with ControlPlane(options) as plane:
-        _fill(plane, nodes, asked.pods_per_node)
+        fill(plane, nodes, asked.pods_per_node)
         pods = nodes * asked.pods_per_node
         click.echo(f"{nodes:,} nodes and {pods:,} pods are there")
         deployment, ready, servers = Deployment(plane), dict[str, float](), dict[str, int]()
@@ -162,7 +162,7 @@ def _controller(deployment: Deployment) -> Any:
     return deployment.start_controller()
 
 
-def _fill(plane: ControlPlane, nodes: int, pods_per_node: int) -> None:
+def fill(plane: ControlPlane, nodes: int, pods_per_node: int) -> None:
     """Nodes that say themselves that they are ready, and pods that run on them."""
     condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     made = map(load.node, range(nodes))

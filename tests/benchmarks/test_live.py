@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from benchmarks.live import crowding, evictions, large_cluster, load, machine_usage, stream
+from benchmarks.live import admission, crowding, evictions, large_cluster, load, machine_usage, stream
 
 
 def test_what_a_program_uses_is_counted() -> None:
@@ -114,3 +114,45 @@ def test_a_stream_has_a_row_for_each_mode() -> None:
         "| stock | 2 | 10 | 5.0 | 500 1250 | 0.50 1.25 | 0.50 1.25 |  |",
         "| large-phalanx | 1 | 2,048 | 51.2 | 500 1250 |  |  | 0.50 1.25 |",
     ]
+
+
+def test_admissions_come_at_an_even_pace_and_who_is_late_counts_from_when_he_was_due() -> None:
+    asked = list[int]()
+
+    def slow_at_first(number: int) -> None:
+        asked.append(number)
+        time.sleep(0.3 if number < admission.CLIENTS else 0.0)
+
+    began = time.monotonic()
+    seconds = admission.paced(slow_at_first, admission.CLIENTS + 4, per_second=1000)
+    assert time.monotonic() - began >= 0.3
+    assert sorted(asked) == list(range(admission.CLIENTS + 4))
+    assert min(seconds[admission.CLIENTS :]) > 0.2, "they were answered at once, but long after they were due"
+
+
+def test_what_admission_adds_is_beside_what_a_creation_takes_of_itself() -> None:
+    cpu = {"API server": 0.4, "webhook": 0.1}
+    lots = [
+        admission.Lot(way, what, [0.001 * (3 if way == admission.NOBODY else 5)] * 100, cpu)
+        for way in admission.WAYS
+        for what in (admission.CREATED, admission.TRIED)
+    ]
+    tried = [admission.Tried("Job", stream.Spread(0.01, 0.02), 0.004)]
+    rows = [
+        line
+        for line in admission.page(admission.Plan(10, 20, 200, 100, 1), lots, tried, "").splitlines()
+        if line.startswith(("| created", "| Job"))
+    ]
+    assert rows == [
+        "| created | nobody | 3.0 | 3.0 | - | - | 4.00 | 1.00 |",
+        "| created | the webhook | 5.0 | 5.0 | 2.0 | 2.0 | 4.00 | 1.00 |",
+        "| created | policies | 5.0 | 5.0 | 2.0 | 2.0 | 4.00 | 1.00 |",
+        "| Job | 10.0 | 20.0 | 4.0 |",
+    ]
+
+
+def test_all_objects_that_are_tried_say_where_they_are_created() -> None:
+    for name, path, manifest in admission.objects():
+        assert manifest["metadata"]["name"] == "tried", name
+        assert path.endswith(manifest["kind"].lower() + "s")
+        assert path.startswith(("/api/", "/apis/" + manifest["apiVersion"]))

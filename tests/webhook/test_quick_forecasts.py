@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from pictures import Manifest, StillPicture, node, pod, topology
 
 from cluster.snapshot import Snapshot
 from gangs.dialects.reading import read_all
-from gangs.model import Gang
+from gangs.model import Gang, GangKey
 from gangs.sources import Sources
 from kube.objects import Pod
 from webhook.forecasts import quick as quick_forecasts
@@ -158,3 +159,38 @@ def test_a_busy_solver_is_not_waited_for() -> None:
     with slot.taken(1.0):
         assert quick.messages(gang, picture) == ()
     eventually(lambda: quick.messages(gang, picture), (PLAN,))
+
+
+def test_all_members_of_a_gang_are_looked_at_for_a_tenth_of_the_time_at_most() -> None:
+    """Beyond the minimum each pod would else have the gang read again, which takes the longer the larger it is."""
+    objects, gang = request(6)
+    picture, quick, looked = StillPicture(objects, nodes=NODES), forecasts(), list[float]()
+
+    def all_members() -> Gang:
+        time.sleep(0.05)
+        looked.append(time.monotonic())
+        return gang
+
+    began = time.monotonic()
+    while len(looked) < 3:
+        quick.messages(gang, picture, all_members)
+    assert time.monotonic() - began >= 3 * 0.05 + 2 * 9 * 0.05
+    assert looked[2] - looked[0] >= 2 * 10 * 0.05 - 0.01
+
+
+def test_another_gang_does_not_wait_for_the_first_to_have_rested() -> None:
+    objects, gang = request(6)
+    picture, quick, looked = StillPicture(objects, nodes=NODES), forecasts(), list[GangKey]()
+
+    def all_members_of(asked: Gang) -> Callable[[], Gang]:
+        def all_members() -> Gang:
+            looked.append(asked.key)
+            time.sleep(0.2)
+            return asked
+
+        return all_members
+
+    others = [replace(gang, key=gang.key._replace(name=name)) for name in ("a", "b")]
+    for each in (*others, *others):
+        quick.messages(each, picture, all_members_of(each))
+    assert [key.name for key in looked] == ["a", "b"]

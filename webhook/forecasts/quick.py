@@ -27,6 +27,10 @@ SOLVE_SECONDS = 0.5
 """What a solve may take that nobody waits for: the next CREATE may be glad of it."""
 KEPT = 64
 """Answers that are remembered."""
+REST = 9
+"""So many times as long as it took to look at all members of a gang nobody looks at them again: a gang of 500 that has
+its minimum would else be read for each pod beyond it, and the time for that grow with the square of its size.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -50,28 +54,44 @@ class QuickForecasts:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="forecast")
         self._idle = threading.Lock()
         self._answers: OrderedDict[GangKey, _Answer] = OrderedDict()
+        self._rests: dict[GangKey, float] = {}
+        """Until when nobody looks at all members of a gang, for those that were looked at lately: a handful."""
 
     def messages(self, gang: Gang, picture: Picture, all_members: Callable[[], Gang] | None = None) -> tuple[str, ...]:
         """Sentences about the gang, the arriving pod among its members; none where that takes too long.
 
-        :param whole: the same gang, where in `gang` one member may stand for others that are like it.
+        :param all_members: the same gang, where in `gang` one member may stand for others that are like it.
         """
         deadline = time.monotonic() + BUDGET_SECONDS
         if missing := missing_members(gang):
             return self._counted("waiting", (f"gang {gang.key}: waits for {listed(missing)}",))
         if gang.waiting_for:
             return ()  # the review of the pod has said so
-        gang = gang if all_members is None else all_members()
+        in_full = gang if all_members is None else self._in_full(gang.key, all_members)
+        return self._counted("busy", ()) if in_full is None else self._counted(*self._found(in_full, picture, deadline))
+
+    def _found(self, gang: Gang, picture: Picture, deadline: float) -> tuple[str, tuple[str, ...]]:
+        """What came of asking for a plan, and the sentences."""
         answer = self._answers.get(gang.key)
         if answer is not None and (answer.version, answer.request) == (picture.snapshot().version, _request(gang)):
-            return self._counted("remembered", answer.messages)
+            return "remembered", answer.messages
         if not self._idle.acquire(blocking=False):
-            return self._counted("busy", ())
+            return "busy", ()
         solving = self._pool.submit(self._solve, gang, picture)
         try:
-            return self._counted(*solving.result(max(0.0, deadline - time.monotonic())))
+            return solving.result(max(0.0, deadline - time.monotonic()))
         except TimeoutError:
-            return self._counted("late", ())
+            return "late", ()
+
+    def _in_full(self, key: GangKey, all_members: Callable[[], Gang]) -> Gang | None:
+        """With all of its members; None: that was looked at just now."""
+        began = time.monotonic()
+        if self._rests.get(key, 0.0) > began:
+            return None
+        gang = all_members()
+        now = time.monotonic()
+        self._rests = {each: end for each, end in self._rests.items() if end > now} | {key: now + REST * (now - began)}
+        return gang
 
     def _solve(self, gang: Gang, picture: Picture) -> tuple[str, tuple[str, ...]]:
         """What came of it, and the sentences."""

@@ -1,0 +1,288 @@
+"""`python -m benchmarks.live.admission`: what it costs to have pods of gangs admitted, and objects that plan.
+
+Pods come at an even pace, whether those before them have been admitted or not. Nobody places them: of the control plane
+only etcd, API server and controller-manager run, so that the machine has a processor to spare.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+
+from benchmarks.live import load, machine_usage
+from benchmarks.live.large_cluster import fill
+from benchmarks.live.stream import Spread, spread
+from cli.installation.installed_objects import admission_policies, webhook_configurations
+from cli.installation.local import Deployment
+from controlplane.control_plane import LONG_LEASES, ControlPlane, Options, wait_until
+from kube.keys import GANG
+
+NOBODY, WEBHOOK, POLICIES = "nobody", "the webhook", "policies"
+WAYS = (NOBODY, WEBHOOK, POLICIES)
+"""Who is asked about a gang's pod that is created."""
+CREATED, TRIED = "created", "tried"
+"""Pods that are, and pods that are not stored (`dryRun=All`), so that no server follows them."""
+SIBLINGS = 500
+"""Pods of one gang."""
+CLIENTS = 16
+"""Who ask at the same time."""
+_LONGEST = 120.0
+_SETTLE_SECONDS = 2.0
+"""After a lot, until what it leads to was done."""
+_EACH = 40
+"""Times that an object which plans is tried."""
+_OF_A_GANG = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """So many pods that came. `seconds`: of each, from when it was to be sent until it was answered; `cpu`: by program,
+    seconds of processor time for all of them.
+    """
+
+    way: str
+    what: str
+    seconds: Sequence[float]
+    cpu: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """An object that was tried again and again, one after the other: times of each, and the webhook's seconds of CPU
+    for one.
+    """
+
+    name: str
+    seconds: Spread
+    cpu: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`per_second`, `count`: how many pods come, and in a lot of each way and round."""
+
+    nodes: int
+    pods: int
+    per_second: int
+    count: int
+    rounds: int
+
+
+@click.command()
+@click.option("--nodes", type=click.IntRange(1), default=1000, show_default=True)
+@click.option("--pods", type=click.IntRange(0), default=20_000, show_default=True, help="Half run, half wait in gangs.")
+@click.option("--per-second", type=click.IntRange(1), default=200, show_default=True)
+@click.option("--count", type=click.IntRange(1), default=2000, show_default=True, help="Pods of a lot.")
+@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the page goes.")
+def main(*, write: Path | None, **asked: int) -> None:
+    """Measure what admission adds to the creation of a gang's pod, and what objects that plan cost."""
+    plan = Plan(**asked)
+    about = f"{machine_usage.machine()}, load before the run {os.getloadavg()[0]:.1f}."
+    text = page(plan, *measured(plan), about)
+    click.echo(text)
+    if write is not None:
+        write.write_text(text, encoding="utf-8")
+
+
+def measured(plan: Plan) -> tuple[list[Lot], list[Tried]]:
+    """All lots, ways in turns, and all objects."""
+    components = ("etcd", "kube-apiserver", "kube-controller-manager")
+    with ControlPlane(Options(components=components, more=LONG_LEASES)) as plane:
+        deployment = Deployment(plane)
+        deployment.install()
+        plane.apply([load.topology()])
+        fill(plane, plan.nodes, plan.pods // 2 // plan.nodes)
+        programs = {"webhook": deployment.start_webhook().pid, "API server": plane.program("kube-apiserver").pid}
+        ask(plane, deployment, WEBHOOK)
+        _add_waiting(plane, plan.pods // 2)
+        lots = list[Lot]()
+        for number in range(plan.rounds):
+            turn = number % len(WAYS)
+            for way in (*WAYS[turn:], *WAYS[:turn]):
+                ask(plane, deployment, way)
+                for what in (CREATED, TRIED):
+                    lots.append(_lot(plane, plan, way, what, programs))
+                    click.echo(_line(lots[-1]))
+        ask(plane, deployment, WEBHOOK)
+        return lots, [_tried(plane, *each, programs) for each in objects()]
+
+
+def ask(plane: ControlPlane, deployment: Deployment, way: str) -> None:
+    """Have the API server ask nobody else from now on. Returns when it does."""
+    others = [*webhook_configurations(deployment.webhook_url(), b""), *admission_policies()]
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": others})
+    plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=listed)
+    wait_until(lambda: not _gated(plane), _LONGEST, "the API server to ask nobody")
+    if way == WEBHOOK:
+        deployment.register_webhook()
+    if way == POLICIES:
+        plane.apply(admission_policies())
+        wait_until(lambda: _gated(plane), _LONGEST, "the API server to go by the policies")
+
+
+def objects() -> Iterator[tuple[str, str, load.Manifest]]:
+    """What plans or is planned by: its name on the page, the path where it is created, and the object."""
+    spec = {"template": {"metadata": {"labels": {"app": "a"}}, "spec": load.pod_spec()}, "replicas": _OF_A_GANG}
+    selected = {**spec, "selector": {"matchLabels": {"app": "a"}}, "serviceName": "a"}
+    job = load.job("tried", _OF_A_GANG, gang=True)
+    metadata = job["metadata"]
+    group = {"metadata": {"name": "tried", "namespace": load.NAMESPACE}, "spec": {"minMember": _OF_A_GANG}}
+    yield f"Job of {_OF_A_GANG} pods, by annotation", load.JOBS, job
+    yield f"Job of {_OF_A_GANG} pods, in a queue", load.JOBS, load.job("tried", _OF_A_GANG, queued=True)
+    yield (
+        f"StatefulSet of {_OF_A_GANG} pods, by annotation",
+        f"/apis/apps/v1/namespaces/{load.NAMESPACE}/statefulsets",
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": selected},
+    )
+    yield "Gang of ours", load.GANGS, load.gang("tried", _OF_A_GANG)
+    yield (
+        "PodGroup of Koordinator's",
+        f"/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/{load.NAMESPACE}/podgroups",
+        {"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "PodGroup", **group},
+    )
+
+
+_ABOUT = (
+    "{} pods of gangs of {} a second, {:,} a lot, in a cluster of {:,} nodes and {:,} other pods, half of them in "
+    "gangs that wait. Asked about each pod: nobody, our webhook, or the policies of `manifests/admission-policy`; in "
+    "turns, medians of the rounds. `tried` pods are not stored (`dryRun=All`), so their CPU is that of admission "
+    "alone; what a server needs to follow those created is in theirs. A pod's time begins when it was to be sent."
+)
+
+
+def page(plan: Plan, lots: Sequence[Lot], tried: Sequence[Tried], about: str) -> str:
+    """The whole run in Markdown."""
+    lines = [
+        "# What admission costs",
+        "",
+        about,
+        _ABOUT.format(plan.per_second, SIBLINGS, plan.count, plan.nodes, plan.pods),
+        "`python -m benchmarks.live.admission --write benchmarks/results/admission.md` writes this page.",
+        "",
+        "| pods | asked | p50, ms | p99, ms | added, p50 | added, p99 | CPU a pod, ms: API server | webhook |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for what in (CREATED, TRIED):
+        nobody = _times(lots, NOBODY, what)
+        for way in WAYS:
+            times = _times(lots, way, what)
+            added = (
+                ("-", "-")
+                if way == NOBODY
+                else (f"{after - before:.1f}" for before, after in zip(nobody, times, strict=True))
+            )
+            cells = [what, way, *(f"{each:.1f}" for each in times), *added]
+            cells += [f"{_cpu(lots, way, what, program):.2f}" for program in ("API server", "webhook")]
+            lines.append(f"| {' | '.join(cells)} |")
+    lines += [
+        "",
+        f"Objects that are planned as they come, tried {_EACH} times, one after the other:",
+        "",
+        "| object | p50, ms | p99, ms | the webhook's CPU, ms |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for each in tried:
+        cells = [each.name, *(f"{time * 1000:.1f}" for time in (each.seconds.p50, each.seconds.p99, each.cpu))]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def paced(ask_one: Callable[[int], Any], count: int, per_second: float) -> list[float]:
+    """Ask so often at an even pace; seconds of each, from when it was to be asked until it was answered."""
+    begin = time.monotonic() + 0.1
+
+    def one(number: int) -> float:
+        due = begin + number / per_second
+        time.sleep(max(0.0, due - time.monotonic()))
+        ask_one(number)
+        return time.monotonic() - due
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        return list(pool.map(one, range(count)))
+
+
+def _times(lots: Sequence[Lot], way: str, what: str) -> tuple[float, float]:
+    """Median and 99th percentile in milliseconds, each the median of its rounds."""
+    spreads = [spread(each.seconds) for each in lots if (each.way, each.what) == (way, what)]
+    return median(each.p50 for each in spreads) * 1000, median(each.p99 for each in spreads) * 1000
+
+
+def _cpu(lots: Sequence[Lot], way: str, what: str, program: str) -> float:
+    """Milliseconds a pod, the median of the rounds."""
+    of = [each.cpu[program] / len(each.seconds) for each in lots if (each.way, each.what) == (way, what)]
+    return median(of) * 1000
+
+
+def _line(lot: Lot) -> str:
+    its = spread(lot.seconds)
+    cpu = ", ".join(f"{name} {seconds / len(lot.seconds) * 1000:.2f} ms" for name, seconds in lot.cpu.items())
+    return f"{lot.what:8} {lot.way:12} p50 {its.p50 * 1000:.1f} ms, p99 {its.p99 * 1000:.1f} ms; a pod {cpu}"
+
+
+def _lot(plane: ControlPlane, plan: Plan, way: str, what: str, programs: Mapping[str, int]) -> Lot:
+    """Bring pods of new gangs, and take them away again.
+
+    :raises RuntimeError: one was not answered as it should have been.
+    """
+    names = [f"lot-{number}" for number in range((plan.count - 1) // SIBLINGS + 1)]
+    pods = [pod for name in names for pod in load.pods(name, SIBLINGS, member=True)][: plan.count]
+    plane.create(load.GANGS, [load.gang(name, SIBLINGS) for name in names])
+    path = load.PODS if what == CREATED else f"{load.PODS}?dryRun=All"
+
+    def create(number: int) -> None:
+        answer = plane.request("POST", path, pods[number])
+        if bool(answer.get("spec", {}).get("schedulingGates")) == (way == NOBODY):
+            raise RuntimeError(f"{way}: {answer}")
+
+    time.sleep(_SETTLE_SECONDS)
+    before = machine_usage.usage_of(programs)
+    seconds = paced(create, plan.count, plan.per_second)
+    time.sleep(_SETTLE_SECONDS)
+    spent = machine_usage.spent(before, machine_usage.usage_of(programs))
+    for name in names:
+        plane.request("DELETE", f"{load.PODS}?gracePeriodSeconds=0&labelSelector={GANG}%3D{name}", seconds=_LONGEST)
+        plane.request("DELETE", f"{load.GANGS}/{name}")
+    return Lot(way, what, seconds, spent)
+
+
+def _tried(plane: ControlPlane, name: str, path: str, manifest: load.Manifest, programs: Mapping[str, int]) -> Tried:
+    """Try an object until it is known what it costs.
+
+    :raises RuntimeError: it was refused.
+    """
+    create = partial(plane.request, "POST", f"{path}?dryRun=All", manifest)
+    if "metadata" not in (answer := create()) or "code" in answer:
+        raise RuntimeError(f"{name}: {answer}")
+    before = machine_usage.usage_of(programs)
+    seconds = list[float]()
+    for _ in range(_EACH):
+        began = time.monotonic()
+        create()
+        seconds.append(time.monotonic() - began)
+    spent = machine_usage.spent(before, machine_usage.usage_of(programs))
+    return Tried(name, spread(seconds), spent["webhook"] / _EACH)
+
+
+def _gated(plane: ControlPlane) -> bool:
+    (pod,) = load.pods("who-is-asked", 1, member=True)
+    return bool(plane.request("POST", f"{load.PODS}?dryRun=All", pod).get("spec", {}).get("schedulingGates"))
+
+
+def _add_waiting(plane: ControlPlane, count: int) -> None:
+    """Gangs that stay one pod short of their minimum."""
+    names = [f"waits-{number}" for number in range(count // SIBLINGS)]
+    plane.create(load.GANGS, [load.gang(name, SIBLINGS + 1) for name in names])
+    plane.create(load.PODS, [pod for name in names for pod in load.pods(name, SIBLINGS, member=True)])
+
+
+if __name__ == "__main__":
+    main()
