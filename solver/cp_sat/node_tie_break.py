@@ -6,9 +6,11 @@ smallest name that still allows a plan as good is taken each time.
 """
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from solver.cp_model import IntVar
+from solver.cp_model import BoundedLinearExpression, IntVar
 from solver.cp_sat.lexicographic import Search
 from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.variables import Model
@@ -16,8 +18,10 @@ from solver.tree import ROOT
 
 WORTHWHILE = 4
 """Members from which on it pays to look first where there is a choice at all."""
-_OFTEN = 8
-"""Members between two looks at the clock."""
+_Rule = BoundedLinearExpression | bool
+"""A comparison of a model's variables, as OR-Tools types it."""
+_AT_FIRST = 2
+"""Of so many members, of those that have a choice at all, it is asked at once at first."""
 _ROUNDS = 2
 """After so many solves for that, there is taken to be one everywhere."""
 
@@ -74,9 +78,28 @@ def _as_they_are(model: Model, search: Search, kind: int) -> list[int]:
     return [node for node in order for _ in range(planned[node])]
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One member's. `node`: where it is in the present solution; `smaller`: nodes of smaller names that may be its
+    instead. The rest is as before that turn: `closing`, by level, the domain of the member before it and how many are
+    there (empty for the first member); `parting`, by node, the widest level on which its domain is another than that;
+    `done`, by node, its members; `out`, the nodes to which nobody goes any more.
+    """
+
+    node: int
+    smaller: Sequence[int]
+    closing: Sequence[tuple[Sum, int]]
+    parting: Mapping[int, int]
+    done: Mapping[int, int]
+    out: frozenset[int]
+
+
 class _Row:
     """One kind on its way from the lowest rank to the highest. `choice`: nodes that may have more or fewer members
     than in the present solution.
+
+    Most members have the smallest name that they can have where they are. So it is asked of several at once whether one
+    of them can have a smaller one while those before it stay: of twice as many each time that none can.
     """
 
     def __init__(self, model: Model, search: Search, kind: int, choice: set[int]) -> None:
@@ -90,12 +113,132 @@ class _Row:
 
     def seated(self) -> list[int]:
         """Seat everybody; from then on the model holds exactly these seats."""
-        count = self.model.placed(self.kind).value(self.search.solution)
-        for _ in self.model.instance.deadline.through(range(count), often=_OFTEN):
-            self._seat(self._best(self._present()))
+        count, ahead = self.model.placed(self.kind).value(self.search.solution), _AT_FIRST
+        while len(self.nodes) < count:
+            self.model.instance.deadline.look()
+            turns = list[_Turn]()
+            while len(self.nodes) < count and sum(bool(each.smaller) for each in turns) < ahead:
+                turns.append(self._next())
+            ahead = 2 * ahead if self._kept(turns) else _AT_FIRST
         for node, variable in sorted(self.seats.items()):
-            self.search.hold(Sum(((1, variable),)), self.done[node])
+            self.search.hold(one(variable), self.done[node])
         return self.nodes
+
+    def _next(self) -> _Turn:
+        """Seat the next member as in the present solution, of which the model knows nothing yet."""
+        node, smaller = self._present(), list[int]()
+        if not self._must_stay(node):
+            rank = self.name_rank
+            smaller = sorted(each for each in self.seats if rank[each] < rank[node] and self._is_open(each))
+        turn = _Turn(
+            node,
+            smaller,
+            [self._domain_of_last(level) for level in range(self.tree.depth)] if self.nodes else [],
+            {each: self._parting(each) for each in (node, *smaller)},
+            {each: self.done[each] for each in (node, *smaller)},
+            frozenset(self.out),
+        )
+        self._seat(turn, node)
+        return turn
+
+    def _kept(self, turns: Sequence[_Turn]) -> bool:
+        """Whether all these members have the smallest names possible where they are. Else the first that can have a
+        smaller one gets the smallest, and those after it are not seated any more.
+        """
+        place, node = self._better(turns)
+        for turn in turns[:place]:
+            self._hold(turn, turn.node)
+        if place == len(turns):
+            return True
+        turn = turns[place]
+        del self.nodes[place - len(turns) :]
+        self.done, self.out = Counter(self.nodes), set(turn.out)
+        self._seat(turn, node)
+        self._hold(turn, node)
+        return False
+
+    def _better(self, turns: Sequence[_Turn]) -> tuple[int, int]:
+        """The first of these members that can have a smaller name while those before it stay, and its smallest node;
+        where none can, how many they are.
+        """
+        picks, others = self._picks(turns)
+        gains = {key: self.name_rank[turns[key[0]].node] - self.name_rank[key[1]] for key in picks}
+        width = max(gains.values(), default=0) + 1
+        gain = ((width * (len(turns) - key[0]) + gains[key], pick) for key, pick in picks.items())
+        improved = self.search.try_improve(Sum(tuple(gain)))
+        taken = (key for key, pick in picks.items() if improved and self.search.solution[pick.index])
+        found = next(taken, (len(turns), -1))
+        for flag in (*picks.values(), *others):
+            self.search.hold(one(flag), 0)
+            if improved:
+                self.search.solution[flag.index] = 0
+        return found
+
+    def _picks(self, turns: Sequence[_Turn]) -> tuple[dict[tuple[int, int], IntVar], list[IntVar]]:
+        """Flags, by place among these members and node: it goes there, and all before it stay; one at most is set. And
+        the flags that these need. What holds where a flag is set need not hold where it is not.
+        """
+        cp, picks, others = self.model.cp, dict[tuple[int, int], IntVar](), list[IntVar]()
+        staying, stay = list[_Rule](), list[IntVar]()
+        for place, turn in enumerate(turns):
+            if turn.smaller and staying:
+                others.append(self.model.flag())
+                for each in staying:
+                    cp.add(each).only_enforce_if(others[-1])
+                for before in stay:
+                    cp.add_implication(others[-1], before)
+                staying, stay = [], [others[-1]]
+            leave = self._leave_flags(turn) if turn.smaller else []
+            others += leave
+            for node in turn.smaller:
+                picks[place, node] = pick = self.model.flag()
+                cp.add(self.seats[node] >= turn.done[node] + 1).only_enforce_if(pick)
+                for needed in (*leave[turn.parting[node] :][:1], *stay):
+                    cp.add_implication(pick, needed)
+            staying += self._seated(turn, turn.node)
+        if picks:
+            cp.add_at_most_one(picks.values())
+        return picks, others
+
+    def _leave_flags(self, turn: _Turn) -> list[IntVar]:
+        """By level: the domain of the member before gets nobody more. Leaving a domain leaves those inside it."""
+        flags = []
+        for in_domain, count in turn.closing:
+            flags.append(self.model.flag())
+            self.model.cp.add(in_domain.expression() == count).only_enforce_if(flags[-1])
+        for wider, narrower in pairwise(flags):
+            self.model.cp.add_implication(wider, narrower)
+        return flags
+
+    def _seated(self, turn: _Turn, node: int) -> list[_Rule]:
+        """What it means that the next member is on `node`."""
+        closed = [in_domain.expression() == count for in_domain, count in turn.closing[turn.parting[node] :]]
+        return [*closed, self.seats[node] >= turn.done[node] + 1]
+
+    def _hold(self, turn: _Turn, node: int) -> None:
+        """Hold that the next member is on `node`, and that nobody is on the nodes that are out for that."""
+        for each in self._seated(turn, node):
+            self.model.cp.add(each)
+        if self.search.proven:
+            for rejected in self._rejected(turn, node):
+                if not turn.done[rejected]:
+                    self.search.hold(one(self.seats[rejected]), 0)
+
+    def _rejected(self, turn: _Turn, chosen: int) -> list[int]:
+        """The smaller names that could have been had by leaving no more than for the chosen one: they are in no plan
+        that is as good.
+        """
+        rank = self.name_rank
+        smaller = (node for node in turn.smaller if rank[node] < rank[chosen])
+        return [node for node in smaller if turn.parting[node] >= turn.parting[chosen]]
+
+    def _seat(self, turn: _Turn, node: int) -> None:
+        """The next member is on `node`: the domains that it leaves are left for good."""
+        self.out.update(self._rejected(turn, node))
+        for level in range(turn.parting[node], self.tree.depth if self.nodes else 0):
+            self.out.update(self.tree.nodes(level, self.tree.domain(level, self.nodes[-1])))
+        self.nodes.append(node)
+        self.done[node] += 1
 
     def _present(self) -> int:
         """Where the next member goes in the present solution."""
@@ -114,25 +257,6 @@ class _Row:
         seat = self.seats.get(node)
         return seat is not None and self.search.solution[seat.index] > self.done[node]
 
-    def _best(self, present: int) -> int:
-        """The smallest name that the next member can have."""
-        if self._must_stay(present):
-            return present
-        first = self.name_rank[present]
-        smaller = [node for node in self.seats if self.name_rank[node] < first and self._is_open(node)]
-        if not smaller:
-            return present
-        picks = {node: self.model.flag() for node in sorted(smaller)}
-        self._tie_picks(picks)
-        gain = Sum(tuple((first - self.name_rank[node], pick) for node, pick in picks.items()))
-        chosen = present
-        if self.search.try_improve(gain):
-            chosen = next(node for node, pick in picks.items() if self.search.solution[pick.index])
-        for node, pick in picks.items():
-            self.search.hold(Sum(((1, pick),)), int(node == chosen))
-        self._rule_out([node for node in smaller if self.name_rank[node] < self.name_rank[chosen]], chosen)
-        return chosen
-
     def _is_open(self, node: int) -> bool:
         if node in self.out or (self.done[node] and node != self.nodes[-1]):
             return False
@@ -146,29 +270,6 @@ class _Row:
         level = max((each for each in range(self.tree.depth) if self._same(each, last, present)), default=ROOT)
         return self.choice.isdisjoint(self.tree.nodes(level, self.tree.domain(level, last)))
 
-    def _tie_picks(self, picks: dict[int, IntVar]) -> None:
-        """A picked node gets a member more; what has to be left for it keeps what it has."""
-        cp = self.model.cp
-        leave = self._leave_flags() if self.nodes else []
-        for node, pick in picks.items():
-            cp.add(self.seats[node] >= self.done[node] + 1).only_enforce_if(pick)
-            parting = self._parting(node)
-            if parting < self.tree.depth and self.nodes:
-                cp.add_implication(pick, leave[parting])
-        cp.add_at_most_one(picks.values())
-
-    def _leave_flags(self) -> list[IntVar]:
-        """By level: the last member's domain there gets nobody more. Leaving a domain leaves those inside it."""
-        flags = []
-        for level in range(self.tree.depth):
-            flag = self.model.flag()
-            in_domain, count = self._domain_of_last(level)
-            self.model.cp.add(in_domain.expression() == count).only_enforce_if(flag)
-            flags.append(flag)
-        for wider, narrower in pairwise(flags):
-            self.model.cp.add_implication(wider, narrower)
-        return flags
-
     def _domain_of_last(self, level: int) -> tuple[Sum, int]:
         domain = self.tree.domain(level, self.nodes[-1])
         in_domain = self.model.in_domain(self.kind, level, domain)
@@ -180,25 +281,6 @@ class _Row:
             return 0
         last = self.nodes[-1]
         return next((level for level in range(self.tree.depth) if not self._same(level, node, last)), self.tree.depth)
-
-    def _rule_out(self, rejected: list[int], chosen: int) -> None:
-        """A rejected node that could have been had by leaving no more than for the chosen one is in no such plan."""
-        parting = self._parting(chosen)
-        for node in rejected:
-            if self._parting(node) >= parting and self.search.proven:
-                self.out.add(node)
-                if not self.done[node]:
-                    self.search.hold(Sum(((1, self.seats[node]),)), 0)
-
-    def _seat(self, node: int) -> None:
-        """Hold that the next member is on `node`."""
-        for level in range(self._parting(node), self.tree.depth if self.nodes else 0):
-            in_domain, count = self._domain_of_last(level)
-            self.search.hold(in_domain, count)
-            self.out.update(self.tree.nodes(level, self.tree.domain(level, self.nodes[-1])))
-        self.nodes.append(node)
-        self.done[node] += 1
-        self.model.cp.add(self.seats[node] >= self.done[node])
 
     def _same(self, level: int, one: int, other: int) -> bool:
         return self.tree.domain(level, one) == self.tree.domain(level, other)
