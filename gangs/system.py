@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gangs.model import Manifest
+from kube.catalog import Plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class System:
         """Whether it has webhooks to be known by; else only the annotation of whoever runs the cluster tells."""
         return bool(self.namespace)
 
-    def shows_in(self, configuration: Manifest) -> bool:
+    def shows_in(self, configuration: Plain) -> bool:
         """Whether a webhook configuration is this system's."""
         if not self.shows_itself:
             return False

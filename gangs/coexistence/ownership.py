@@ -5,7 +5,7 @@ Phalanx brings the same ones. The choice of whoever runs the cluster goes before
 own webhook configuration, where all of its parts read the same.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gangs.coexistence.systems import SYSTEMS
@@ -14,12 +14,14 @@ from gangs.resource_kinds import ResourceKind
 from gangs.sources import Sources
 from gangs.system import System
 from kube import keys
+from kube.catalog import Plain
 from kube.objects import Pod
 
 ADMISSION = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
+_CONFIGURATIONS = (MUTATING, VALIDATING)
 EVIDENCE_KINDS: tuple[ResourceKind, ...] = tuple(
-    ResourceKind(ADMISSION, ("v1",), kind, f"{kind.lower()}s", namespaced=False) for kind in (MUTATING, VALIDATING)
+    ResourceKind(ADMISSION, ("v1",), kind, f"{kind.lower()}s", namespaced=False) for kind in _CONFIGURATIONS
 )
 """Kinds to watch for signs of other systems, and for the choice about them."""
 
@@ -84,13 +86,12 @@ NOTHING = Left()
 
 def left_to(sources: Sources) -> Mapping[str, Neighbour]:
     """By dialect: the system that has its workloads. Dialects that are not in it are ours."""
-    configurations = _configurations(sources)
-    if not configurations:
+    if not any(sources.has(ADMISSION, kind) for kind in _CONFIGURATIONS):
         return {}
     adopted, left = chosen(sources, keys.ADOPT), chosen(sources, keys.LEAVE)
     found: dict[str, Neighbour] = {}
     for system in SYSTEMS:
-        shown = next((each for each in configurations if system.shows_in(each)), None)
+        shown = _shown(sources, system)
         if system.name in left and not system.shows_itself:
             found |= {name: Neighbour(system.name, system.title) for name in system.dialects}
         elif not {system.name, ALL} & set(adopted) and (shown is not None or system.name in left):
@@ -113,9 +114,8 @@ def exemptions_count(sources: Sources) -> bool:
 
 def running(sources: Sources) -> Iterator[tuple[System, ObjectRef]]:
     """The systems that run in the cluster, and what shows it."""
-    configurations = _configurations(sources)
     for system in SYSTEMS:
-        shown = next((each for each in configurations if system.shows_in(each)), None)
+        shown = _shown(sources, system)
         if shown is not None:
             yield system, _ref(shown)
 
@@ -125,10 +125,15 @@ def admitted_by_us(pod: Pod) -> str:
     return "" if pod.finished or pod.terminating else pod.metadata.labels.get(keys.DIALECT, "")
 
 
-def _configurations(sources: Sources) -> Sequence[Manifest]:
-    """All webhook configurations but ours, by name."""
-    kinds = (MUTATING, VALIDATING)
-    return [each for kind in kinds for each in sources.of_kind(ADMISSION, kind)]
+def _shown(sources: Sources, system: System) -> Manifest | None:
+    """The webhook configuration that shows a system: the first by name, those that change objects before the others."""
+    kinds = (sources.sought(ADMISSION, kind, _systems_in, system.name) for kind in _CONFIGURATIONS)
+    return next((each for found in kinds for each in found), None)
+
+
+def _systems_in(configuration: Plain) -> list[str]:
+    """The systems that a webhook configuration shows."""
+    return [system.name for system in SYSTEMS if system.shows_in(configuration)]
 
 
 def _ref(manifest: Manifest) -> ObjectRef:
