@@ -21,6 +21,10 @@ INFEASIBLE_COST = 1 << 60
 _WORST = np.iinfo(np.int64).max
 _NARROW, _AT_ONCE = 512, 32
 """So wide tables are merged for so many numbers of members at a time: what numpy does costs less than telling it to."""
+_FULL, _FEW = 64, 256
+"""Products so wide at most are always worked out as a whole; of wider ones, children for so many members at most are
+merged column by column.
+"""
 _WORD = 59
 """Bits of a word: two words can be added, and a word to `INFEASIBLE_COST`, within 64 bits."""
 
@@ -116,6 +120,21 @@ def _best_of_all(one: Table, offers: Table, counts: Counts, width: int) -> Table
     return best
 
 
+def merged_at(one: Table, other: Table, counts: Counts) -> Table:
+    """The columns of `merged` for these numbers of members alone."""
+    # one becomes words x counts x other's columns: one[w, k, i] = one[w, counts[k] - i], impossible where it ends.
+    places = counts[:, None] - np.arange(other.shape[1])
+    there = (places >= 0) & (places < one.shape[1])
+    found = np.where(there, one[:, np.where(there, places, 0)], INFEASIBLE_COST)
+    best = np.empty((one.shape[0], len(counts)), dtype=np.int64)
+    sums = found[0] + other[0]
+    for word in range(one.shape[0]):
+        sums.min(axis=1, out=best[word])
+        if word + 1 < one.shape[0]:
+            sums = np.where(sums == best[word][:, None], found[word + 1] + other[word + 1], _WORST)
+    return best
+
+
 def _keep_better(best: Table, offer: Table) -> None:
     """Replace the columns of `best` that are worse than those of `offer`."""
     # From the last word to the first: better in this word, or equal here and better in those after it.
@@ -163,3 +182,18 @@ class Products:
             table = merged(table, self.power(key, times), self.most) if times else table
             self._products[groups[place:]] = table
         return table
+
+    def columns(self, groups: tuple[tuple[int, int], ...], counts: Counts) -> Table:
+        """The columns of `product` for these numbers of members. Of the first key all but a few children are merged,
+        the same ones for several numbers of them: whoever takes these one by one needs a whole table now and then only.
+        """
+        if groups in self._products or self.width(groups) <= _FULL:
+            return self.product(groups)[:, counts]
+        key, times = groups[0]
+        few = times % max(1, _FEW // max(1, self.tables[key].shape[1] - 1))
+        return merged_at(self.product(((key, times - few), *groups[1:])), self.power(key, few), counts)
+
+    def width(self, groups: tuple[tuple[int, int], ...]) -> int:
+        """How many columns `product` has."""
+        columns: int = sum(times * (self.tables[key].shape[1] - 1) for key, times in groups)
+        return min(columns, self.most) + 1

@@ -170,14 +170,15 @@ class _Seating:
         later = [each for each, children in around.waiting.items() if children[0].first_name > first]
         later.sort(key=lambda each: around.waiting[each][0].first_name)
         groups = tuple((each, len(around.waiting[each]) - (each == key)) for each in (*kept, key, *later))
-        rest = self.tables.products.product(groups)
-        own, raw = self.tables.products.tables[key], self.tables.raw[around.domain.key]
+        products = self.tables.products
+        own, raw = products.tables[key], self.tables.raw[around.domain.key]
         ends = np.flatnonzero(around.totals)
         others = ends[:, None] - count - np.arange(own.shape[1])
-        fits = (others >= 0) & (others < rest.shape[1]) & (own[0] < INFEASIBLE_COST)
+        fits = (others >= 0) & (others < products.width(groups)) & (own[0] < INFEASIBLE_COST)
         fits[:, 0] = False
         end, members = np.nonzero(fits)
-        total = done + own[:, members] + rest[:, others[end, members]]
+        rests, rest_of = np.unique(others[end, members], return_inverse=True)
+        total = done + own[:, members] + products.columns(groups, rests)[:, rest_of]
         usable = np.zeros(own.shape[1], dtype=np.bool_)
         usable[members[(total == raw[:, ends[end]]).all(axis=0)]] = True
         return usable
