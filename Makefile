@@ -65,6 +65,7 @@ test-image: image binaries ## Build the image, and have its tests look at it: bo
 
 bench: $(STAMP) binaries ## How long pods take to their nodes on 5,000 nodes of kwok: stock, Phalanx, native gangs and Kueue, side by side
 	$(BIN)/python -m benchmarks.live --write benchmarks/results/live.md --picture docs/pictures/live.svg
+	$(BIN)/python -m benchmarks.live.admission --write benchmarks/results/admission.md
 
 bench-solver: $(STAMP) ## How long the solver takes on 847, 5,082 and 15,246 nodes, and what it proves
 	$(BIN)/python -m benchmarks --write benchmarks/results/solver.json

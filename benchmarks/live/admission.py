@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -43,13 +44,21 @@ _OF_A_GANG = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Lot:
-    """So many pods that came. `seconds`: of each, from when it was to be sent until it was answered; `cpu`: by program,
-    seconds of processor time for all of them.
-    """
+class Asked:
+    """A lot that is to come."""
 
     way: str
     what: str
+    per_second: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """Pods that came. `seconds`: of each, from when it was to be sent until it was answered; `cpu`: by program,
+    seconds of processor time for all of them.
+    """
+
+    asked: Asked
     seconds: Sequence[float]
     cpu: Mapping[str, float]
 
@@ -67,11 +76,11 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`per_second`, `count`: how many pods come, and in a lot of each way and round."""
+    """`paces`: how many pods come a second; `count`: in a lot of each pace, way and round."""
 
     nodes: int
     pods: int
-    per_second: int
+    paces: tuple[int, ...]
     count: int
     rounds: int
 
@@ -79,13 +88,13 @@ class Plan:
 @click.command()
 @click.option("--nodes", type=click.IntRange(1), default=1000, show_default=True)
 @click.option("--pods", type=click.IntRange(0), default=20_000, show_default=True, help="Half run, half wait in gangs.")
-@click.option("--per-second", type=click.IntRange(1), default=200, show_default=True)
-@click.option("--count", type=click.IntRange(1), default=2000, show_default=True, help="Pods of a lot.")
+@click.option("--per-second", "paces", default="100,200", show_default=True, help="Pods that come a second, by comma.")
+@click.option("--count", type=click.IntRange(1), default=1000, show_default=True, help="Pods of a lot.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the page goes.")
-def main(*, write: Path | None, **asked: int) -> None:
+def main(*, paces: str, write: Path | None, **asked: int) -> None:
     """Measure what admission adds to the creation of a gang's pod, and what objects that plan cost."""
-    plan = Plan(**asked)
+    plan = Plan(paces=tuple(map(int, paces.split(","))), **asked)
     about = f"{machine_usage.machine()}, load before the run {os.getloadavg()[0]:.1f}."
     text = page(plan, *measured(plan), about)
     click.echo(text)
@@ -109,8 +118,8 @@ def measured(plan: Plan) -> tuple[list[Lot], list[Tried]]:
             turn = number % len(WAYS)
             for way in (*WAYS[turn:], *WAYS[:turn]):
                 ask(plane, deployment, way)
-                for what in (CREATED, TRIED):
-                    lots.append(_lot(plane, plan, way, what, programs))
+                for what, pace in product((CREATED, TRIED), plan.paces):
+                    lots.append(_lot(plane, plan, Asked(way, what, pace), programs))
                     click.echo(_line(lots[-1]))
         ask(plane, deployment, WEBHOOK)
         return lots, [_tried(plane, *each, programs) for each in objects()]
@@ -152,7 +161,7 @@ def objects() -> Iterator[tuple[str, str, load.Manifest]]:
 
 
 _ABOUT = (
-    "{} pods of gangs of {} a second, {:,} a lot, in a cluster of {:,} nodes and {:,} other pods, half of them in "
+    "Pods of gangs of {}, {:,} a lot, in a cluster of {:,} nodes and {:,} other pods, half of them in "
     "gangs that wait. Asked about each pod: nobody, our webhook, or the policies of `manifests/admission-policy`; in "
     "turns, medians of the rounds. `tried` pods are not stored (`dryRun=All`), so their CPU is that of admission "
     "alone; what a server needs to follow those created is in theirs. A pod's time begins when it was to be sent."
@@ -165,23 +174,21 @@ def page(plan: Plan, lots: Sequence[Lot], tried: Sequence[Tried], about: str) ->
         "# What admission costs",
         "",
         about,
-        _ABOUT.format(plan.per_second, SIBLINGS, plan.count, plan.nodes, plan.pods),
+        _ABOUT.format(SIBLINGS, plan.count, plan.nodes, plan.pods),
         "`python -m benchmarks.live.admission --write benchmarks/results/admission.md` writes this page.",
         "",
-        "| pods | asked | p50, ms | p99, ms | added, p50 | added, p99 | CPU a pod, ms: API server | webhook |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| pods | a second | asked | p50, ms | p99, ms | added p50 | added p99 | CPU, ms: API server | webhook |",
+        "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for what in (CREATED, TRIED):
-        nobody = _times(lots, NOBODY, what)
+    for what, pace in product((CREATED, TRIED), plan.paces):
+        nobody = _times(lots, Asked(NOBODY, what, pace))
         for way in WAYS:
-            times = _times(lots, way, what)
-            added = (
-                ("-", "-")
-                if way == NOBODY
-                else (f"{after - before:.1f}" for before, after in zip(nobody, times, strict=True))
-            )
-            cells = [what, way, *(f"{each:.1f}" for each in times), *added]
-            cells += [f"{_cpu(lots, way, what, program):.2f}" for program in ("API server", "webhook")]
+            asked = Asked(way, what, pace)
+            times = _times(lots, asked)
+            more = [f"{after - before:.1f}" for before, after in zip(nobody, times, strict=True)]
+            added = ["-", "-"] if way == NOBODY else more
+            cells = [what, str(pace), way, *(f"{each:.1f}" for each in times), *added]
+            cells += [f"{_cpu(lots, asked, program):.2f}" for program in ("API server", "webhook")]
             lines.append(f"| {' | '.join(cells)} |")
     lines += [
         "",
@@ -210,25 +217,25 @@ def paced(ask_one: Callable[[int], Any], count: int, per_second: float) -> list[
         return list(pool.map(one, range(count)))
 
 
-def _times(lots: Sequence[Lot], way: str, what: str) -> tuple[float, float]:
+def _times(lots: Sequence[Lot], asked: Asked) -> tuple[float, float]:
     """Median and 99th percentile in milliseconds, each the median of its rounds."""
-    spreads = [spread(each.seconds) for each in lots if (each.way, each.what) == (way, what)]
+    spreads = [spread(each.seconds) for each in lots if each.asked == asked]
     return median(each.p50 for each in spreads) * 1000, median(each.p99 for each in spreads) * 1000
 
 
-def _cpu(lots: Sequence[Lot], way: str, what: str, program: str) -> float:
+def _cpu(lots: Sequence[Lot], asked: Asked, program: str) -> float:
     """Milliseconds a pod, the median of the rounds."""
-    of = [each.cpu[program] / len(each.seconds) for each in lots if (each.way, each.what) == (way, what)]
-    return median(of) * 1000
+    return median(each.cpu[program] / len(each.seconds) for each in lots if each.asked == asked) * 1000
 
 
 def _line(lot: Lot) -> str:
     its = spread(lot.seconds)
     cpu = ", ".join(f"{name} {seconds / len(lot.seconds) * 1000:.2f} ms" for name, seconds in lot.cpu.items())
-    return f"{lot.what:8} {lot.way:12} p50 {its.p50 * 1000:.1f} ms, p99 {its.p99 * 1000:.1f} ms; a pod {cpu}"
+    asked = f"{lot.asked.what:8} {lot.asked.per_second:4} a second, {lot.asked.way:12}"
+    return f"{asked} p50 {its.p50 * 1000:.1f} ms, p99 {its.p99 * 1000:.1f} ms; a pod {cpu}"
 
 
-def _lot(plane: ControlPlane, plan: Plan, way: str, what: str, programs: Mapping[str, int]) -> Lot:
+def _lot(plane: ControlPlane, plan: Plan, asked: Asked, programs: Mapping[str, int]) -> Lot:
     """Bring pods of new gangs, and take them away again.
 
     :raises RuntimeError: one was not answered as it should have been.
@@ -236,22 +243,22 @@ def _lot(plane: ControlPlane, plan: Plan, way: str, what: str, programs: Mapping
     names = [f"lot-{number}" for number in range((plan.count - 1) // SIBLINGS + 1)]
     pods = [pod for name in names for pod in load.pods(name, SIBLINGS, member=True)][: plan.count]
     plane.create(load.GANGS, [load.gang(name, SIBLINGS) for name in names])
-    path = load.PODS if what == CREATED else f"{load.PODS}?dryRun=All"
+    path = load.PODS if asked.what == CREATED else f"{load.PODS}?dryRun=All"
 
     def create(number: int) -> None:
         answer = plane.request("POST", path, pods[number])
-        if bool(answer.get("spec", {}).get("schedulingGates")) == (way == NOBODY):
-            raise RuntimeError(f"{way}: {answer}")
+        if bool(answer.get("spec", {}).get("schedulingGates")) == (asked.way == NOBODY):
+            raise RuntimeError(f"{asked.way}: {answer}")
 
     time.sleep(_SETTLE_SECONDS)
     before = machine_usage.usage_of(programs)
-    seconds = paced(create, plan.count, plan.per_second)
+    seconds = paced(create, plan.count, asked.per_second)
     time.sleep(_SETTLE_SECONDS)
     spent = machine_usage.spent(before, machine_usage.usage_of(programs))
     for name in names:
         plane.request("DELETE", f"{load.PODS}?gracePeriodSeconds=0&labelSelector={GANG}%3D{name}", seconds=_LONGEST)
         plane.request("DELETE", f"{load.GANGS}/{name}")
-    return Lot(way, what, seconds, spent)
+    return Lot(asked, seconds, spent)
 
 
 def _tried(plane: ControlPlane, name: str, path: str, manifest: load.Manifest, programs: Mapping[str, int]) -> Tried:

@@ -133,20 +133,20 @@ def test_admissions_come_at_an_even_pace_and_who_is_late_counts_from_when_he_was
 def test_what_admission_adds_is_beside_what_a_creation_takes_of_itself() -> None:
     cpu = {"API server": 0.4, "webhook": 0.1}
     lots = [
-        admission.Lot(way, what, [0.001 * (3 if way == admission.NOBODY else 5)] * 100, cpu)
+        admission.Lot(admission.Asked(way, what, 200), [0.001 * (3 if way == admission.NOBODY else 5)] * 100, cpu)
         for way in admission.WAYS
         for what in (admission.CREATED, admission.TRIED)
     ]
     tried = [admission.Tried("Job", stream.Spread(0.01, 0.02), 0.004)]
     rows = [
         line
-        for line in admission.page(admission.Plan(10, 20, 200, 100, 1), lots, tried, "").splitlines()
+        for line in admission.page(admission.Plan(10, 20, (200,), 100, 1), lots, tried, "").splitlines()
         if line.startswith(("| created", "| Job"))
     ]
     assert rows == [
-        "| created | nobody | 3.0 | 3.0 | - | - | 4.00 | 1.00 |",
-        "| created | the webhook | 5.0 | 5.0 | 2.0 | 2.0 | 4.00 | 1.00 |",
-        "| created | policies | 5.0 | 5.0 | 2.0 | 2.0 | 4.00 | 1.00 |",
+        "| created | 200 | nobody | 3.0 | 3.0 | - | - | 4.00 | 1.00 |",
+        "| created | 200 | the webhook | 5.0 | 5.0 | 2.0 | 2.0 | 4.00 | 1.00 |",
+        "| created | 200 | policies | 5.0 | 5.0 | 2.0 | 2.0 | 4.00 | 1.00 |",
         "| Job | 10.0 | 20.0 | 4.0 |",
     ]
 
