@@ -88,7 +88,7 @@ class _Turn:
 
     node: int
     smaller: Sequence[int]
-    closing: Sequence[tuple[Sum, int]]
+    closing: Mapping[int, tuple[Sum, int]]
     parting: Mapping[int, int]
     done: Mapping[int, int]
     out: frozenset[int]
@@ -130,11 +130,13 @@ class _Row:
         if not self._must_stay(node):
             rank = self.name_rank
             smaller = sorted(each for each in self.seats if rank[each] < rank[node] and self._is_open(each))
+        parting = {each: self._parting(each) for each in (node, *smaller)}
+        last = self.tree.depth if self.nodes else 0
         turn = _Turn(
             node,
             smaller,
-            [self._domain_of_last(level) for level in range(self.tree.depth)] if self.nodes else [],
-            {each: self._parting(each) for each in (node, *smaller)},
+            {level: self._domain_of_last(level) for level in range(min(parting.values()), last)},
+            parting,
             {each: self.done[each] for each in (node, *smaller)},
             frozenset(self.out),
         )
@@ -188,31 +190,34 @@ class _Row:
                 for before in stay:
                     cp.add_implication(others[-1], before)
                 staying, stay = [], [others[-1]]
-            leave = self._leave_flags(turn) if turn.smaller else []
-            others += leave
+            leave = self._leave_flags(turn) if turn.smaller else {}
+            others += leave.values()
             for node in turn.smaller:
                 picks[place, node] = pick = self.model.flag()
                 cp.add(self.seats[node] >= turn.done[node] + 1).only_enforce_if(pick)
-                for needed in (*leave[turn.parting[node] :][:1], *stay):
-                    cp.add_implication(pick, needed)
+                if turn.parting[node] in leave:
+                    cp.add_implication(pick, leave[turn.parting[node]])
+                for before in stay:
+                    cp.add_implication(pick, before)
             staying += self._seated(turn, turn.node)
         if picks:
             cp.add_at_most_one(picks.values())
         return picks, others
 
-    def _leave_flags(self, turn: _Turn) -> list[IntVar]:
+    def _leave_flags(self, turn: _Turn) -> dict[int, IntVar]:
         """By level: the domain of the member before gets nobody more. Leaving a domain leaves those inside it."""
-        flags = []
-        for in_domain, count in turn.closing:
-            flags.append(self.model.flag())
-            self.model.cp.add(in_domain.expression() == count).only_enforce_if(flags[-1])
-        for wider, narrower in pairwise(flags):
+        flags = dict[int, IntVar]()
+        for level, (in_domain, count) in turn.closing.items():
+            flags[level] = self.model.flag()
+            self.model.cp.add(in_domain.expression() == count).only_enforce_if(flags[level])
+        for wider, narrower in pairwise(flags.values()):
             self.model.cp.add_implication(wider, narrower)
         return flags
 
     def _seated(self, turn: _Turn, node: int) -> list[_Rule]:
         """What it means that the next member is on `node`."""
-        closed = [in_domain.expression() == count for in_domain, count in turn.closing[turn.parting[node] :]]
+        closing = (each for level, each in turn.closing.items() if level >= turn.parting[node])
+        closed = [in_domain.expression() == count for in_domain, count in closing]
         return [*closed, self.seats[node] >= turn.done[node] + 1]
 
     def _hold(self, turn: _Turn, node: int) -> None:
