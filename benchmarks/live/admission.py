@@ -163,8 +163,9 @@ def objects() -> Iterator[tuple[str, str, load.Manifest]]:
 _ABOUT = (
     "Pods of gangs of {}, {:,} a lot, in a cluster of {:,} nodes and {:,} other pods, half of them in "
     "gangs that wait. Asked about each pod: nobody, our webhook, or the policies of `manifests/admission-policy`; in "
-    "turns, medians of the rounds. `tried` pods are not stored (`dryRun=All`), so their CPU is that of admission "
-    "alone; what a server needs to follow those created is in theirs. A pod's time begins when it was to be sent."
+    "turns, medians of {} rounds. `tried` pods come to a gang whose members are there, and are not stored "
+    "(`dryRun=All`), so their CPU is that of admission alone; what a server needs to follow those created is in "
+    "theirs. A pod's time begins when it was to be sent."
 )
 
 
@@ -174,7 +175,7 @@ def page(plan: Plan, lots: Sequence[Lot], tried: Sequence[Tried], about: str) ->
         "# What admission costs",
         "",
         about,
-        _ABOUT.format(SIBLINGS, plan.count, plan.nodes, plan.pods),
+        _ABOUT.format(SIBLINGS, plan.count, plan.nodes, plan.pods, plan.rounds),
         "`python -m benchmarks.live.admission --write benchmarks/results/admission.md` writes this page.",
         "",
         "| pods | a second | asked | p50, ms | p99, ms | added p50 | added p99 | CPU, ms: API server | webhook |",
@@ -242,12 +243,14 @@ def _lot(plane: ControlPlane, plan: Plan, asked: Asked, programs: Mapping[str, i
     """
     names = [f"lot-{number}" for number in range((plan.count - 1) // SIBLINGS + 1)]
     pods = [pod for name in names for pod in load.pods(name, SIBLINGS, member=True)][: plan.count]
+    if asked.what == TRIED:  # one more of a gang that waits, whose members are there
+        pods = [{**pod, "metadata": {**pod["metadata"], "labels": {GANG: _waiting(0)}}} for pod in pods]
     plane.create(load.GANGS, [load.gang(name, SIBLINGS) for name in names])
     path = load.PODS if asked.what == CREATED else f"{load.PODS}?dryRun=All"
 
     def create(number: int) -> None:
         answer = plane.request("POST", path, pods[number])
-        if bool(answer.get("spec", {}).get("schedulingGates")) == (asked.way == NOBODY):
+        if answer["kind"] != "Pod" or bool(answer["spec"].get("schedulingGates")) == (asked.way == NOBODY):
             raise RuntimeError(f"{asked.way}: {answer}")
 
     time.sleep(_SETTLE_SECONDS)
@@ -284,10 +287,15 @@ def _gated(plane: ControlPlane) -> bool:
     return bool(plane.request("POST", f"{load.PODS}?dryRun=All", pod).get("spec", {}).get("schedulingGates"))
 
 
+def _waiting(number: int) -> str:
+    """The name of a gang that waits."""
+    return f"waits-{number}"
+
+
 def _add_waiting(plane: ControlPlane, count: int) -> None:
-    """Gangs that stay one pod short of their minimum."""
-    names = [f"waits-{number}" for number in range(count // SIBLINGS)]
-    plane.create(load.GANGS, [load.gang(name, SIBLINGS + 1) for name in names])
+    """Gangs that stay two pods short of their minimum: with one more they wait all the same. At least one of them."""
+    names = [_waiting(number) for number in range(max(1, count // SIBLINGS))]
+    plane.create(load.GANGS, [load.gang(name, SIBLINGS + 2) for name in names])
     plane.create(load.PODS, [pod for name in names for pod in load.pods(name, SIBLINGS, member=True)])
 
 
